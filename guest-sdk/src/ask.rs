@@ -1,0 +1,185 @@
+//! Questions to whoever stands behind the caller, and the answers.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Error;
+use crate::bindings::toolward::driver::types as wit;
+
+/// Questions, and what the driver wants to find again when they are answered.
+/// The driver is then called anew, in a fresh instance.
+///
+/// Each kind is a capability that the contract declares (`requires.user`) and
+/// the operator grants. Keys are unique within one request.
+///
+/// ```
+/// use serde_json::{json, Value};
+/// use toolward_guest::{Answer, Call, Error, Outcome, Questions};
+///
+/// fn greet(call: Call<Value>) -> Result<Outcome<String>, Error> {
+///     let Some(resume) = call.resume() else {
+///         let schema = json!({
+///             "type": "object",
+///             "properties": {"name": {"type": "string"}},
+///             "required": ["name"],
+///         });
+///         return Ok(Questions::new().form("who", "Whom shall I greet?", schema).into());
+///     };
+///     match resume.answer::<Value>("who")? {
+///         Answer::Accepted(form) => Ok(Outcome::done(format!("Hello, {}!", form["name"]))),
+///         Answer::Declined | Answer::Cancelled => Err(Error::new("greet:nobody", "nobody to greet")),
+///     }
+/// }
+/// # let asked = toolward_guest::testing::invoke(greet, json!({}));
+/// # assert_eq!(asked.unwrap_err().code(), "input_unavailable");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Questions {
+    questions: Vec<(String, Ask)>,
+    state: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Ask {
+    Form {
+        message: String,
+        schema: serde_json::Value,
+    },
+    Sample(serde_json::Value),
+    Roots,
+}
+
+impl Questions {
+    /// No questions yet; the host wants at least one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks the person to fill in a form: a flat JSON Schema object whose
+    /// properties are strings, numbers, booleans or enumerations.
+    #[must_use]
+    pub fn form(
+        self,
+        key: impl Into<String>,
+        message: impl Into<String>,
+        schema: serde_json::Value,
+    ) -> Self {
+        self.push(
+            key,
+            Ask::Form {
+                message: message.into(),
+                schema,
+            },
+        )
+    }
+
+    /// Asks the caller's model: parameters of MCP `sampling/createMessage`.
+    #[must_use]
+    pub fn sample(self, key: impl Into<String>, parameters: serde_json::Value) -> Self {
+        self.push(key, Ask::Sample(parameters))
+    }
+
+    /// Asks for the caller's workspace roots.
+    #[must_use]
+    pub fn roots(self, key: impl Into<String>) -> Self {
+        self.push(key, Ask::Roots)
+    }
+
+    /// What [`Resume::state`] gives back, at most 64 KiB of JSON. The caller can
+    /// read it, and can't change it.
+    ///
+    /// # Errors
+    /// `upstream_error` where the value has no JSON form.
+    pub fn state(self, state: &impl Serialize) -> Result<Self, Error> {
+        Ok(self.state_bytes(serde_json::to_vec(state)?))
+    }
+
+    /// The same for state that is no JSON.
+    #[must_use]
+    pub fn state_bytes(mut self, state: impl Into<Vec<u8>>) -> Self {
+        self.state = state.into();
+        self
+    }
+
+    fn push(mut self, key: impl Into<String>, ask: Ask) -> Self {
+        self.questions.push((key.into(), ask));
+        self
+    }
+
+    pub(crate) fn into_raw(self) -> Result<wit::InputRequest, Error> {
+        let questions = self
+            .questions
+            .into_iter()
+            .map(|(key, ask)| wit::Question {
+                key,
+                ask: match ask {
+                    Ask::Form { message, schema } => wit::Ask::Form(wit::Form {
+                        message,
+                        schema: schema.to_string(),
+                    }),
+                    Ask::Sample(parameters) => wit::Ask::Sample(parameters.to_string()),
+                    Ask::Roots => wit::Ask::Roots,
+                },
+            })
+            .collect::<Vec<_>>();
+        if questions.is_empty() {
+            return Err(Error::new("internal", "the driver asks, but asks nothing"));
+        }
+        Ok(wit::InputRequest {
+            questions,
+            state: self.state,
+        })
+    }
+}
+
+/// What came back for one question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer<T> {
+    /// An answer, valid against the question's schema.
+    Accepted(T),
+    /// The person said no.
+    Declined,
+    /// The person went away without saying either.
+    Cancelled,
+}
+
+/// The answers to the questions of the call before, and its state.
+#[derive(Clone, Debug)]
+pub struct Resume(wit::Resumption);
+
+impl Resume {
+    /// The state given with the questions.
+    ///
+    /// # Errors
+    /// `upstream_error` where it is not the JSON of an `S`.
+    pub fn state<S: DeserializeOwned>(&self) -> Result<S, Error> {
+        Ok(serde_json::from_slice(&self.0.state)?)
+    }
+
+    /// The state as it is.
+    pub fn state_bytes(&self) -> &[u8] {
+        &self.0.state
+    }
+
+    /// The answer to the question with this key.
+    ///
+    /// # Errors
+    /// `internal` where no such question was asked, `upstream_error` where the
+    /// answer is not the JSON of a `T`.
+    pub fn answer<T: DeserializeOwned>(&self, key: &str) -> Result<Answer<T>, Error> {
+        let answer = self.0.answers.iter().find(|answer| answer.key == key);
+        match answer.map(|answer| &answer.reply) {
+            Some(wit::Reply::Accepted(json)) => Ok(Answer::Accepted(serde_json::from_str(json)?)),
+            Some(wit::Reply::Declined) => Ok(Answer::Declined),
+            Some(wit::Reply::Cancelled) => Ok(Answer::Cancelled),
+            None => Err(Error::new(
+                "internal",
+                format!("no question with the key {key} was asked"),
+            )),
+        }
+    }
+
+    pub(crate) fn from_raw(raw: wit::Resumption) -> Self {
+        Resume(raw)
+    }
+}

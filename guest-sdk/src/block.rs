@@ -1,0 +1,181 @@
+//! Content blocks: what the model or the person reads, beside the JSON.
+
+use crate::bindings::toolward::driver::types as wit;
+
+/// For whom a block is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The person behind the caller.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One content block.
+///
+/// ```
+/// use toolward_guest::Block;
+///
+/// let chart = Block::image("image/png", vec![0x89, b'P', b'N', b'G']).for_user().priority(0.8);
+/// let source = Block::link("https://example.org/data.csv", "data.csv")
+///     .title("The data").mime_type("text/csv").size(2048);
+/// let inside = Block::embedded_text("memo:1", "Remember the milk.").mime_type("text/plain");
+/// # assert_ne!(chart, source);
+/// # assert_ne!(source, inside);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block(wit::Block);
+
+impl Block {
+    fn new(content: wit::Content) -> Self {
+        Block(wit::Block {
+            content,
+            annotations: None,
+        })
+    }
+
+    /// Plain text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(wit::Content::Text(text.into()))
+    }
+
+    /// An image of this media type, as the file's bytes.
+    pub fn image(mime_type: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
+        Self::new(wit::Content::Image(wit::Media {
+            data: data.into(),
+            mime_type: mime_type.into(),
+        }))
+    }
+
+    /// A recording of this media type, as the file's bytes.
+    pub fn audio(mime_type: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
+        Self::new(wit::Content::Audio(wit::Media {
+            data: data.into(),
+            mime_type: mime_type.into(),
+        }))
+    }
+
+    /// A resource that is only referred to.
+    pub fn link(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Self::new(wit::Content::ResourceLink(wit::Link {
+            uri: uri.into(),
+            name: name.into(),
+            title: None,
+            description: None,
+            mime_type: None,
+            size: None,
+        }))
+    }
+
+    /// A text resource, carried in the result itself.
+    pub fn embedded_text(uri: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::embedded(uri.into(), wit::ResourceBody::Text(text.into()))
+    }
+
+    /// A binary resource, carried in the result itself.
+    pub fn embedded_bytes(uri: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self::embedded(uri.into(), wit::ResourceBody::Blob(bytes.into()))
+    }
+
+    fn embedded(uri: String, body: wit::ResourceBody) -> Self {
+        Self::new(wit::Content::Embedded(wit::EmbeddedResource {
+            uri,
+            mime_type: None,
+            body,
+        }))
+    }
+
+    /// Sets the media type of a link, an embedded resource, an image or a
+    /// recording; text has none.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        let mime_type = mime_type.into();
+        match &mut self.0.content {
+            wit::Content::Text(_) => {}
+            wit::Content::Image(media) | wit::Content::Audio(media) => media.mime_type = mime_type,
+            wit::Content::ResourceLink(link) => link.mime_type = Some(mime_type),
+            wit::Content::Embedded(resource) => resource.mime_type = Some(mime_type),
+        }
+        self
+    }
+
+    /// Sets a link's title for people; other blocks have none.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        if let wit::Content::ResourceLink(link) = &mut self.0.content {
+            link.title = Some(title.into());
+        }
+        self
+    }
+
+    /// Sets a link's description; other blocks have none.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        if let wit::Content::ResourceLink(link) = &mut self.0.content {
+            link.description = Some(description.into());
+        }
+        self
+    }
+
+    /// Sets a link's size in bytes; other blocks have none.
+    #[must_use]
+    pub fn size(mut self, bytes: u64) -> Self {
+        if let wit::Content::ResourceLink(link) = &mut self.0.content {
+            link.size = Some(bytes);
+        }
+        self
+    }
+
+    /// Marks the block as meant for the person.
+    #[must_use]
+    pub fn for_user(self) -> Self {
+        self.audience(Role::User)
+    }
+
+    /// Marks the block as meant for the model.
+    #[must_use]
+    pub fn for_assistant(self) -> Self {
+        self.audience(Role::Assistant)
+    }
+
+    /// Adds to those the block is meant for; with none it is for all.
+    #[must_use]
+    pub fn audience(mut self, role: Role) -> Self {
+        let role = match role {
+            Role::User => wit::Role::User,
+            Role::Assistant => wit::Role::Assistant,
+        };
+        self.annotations().audience.push(role);
+        self
+    }
+
+    /// From 0.0 (least important) to 1.0 (most); the host clamps the rest.
+    #[must_use]
+    pub fn priority(mut self, priority: f64) -> Self {
+        self.annotations().priority = Some(priority);
+        self
+    }
+
+    /// The text of a text block.
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.0.content {
+            wit::Content::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn annotations(&mut self) -> &mut wit::Annotations {
+        self.0.annotations.get_or_insert(wit::Annotations {
+            audience: Vec::new(),
+            priority: None,
+        })
+    }
+
+    pub(crate) fn from_raw(raw: wit::Block) -> Self {
+        Block(raw)
+    }
+
+    pub(crate) fn into_raw(self) -> wit::Block {
+        self.0
+    }
+}

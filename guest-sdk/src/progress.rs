@@ -1,0 +1,35 @@
+//! Progress towards the caller. A report never blocks; too many are dropped.
+//!
+//! Outside a component (a driver's own tests) reports go nowhere.
+
+use crate::bindings::toolward::driver::progress as wit;
+
+/// Reports that `done` of `total` is reached. `done` must rise from report to
+/// report within one call; `None` where the total isn't known.
+///
+/// ```
+/// # use toolward_guest::progress;
+/// progress::report(3.0, Some(10.0));
+/// ```
+pub fn report(done: f64, total: Option<f64>) {
+    send(wit::Update {
+        done,
+        total,
+        message: None,
+    });
+}
+
+/// The same, with a line for people.
+pub fn report_with(done: f64, total: Option<f64>, message: impl Into<String>) {
+    send(wit::Update {
+        done,
+        total,
+        message: Some(message.into()),
+    });
+}
+
+fn send(update: wit::Update) {
+    if cfg!(target_family = "wasm") {
+        wit::report(&update);
+    }
+}

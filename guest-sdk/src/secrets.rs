@@ -1,0 +1,63 @@
+//! Secrets that the contract names in `requires.secrets` and the operator
+//! grants. A driver normally never sees one: it sends a placeholder, which the
+//! host replaces on the way to the hosts tied to the secret.
+//!
+//! Outside a component (a driver's own tests) every secret is denied.
+
+use crate::Error;
+use crate::bindings::toolward::driver::secrets as wit;
+
+/// Text for an outgoing header, that the host replaces by the secret. It is
+/// good for this call only, and useless elsewhere.
+///
+/// # Errors
+/// `unauthorised` where the secret isn't declared or granted, `auth_required`
+/// where the operator has no value for it, `upstream_error` where the store fails.
+pub fn placeholder(slug: &str) -> Result<String, Error> {
+    if cfg!(target_family = "wasm") {
+        wit::placeholder(slug).map_err(|error| explain(slug, error))
+    } else {
+        Err(explain(slug, wit::SecretError::Denied))
+    }
+}
+
+/// The secret itself, which takes a policy line of its own.
+///
+/// # Errors
+/// As [`placeholder`].
+pub fn reveal(slug: &str) -> Result<Vec<u8>, Error> {
+    if cfg!(target_family = "wasm") {
+        wit::reveal(slug).map_err(|error| explain(slug, error))
+    } else {
+        Err(explain(slug, wit::SecretError::Denied))
+    }
+}
+
+/// Stores a new value, where the contract declares `mutates: secret:<slug>`.
+///
+/// # Errors
+/// As [`placeholder`].
+pub fn store(slug: &str, value: &[u8]) -> Result<(), Error> {
+    if cfg!(target_family = "wasm") {
+        wit::store(slug, value).map_err(|error| explain(slug, error))
+    } else {
+        Err(explain(slug, wit::SecretError::Denied))
+    }
+}
+
+fn explain(slug: &str, error: wit::SecretError) -> Error {
+    match error {
+        wit::SecretError::Denied => Error::new(
+            "unauthorised",
+            format!("the secret {slug} is not declared, or not granted for this"),
+        ),
+        wit::SecretError::Missing => Error::new(
+            "auth_required",
+            format!("the secret {slug} is granted, but has no value"),
+        ),
+        wit::SecretError::Failed => Error::new(
+            "upstream_error",
+            format!("the store of the secret {slug} failed"),
+        ),
+    }
+}

@@ -1,0 +1,75 @@
+//! Calls to other tools, named in the contract's `requires.tools` and granted.
+//! Each goes through the whole pipeline, with what is left of this call's
+//! limits.
+//!
+//! Outside a component (a driver's own tests) there are no other tools.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::bindings::toolward::driver::tools as wit;
+use crate::{Error, Reply};
+
+/// Calls a tool and reads its structured output as an `O`.
+///
+/// ```
+/// # use toolward_guest::{tools, Error};
+/// fn words(text: &str) -> Result<u64, Error> {
+///     let stats: serde_json::Value =
+///         tools::call("text.stats", &serde_json::json!({"text": text}))?;
+///     Ok(stats["words"].as_u64().unwrap_or(0))
+/// }
+/// # assert_eq!(words("a b").unwrap_err().code(), "not_found");
+/// ```
+///
+/// # Errors
+/// Those of the callee, `unauthorised` without a grant, `upstream_error` where
+/// the output is not the JSON of an `O`.
+pub fn call<O: DeserializeOwned>(tool: &str, input: &impl Serialize) -> Result<O, Error> {
+    let reply = Request::new(tool, input)?.send()?;
+    Ok(serde_json::from_value(reply.into_structured())?)
+}
+
+/// A call to another tool that wants more than its structured output.
+#[derive(Clone, Debug)]
+pub struct Request(wit::Request);
+
+impl Request {
+    /// A call of this contract id with this input.
+    ///
+    /// # Errors
+    /// `upstream_error` where the input has no JSON form.
+    pub fn new(tool: impl Into<String>, input: &impl Serialize) -> Result<Self, Error> {
+        Ok(Request(wit::Request {
+            tool: tool.into(),
+            input: serde_json::to_string(input)?,
+            timeout_ms: None,
+        }))
+    }
+
+    /// Lowers the deadline for this call; it can't be raised.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.0.timeout_ms = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// Makes the call.
+    ///
+    /// # Errors
+    /// As [`call`].
+    pub fn send(&self) -> Result<Reply<serde_json::Value>, Error> {
+        if cfg!(target_family = "wasm") {
+            wit::call(&self.0)
+                .map_err(Error::from_raw)
+                .and_then(Reply::from_raw)
+        } else {
+            Err(Error::new(
+                "not_found",
+                "there are no other tools outside a host",
+            ))
+        }
+    }
+}
