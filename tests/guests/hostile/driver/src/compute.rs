@@ -1,0 +1,69 @@
+//! Time and control flow: loops, recursion, traps.
+
+use std::cell::Cell;
+use std::hint::black_box;
+
+use serde_json::{Value, json};
+
+use crate::{Ending, Input};
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Rises with every call that this instance serves: 1 in a fresh one.
+pub fn count() -> Value {
+    COUNT.with(|count| {
+        count.set(count.get() + 1);
+        json!(count.get())
+    })
+}
+
+pub fn spin() -> Ending {
+    let mut n = 0u64;
+    loop {
+        n = black_box(n.wrapping_add(1));
+    }
+}
+
+/// Spends its time in the host instead of in its own code.
+pub fn spin_in_host_calls() -> Ending {
+    loop {
+        black_box(wasip2::clocks::monotonic_clock::now());
+    }
+}
+
+/// Recurses `levels` deep, or until the stack ends where it is 0.
+pub fn recurse(levels: u64) -> Value {
+    fn down(level: u64, end: u64) -> u64 {
+        let frame = black_box([level; 16]);
+        if level == end { 0 } else { down(level + 1, end) + frame[(level % 16) as usize] % 2 }
+    }
+    json!(down(1, if levels == 0 { u64::MAX } else { levels }))
+}
+
+pub fn divide(n: u64) -> Value {
+    // The trap instruction of the engine, not the check of the language.
+    let quotient: u64;
+    #[cfg(target_family = "wasm")]
+    {
+        quotient = n.checked_div(black_box(0)).unwrap_or_else(|| core::arch::wasm32::unreachable());
+    }
+    #[cfg(not(target_family = "wasm"))]
+    {
+        quotient = n.checked_div(black_box(0)).unwrap_or_default();
+    }
+    json!(quotient)
+}
+
+pub fn trap() -> Ending {
+    #[cfg(target_family = "wasm")]
+    core::arch::wasm32::unreachable();
+    #[cfg(not(target_family = "wasm"))]
+    std::process::abort()
+}
+
+/// Panics with `name`, followed by `n` bytes.
+pub fn panic(input: &Input) -> Ending {
+    panic!("{}{}", input.name, "p".repeat(input.n as usize))
+}
