@@ -1,0 +1,314 @@
+//! DSSE envelopes: a payload, its type, and signatures over both (the DSSE specification, version 1.0).
+//! Who may sign is for [`crate::trust`] to say.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::prelude::BASE64_STANDARD;
+use serde::{Deserialize, Serialize};
+
+use crate::json::Object;
+use crate::key::SigningKey;
+use crate::refusal::{Reason, Refusal};
+
+/// How large an envelope may be, in bytes: the largest manifest in base64, and as much again.
+pub const MAX_BYTES: usize = 768 * 1024;
+/// How many signatures an envelope may have: each costs a verification per trusted key.
+pub const MAX_SIGNATURES: usize = 16;
+/// How long a signature or key id may be. Ed25519 needs 64 bytes; co-signatures of other kinds may be
+/// longer, and are passed over.
+const MAX_FIELD: usize = 1024;
+
+/// Padding may be left out, as base64url mostly does; stray bits in the last character may not be set.
+const LENIENT_PADDING: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT_PADDING);
+const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT_PADDING);
+
+/// What is signed: DSSE's pre-authentication encoding of a type and a payload.
+///
+/// ```
+/// let pae = toolward_signing::envelope::pae("http://example.com/HelloWorld", b"hello world");
+/// assert_eq!(pae, b"DSSEv1 29 http://example.com/HelloWorld 11 hello world");
+/// ```
+#[must_use]
+pub fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "DSSEv1 {} {payload_type} {} ",
+        payload_type.len(),
+        payload.len()
+    );
+    let mut encoded = Vec::with_capacity(head.len() + payload.len());
+    encoded.extend_from_slice(head.as_bytes());
+    encoded.extend_from_slice(payload);
+    encoded
+}
+
+/// One signature of an envelope. Nothing in it is trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// The key that the signer says it used: a hint that saves work.
+    pub keyid: Option<String>,
+    /// The signature's bytes.
+    pub sig: Vec<u8>,
+}
+
+/// An envelope. Having one says nothing about who signed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    payload_type: String,
+    payload: Vec<u8>,
+    signatures: Vec<Signature>,
+}
+
+/// The envelope as JSON has it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Document {
+    payload_type: String,
+    payload: String,
+    signatures: Vec<Object<SignatureDocument>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SignatureDocument {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    keyid: Option<String>,
+    sig: String,
+}
+
+impl Envelope {
+    /// An envelope without signatures.
+    #[must_use]
+    pub fn new(payload_type: impl Into<String>, payload: Vec<u8>) -> Self {
+        Self {
+            payload_type: payload_type.into(),
+            payload,
+            signatures: Vec::new(),
+        }
+    }
+
+    /// Reads an envelope: one JSON object with `payloadType`, `payload` and `signatures`, each once and
+    /// no others; base64 in either alphabet, with padding or without.
+    ///
+    /// # Errors
+    /// [`Reason::EnvelopeInvalid`], with line and column where the JSON is wrong; [`Reason::TooLarge`]
+    /// above [`MAX_BYTES`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
+        if bytes.len() > MAX_BYTES {
+            return Err(Refusal::new(Reason::TooLarge)
+                .expected("at most 786432 bytes")
+                .found(crate::text::bytes(bytes.len() as u64)));
+        }
+        let Object(document) =
+            serde_json::from_slice::<Object<Document>>(bytes).map_err(|error| {
+                Refusal::new(Reason::EnvelopeInvalid)
+                    .expected("a JSON object with `payloadType`, `payload` and `signatures`")
+                    .found(crate::text::visible(&error.to_string()))
+            })?;
+        if document.signatures.is_empty() || document.signatures.len() > MAX_SIGNATURES {
+            return Err(Refusal::new(Reason::EnvelopeInvalid)
+                .expected("1 to 16 signatures")
+                .found(document.signatures.len().to_string()));
+        }
+        let signatures = document
+            .signatures
+            .into_iter()
+            .map(|Object(signature)| {
+                if signature
+                    .keyid
+                    .as_ref()
+                    .is_some_and(|id| id.len() > MAX_FIELD)
+                {
+                    return Err(Refusal::new(Reason::EnvelopeInvalid)
+                        .expected("a key id of at most 1024 bytes"));
+                }
+                Ok(Signature {
+                    keyid: signature.keyid.filter(|keyid| !keyid.is_empty()),
+                    sig: decode("sig", &signature.sig)
+                        .ok()
+                        .filter(|sig| (1..=MAX_FIELD).contains(&sig.len()))
+                        .ok_or_else(|| {
+                            Refusal::new(Reason::EnvelopeInvalid)
+                                .expected("a signature of 1 to 1024 bytes in base64")
+                        })?,
+                })
+            })
+            .collect::<Result<_, Refusal>>()?;
+        Ok(Self {
+            payload_type: document.payload_type,
+            payload: decode("payload", &document.payload)?,
+            signatures,
+        })
+    }
+
+    /// The envelope as indented JSON with a final line feed, the same bytes each time.
+    ///
+    /// # Errors
+    /// [`Reason::EnvelopeInvalid`], should the encoder fail.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
+        let document = Document {
+            payload_type: self.payload_type.clone(),
+            payload: BASE64_STANDARD.encode(&self.payload),
+            signatures: self
+                .signatures
+                .iter()
+                .map(|signature| {
+                    Object(SignatureDocument {
+                        keyid: signature.keyid.clone(),
+                        sig: BASE64_STANDARD.encode(&signature.sig),
+                    })
+                })
+                .collect(),
+        };
+        let mut bytes = serde_json::to_vec_pretty(&document)
+            .map_err(|error| Refusal::new(Reason::EnvelopeInvalid).found(error.to_string()))?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+
+    /// Adds a signature by `key`, in place of an earlier one by the same key. Signatures are kept in the
+    /// order of their key ids, so that who signed first leaves no trace.
+    pub fn sign(&mut self, key: &SigningKey) {
+        let keyid = key.public().key_id().to_string();
+        let sig = key.sign(&self.to_be_signed()).to_vec();
+        self.signatures
+            .retain(|signature| signature.keyid.as_deref() != Some(&keyid));
+        self.signatures.push(Signature {
+            keyid: Some(keyid),
+            sig,
+        });
+        self.signatures.sort_by(|a, b| a.keyid.cmp(&b.keyid));
+    }
+
+    /// The bytes that each signature is over.
+    #[must_use]
+    pub fn to_be_signed(&self) -> Vec<u8> {
+        pae(&self.payload_type, &self.payload)
+    }
+
+    /// The kind of document: a media type.
+    #[must_use]
+    pub fn payload_type(&self) -> &str {
+        &self.payload_type
+    }
+
+    /// The document, as signed.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// The document, as signed.
+    #[must_use]
+    pub fn into_payload(self) -> Vec<u8> {
+        self.payload
+    }
+
+    /// The signatures, not verified.
+    #[must_use]
+    pub fn signatures(&self) -> &[Signature] {
+        &self.signatures
+    }
+}
+
+fn decode(field: &'static str, text: &str) -> Result<Vec<u8>, Refusal> {
+    let engine = if text.contains(['-', '_']) {
+        &URL_SAFE
+    } else {
+        &STANDARD
+    };
+    engine.decode(text).map_err(|error| {
+        Refusal::new(Reason::EnvelopeInvalid)
+            .expected(format!("`{field}` in base64"))
+            .found(error.to_string())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signed() -> (Envelope, SigningKey) {
+        let key = SigningKey::from_bytes(&[7; 32]);
+        let mut envelope = Envelope::new("text/plain", b"hello?>".to_vec());
+        envelope.sign(&key);
+        (envelope, key)
+    }
+
+    #[test]
+    fn an_envelope_survives_writing_and_reading() {
+        let (envelope, key) = signed();
+        let read = Envelope::parse(&envelope.to_bytes().unwrap()).unwrap();
+        assert_eq!(read, envelope);
+        key.public()
+            .verify(&read.to_be_signed(), &read.signatures()[0].sig)
+            .unwrap();
+    }
+
+    #[test]
+    fn both_alphabets_are_read_with_padding_or_without() {
+        // "hello?>" has both characters in which the alphabets differ.
+        for payload in ["aGVsbG8/Pg==", "aGVsbG8/Pg", "aGVsbG8_Pg==", "aGVsbG8_Pg"] {
+            let json = format!(
+                r#"{{"payloadType":"text/plain","payload":"{payload}","signatures":[{{"sig":"AA=="}}]}}"#
+            );
+            let envelope = Envelope::parse(json.as_bytes()).unwrap();
+            assert_eq!(envelope.payload(), b"hello?>");
+        }
+    }
+
+    #[test]
+    fn what_is_no_envelope_is_refused() {
+        let sig = r#"{"sig":"AA=="}"#;
+        let many = vec![sig; 17].join(",");
+        let cases = [
+            String::new(),
+            "null".to_owned(),
+            r#"["t","",[]]"#.to_owned(),
+            format!(r#"{{"payloadType":"t","payload":"","signatures":[{sig}]}} x"#),
+            r#"{"payloadType":"t","payload":"","signatures":[]}"#.to_owned(),
+            format!(r#"{{"payloadType":"t","payload":"","signatures":[{many}]}}"#),
+            format!(r#"{{"payloadType":"t","payloadType":"t","payload":"","signatures":[{sig}]}}"#),
+            format!(r#"{{"payloadType":"t","payload":"","signatures":[{sig}],"extra":1}}"#),
+            format!(r#"{{"payloadType":"t","payload":"a","signatures":[{sig}]}}"#),
+            format!(r#"{{"payloadType":"t","payload":"AB==","signatures":[{sig}]}}"#),
+            format!(r#"{{"payloadType":"t","payload":"+_AA","signatures":[{sig}]}}"#),
+            r#"{"payloadType":"t","payload":"","signatures":[{"sig":""}]}"#.to_owned(),
+            r#"{"payloadType":"t","payload":"","signatures":[{"sig":"AA==","alg":"none"}]}"#
+                .to_owned(),
+            r#"{"payloadType":"t","payload":"","signatures":[["k","AA=="]]}"#.to_owned(),
+        ];
+        for case in cases {
+            let refusal = Envelope::parse(case.as_bytes()).expect_err(&case);
+            assert_eq!(refusal.code(), "envelope-invalid", "{case}");
+        }
+        let large = vec![b' '; MAX_BYTES + 1];
+        assert_eq!(Envelope::parse(&large).unwrap_err().code(), "too-large");
+    }
+
+    #[test]
+    fn signing_twice_with_a_key_leaves_one_signature() {
+        let (mut envelope, key) = signed();
+        let before = envelope.clone();
+        envelope.sign(&key);
+        assert_eq!(envelope, before);
+    }
+
+    #[test]
+    fn the_order_of_signing_leaves_no_trace() {
+        let (one, two) = (
+            SigningKey::from_bytes(&[1; 32]),
+            SigningKey::from_bytes(&[2; 32]),
+        );
+        let mut forth = Envelope::new("t", vec![]);
+        let mut back = forth.clone();
+        forth.sign(&one);
+        forth.sign(&two);
+        back.sign(&two);
+        back.sign(&one);
+        assert_eq!(forth, back);
+        assert_eq!(forth.signatures().len(), 2);
+    }
+}

@@ -1,0 +1,151 @@
+//! Ids of bundles and names of publishers, and the prefixes that bind publishers to ids. Contract and
+//! driver ids have their own grammars elsewhere; a [`Prefix`] compares them all.
+
+use std::fmt;
+
+use crate::refusal::{Reason, Refusal};
+use crate::text::quoted;
+
+/// Checks an id of a bundle or a publisher's name: 2 to 80 lower-case ASCII letters, digits, dashes and
+/// dots, beginning and ending with a letter or digit, no two dots in a row (AIP-14, `id`).
+///
+/// # Errors
+/// [`Reason::IdInvalid`].
+pub fn check(text: &str) -> Result<(), Refusal> {
+    let edge = |byte: Option<&u8>| {
+        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    let bytes = text.as_bytes();
+    let good = (2..=80).contains(&bytes.len())
+        && bytes
+            .iter()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'))
+        && edge(bytes.first())
+        && edge(bytes.last())
+        && !text.contains("..");
+    if good {
+        Ok(())
+    } else {
+        Err(Refusal::new(Reason::IdInvalid).found(quoted(text)))
+    }
+}
+
+/// Ids that a publisher may publish: one id and all below it, in whole segments. The segments of an id
+/// end at `.`, `:` or `/`; `acme` covers `acme`, `acme.crm` and `acme:commit`, but not `acme-crm`. `*`
+/// covers every id.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prefix(String);
+
+impl Prefix {
+    /// Checks a prefix: `*`, or lower-case ASCII segments as an id has them.
+    ///
+    /// # Errors
+    /// [`Reason::IdInvalid`].
+    pub fn parse(text: &str) -> Result<Self, Refusal> {
+        let good = text == "*"
+            || (!text.is_empty()
+                && text.len() <= 80
+                && text.split(['.', ':', '/']).all(|segment| {
+                    !segment.is_empty()
+                        && segment.bytes().all(
+                            |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'@'),
+                        )
+                }));
+        if good {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Refusal::new(Reason::IdInvalid)
+                .expected("whole lower-case segments, for example \"acme.crm\", or \"*\"")
+                .found(quoted(text))
+                .hinted("write a prefix without a trailing dot or star"))
+        }
+    }
+
+    /// The prefix that covers every id.
+    #[must_use]
+    pub fn all() -> Self {
+        Self("*".to_owned())
+    }
+
+    /// Whether `id` lies at or below this prefix. Comparison is exact: an id in upper case is covered by
+    /// nothing but `*`.
+    #[must_use]
+    pub fn covers(&self, id: &str) -> bool {
+        if self.0 == "*" {
+            return true;
+        }
+        id.strip_prefix(self.0.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':', '/']))
+    }
+
+    /// How closely a covering prefix names an id: 0 for `*`, else its length in bytes. Among prefixes
+    /// that cover one id, the longer has more segments.
+    #[must_use]
+    pub fn closeness(&self) -> usize {
+        if self.0 == "*" { 0 } else { self.0.len() }
+    }
+
+    /// The prefix as written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_short_lower_case_and_segmented() {
+        for id in ["ab", "text.stats", "a-b.c-d.3", "x2"] {
+            check(id).unwrap();
+        }
+        let long = "a".repeat(81);
+        for id in [
+            "", "a", ".a", "a.", "-a", "a-", "a..b", "Ab", "a_b", "a b", "é.a", "a:b", &long,
+        ] {
+            assert_eq!(check(id).expect_err(id).code(), "id-invalid");
+        }
+    }
+
+    #[test]
+    fn a_prefix_covers_whole_segments_only() {
+        let prefix = Prefix::parse("acme.crm").unwrap();
+        for id in ["acme.crm", "acme.crm.find", "acme.crm:commit", "acme.crm/x"] {
+            assert!(prefix.covers(id), "{id}");
+        }
+        for id in [
+            "acme",
+            "acme.crmx",
+            "acme.crm-x",
+            "ACME.crm",
+            "x.acme.crm",
+            "",
+        ] {
+            assert!(!prefix.covers(id), "{id}");
+        }
+        assert!(Prefix::all().covers("anything"));
+    }
+
+    #[test]
+    fn a_prefix_is_written_in_whole_segments() {
+        for prefix in [
+            "", ".", "acme.", "acme.*", "Acme", "a b", ".acme", "a..b", "**",
+        ] {
+            assert!(Prefix::parse(prefix).is_err(), "{prefix}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Public keys: checked once on entry, so that a [`PublicKey`] is always a sound one.
+
+use std::fmt;
+
+use ed25519_dalek::pkcs8::spki::EncodePublicKey as _;
+use ed25519_dalek::pkcs8::{DecodePublicKey as _, PublicKeyBytes};
+use ed25519_dalek::{Signature, VerifyingKey};
+use sha2::{Digest as _, Sha256};
+
+use super::{KeyId, MAX_PEM_BYTES};
+use crate::refusal::{Reason, Refusal};
+use crate::trust::EXAMPLE_KEY_IDS;
+
+/// What stands before the 32 bytes of an Ed25519 key in its SPKI DER (RFC 8410, section 4).
+const SPKI_PREFIX: [u8; 12] = [
+    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
+];
+
+/// An Ed25519 public key that is canonically encoded and lies in the prime-order group.
+#[derive(Clone)]
+pub struct PublicKey {
+    key: VerifyingKey,
+    id: KeyId,
+}
+
+impl PublicKey {
+    /// Reads an SPKI PEM file (`-----BEGIN PUBLIC KEY-----`), as `openssl pkey -pubout` writes it.
+    ///
+    /// # Errors
+    /// [`Reason::KeyInvalid`] if it is anything else, [`Reason::KeyWeak`] as for [`PublicKey::from_bytes`].
+    pub fn from_pem(pem: &str) -> Result<Self, Refusal> {
+        if pem.len() > MAX_PEM_BYTES {
+            return Err(Refusal::new(Reason::KeyInvalid)
+                .expected("an SPKI PEM file of at most 16 KiB")
+                .found(crate::text::bytes(pem.len() as u64)));
+        }
+        let invalid = Refusal::new(Reason::KeyInvalid)
+            .expected("an Ed25519 public key in an SPKI PEM file (`BEGIN PUBLIC KEY`)");
+        if pem.contains("PRIVATE KEY-----") {
+            return Err(invalid.found("a private key").hinted(
+                "name the public key's file; `openssl pkey -in KEY -pubout` writes one. Never hand out the private key",
+            ));
+        }
+        let bytes = PublicKeyBytes::from_public_key_pem(pem)
+            .map_err(|error| invalid.found(error.to_string()))?;
+        Self::from_bytes(&bytes.0)
+    }
+
+    /// A key from its 32 bytes.
+    ///
+    /// # Errors
+    /// [`Reason::KeyInvalid`] if the bytes are no point of the curve, or no canonical encoding of one
+    /// (RFC 8032, section 5.1.3); [`Reason::KeyWeak`] if the point lies outside the prime-order group: a
+    /// key of small order verifies signatures that nobody made.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, Refusal> {
+        let key = VerifyingKey::from_bytes(bytes).map_err(|_| {
+            Refusal::new(Reason::KeyInvalid)
+                .expected("a point of the curve")
+                .found("32 bytes that are none")
+        })?;
+        let point = key.to_edwards();
+        if key.is_weak() || !point.is_torsion_free() {
+            return Err(Refusal::new(Reason::KeyWeak)
+                .expected("a point of prime order")
+                .found("a point with a component of small order"));
+        }
+        if point.compress().as_bytes() != bytes {
+            return Err(Refusal::new(Reason::KeyInvalid)
+                .expected("a canonical encoding")
+                .found("another encoding of the same point"));
+        }
+        Ok(Self::new(key))
+    }
+
+    /// For keys that need no checking: the public half of a signing key.
+    pub(super) fn new(key: VerifyingKey) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(SPKI_PREFIX);
+        hasher.update(key.as_bytes());
+        Self {
+            key,
+            id: KeyId(hasher.finalize().into()),
+        }
+    }
+
+    /// The key as an SPKI PEM file, which OpenSSL reads.
+    ///
+    /// # Errors
+    /// [`Reason::KeyInvalid`], should the encoder fail.
+    pub fn to_pem(&self) -> Result<String, Refusal> {
+        self.key
+            .to_public_key_pem(pkcs8::LineEnding::LF)
+            .map_err(|error| Refusal::new(Reason::KeyInvalid).found(error.to_string()))
+    }
+
+    /// The 32 bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        self.key.as_bytes()
+    }
+
+    /// The key's id.
+    #[must_use]
+    pub fn key_id(&self) -> KeyId {
+        self.id
+    }
+
+    /// Whether this is the example key, whose private half is in the repository for everybody to use.
+    #[must_use]
+    pub fn is_example(&self) -> bool {
+        let id = self.id.to_string();
+        EXAMPLE_KEY_IDS.contains(&id.as_str())
+    }
+
+    /// Verifies a signature strictly: beyond RFC 8032 it refuses an `R` of small order, so that no two
+    /// keys and no two messages share a signature.
+    ///
+    /// # Errors
+    /// [`Reason::SignatureInvalid`], for signatures of another length than 64 bytes, too.
+    pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), Refusal> {
+        let refusal = || Refusal::new(Reason::SignatureInvalid).at(format!("key {}", self.id));
+        let signature = Signature::from_slice(signature).map_err(|_| {
+            refusal()
+                .expected("64 bytes")
+                .found(crate::text::bytes(signature.len() as u64))
+        })?;
+        self.key
+            .verify_strict(message, &signature)
+            .map_err(|_| refusal())
+    }
+}
+
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for PublicKey {}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({})", self.id)
+    }
+}

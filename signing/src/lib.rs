@@ -1,0 +1,37 @@
+//! Signed bundles: digests, keys, DSSE envelopes, manifests, trust, archives, and the verification that
+//! turns a directory or a `.toolbundle` file into a [`verify::Verified`] [`verify::Bundle`].
+//!
+//! Everything here takes hostile input and answers with a [`Refusal`] that has a stable code. What it is
+//! not: it neither parses contracts and drivers nor decides what a bundle may do.
+//!
+//! ```
+//! use toolward_signing::{key::SigningKey, trust::TrustStore};
+//!
+//! let key = SigningKey::generate()?;
+//! let trust = TrustStore::for_key(key.public());
+//! assert_eq!(trust.publishers().count(), 1);
+//! # Ok::<(), toolward_signing::Refusal>(())
+//! ```
+
+pub mod archive;
+pub mod digest;
+pub mod envelope;
+pub mod id;
+pub mod key;
+pub mod manifest;
+pub mod moment;
+pub mod path;
+pub mod provenance;
+pub mod refusal;
+pub mod sources;
+pub mod trust;
+pub mod verify;
+
+mod json;
+mod text;
+mod toml10;
+
+pub use digest::Digest;
+pub use manifest::MANIFEST_TYPE;
+pub use refusal::{Reason, Refusal};
+pub use secrecy;

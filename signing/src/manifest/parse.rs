@@ -1,0 +1,237 @@
+//! Reading: text rules first, then TOML, then every value into its own type.
+
+use semver::Version;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{FILE, FileEntry, MAX_BYTES, Manifest, SCHEMA, ToolsEntry};
+use crate::digest::Digest;
+use crate::moment::Timestamp;
+use crate::path::{self, BundlePath};
+use crate::refusal::{Reason, Refusal};
+use crate::text::{is_misleading, position, quoted, visible};
+use crate::{id, provenance, toml10};
+
+/// The manifest as TOML has it; each value remembers where it stands.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    schema: Spanned<u64>,
+    id: Spanned<String>,
+    version: Spanned<String>,
+    sequence: Spanned<u64>,
+    publisher: Spanned<String>,
+    created: Spanned<String>,
+    expires: Option<Spanned<String>>,
+    min_host: Option<Spanned<String>>,
+    artifacts: RawArtifacts,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawArtifacts {
+    tools: RawTools,
+    #[serde(default)]
+    files: Vec<RawFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTools {
+    path: Spanned<String>,
+    blake3: Spanned<String>,
+    size: u64,
+    version: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    path: Spanned<String>,
+    blake3: Spanned<String>,
+    size: u64,
+    role: Spanned<String>,
+}
+
+/// Only the schema, so that a manifest of a later schema is told apart from a broken one.
+#[derive(Deserialize)]
+struct SchemaOnly {
+    schema: Option<toml::Value>,
+}
+
+pub(super) fn manifest(bytes: &[u8]) -> Result<Manifest, Refusal> {
+    let text = plain_text(bytes)?;
+    if let Some(newer) = toml10::first_newer(text) {
+        return Err(Refusal::new(Reason::ManifestSyntax)
+            .at(place(bytes, newer.offset))
+            .expected("TOML 1.0")
+            .found(format!("{}, which came with TOML 1.1", newer.what)));
+    }
+    let raw: Raw = toml::from_str(text).map_err(|error| syntax(text, &error))?;
+    Reader { bytes }.manifest(raw)
+}
+
+/// The rules of text, DESIGN 3: each is there so that what a person sees is what is signed.
+fn plain_text(bytes: &[u8]) -> Result<&str, Refusal> {
+    let refusal = || Refusal::new(Reason::ManifestText);
+    if bytes.len() > MAX_BYTES {
+        return Err(refusal()
+            .at(FILE)
+            .expected("at most 262144 bytes")
+            .found(crate::text::bytes(bytes.len() as u64)));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        refusal()
+            .at(place(bytes, error.valid_up_to()))
+            .expected("UTF-8")
+            .found("bytes that are not")
+    })?;
+    if let Some((offset, c)) = text
+        .char_indices()
+        .find(|(_, c)| is_misleading(*c) && *c != '\n')
+    {
+        let found = match c {
+            '\r' => "a carriage return".to_owned(),
+            '\t' => "a tab".to_owned(),
+            '\u{feff}' => "a byte order mark".to_owned(),
+            c => format!("the character U+{:04X}", u32::from(c)),
+        };
+        return Err(refusal()
+            .at(place(bytes, offset))
+            .expected("lines that end in LF, without control or bidirectional characters")
+            .found(found));
+    }
+    Ok(text)
+}
+
+fn place(bytes: &[u8], offset: usize) -> String {
+    let (line, column) = position(bytes, offset);
+    format!("{FILE}:{line}:{column}")
+}
+
+fn syntax(text: &str, error: &toml::de::Error) -> Refusal {
+    // Valid TOML means that a field is wrong, not the syntax.
+    let value = toml::from_str::<SchemaOnly>(text);
+    let refusal = match &value {
+        Err(_) => Refusal::new(Reason::ManifestSyntax).expected("TOML 1.0"),
+        Ok(SchemaOnly {
+            schema: Some(schema),
+        }) if schema
+            .as_integer()
+            .is_some_and(|schema| schema != SCHEMA as i64) =>
+        {
+            return Refusal::new(Reason::ManifestSchema)
+                .at(FILE)
+                .expected("schema 1")
+                .found(visible(&format!("schema {schema}")));
+        }
+        Ok(_) => Refusal::new(Reason::ManifestField),
+    };
+    let offset = error.span().map_or(0, |span| span.start);
+    refusal
+        .at(place(text.as_bytes(), offset))
+        .found(visible(error.message()))
+}
+
+/// Turns raw values into checked ones and says where a wrong one stands.
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn manifest(&self, raw: Raw) -> Result<Manifest, Refusal> {
+        self.value(&raw.schema, |schema| match *schema {
+            SCHEMA => Ok(()),
+            other => Err(Refusal::new(Reason::ManifestSchema)
+                .expected("schema 1")
+                .found(format!("schema {other}"))),
+        })?;
+        let manifest = Manifest {
+            id: self.value(&raw.id, |text| name(text))?,
+            version: self.value(&raw.version, |text| version(text))?,
+            sequence: self.value(&raw.sequence, |sequence| Ok(*sequence))?,
+            publisher: self.value(&raw.publisher, |text| name(text))?,
+            created: self.value(&raw.created, |text| Timestamp::parse(text))?,
+            expires: raw
+                .expires
+                .map(|value| self.value(&value, |text| Timestamp::parse(text)))
+                .transpose()?,
+            min_host: raw
+                .min_host
+                .map(|value| self.value(&value, |text| version(text)))
+                .transpose()?,
+            tools: self.tools(&raw.artifacts.tools)?,
+            files: raw
+                .artifacts
+                .files
+                .iter()
+                .map(|file| self.file(file))
+                .collect::<Result<_, _>>()?,
+        };
+        path::check_set(manifest.entries().map(|(path, _)| path))
+            .map_err(|refusal| refusal.at(FILE))?;
+        if let Some(expires) = manifest.expires
+            && expires <= manifest.created
+        {
+            return Err(Refusal::new(Reason::ManifestField)
+                .at(format!("{FILE}: expires"))
+                .expected(format!("a time after `created`, {}", manifest.created))
+                .found(expires.to_string()));
+        }
+        Ok(manifest)
+    }
+
+    fn tools(&self, raw: &RawTools) -> Result<ToolsEntry, Refusal> {
+        Ok(ToolsEntry {
+            path: self.value(&raw.path, |text| listed_path(text))?,
+            blake3: self.value(&raw.blake3, |text| text.parse::<Digest>())?,
+            size: raw.size,
+            version: raw.version,
+        })
+    }
+
+    fn file(&self, raw: &RawFile) -> Result<FileEntry, Refusal> {
+        Ok(FileEntry {
+            path: self.value(&raw.path, |text| listed_path(text))?,
+            blake3: self.value(&raw.blake3, |text| text.parse::<Digest>())?,
+            size: raw.size,
+            role: self.value(&raw.role, |text| text.parse())?,
+        })
+    }
+
+    fn value<T, U>(
+        &self,
+        value: &Spanned<T>,
+        read: impl FnOnce(&T) -> Result<U, Refusal>,
+    ) -> Result<U, Refusal> {
+        read(value.get_ref()).map_err(|refusal| refusal.at(place(self.bytes, value.span().start)))
+    }
+}
+
+fn name(text: &str) -> Result<String, Refusal> {
+    id::check(text)?;
+    Ok(text.to_owned())
+}
+
+fn version(text: &str) -> Result<Version, Refusal> {
+    Version::parse(text).map_err(|error| {
+        Refusal::new(Reason::ManifestField)
+            .expected("a semantic version such as 1.2.3")
+            .found(format!("{} ({error})", quoted(text)))
+    })
+}
+
+/// A path that a manifest may list: the three documents around it are not among them.
+fn listed_path(text: &str) -> Result<BundlePath, Refusal> {
+    let path = BundlePath::parse(text)?;
+    let reserved = [FILE, super::ENVELOPE_FILE, provenance::FILE];
+    if reserved
+        .iter()
+        .any(|reserved| reserved.eq_ignore_ascii_case(text))
+    {
+        return Err(Refusal::new(Reason::PathInvalid)
+            .expected("no entry for the manifest, its envelope or the provenance")
+            .found(quoted(text)));
+    }
+    Ok(path)
+}

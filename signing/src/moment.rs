@@ -1,0 +1,128 @@
+//! Points in time as manifests write them: whole seconds, UTC, one spelling. No clock is read here.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, UtcOffset};
+
+use crate::refusal::{Reason, Refusal};
+use crate::text::quoted;
+
+/// A time such as `2026-11-21T09:30:00Z`: RFC 3339, whole seconds, `T` and `Z` in upper case.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(OffsetDateTime);
+
+impl Timestamp {
+    /// Reads the one spelling.
+    ///
+    /// # Errors
+    /// [`Reason::TimeInvalid`], for offsets and fractions of seconds, too.
+    pub fn parse(text: &str) -> Result<Self, Refusal> {
+        let refusal = || Refusal::new(Reason::TimeInvalid).found(quoted(text));
+        let moment = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| refusal())?;
+        let moment = Self(moment.to_offset(UtcOffset::UTC));
+        // Writing it again finds every other spelling, leap seconds included.
+        if moment.to_string() == text {
+            Ok(moment)
+        } else {
+            Err(refusal())
+        }
+    }
+
+    /// The time that is `seconds` after 1970-01-01T00:00:00Z.
+    ///
+    /// # Errors
+    /// [`Reason::TimeInvalid`] outside the years 0 to 9999.
+    pub fn from_unix(seconds: i64) -> Result<Self, Refusal> {
+        OffsetDateTime::from_unix_timestamp(seconds)
+            .ok()
+            .filter(|moment| (0..=9999).contains(&moment.year()))
+            .map(Self)
+            .ok_or_else(|| Refusal::new(Reason::TimeInvalid).found(seconds.to_string()))
+    }
+
+    /// Seconds since 1970-01-01T00:00:00Z.
+    #[must_use]
+    pub fn unix(self) -> i64 {
+        self.0.unix_timestamp()
+    }
+
+    /// How long after `now` this time is; nothing if it has come.
+    #[must_use]
+    pub fn ahead_of(self, now: SystemTime) -> Option<Duration> {
+        SystemTime::from(self.0).duration_since(now).ok()
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+            self.0.year(),
+            u8::from(self.0.month()),
+            self.0.day(),
+            self.0.hour(),
+            self.0.minute(),
+            self.0.second()
+        )
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Timestamp({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_one_spelling() {
+        for text in [
+            "2026-11-21T09:30:00Z",
+            "1970-01-01T00:00:00Z",
+            "9999-12-31T23:59:59Z",
+        ] {
+            assert_eq!(Timestamp::parse(text).unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "2026-11-21",
+            "2026-11-21T09:30Z",
+            "2026-11-21t09:30:00z",
+            "2026-11-21 09:30:00Z",
+            "2026-11-21T09:30:00+00:00",
+            "2026-11-21T09:30:00.0Z",
+            "2026-02-30T00:00:00Z",
+            "2026-11-21T23:59:60Z",
+            "12026-11-21T09:30:00Z",
+        ] {
+            assert_eq!(
+                Timestamp::parse(text).expect_err(text).code(),
+                "time-invalid"
+            );
+        }
+    }
+
+    #[test]
+    fn seconds_since_1970_go_both_ways() {
+        let moment = Timestamp::from_unix(1_763_717_400).unwrap();
+        assert_eq!(Timestamp::parse(&moment.to_string()).unwrap(), moment);
+        assert_eq!(moment.unix(), 1_763_717_400);
+        assert!(Timestamp::from_unix(i64::MAX).is_err());
+        assert!(Timestamp::from_unix(-99_999_999_999).is_err());
+    }
+}

@@ -1,0 +1,223 @@
+//! `provenance.dsse.json`: from what, and with what, a bundle was built. An in-toto Statement v1 about the
+//! manifest with an SLSA v1 predicate. It is a claim of the publisher, checked for being the publisher's
+//! and about this bundle, and for nothing else.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::digest::{Digest, write_hex};
+use crate::json::Object;
+use crate::manifest;
+use crate::refusal::{Reason, Refusal};
+use crate::text::{quoted, visible};
+
+/// The document's name in a bundle. No manifest lists it.
+pub const FILE: &str = "provenance.dsse.json";
+/// The payload type under which a statement is signed.
+pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
+/// The statement's type.
+pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
+/// The predicate's type.
+pub const PREDICATE_TYPE: &str = "https://slsa.dev/provenance/v1";
+/// The build type of components that `toolward build` made.
+pub const BUILD_TYPE: &str = "urn:toolward:build:component:v1";
+const BUILDER: &str = "urn:toolward:builder:local:v1";
+
+/// A named set of files that something was built from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceSet {
+    /// The name, for instance the driver's folder.
+    pub name: String,
+    /// The digest of the files, see [`crate::sources::digest`].
+    pub digest: Digest,
+}
+
+/// What a publisher says about the making of a bundle. All text in it is the publisher's: sanitise it before
+/// it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    /// The kind of build: [`BUILD_TYPE`], or another that leaves the other fields empty.
+    pub build_type: String,
+    /// The sources.
+    pub sources: Vec<SourceSet>,
+    /// The compiler, as it names itself: `rustc 1.95.0 (…)`.
+    pub compiler: String,
+    /// The compilation target: `wasm32-wasip2`.
+    pub target: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Statement {
+    #[serde(rename = "_type")]
+    kind: String,
+    subject: Vec<Object<Descriptor>>,
+    predicate_type: String,
+    predicate: Object<Predicate>,
+}
+
+#[derive(Deserialize)]
+struct Descriptor {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    digest: std::collections::BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Predicate {
+    build_definition: Object<BuildDefinition>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BuildDefinition {
+    build_type: String,
+    #[serde(default)]
+    external_parameters: Value,
+    #[serde(default)]
+    internal_parameters: Value,
+    #[serde(default)]
+    resolved_dependencies: Vec<Object<Descriptor>>,
+}
+
+impl Provenance {
+    /// The provenance of components that `compiler` made for `target`.
+    #[must_use]
+    pub fn new(sources: Vec<SourceSet>, compiler: String, target: String) -> Self {
+        Self {
+            build_type: BUILD_TYPE.to_owned(),
+            sources,
+            compiler,
+            target,
+        }
+    }
+
+    /// The statement about a manifest, ready to be the payload of an envelope of [`PAYLOAD_TYPE`]; the
+    /// same bytes each time.
+    ///
+    /// # Errors
+    /// [`Reason::ProvenanceInvalid`], should the encoder fail.
+    pub fn statement(&self, manifest_bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
+        let sources: Vec<_> = self
+            .sources
+            .iter()
+            .map(|set| json!({ "name": set.name, "digest": { "blake3": set.digest } }))
+            .collect();
+        let statement = json!({
+            "_type": STATEMENT_TYPE,
+            "subject": [{
+                "name": manifest::FILE,
+                "digest": { "sha256": sha256(manifest_bytes), "blake3": Digest::of(manifest_bytes) },
+            }],
+            "predicateType": PREDICATE_TYPE,
+            "predicate": {
+                "buildDefinition": {
+                    "buildType": self.build_type,
+                    "externalParameters": { "target": self.target },
+                    "internalParameters": { "compiler": self.compiler },
+                    "resolvedDependencies": sources,
+                },
+                "runDetails": { "builder": { "id": BUILDER } },
+            },
+        });
+        serde_json::to_vec(&statement)
+            .map_err(|error| Refusal::new(Reason::ProvenanceInvalid).found(error.to_string()))
+    }
+
+    /// Reads a statement that must be about `manifest_bytes`. Fields that in-toto and SLSA may add are
+    /// passed over.
+    ///
+    /// # Errors
+    /// [`Reason::ProvenanceInvalid`] if it is no such statement, [`Reason::ProvenanceMismatch`] if it is
+    /// about something else.
+    pub fn parse(statement: &[u8], manifest_bytes: &[u8]) -> Result<Self, Refusal> {
+        let invalid = || Refusal::new(Reason::ProvenanceInvalid);
+        let Object(statement) = serde_json::from_slice::<Object<Statement>>(statement)
+            .map_err(|error| invalid().found(visible(&error.to_string())))?;
+        for (found, expected) in [
+            (&statement.kind, STATEMENT_TYPE),
+            (&statement.predicate_type, PREDICATE_TYPE),
+        ] {
+            if found != expected {
+                return Err(invalid().expected(expected).found(quoted(found)));
+            }
+        }
+        check_subject(&statement.subject, manifest_bytes)?;
+        let Object(build) = statement.predicate.0.build_definition;
+        if build.build_type != BUILD_TYPE {
+            return Ok(Self {
+                build_type: build.build_type,
+                sources: Vec::new(),
+                compiler: String::new(),
+                target: String::new(),
+            });
+        }
+        let text = |parameters: &Value, name: &'static str| {
+            parameters
+                .get(name)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+                .ok_or_else(|| invalid().expected(format!("the parameter `{name}`")))
+        };
+        let sources = build
+            .resolved_dependencies
+            .into_iter()
+            .map(|Object(set)| {
+                let digest = set
+                    .digest
+                    .get("blake3")
+                    .ok_or_else(|| invalid().expected("a blake3 digest of each set of sources"))?
+                    .parse()?;
+                Ok(SourceSet {
+                    name: set.name,
+                    digest,
+                })
+            })
+            .collect::<Result<_, Refusal>>()?;
+        Ok(Self {
+            compiler: text(&build.internal_parameters, "compiler")?,
+            target: text(&build.external_parameters, "target")?,
+            build_type: build.build_type,
+            sources,
+        })
+    }
+}
+
+fn check_subject(subjects: &[Object<Descriptor>], manifest_bytes: &[u8]) -> Result<(), Refusal> {
+    let [Object(subject)] = subjects else {
+        return Err(Refusal::new(Reason::ProvenanceInvalid)
+            .expected("one subject, the manifest")
+            .found(subjects.len().to_string()));
+    };
+    let blake3 = Digest::of(manifest_bytes).to_string();
+    let sha256 = sha256(manifest_bytes);
+    let digests_agree = subject.digest.get("blake3") == Some(&blake3)
+        && subject.digest.get("sha256") == Some(&sha256);
+    if subject.name == manifest::FILE && digests_agree {
+        Ok(())
+    } else {
+        Err(Refusal::new(Reason::ProvenanceMismatch)
+            .expected(format!("manifest.toml with digest {blake3}"))
+            .found(format!(
+                "{} with digest {}",
+                quoted(&subject.name),
+                subject
+                    .digest
+                    .get("blake3")
+                    .map_or_else(|| "none".to_owned(), |text| quoted(text))
+            )))
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    struct Hex([u8; 32]);
+    impl std::fmt::Display for Hex {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write_hex(&self.0, f)
+        }
+    }
+    Hex(Sha256::digest(bytes).into()).to_string()
+}

@@ -1,0 +1,365 @@
+//! Why something was refused: a stable code, and what was expected, found, where, and what to do.
+//! One type for the whole crate; no wording is decided anywhere else than in the table below.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+/// A refusal: nothing was changed, nothing half-written stays behind.
+///
+/// Its [`Display`](fmt::Display) form is one line without the hint, e.g.
+/// `the content differs from the manifest's digest (driver.wasm): expected …, found …`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Refusal(Box<Parts>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Parts {
+    reason: Reason,
+    place: Option<String>,
+    expected: Option<Cow<'static, str>>,
+    found: Option<String>,
+    hint: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal for `reason`, without particulars yet.
+    #[must_use]
+    pub fn new(reason: Reason) -> Self {
+        Self(Box::new(Parts {
+            reason,
+            place: None,
+            expected: None,
+            found: None,
+            hint: None,
+        }))
+    }
+
+    /// Says where: a file, `file:line:column`, or the name of a key. An earlier place stays.
+    #[must_use]
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.0.place.get_or_insert_with(|| place.into());
+        self
+    }
+
+    /// Says what was expected.
+    #[must_use]
+    pub fn expected(mut self, expected: impl Into<Cow<'static, str>>) -> Self {
+        self.0.expected = Some(expected.into());
+        self
+    }
+
+    /// Says what was found instead. Hostile text goes through a quoting first.
+    #[must_use]
+    pub fn found(mut self, found: impl Into<String>) -> Self {
+        self.0.found = Some(found.into());
+        self
+    }
+
+    /// Replaces the reason's general advice with advice for this case.
+    #[must_use]
+    pub fn hinted(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Why, as a value to match on.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        self.0.reason
+    }
+
+    /// The stable kebab-case code, e.g. `digest-mismatch`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.0.reason.code()
+    }
+
+    /// One sentence, the same for each refusal with this code.
+    #[must_use]
+    pub fn message(&self) -> &'static str {
+        self.0.reason.message()
+    }
+
+    /// Where: a file of the bundle, `file:line:column`, or the name of a key.
+    #[must_use]
+    pub fn place(&self) -> Option<&str> {
+        self.0.place.as_deref()
+    }
+
+    /// What was expected.
+    #[must_use]
+    pub fn expected_text(&self) -> Option<&str> {
+        self.0.expected.as_deref()
+    }
+
+    /// What was found instead.
+    #[must_use]
+    pub fn found_text(&self) -> Option<&str> {
+        self.0.found.as_deref()
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        Some(self.0.hint.as_deref().unwrap_or(self.0.reason.hint()))
+    }
+
+    /// A refusal because the operating system reported an error at `place`.
+    #[must_use]
+    pub fn io(place: impl Into<String>, error: &std::io::Error) -> Self {
+        Self::new(Reason::Io).at(place).found(error.to_string())
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())?;
+        if let Some(place) = self.place() {
+            write!(f, " ({place})")?;
+        }
+        match (self.expected_text(), self.found_text()) {
+            (Some(expected), Some(found)) => write!(f, ": expected {expected}, found {found}"),
+            (Some(expected), None) => write!(f, ": expected {expected}"),
+            (None, Some(found)) => write!(f, ": found {found}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Refusal[{}]: {self}", self.code())
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Serialize for Refusal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Refusal", 6)?;
+        fields.serialize_field("code", self.code())?;
+        fields.serialize_field("message", self.message())?;
+        fields.serialize_field("place", &self.place())?;
+        fields.serialize_field("expected", &self.expected_text())?;
+        fields.serialize_field("found", &self.found_text())?;
+        fields.serialize_field("hint", &self.hint())?;
+        fields.end()
+    }
+}
+
+/// Declares [`Reason`] from one table: variant, code, sentence, advice.
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $message:literal, $hint:literal;)*) => {
+        /// Why something was refused. Codes are stable; new ones may be added.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Reason {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Reason {
+            /// All reasons, in the order of the reference page that is generated from them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The stable kebab-case code.
+            #[must_use]
+            pub fn code(self) -> &'static str {
+                match self { $(Self::$variant => $code,)* }
+            }
+
+            /// One sentence that says what is wrong.
+            #[must_use]
+            pub fn message(self) -> &'static str {
+                match self { $(Self::$variant => $message,)* }
+            }
+
+            /// General advice: what to do.
+            #[must_use]
+            pub fn hint(self) -> &'static str {
+                match self { $(Self::$variant => $hint,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The operating system reported an error.
+    Io = "io", "a file could not be read or written",
+        "check that the path exists and that you may read or write it";
+    /// Neither a directory nor a regular file.
+    NotABundle = "not-a-bundle", "this is no bundle",
+        "name a bundle directory or a `.toolbundle` file";
+
+    /// No `manifest.dsse.json`.
+    EnvelopeMissing = "envelope-missing", "the bundle is not signed: `manifest.dsse.json` is missing",
+        "sign it with `toolward sign`, or run an unsigned bundle under work with `--dev DIR`";
+    /// Not a DSSE envelope, or one beyond the limits.
+    EnvelopeInvalid = "envelope-invalid", "the file is not a DSSE envelope",
+        "sign the bundle again with `toolward sign`";
+    /// The envelope is for another kind of document.
+    PayloadType = "payload-type", "the envelope is for another kind of document",
+        "sign the bundle again with `toolward sign`";
+    /// No key of the trust store made any of the signatures.
+    UnknownPublisher = "unknown-publisher", "nobody in the trust store signed this bundle",
+        "if you know this publisher, get its public key from the publisher itself and name it in the trust store or with `--trust-key`";
+    /// A signature claims to be by a trusted key and does not verify.
+    SignatureInvalid = "signature-invalid", "a signature by a trusted key does not verify",
+        "the bundle was changed after it was signed: get it again from its publisher";
+    /// The keys that signed belong to another publisher than the manifest names.
+    WrongPublisher = "wrong-publisher", "the manifest names a publisher whose keys did not sign",
+        "ask the publisher which key signs this bundle";
+    /// Too few distinct keys of the publisher signed.
+    ThresholdNotMet = "threshold-not-met", "too few distinct keys of the publisher signed",
+        "have the publisher's other key holders sign, too";
+    /// The publisher may not publish this id.
+    PrefixNotGranted = "prefix-not-granted", "the publisher may not publish this id",
+        "add a prefix of the id to this publisher's `prefixes` in the trust store, if you agree";
+
+    /// No `manifest.toml`.
+    ManifestMissing = "manifest-missing", "the bundle has no `manifest.toml`",
+        "pack the bundle again with `toolward pack`";
+    /// The loose manifest is not the signed one.
+    ManifestMismatch = "manifest-mismatch", "`manifest.toml` is not the manifest that was signed",
+        "the bundle was changed after it was signed: get it again from its publisher";
+    /// The manifest's bytes break a rule of text: encoding, characters, line ends, size.
+    ManifestText = "manifest-text", "the manifest's text is not allowed",
+        "pack the bundle again with `toolward pack`";
+    /// The manifest is not TOML 1.0.
+    ManifestSyntax = "manifest-syntax", "the manifest is not TOML 1.0",
+        "pack the bundle again with `toolward pack`";
+    /// A field of the manifest is missing, unknown, or has a wrong value.
+    ManifestField = "manifest-field", "a field of the manifest is wrong",
+        "pack the bundle again with `toolward pack`";
+    /// A manifest of another schema.
+    ManifestSchema = "manifest-schema", "the manifest has a schema that this host does not know",
+        "update toolward, or ask the publisher for a bundle of schema 1";
+    /// The bundle needs a newer host.
+    HostTooOld = "host-too-old", "the bundle needs a newer toolward",
+        "update toolward";
+    /// The bundle's time is over.
+    Expired = "expired", "the bundle has expired",
+        "get the publisher's current release";
+    /// The bundle comes from the future.
+    NotYetValid = "not-yet-valid", "the bundle says that it was made in the future",
+        "check this machine's clock";
+
+    /// A path breaks the rules of bundle paths.
+    PathInvalid = "path-invalid", "a path is not allowed in a bundle",
+        "use ASCII letters, digits, `.`, `_` and `-`, at most 8 folders deep, no leading or trailing dot, no Windows device name";
+    /// Two paths differ in case only, or one is a file and a folder at once.
+    PathConflict = "path-conflict", "two paths of the bundle can't exist together on every system",
+        "rename one of them";
+    /// A listed file is not there.
+    FileMissing = "file-missing", "a file that the manifest lists is missing",
+        "get the bundle again from its publisher";
+    /// A file is there that the manifest doesn't list.
+    FileExtra = "file-extra", "a file is there that the manifest does not list",
+        "remove the file, or get the bundle again from its publisher";
+    /// A file is listed twice, or comes twice in an archive.
+    FileDuplicate = "file-duplicate", "a file comes twice",
+        "pack the bundle again with `toolward pack`";
+    /// Not a regular file.
+    FileType = "file-type", "only regular files are allowed in a bundle",
+        "replace links, devices and pipes with the files themselves";
+    /// A file has another size than the manifest says.
+    SizeMismatch = "size-mismatch", "a file has another size than the manifest says",
+        "the bundle was changed after it was signed: get it again from its publisher";
+    /// A file has another digest than the manifest says.
+    DigestMismatch = "digest-mismatch", "a file has another digest than the manifest says",
+        "the bundle was changed after it was signed: get it again from its publisher";
+    /// A file or the bundle is larger than the limits allow.
+    TooLarge = "too-large", "this is larger than a bundle may be",
+        "leave out what the tools do not need";
+
+    /// Not one zstd frame.
+    ArchiveFormat = "archive-format", "the archive is not one zstd frame over a tar archive",
+        "pack the bundle again with `toolward pack`";
+    /// The archive ends early.
+    ArchiveTruncated = "archive-truncated", "the archive ends too early",
+        "get the file again: the transfer was cut off";
+    /// An entry's header is not the one that `pack` writes.
+    ArchiveHeader = "archive-header", "an entry of the archive has a header that is not allowed",
+        "pack the bundle again with `toolward pack`";
+    /// The entries are not in the order that the format demands.
+    ArchiveOrder = "archive-order", "the entries of the archive are not in order",
+        "pack the bundle again with `toolward pack`";
+    /// Something follows the end of the archive.
+    ArchiveTrailingData = "archive-trailing-data", "something follows the end of the archive",
+        "get the file again from its publisher";
+    /// The archive expands too much.
+    ArchiveRatio = "archive-ratio", "the archive expands more than a bundle may",
+        "ask its publisher what is in it";
+
+    /// The provenance is not a statement of the kind expected.
+    ProvenanceInvalid = "provenance-invalid", "the provenance is not allowed",
+        "pack the bundle again with `toolward pack`";
+    /// The provenance is about another manifest.
+    ProvenanceMismatch = "provenance-mismatch", "the provenance is about another bundle",
+        "pack and sign the bundle again";
+    /// The provenance is not signed by a key of the bundle's publisher.
+    ProvenanceUnsigned = "provenance-unsigned", "the provenance is not signed by the bundle's publisher",
+        "sign the provenance with a key of the same publisher";
+
+    /// A digest or key id isn't 64 lower-case hexadecimal digits.
+    DigestInvalid = "digest-invalid", "this is not a digest",
+        "write 64 lower-case hexadecimal digits, without a prefix";
+    /// An id, name or prefix breaks its grammar.
+    IdInvalid = "id-invalid", "this is not an id",
+        "use 2 to 80 lower-case letters, digits, dashes and dots, beginning and ending with a letter or digit";
+    /// A time isn't written as the format demands.
+    TimeInvalid = "time-invalid", "this is not a time",
+        "write it like 2026-11-21T09:30:00Z";
+    /// A key can't be read.
+    KeyInvalid = "key-invalid", "this is not an Ed25519 key",
+        "a public key is an SPKI PEM file (`BEGIN PUBLIC KEY`), a signing key a PKCS#8 PEM file (`BEGIN PRIVATE KEY`)";
+    /// A key that would accept forged signatures.
+    KeyWeak = "key-weak", "this key is weak: it would accept signatures that nobody made",
+        "do not trust whoever gave you this key; make a new one with `toolward keys new`";
+    /// An encrypted key and no passphrase.
+    PassphraseNeeded = "passphrase-needed", "the signing key is encrypted",
+        "give its passphrase";
+    /// An encrypted key and another passphrase.
+    PassphraseWrong = "passphrase-wrong", "the passphrase does not open the signing key",
+        "try again";
+    /// The trust store's text can't be read.
+    TrustInvalid = "trust-invalid", "the trust store is wrong",
+        "each `[[publisher]]` has `name`, `keys` or `key_files`, `prefixes`, and optionally `threshold`";
+    /// The trust store names the example key.
+    TrustExampleKey = "trust-example-key", "the example key must not be trusted: its private half is public",
+        "remove it from the trust store; to try the examples, name it with `--trust-key`";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_code_is_kebab_case_and_used_once() {
+        let mut seen = HashSet::new();
+        for reason in Reason::ALL {
+            let code = reason.code();
+            assert!(seen.insert(code), "{code} comes twice");
+            assert!(code.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
+            assert!(!reason.message().is_empty() && !reason.hint().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_where_expected_found_and_what_to_do() {
+        let refusal = Refusal::new(Reason::SizeMismatch)
+            .at("driver.wasm")
+            .at("ignored: the first place is the closest")
+            .expected("3 bytes")
+            .found("4 bytes");
+        assert_eq!(
+            refusal.to_string(),
+            "a file has another size than the manifest says (driver.wasm): expected 3 bytes, found 4 bytes"
+        );
+        let json = serde_json::to_value(&refusal).unwrap();
+        assert_eq!(json["code"], "size-mismatch");
+        assert_eq!(json["place"], "driver.wasm");
+        assert!(json["hint"].is_string());
+    }
+}

@@ -1,0 +1,95 @@
+//! Characters that no signed text may hold, and quoting of hostile text for messages.
+
+use std::fmt::Write as _;
+
+/// The longest piece of hostile text that a message repeats, in characters: enough to recognise it, too
+/// little to flood a terminal.
+const QUOTE_MAX: usize = 80;
+
+/// Whether a character may mislead a person who reads the text: control characters, those that change the
+/// direction of writing, line separators that only some tools honour, and invisible tags.
+pub(crate) fn is_misleading(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Hostile text between quotation marks, shortened, with misleading characters made visible.
+pub(crate) fn quoted(text: &str) -> String {
+    shown(text, QUOTE_MAX, "\"")
+}
+
+/// A parser's message, which may repeat hostile text, on one line of bounded length.
+pub(crate) fn visible(message: &str) -> String {
+    shown(message.trim_end(), QUOTE_MAX * 4, "")
+}
+
+fn shown(text: &str, max: usize, mark: &str) -> String {
+    let mut out = String::from(mark);
+    for (position, c) in text.chars().enumerate() {
+        if position == max {
+            out.push('…');
+            break;
+        }
+        if is_misleading(c) || (!mark.is_empty() && matches!(c, '"' | '\\')) {
+            // Writing to a String can't fail.
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out.push_str(mark);
+    out
+}
+
+/// [`quoted`] for bytes that may not be UTF-8.
+pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
+    quoted(&String::from_utf8_lossy(
+        bytes.get(..QUOTE_MAX * 4).unwrap_or(bytes),
+    ))
+}
+
+/// A count of bytes, for messages.
+pub(crate) fn bytes(count: u64) -> String {
+    format!("{count} bytes")
+}
+
+/// Line and column, both from 1, the column in characters, of a byte offset in `text`.
+pub(crate) fn position(text: &[u8], offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let start = before
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |newline| newline + 1);
+    let column = before
+        .get(start..)
+        .unwrap_or_default()
+        .iter()
+        // UTF-8 continuation bytes begin no character.
+        .filter(|byte| **byte & 0xc0 != 0x80)
+        .count()
+        + 1;
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoting_shows_what_would_mislead_and_stays_short() {
+        assert_eq!(quoted("a\u{202e}b\n"), "\"a\\u{202e}b\\u{a}\"");
+        assert!(quoted(&"x".repeat(10_000)).chars().count() < 100);
+    }
+
+    #[test]
+    fn positions_count_lines_and_characters_from_one() {
+        let text = "é=1\nab".as_bytes();
+        assert_eq!(position(text, 0), (1, 1));
+        assert_eq!(position(text, 2), (1, 2));
+        assert_eq!(position(text, 6), (2, 2));
+        assert_eq!(position(text, 99), (2, 3));
+    }
+}

@@ -1,0 +1,272 @@
+//! Whom an operator trusts: publishers, their keys, how many must sign, and which ids they may publish
+//! (DESIGN 3, "Trust store"). A publisher never adds to it; no file is opened here.
+
+mod config;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::id::Prefix;
+use crate::key::{KeyId, PublicKey};
+use crate::refusal::{Reason, Refusal};
+
+/// The ids of the example keys in `examples/keys/`. Their private halves are public, so that a trust store
+/// refuses them, and `--trust-key` takes them with a warning.
+pub const EXAMPLE_KEY_IDS: &[&str] =
+    &["cd841c22fb88b5562fa3e6a5fdd74be5dd34deb54cf96b6b16c43d6c4d4f74a5"];
+
+/// How many keys a publisher may have, and how many publishers a trust store: each key may cost a
+/// verification per signature.
+pub(crate) const MAX_KEYS: usize = 16;
+pub(crate) const MAX_PUBLISHERS: usize = 256;
+
+/// A publisher, as the operator knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publisher {
+    name: String,
+    keys: Vec<PublicKey>,
+    threshold: usize,
+    prefixes: Vec<Prefix>,
+    ad_hoc: bool,
+}
+
+impl Publisher {
+    /// The publisher's name; `key:` and 12 digits of the key id for a key named with `--trust-key`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The publisher's keys, all distinct.
+    #[must_use]
+    pub fn keys(&self) -> &[PublicKey] {
+        &self.keys
+    }
+
+    /// How many distinct keys must have signed, from 1 to the number of keys.
+    #[must_use]
+    pub fn threshold(&self) -> usize {
+        self.threshold
+    }
+
+    /// The prefixes of the ids that it may publish.
+    #[must_use]
+    pub fn prefixes(&self) -> &[Prefix] {
+        &self.prefixes
+    }
+
+    /// Whether this is a key that was named for one command, with `--trust-key`.
+    #[must_use]
+    pub fn is_ad_hoc(&self) -> bool {
+        self.ad_hoc
+    }
+
+    fn key(&self, id: &KeyId) -> Option<&PublicKey> {
+        self.keys.iter().find(|key| key.key_id() == *id)
+    }
+}
+
+/// The publishers that an operator trusts. No key belongs to two of them. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct TrustStore {
+    publishers: Arc<BTreeMap<String, Arc<Publisher>>>,
+    ad_hoc: Vec<Arc<Publisher>>,
+}
+
+impl TrustStore {
+    /// A store that trusts nobody.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// Reads the `[[publisher]]` tables of a `toolward.toml`. Other tables are left alone.
+    ///
+    /// ```toml
+    /// [[publisher]]
+    /// name = "acme"
+    /// keys = ["""
+    /// -----BEGIN PUBLIC KEY-----
+    /// …
+    /// -----END PUBLIC KEY-----
+    /// """]
+    /// threshold = 1               # optional, 1 if left out
+    /// prefixes = ["acme", "acme-tools"]
+    /// ```
+    ///
+    /// # Errors
+    /// [`Reason::TrustInvalid`], [`Reason::TrustExampleKey`], or the reason of a key or prefix that is wrong.
+    pub fn from_toml(text: &str) -> Result<Self, Refusal> {
+        Self::from_toml_with(text, &mut |_| {
+            Err(std::io::Error::other("key files can't be read here"))
+        })
+    }
+
+    /// [`TrustStore::from_toml`], with `read_file` to read what `key_files` names. The caller decides
+    /// where such names may lead.
+    ///
+    /// # Errors
+    /// Those of [`TrustStore::from_toml`], and [`Reason::Io`] where `read_file` fails.
+    pub fn from_toml_with(
+        text: &str,
+        read_file: &mut dyn FnMut(&str) -> std::io::Result<String>,
+    ) -> Result<Self, Refusal> {
+        let publishers = config::publishers(text, read_file)?;
+        Ok(Self {
+            publishers: Arc::new(publishers),
+            ad_hoc: Vec::new(),
+        })
+    }
+
+    /// A store that trusts one key for every id, as `--trust-key` does. The manifest's publisher name does
+    /// not matter to it; the publisher is called `key:` and 12 digits of the key id. It takes the example
+    /// key, and [`TrustStore::warnings`] says so.
+    #[must_use]
+    pub fn for_key(key: PublicKey) -> Self {
+        let mut store = Self::empty();
+        store.add_key(key);
+        store
+    }
+
+    /// Also trusts `key`, as [`TrustStore::for_key`] does. A key that is there already changes nothing.
+    pub fn add_key(&mut self, key: PublicKey) {
+        if self
+            .ad_hoc
+            .iter()
+            .any(|publisher| publisher.keys.contains(&key))
+        {
+            return;
+        }
+        self.ad_hoc.push(Arc::new(Publisher {
+            name: format!("key:{}", key.key_id().short()),
+            keys: vec![key],
+            threshold: 1,
+            prefixes: vec![Prefix::all()],
+            ad_hoc: true,
+        }));
+    }
+
+    /// All publishers: those of the configuration by name, then those of `--trust-key`.
+    pub fn publishers(&self) -> impl Iterator<Item = &Arc<Publisher>> {
+        self.publishers.values().chain(&self.ad_hoc)
+    }
+
+    /// The publisher of this name.
+    #[must_use]
+    pub fn publisher(&self, name: &str) -> Option<&Arc<Publisher>> {
+        self.publishers
+            .get(name)
+            .or_else(|| self.ad_hoc.iter().find(|publisher| publisher.name == name))
+    }
+
+    /// Whether the publisher of this name may publish `id`. Among the prefixes of all configured publishers
+    /// that cover `id` the longest decides and ends the search: who only holds a shorter one may not. Two
+    /// publishers may hold the same prefix.
+    #[must_use]
+    pub fn may_publish(&self, publisher: &str, id: &str) -> bool {
+        self.publisher(publisher)
+            .is_some_and(|publisher| self.covers(publisher, id))
+    }
+
+    /// What the user should be told about this store, one sentence each.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        self.ad_hoc
+            .iter()
+            .flat_map(|publisher| &publisher.keys)
+            .filter(|key| key.is_example())
+            .map(|_| EXAMPLE_WARNING.to_owned())
+            .collect()
+    }
+
+    pub(crate) fn covers(&self, publisher: &Publisher, id: &str) -> bool {
+        if publisher.ad_hoc {
+            return true;
+        }
+        let closest = |publisher: &Publisher| {
+            publisher
+                .prefixes
+                .iter()
+                .filter(|prefix| prefix.covers(id))
+                .map(Prefix::closeness)
+                .max()
+        };
+        let decisive = self
+            .publishers
+            .values()
+            .filter_map(|publisher| closest(publisher))
+            .max();
+        decisive.is_some() && closest(publisher) == decisive
+    }
+
+    /// The configured publisher whose prefix decides over `id`, if any.
+    pub(crate) fn holder(&self, id: &str) -> Option<&Arc<Publisher>> {
+        self.publishers
+            .values()
+            .find(|publisher| self.covers(publisher, id))
+    }
+
+    pub(crate) fn configured(&self, name: &str) -> Option<&Arc<Publisher>> {
+        self.publishers.get(name)
+    }
+
+    pub(crate) fn ad_hoc(&self) -> &[Arc<Publisher>] {
+        &self.ad_hoc
+    }
+
+    /// The trusted key with this id.
+    pub(crate) fn key(&self, id: &KeyId) -> Option<&PublicKey> {
+        self.publishers().find_map(|publisher| publisher.key(id))
+    }
+}
+
+/// What a person who trusts the example key is told.
+pub(crate) const EXAMPLE_WARNING: &str =
+    "this is the example key: its private half is public, so that anybody can sign with it";
+
+/// Checks a publisher as an operator writes it down.
+pub(crate) fn checked_publisher(
+    name: String,
+    keys: Vec<PublicKey>,
+    threshold: usize,
+    prefixes: Vec<Prefix>,
+) -> Result<Publisher, Refusal> {
+    let refusal = || Refusal::new(Reason::TrustInvalid).at(format!("publisher {name}"));
+    if keys.is_empty() || keys.len() > MAX_KEYS {
+        return Err(refusal()
+            .expected("1 to 16 keys")
+            .found(keys.len().to_string()));
+    }
+    if let Some(key) = keys.iter().find(|key| key.is_example()) {
+        return Err(Refusal::new(Reason::TrustExampleKey)
+            .at(format!("publisher {name}"))
+            .found(format!("key {}", key.key_id())));
+    }
+    for (position, key) in keys.iter().enumerate() {
+        if keys.iter().skip(position + 1).any(|other| other == key) {
+            return Err(refusal()
+                .expected("each key once")
+                .found(format!("key {} twice", key.key_id())));
+        }
+    }
+    if threshold == 0 || threshold > keys.len() {
+        return Err(refusal()
+            .expected(format!(
+                "a threshold from 1 to {}, the number of keys",
+                keys.len()
+            ))
+            .found(threshold.to_string()));
+    }
+    if prefixes.is_empty() {
+        return Err(refusal()
+            .expected("the prefixes that this publisher may publish")
+            .found("none: an empty list means nothing"));
+    }
+    Ok(Publisher {
+        name,
+        keys,
+        threshold,
+        prefixes,
+        ad_hoc: false,
+    })
+}

@@ -1,0 +1,282 @@
+//! From a directory or an archive to a [`Verified`] [`Bundle`]: who signed it is known and trusted, and
+//! every byte is the one signed. What the files mean is for others to parse, from the verified bytes.
+
+mod archive;
+mod directory;
+mod document;
+mod signers;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Read;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use cap_std::ambient_authority;
+use semver::Version;
+
+use crate::archive::Contents;
+use crate::digest::Digest;
+use crate::key::KeyId;
+use crate::manifest::Manifest;
+use crate::path::BundlePath;
+use crate::provenance::Provenance;
+use crate::refusal::{Reason, Refusal};
+use crate::trust::{Publisher, TrustStore};
+
+/// How large all files of a bundle together may be, in bytes: they are held in memory.
+pub const MAX_BYTES: u64 = 512 * 1024 * 1024;
+/// How far ahead of this machine's clock `created` may be.
+pub const CLOCK_SKEW: Duration = Duration::from_secs(10 * 60);
+
+/// Something that was verified. Only this crate makes one.
+#[derive(Clone, Debug)]
+pub struct Verified<T>(T);
+
+impl<T> Verified<T> {
+    /// Gives the value away; that it was verified is no longer told by its type.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> Deref for Verified<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// A bundle with all its bytes.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Bundle {
+    /// The manifest, parsed from the signed bytes.
+    pub manifest: Manifest,
+    /// The signed bytes of `manifest.toml`.
+    pub manifest_bytes: Arc<[u8]>,
+    /// The digest of the signed bytes: the identity of this bundle.
+    pub manifest_digest: Digest,
+    /// The bytes of `manifest.dsse.json`.
+    pub envelope_bytes: Arc<[u8]>,
+    /// `tools.json` and all other listed files, by path.
+    pub files: BTreeMap<BundlePath, Arc<[u8]>>,
+    /// The publisher, as the trust store knows it.
+    pub publisher: Arc<Publisher>,
+    /// The publisher's keys that signed: sorted, distinct, at least the threshold.
+    pub signers: Vec<KeyId>,
+    /// How the bundle was built, if it says so.
+    pub provenance: Option<Provenance>,
+    /// The bytes of `provenance.dsse.json`, if there.
+    pub provenance_bytes: Option<Arc<[u8]>>,
+    /// What a person should be told, one sentence each.
+    pub warnings: Vec<String>,
+    trust: TrustStore,
+}
+
+impl Bundle {
+    /// The bytes of a listed file.
+    #[must_use]
+    pub fn file(&self, path: &str) -> Option<&Arc<[u8]>> {
+        self.files.get(path)
+    }
+
+    /// Whether the bundle's publisher may publish `id`. It binds every id that a bundle brings, not the
+    /// bundle's own only, which was checked (DESIGN 3, "Trust store").
+    #[must_use]
+    pub fn may_publish(&self, id: &str) -> bool {
+        self.trust.covers(&self.publisher, id)
+    }
+
+    /// The refusal to give for an id of the bundle's content that the publisher may not publish, or `None`.
+    #[must_use]
+    pub fn refuse_id(&self, id: &str) -> Option<Refusal> {
+        (!self.may_publish(id)).then(|| signers::prefix_refusal(&self.trust, &self.publisher, id))
+    }
+
+    /// The bundle as an archive has it, to be written or unpacked.
+    #[must_use]
+    pub fn contents(&self) -> Contents<'_> {
+        Contents {
+            envelope: &self.envelope_bytes,
+            manifest: &self.manifest_bytes,
+            provenance: self.provenance_bytes.as_deref(),
+            files: self
+                .files
+                .iter()
+                .map(|(path, bytes)| (path.clone(), &**bytes))
+                .collect(),
+        }
+    }
+}
+
+impl fmt::Debug for Bundle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bundle")
+            .field("id", &self.manifest.id)
+            .field("version", &self.manifest.version)
+            .field("publisher", &self.publisher.name())
+            .field("signers", &self.signers)
+            .field("files", &self.files.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How strictly age is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// What is too old or from the future is refused.
+    #[default]
+    Enforce,
+    /// It is a warning. Nothing else is relaxed.
+    Audit,
+}
+
+/// How far a verification has come, in bytes of listed files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes that were read and hashed.
+    pub done: u64,
+    /// Bytes in all.
+    pub total: u64,
+}
+
+/// Whom to tell about progress.
+pub type ProgressFn<'a> = dyn Fn(Progress) + 'a;
+
+/// What verification depends on besides the bundle and the trust store.
+#[derive(Clone)]
+pub struct VerifyOptions<'a> {
+    /// The time against which `created` and `expires` are checked; `None` leaves both unchecked.
+    pub now: Option<SystemTime>,
+    /// The version against which `min_host` is checked; `None` leaves it unchecked.
+    pub host_version: Option<Version>,
+    /// Whether age refuses or warns.
+    pub mode: Mode,
+    /// Called now and then while files are read.
+    pub progress: Option<&'a ProgressFn<'a>>,
+}
+
+impl Default for VerifyOptions<'_> {
+    /// The current time, this crate's version, [`Mode::Enforce`], no progress.
+    fn default() -> Self {
+        Self {
+            now: Some(SystemTime::now()),
+            host_version: Version::parse(env!("CARGO_PKG_VERSION")).ok(),
+            mode: Mode::Enforce,
+            progress: None,
+        }
+    }
+}
+
+impl fmt::Debug for VerifyOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VerifyOptions")
+            .field("now", &self.now)
+            .field("host_version", &self.host_version)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Verifies a bundle directory or a `.toolbundle` file, whichever `path` is.
+///
+/// # Errors
+/// Those of [`directory`] and [`archive`]; [`Reason::NotABundle`] if it is neither.
+pub fn open(
+    path: &Path,
+    trust: &TrustStore,
+    options: &VerifyOptions<'_>,
+) -> Result<Verified<Bundle>, Refusal> {
+    let metadata =
+        std::fs::metadata(path).map_err(|error| Refusal::io(path.display().to_string(), &error))?;
+    if metadata.is_dir() {
+        directory(path, trust, options)
+    } else {
+        archive(path, trust, options)
+    }
+}
+
+/// Verifies a bundle directory. `path` itself may be a symbolic link; none below it is followed. Each file
+/// is opened once, and hashed while it is read.
+///
+/// # Errors
+/// The reason for which the bundle is refused.
+pub fn directory(
+    path: &Path,
+    trust: &TrustStore,
+    options: &VerifyOptions<'_>,
+) -> Result<Verified<Bundle>, Refusal> {
+    let place = || path.display().to_string();
+    let directory =
+        cap_std::fs::Dir::open_ambient_dir(path, ambient_authority()).map_err(|error| {
+            if error.kind() == std::io::ErrorKind::NotADirectory {
+                Refusal::new(Reason::NotABundle).at(place())
+            } else {
+                Refusal::io(place(), &error)
+            }
+        })?;
+    directory::verify(&directory, trust, options)
+}
+
+/// Verifies a `.toolbundle` file, which is opened once.
+///
+/// # Errors
+/// The reason for which the bundle is refused.
+pub fn archive(
+    path: &Path,
+    trust: &TrustStore,
+    options: &VerifyOptions<'_>,
+) -> Result<Verified<Bundle>, Refusal> {
+    let place = || path.display().to_string();
+    let io = |error: std::io::Error| Refusal::io(place(), &error);
+    // Before opening: a pipe would be waited for.
+    if !std::fs::metadata(path).map_err(io)?.is_file() {
+        return Err(Refusal::new(Reason::NotABundle).at(place()));
+    }
+    let file = cap_std::fs::File::open_ambient(path, ambient_authority()).map_err(io)?;
+    let length = file.metadata().map_err(io)?.len();
+    let mut bytes = Vec::with_capacity(usize::try_from(length.min(MAX_BYTES)).unwrap_or(0));
+    read_archive(file, &mut bytes).map_err(|refusal| refusal.at(place()))?;
+    archive::verify(&bytes, trust, options)
+}
+
+/// Verifies an archive that comes from a reader. All of it is read first, at most [`MAX_BYTES`].
+///
+/// # Errors
+/// The reason for which the bundle is refused.
+pub fn archive_reader(
+    reader: impl Read,
+    trust: &TrustStore,
+    options: &VerifyOptions<'_>,
+) -> Result<Verified<Bundle>, Refusal> {
+    let mut bytes = Vec::new();
+    read_archive(reader, &mut bytes)?;
+    archive::verify(&bytes, trust, options)
+}
+
+/// Verifies an archive in memory.
+///
+/// # Errors
+/// The reason for which the bundle is refused.
+pub fn archive_bytes(
+    bytes: &[u8],
+    trust: &TrustStore,
+    options: &VerifyOptions<'_>,
+) -> Result<Verified<Bundle>, Refusal> {
+    archive::verify(bytes, trust, options)
+}
+
+fn read_archive(reader: impl Read, bytes: &mut Vec<u8>) -> Result<(), Refusal> {
+    reader
+        .take(MAX_BYTES + 1)
+        .read_to_end(bytes)
+        .map_err(|error| Refusal::io("the archive", &error))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Refusal::new(Reason::TooLarge).expected("at most 512 MiB"));
+    }
+    Ok(())
+}

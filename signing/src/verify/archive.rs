@@ -1,0 +1,264 @@
+//! Reading an archive: one pass, each entry checked as it arrives. Nothing is ever unpacked by a library,
+//! and every header is compared with the only one that its file may have.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read};
+use std::sync::Arc;
+
+use zstd::stream::read::Decoder;
+
+use super::directory::read_hashed;
+use super::document::Signed;
+use super::{Bundle, Verified, VerifyOptions};
+use crate::archive::header::{BLOCK, Block, Claimed, ZEROS};
+use crate::archive::{END, MAX_RATIO, RATIO_FLOOR, WINDOW_LOG, entry_size};
+use crate::manifest::{self, ENVELOPE_FILE, Expected, Manifest};
+use crate::path::BundlePath;
+use crate::refusal::{Reason, Refusal};
+use crate::text::{bytes, quoted_bytes};
+use crate::trust::TrustStore;
+use crate::{envelope, provenance};
+
+/// How a zstd frame begins (RFC 8878, section 3.1.1). A skippable frame begins otherwise.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+pub(super) fn verify(
+    archive: &[u8],
+    trust: &TrustStore,
+    options: &VerifyOptions<'_>,
+) -> Result<Verified<Bundle>, Refusal> {
+    if !archive.starts_with(&ZSTD_MAGIC) {
+        return Err(Refusal::new(Reason::ArchiveFormat)
+            .expected("a file that begins with a zstd frame")
+            .found(quoted_bytes(archive.get(..4).unwrap_or(archive))));
+    }
+    let mut tar = Tar::new(archive)?;
+    let envelope = tar.document(ENVELOPE_FILE, envelope::MAX_BYTES, Reason::EnvelopeMissing)?;
+    let loose = tar.document(manifest::FILE, manifest::MAX_BYTES, Reason::ManifestMissing)?;
+    let mut signed = Signed::new(&envelope, &loose, trust, options)?;
+    check_ratio(&signed.manifest, archive.len() as u64)?;
+
+    let mut header = tar.header()?;
+    if let Some(block) = &header
+        && let claimed = Claimed::read(block)?
+        && claimed.path == provenance::FILE.as_bytes()
+    {
+        let document = tar.small(&claimed, provenance::FILE, envelope::MAX_BYTES)?;
+        signed.provenance(&document)?;
+        header = tar.header()?;
+    }
+    let listed: Vec<(BundlePath, Expected)> = signed
+        .manifest
+        .sorted()
+        .into_iter()
+        .map(|(path, expected)| (path.clone(), expected))
+        .collect();
+    let mut files: BTreeMap<BundlePath, Arc<[u8]>> = BTreeMap::new();
+    for (path, expected) in &listed {
+        let Some(block) = header else {
+            return Err(Refusal::new(Reason::FileMissing).at(path.as_str()));
+        };
+        let claimed = Claimed::read(&block)?;
+        if claimed.path != path.as_str().as_bytes() {
+            return Err(misplaced(&claimed, Some(path), &signed.manifest, &files));
+        }
+        claimed.must_be(path.as_str(), expected.size)?;
+        let content = read_hashed(*expected, |piece| {
+            tar.fill(piece)?;
+            signed.progress(piece.len());
+            Ok(())
+        })
+        .map_err(|refusal| refusal.at(path.as_str()))?;
+        tar.padding(expected.size, path.as_str())?;
+        files.insert(path.clone(), content);
+        header = tar.header()?;
+    }
+    if let Some(block) = &header {
+        let claimed = Claimed::read(block)?;
+        return Err(misplaced(&claimed, None, &signed.manifest, &files));
+    }
+    tar.end()?;
+    signed.with_files(files)
+}
+
+/// The size of the whole is known from the signed manifest, before anything large is read.
+fn check_ratio(manifest: &Manifest, archive: u64) -> Result<(), Refusal> {
+    let total = manifest.entries().fold(END as u64, |total, (_, expected)| {
+        total.saturating_add(entry_size(expected.size))
+    });
+    if total > RATIO_FLOOR && total > archive.saturating_mul(MAX_RATIO) {
+        return Err(Refusal::new(Reason::ArchiveRatio)
+            .expected(format!("at most {MAX_RATIO} times its {}", bytes(archive)))
+            .found(bytes(total)));
+    }
+    Ok(())
+}
+
+/// Why an entry is not the one that has to come now.
+fn misplaced(
+    claimed: &Claimed<'_>,
+    wanted: Option<&BundlePath>,
+    manifest: &Manifest,
+    seen: &BTreeMap<BundlePath, Arc<[u8]>>,
+) -> Refusal {
+    let place = quoted_bytes(&claimed.path);
+    let name = match std::str::from_utf8(&claimed.path) {
+        Ok(name) => name,
+        Err(_) => {
+            return Refusal::new(Reason::PathInvalid)
+                .at(place)
+                .expected("a name in ASCII");
+        }
+    };
+    if seen.contains_key(name) || name == ENVELOPE_FILE || name == manifest::FILE {
+        return Refusal::new(Reason::FileDuplicate).at(place);
+    }
+    if name == provenance::FILE {
+        return Refusal::new(Reason::ArchiveOrder)
+            .at(place)
+            .expected("the provenance as the third entry");
+    }
+    match wanted {
+        Some(wanted) if manifest.entry(name).is_some() => Refusal::new(Reason::FileMissing)
+            .at(wanted.as_str())
+            .expected("the files of the manifest, sorted by name")
+            .found(format!("{place} in its place")),
+        _ => match BundlePath::parse(name) {
+            Err(refusal) => refusal.at(place),
+            Ok(_)
+                if manifest
+                    .entries()
+                    .any(|(path, _)| path.as_str().eq_ignore_ascii_case(name)) =>
+            {
+                Refusal::new(Reason::PathConflict)
+                    .at(place)
+                    .expected("the manifest's spelling")
+            }
+            Ok(_) => Refusal::new(Reason::FileExtra).at(place),
+        },
+    }
+}
+
+/// A tar archive in a zstd frame, read forwards.
+struct Tar<'a> {
+    decoder: Decoder<'a, &'a [u8]>,
+}
+
+impl<'a> Tar<'a> {
+    fn new(archive: &'a [u8]) -> Result<Self, Refusal> {
+        let mut decoder = Decoder::with_buffer(archive)
+            .map_err(|error| decoding(&error))?
+            .single_frame();
+        decoder
+            .window_log_max(WINDOW_LOG)
+            .map_err(|error| decoding(&error))?;
+        Ok(Self { decoder })
+    }
+
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<(), Refusal> {
+        self.decoder
+            .read_exact(buffer)
+            .map_err(|error| decoding(&error))
+    }
+
+    /// The next header, or `None` at the first of the two blocks of zeros that end the archive.
+    fn header(&mut self) -> Result<Option<Block>, Refusal> {
+        let mut block = ZEROS;
+        self.fill(&mut block)?;
+        Ok((block != ZEROS).then_some(block))
+    }
+
+    /// One of the first two entries, whose name is known and whose size is not.
+    fn document(
+        &mut self,
+        name: &'static str,
+        max: usize,
+        missing: Reason,
+    ) -> Result<Vec<u8>, Refusal> {
+        let block = self
+            .header()?
+            .ok_or_else(|| Refusal::new(missing).at(name))?;
+        let claimed = Claimed::read(&block)?;
+        if claimed.path == name.as_bytes() {
+            return self.small(&claimed, name, max);
+        }
+        Err(Refusal::new(Reason::ArchiveOrder)
+            .at(name)
+            .expected("`manifest.dsse.json` first, then `manifest.toml`")
+            .found(quoted_bytes(&claimed.path)))
+    }
+
+    fn small(
+        &mut self,
+        claimed: &Claimed<'_>,
+        name: &'static str,
+        max: usize,
+    ) -> Result<Vec<u8>, Refusal> {
+        let size = claimed.size().map_err(|refusal| refusal.at(name))?;
+        claimed.must_be(name, size)?;
+        let length = usize::try_from(size)
+            .ok()
+            .filter(|length| *length <= max)
+            .ok_or_else(|| {
+                Refusal::new(Reason::TooLarge)
+                    .at(name)
+                    .expected(format!("at most {max} bytes"))
+                    .found(bytes(size))
+            })?;
+        let mut document = vec![0; length];
+        self.fill(&mut document)?;
+        self.padding(size, name)?;
+        Ok(document)
+    }
+
+    /// Reads up to the next block; only zeros may stand there.
+    fn padding(&mut self, size: u64, place: &str) -> Result<(), Refusal> {
+        let over = usize::try_from(size % BLOCK as u64).unwrap_or(0);
+        if over == 0 {
+            return Ok(());
+        }
+        let mut padding = ZEROS;
+        let padding = padding.get_mut(over..).unwrap_or_default();
+        self.fill(padding)?;
+        if padding.iter().all(|byte| *byte == 0) {
+            Ok(())
+        } else {
+            Err(Refusal::new(Reason::ArchiveHeader)
+                .at(place)
+                .expected("zeros after the content"))
+        }
+    }
+
+    /// After the first block of zeros: another, the end of the frame, the end of the file.
+    fn end(mut self) -> Result<(), Refusal> {
+        let mut block = ZEROS;
+        self.fill(&mut block)?;
+        let trailing = || Refusal::new(Reason::ArchiveTrailingData);
+        if block != ZEROS {
+            return Err(trailing().found("data after a block of zeros"));
+        }
+        // This also makes the decoder check the frame's end.
+        if self
+            .decoder
+            .read(&mut [0])
+            .map_err(|error| decoding(&error))?
+            != 0
+        {
+            return Err(trailing().found("data after the end of the tar archive"));
+        }
+        let rest = self.decoder.finish();
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            Err(trailing().found(format!("{} after the zstd frame", bytes(rest.len() as u64))))
+        }
+    }
+}
+
+fn decoding(error: &std::io::Error) -> Refusal {
+    if error.kind() == ErrorKind::UnexpectedEof {
+        Refusal::new(Reason::ArchiveTruncated)
+    } else {
+        Refusal::new(Reason::ArchiveFormat).found(error.to_string())
+    }
+}

@@ -1,0 +1,243 @@
+//! Reading a bundle directory: through `cap-std`, beneath one handle, never through a link. A file is read
+//! the moment its folder is walked, so that no name is looked up twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{ErrorKind, Read};
+use std::sync::Arc;
+
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
+use cap_std::fs::{Dir, File, OpenOptions};
+
+use super::document::Signed;
+use super::{Bundle, Verified, VerifyOptions};
+use crate::digest::Hasher;
+use crate::manifest::{self, ENVELOPE_FILE, Expected};
+use crate::path::BundlePath;
+use crate::refusal::{Reason, Refusal};
+use crate::text::{bytes, quoted};
+use crate::trust::TrustStore;
+use crate::{envelope, provenance};
+
+/// How much is read before it is hashed: small enough to be still in the cache.
+pub(super) const PIECE: usize = 128 * 1024;
+
+pub(super) fn verify(
+    root: &Dir,
+    trust: &TrustStore,
+    options: &VerifyOptions<'_>,
+) -> Result<Verified<Bundle>, Refusal> {
+    let envelope = read_document(root, ENVELOPE_FILE, envelope::MAX_BYTES)?
+        .ok_or_else(|| Refusal::new(Reason::EnvelopeMissing).at(ENVELOPE_FILE))?;
+    let loose = read_document(root, manifest::FILE, manifest::MAX_BYTES)?
+        .ok_or_else(|| Refusal::new(Reason::ManifestMissing).at(manifest::FILE))?;
+    let mut signed = Signed::new(&envelope, &loose, trust, options)?;
+    if let Some(provenance) = read_document(root, provenance::FILE, envelope::MAX_BYTES)? {
+        signed.provenance(&provenance)?;
+    }
+    let expected: BTreeMap<String, Expected> = signed
+        .manifest
+        .entries()
+        .map(|(path, expected)| (path.as_str().to_owned(), expected))
+        .collect();
+    let folders: BTreeSet<String> = signed
+        .manifest
+        .entries()
+        .flat_map(|(path, _)| path.folders())
+        .map(str::to_owned)
+        .collect();
+    let mut walk = Walk {
+        expected,
+        folders,
+        signed: &mut signed,
+        files: BTreeMap::new(),
+    };
+    walk.folder(root, "")?;
+    let files = walk.files;
+    signed.with_files(files)
+}
+
+/// Reads one of the documents at the root, or `None` if it is not there.
+fn read_document(root: &Dir, name: &str, max: usize) -> Result<Option<Vec<u8>>, Refusal> {
+    let file = match open_file(root, name, name) {
+        Ok(file) => file,
+        Err(OpenError::NotFound) => return Ok(None),
+        Err(OpenError::Refused(refusal)) => return Err(refusal),
+    };
+    let mut document = Vec::new();
+    file.take(max as u64 + 1)
+        .read_to_end(&mut document)
+        .map_err(|error| Refusal::io(name, &error))?;
+    if document.len() > max {
+        return Err(Refusal::new(Reason::TooLarge)
+            .at(name)
+            .expected(format!("at most {max} bytes")));
+    }
+    Ok(Some(document))
+}
+
+enum OpenError {
+    NotFound,
+    Refused(Refusal),
+}
+
+/// Opens a regular file in `folder` itself: no link is followed, no pipe is waited for.
+fn open_file(folder: &Dir, name: &str, place: &str) -> Result<File, OpenError> {
+    let refused = |refusal: Refusal| OpenError::Refused(refusal.at(place));
+    let mut options = OpenOptions::new();
+    options.read(true).follow(FollowSymlinks::No).nonblock(true);
+    let file = match folder.open_with(name, &options) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(OpenError::NotFound),
+        Err(error) => {
+            let is_link = folder
+                .symlink_metadata(name)
+                .is_ok_and(|metadata| !metadata.is_file());
+            return Err(refused(if is_link {
+                Refusal::new(Reason::FileType).expected("a regular file")
+            } else {
+                Refusal::io(place, &error)
+            }));
+        }
+    };
+    let metadata = file
+        .metadata()
+        .map_err(|error| refused(Refusal::io(place, &error)))?;
+    if metadata.is_file() {
+        Ok(file)
+    } else {
+        Err(refused(
+            Refusal::new(Reason::FileType).expected("a regular file"),
+        ))
+    }
+}
+
+struct Walk<'a, 'b> {
+    expected: BTreeMap<String, Expected>,
+    folders: BTreeSet<String>,
+    signed: &'a mut Signed<'b>,
+    files: BTreeMap<BundlePath, Arc<[u8]>>,
+}
+
+impl Walk<'_, '_> {
+    /// Reads all files in and below a folder of the bundle; `prefix` is its path with a final slash. What
+    /// the manifest doesn't list is refused, so that the walk is no longer than the manifest.
+    fn folder(&mut self, folder: &Dir, prefix: &str) -> Result<(), Refusal> {
+        let at = if prefix.is_empty() { "." } else { prefix };
+        let mut names = Vec::new();
+        for entry in folder.entries().map_err(|error| Refusal::io(at, &error))? {
+            let entry = entry.map_err(|error| Refusal::io(at, &error))?;
+            let kind = entry.file_type().map_err(|error| Refusal::io(at, &error))?;
+            let name = entry.file_name().into_string().map_err(|name| {
+                Refusal::new(Reason::PathInvalid)
+                    .at(at)
+                    .expected("a name in ASCII")
+                    .found(quoted(&name.to_string_lossy()))
+            })?;
+            names.push((name, kind));
+        }
+        // The same refusal each time, whatever order the file system has.
+        names.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (name, kind) in names {
+            let path = format!("{prefix}{name}");
+            if kind.is_dir() {
+                self.subfolder(folder, &name, &path)?;
+            } else if kind.is_file() {
+                self.file(folder, &name, &path)?;
+            } else {
+                return Err(Refusal::new(Reason::FileType)
+                    .at(quoted(&path))
+                    .expected("a regular file")
+                    .found(if kind.is_symlink() {
+                        "a symbolic link"
+                    } else {
+                        "a special file"
+                    }));
+            }
+        }
+        Ok(())
+    }
+
+    fn subfolder(&mut self, folder: &Dir, name: &str, path: &str) -> Result<(), Refusal> {
+        if !self.folders.contains(path) {
+            return Err(Refusal::new(Reason::FileExtra)
+                .at(quoted(path))
+                .found("a folder in which the manifest lists nothing"));
+        }
+        let subfolder = folder
+            .open_dir_nofollow(name)
+            .map_err(|error| Refusal::io(path, &error))?;
+        self.folder(&subfolder, &format!("{path}/"))
+    }
+
+    fn file(&mut self, folder: &Dir, name: &str, path: &str) -> Result<(), Refusal> {
+        let Some(expected) = self.expected.get(path).copied() else {
+            return if [manifest::FILE, ENVELOPE_FILE, provenance::FILE].contains(&path) {
+                Ok(())
+            } else {
+                Err(Refusal::new(Reason::FileExtra).at(quoted(path)))
+            };
+        };
+        let file = open_file(folder, name, path).map_err(|error| match error {
+            OpenError::NotFound => Refusal::new(Reason::FileMissing).at(path),
+            OpenError::Refused(refusal) => refusal,
+        })?;
+        let content = self
+            .content(file, expected)
+            .map_err(|refusal| refusal.at(path))?;
+        self.files.insert(BundlePath::parse(path)?, content);
+        Ok(())
+    }
+
+    /// Reads a file of exactly the expected size and digest.
+    fn content(&mut self, mut file: File, expected: Expected) -> Result<Arc<[u8]>, Refusal> {
+        let io = |error: std::io::Error| Refusal::new(Reason::Io).found(error.to_string());
+        let wrong_size = |size: u64| {
+            Refusal::new(Reason::SizeMismatch)
+                .expected(bytes(expected.size))
+                .found(bytes(size))
+        };
+        let size = file.metadata().map_err(io)?.len();
+        if size != expected.size {
+            return Err(wrong_size(size));
+        }
+        let content = read_hashed(expected, |piece| {
+            file.read_exact(piece).map_err(|error| match error.kind() {
+                ErrorKind::UnexpectedEof => wrong_size(0).found("less"),
+                _ => io(error),
+            })?;
+            self.signed.progress(piece.len());
+            Ok(())
+        })?;
+        if file.read(&mut [0]).map_err(io)? != 0 {
+            return Err(wrong_size(0).found("more"));
+        }
+        Ok(content)
+    }
+}
+
+/// Fills a buffer of the expected size piece by piece, and compares the digest.
+pub(super) fn read_hashed(
+    expected: Expected,
+    mut fill: impl FnMut(&mut [u8]) -> Result<(), Refusal>,
+) -> Result<Arc<[u8]>, Refusal> {
+    let too_large = || Refusal::new(Reason::TooLarge).found(bytes(expected.size));
+    let size = usize::try_from(expected.size).map_err(|_| too_large())?;
+    let mut content: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
+    let mut hasher = Hasher::new();
+    // Nobody else has the buffer yet.
+    for piece in Arc::get_mut(&mut content)
+        .unwrap_or_default()
+        .chunks_mut(PIECE)
+    {
+        fill(piece)?;
+        hasher.update(piece);
+    }
+    let found = hasher.finish();
+    if found == expected.blake3 {
+        Ok(content)
+    } else {
+        Err(Refusal::new(Reason::DigestMismatch)
+            .expected(expected.blake3.to_string())
+            .found(found.to_string()))
+    }
+}

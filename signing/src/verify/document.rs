@@ -1,0 +1,187 @@
+//! The documents around the files: envelope, manifest, provenance. What comes out of here is signed; the
+//! files are still to be compared with it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Bundle, CLOCK_SKEW, MAX_BYTES, Mode, Progress, Verified, VerifyOptions, signers};
+use crate::digest::Digest;
+use crate::envelope::Envelope;
+use crate::key::KeyId;
+use crate::manifest::{ENVELOPE_FILE, FILE, MANIFEST_TYPE, Manifest};
+use crate::path::BundlePath;
+use crate::provenance::{self, Provenance};
+use crate::refusal::{Reason, Refusal};
+use crate::trust::{EXAMPLE_WARNING, Publisher, TrustStore};
+
+/// A manifest that somebody trusted signed, and who.
+pub(super) struct Signed<'a> {
+    pub(super) manifest: Manifest,
+    manifest_bytes: Arc<[u8]>,
+    envelope_bytes: Arc<[u8]>,
+    publisher: Arc<Publisher>,
+    signers: Vec<KeyId>,
+    provenance: Option<(Provenance, Arc<[u8]>)>,
+    warnings: Vec<String>,
+    trust: &'a TrustStore,
+    options: &'a VerifyOptions<'a>,
+    done: u64,
+    total: u64,
+}
+
+impl<'a> Signed<'a> {
+    /// Checks the envelope's signatures, then parses the payload, in that order: nothing of a manifest is
+    /// looked at before somebody trusted has signed it.
+    pub(super) fn new(
+        envelope_bytes: &[u8],
+        loose_manifest: &[u8],
+        trust: &'a TrustStore,
+        options: &'a VerifyOptions<'a>,
+    ) -> Result<Self, Refusal> {
+        let at_envelope = |refusal: Refusal| refusal.at(ENVELOPE_FILE);
+        let envelope = Envelope::parse(envelope_bytes).map_err(at_envelope)?;
+        if envelope.payload_type() != MANIFEST_TYPE {
+            return Err(Refusal::new(Reason::PayloadType)
+                .at(ENVELOPE_FILE)
+                .expected(MANIFEST_TYPE)
+                .found(crate::text::quoted(envelope.payload_type())));
+        }
+        let signed_by = signers::trusted_signers(&envelope, trust).map_err(at_envelope)?;
+        if envelope.payload() != loose_manifest {
+            return Err(Refusal::new(Reason::ManifestMismatch)
+                .at(FILE)
+                .expected(format!("digest {}", Digest::of(envelope.payload())))
+                .found(format!("digest {}", Digest::of(loose_manifest))));
+        }
+        let manifest = Manifest::parse(envelope.payload())?;
+        let (publisher, signers) =
+            signers::publisher(&manifest, &signed_by, trust).map_err(|refusal| refusal.at(FILE))?;
+        let total = manifest.total_size();
+        if total > MAX_BYTES {
+            return Err(Refusal::new(Reason::TooLarge)
+                .at(FILE)
+                .expected("files of at most 536870912 bytes together")
+                .found(crate::text::bytes(total)));
+        }
+        let mut warnings = Vec::new();
+        if publisher.is_ad_hoc() && publisher.keys().iter().any(|key| key.is_example()) {
+            warnings.push(EXAMPLE_WARNING.to_owned());
+        }
+        check_host(&manifest, options)?;
+        for refusal in check_age(&manifest, options) {
+            match options.mode {
+                Mode::Enforce => return Err(refusal),
+                Mode::Audit => warnings.push(refusal.to_string()),
+            }
+        }
+        Ok(Self {
+            manifest,
+            manifest_bytes: envelope.into_payload().into(),
+            envelope_bytes: envelope_bytes.into(),
+            publisher,
+            signers,
+            provenance: None,
+            warnings,
+            trust,
+            options,
+            done: 0,
+            total,
+        })
+    }
+
+    /// Checks the bytes of `provenance.dsse.json`.
+    pub(super) fn provenance(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+        let at_provenance = |refusal: Refusal| refusal.at(provenance::FILE);
+        let envelope = Envelope::parse(bytes).map_err(at_provenance)?;
+        if envelope.payload_type() != provenance::PAYLOAD_TYPE {
+            return Err(Refusal::new(Reason::PayloadType)
+                .at(provenance::FILE)
+                .expected(provenance::PAYLOAD_TYPE)
+                .found(crate::text::quoted(envelope.payload_type())));
+        }
+        signers::signed_by(&envelope, &self.publisher).map_err(at_provenance)?;
+        let provenance =
+            Provenance::parse(envelope.payload(), &self.manifest_bytes).map_err(at_provenance)?;
+        self.provenance = Some((provenance, bytes.into()));
+        Ok(())
+    }
+
+    /// Tells that `count` more bytes were hashed.
+    pub(super) fn progress(&mut self, count: usize) {
+        self.done += count as u64;
+        if let Some(progress) = self.options.progress {
+            progress(Progress {
+                done: self.done,
+                total: self.total,
+            });
+        }
+    }
+
+    /// The bundle, from files that were compared with the manifest, all of them.
+    pub(super) fn with_files(
+        self,
+        files: BTreeMap<BundlePath, Arc<[u8]>>,
+    ) -> Result<Verified<Bundle>, Refusal> {
+        if let Some((path, _)) = self
+            .manifest
+            .entries()
+            .find(|(path, _)| !files.contains_key(*path))
+        {
+            return Err(Refusal::new(Reason::FileMissing).at(path.as_str()));
+        }
+        let (provenance, provenance_bytes) = self.provenance.unzip();
+        Ok(Verified(Bundle {
+            manifest_digest: Digest::of(&self.manifest_bytes),
+            manifest: self.manifest,
+            manifest_bytes: self.manifest_bytes,
+            envelope_bytes: self.envelope_bytes,
+            files,
+            publisher: self.publisher,
+            signers: self.signers,
+            provenance,
+            provenance_bytes,
+            warnings: self.warnings,
+            trust: self.trust.clone(),
+        }))
+    }
+}
+
+fn check_host(manifest: &Manifest, options: &VerifyOptions<'_>) -> Result<(), Refusal> {
+    match (&manifest.min_host, &options.host_version) {
+        (Some(wanted), Some(host)) if host < wanted => Err(Refusal::new(Reason::HostTooOld)
+            .at(FILE)
+            .expected(format!("toolward {wanted} or newer"))
+            .found(format!("toolward {host}"))),
+        _ => Ok(()),
+    }
+}
+
+fn check_age(manifest: &Manifest, options: &VerifyOptions<'_>) -> Vec<Refusal> {
+    let Some(now) = options.now else {
+        return Vec::new();
+    };
+    let mut refusals = Vec::new();
+    if manifest
+        .created
+        .ahead_of(now)
+        .is_some_and(|ahead| ahead > CLOCK_SKEW)
+    {
+        refusals.push(
+            Refusal::new(Reason::NotYetValid)
+                .at(FILE)
+                .expected("`created` in the past")
+                .found(manifest.created.to_string()),
+        );
+    }
+    if let Some(expires) = manifest.expires
+        && expires.ahead_of(now).is_none_or(|ahead| ahead.is_zero())
+    {
+        refusals.push(
+            Refusal::new(Reason::Expired)
+                .at(FILE)
+                .expected("`expires` in the future")
+                .found(expires.to_string()),
+        );
+    }
+    refusals
+}
