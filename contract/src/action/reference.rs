@@ -1,0 +1,92 @@
+//! `implements` in a contract: which action, and where from. Merging is elsewhere.
+
+use super::{Action, inline, is_id};
+use crate::Scope;
+use crate::codes;
+use crate::diagnostic::Report;
+use crate::source::{Content, Fields, Node};
+use crate::tool::Implementation;
+use crate::tool::shared::Given;
+
+/// The action that a contract implements, if it says so and the action is known.
+pub(crate) fn resolve(
+    fields: &mut Fields<'_>,
+    scope: &dyn Scope,
+    report: &mut Report<'_>,
+) -> Option<Given<Implementation>> {
+    let node = fields.take("implements").filter(|node| !node.is_null())?;
+    let (reference, action) = match &node.content {
+        Content::Text(reference) => (reference.clone(), look_up(node, reference, scope, report)?),
+        Content::Mapping(_) => {
+            let mut inner = Fields::of(node, "implements", report)?;
+            let action = inner
+                .required("inline", report)
+                .and_then(|node| inline(node, report));
+            inner.finish(report);
+            let action = action?;
+            (action.id.clone(), action)
+        }
+        _ => {
+            let message = format!(
+                "expected `implements` to be a reference or an inline action, found {}",
+                node.kind()
+            );
+            report.add(&codes::WRONG_TYPE, node.at, message);
+            return None;
+        }
+    };
+    Some(Given {
+        value: Implementation { reference, action },
+        at: node.at,
+    })
+}
+
+fn look_up(
+    node: &Node,
+    reference: &str,
+    scope: &dyn Scope,
+    report: &mut Report<'_>,
+) -> Option<Action> {
+    if !is_id(reference) && !is_registry(reference) && !is_path(reference) {
+        let message = format!(
+            "expected an action id, a registry reference or a path to an ACTION.md, found {reference:?}"
+        );
+        report.add(&codes::ACTION_REFERENCE_INVALID, node.at, message);
+        return None;
+    }
+    let action = scope.action(reference);
+    if action.is_none() {
+        let message = format!("expected an action known in this bundle, found {reference:?}");
+        report.add_with_hint(
+            &codes::ACTION_UNKNOWN,
+            node.at,
+            message,
+            "put its ACTION.md into the bundle",
+        );
+    }
+    action
+}
+
+/// `@scope/name/…`
+fn is_registry(text: &str) -> bool {
+    text.strip_prefix('@')
+        .is_some_and(|rest| rest.contains('/') && rest.split('/').all(is_segment))
+}
+
+/// `./…/ACTION.md`, within the bundle.
+fn is_path(text: &str) -> bool {
+    let inner = text
+        .strip_prefix("./")
+        .and_then(|rest| rest.strip_suffix("ACTION.md"));
+    inner.is_some_and(|inner| {
+        inner.is_empty()
+            || inner
+                .strip_suffix('/')
+                .is_some_and(|inner| inner.split('/').all(is_segment))
+    })
+}
+
+fn is_segment(segment: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    !segment.is_empty() && segment.chars().all(plain) && !segment.starts_with('.')
+}

@@ -1,0 +1,210 @@
+//! Network scopes: `host`, `host:port`, `*.host`, `*`. Names only; nothing is resolved.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// The network part of a capability. No port means the default one of the scheme (DESIGN 7).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostPattern {
+    pub(super) name: HostName,
+    pub(super) port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum HostName {
+    /// `*`
+    Any,
+    /// `*.host`: every name below, not the host itself.
+    Below(String),
+    /// A name, an IPv4 address, or an IPv6 address in brackets; lower case.
+    Exact(String),
+}
+
+impl HostPattern {
+    /// Reads `host[:port]`, `*.host[:port]` or `*[:port]`. Case is folded; a final dot is dropped.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub fn parse(text: &str) -> Result<HostPattern, String> {
+        if text.contains("//") || text.contains(['/', '@', '?', '#']) {
+            return Err(format!(
+                "expected a host without scheme, user or path, found {text:?}"
+            ));
+        }
+        let (host, port) = split_port(text)?;
+        let port = match port {
+            None => None,
+            Some(digits) => Some(
+                read_port(digits)
+                    .ok_or_else(|| format!("expected a port from 1 to 65535, found {digits:?}"))?,
+            ),
+        };
+        let host = host.to_ascii_lowercase();
+        let name = if host == "*" {
+            HostName::Any
+        } else if let Some(parent) = host.strip_prefix("*.") {
+            let parent = dns_name(parent)?;
+            if parent.parse::<Ipv4Addr>().is_ok() {
+                return Err("expected a name after `*.`, found an address".to_owned());
+            }
+            HostName::Below(parent)
+        } else if let Some(inner) = host.strip_prefix('[') {
+            let inner = inner.strip_suffix(']').unwrap_or(inner);
+            let address: Ipv6Addr = inner
+                .parse()
+                .map_err(|_| format!("expected an IPv6 address in brackets, found {text:?}"))?;
+            HostName::Exact(format!("[{address}]"))
+        } else {
+            HostName::Exact(dns_name(&host)?)
+        };
+        Ok(HostPattern { name, port })
+    }
+
+    /// The host without the port, as written in a capability: `*`, `*.host`, a name or an address.
+    #[must_use]
+    pub fn host(&self) -> String {
+        match &self.name {
+            HostName::Any => "*".to_owned(),
+            HostName::Below(parent) => format!("*.{parent}"),
+            HostName::Exact(name) => name.clone(),
+        }
+    }
+
+    /// The port; `None`: the default of the scheme.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// Whether it names one host and no wildcard.
+    #[must_use]
+    pub fn is_literal(&self) -> bool {
+        matches!(self.name, HostName::Exact(_))
+    }
+
+    /// Whether a request to `host` and `port` falls under it; `default_port` says whether `port` is
+    /// the one to which a pattern without a port applies (443, or 80 where plain http is allowed).
+    #[must_use]
+    pub fn matches(&self, host: &str, port: u16, default_port: bool) -> bool {
+        let host = host.to_ascii_lowercase();
+        let host = host.strip_suffix('.').unwrap_or(&host);
+        let name = match &self.name {
+            HostName::Any => true,
+            HostName::Below(parent) => is_below(host, parent),
+            HostName::Exact(name) => name == host,
+        };
+        name && self.port.map_or(default_port, |own| own == port)
+    }
+
+    pub(super) fn covers(&self, other: &HostPattern) -> bool {
+        let name = match (&self.name, &other.name) {
+            (HostName::Any, _) => true,
+            (_, HostName::Any) | (HostName::Exact(_), HostName::Below(_)) => false,
+            (HostName::Below(a), HostName::Below(b)) => a == b || is_below(b, a),
+            (HostName::Below(a), HostName::Exact(b)) => is_below(b, a),
+            (HostName::Exact(a), HostName::Exact(b)) => a == b,
+        };
+        name && covers_port(self.port, other.port)
+    }
+
+    pub(super) fn intersect(&self, other: &HostPattern) -> Option<HostPattern> {
+        let any_port = |pattern: &HostPattern| HostPattern {
+            name: pattern.name.clone(),
+            port: None,
+        };
+        let (a, b) = (any_port(self), any_port(other));
+        let name = if a.covers(&b) {
+            b.name
+        } else if b.covers(&a) {
+            a.name
+        } else {
+            return None;
+        };
+        let port = if covers_port(self.port, other.port) {
+            other.port
+        } else if covers_port(other.port, self.port) {
+            self.port
+        } else {
+            return None;
+        };
+        Some(HostPattern { name, port })
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            HostName::Any => f.write_str("*")?,
+            HostName::Below(parent) => write!(f, "*.{parent}")?,
+            HostName::Exact(name) => f.write_str(name)?,
+        }
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+/// No port stands for 443 and, where policy allows plain http, 80: it covers 443 and not the reverse.
+fn covers_port(own: Option<u16>, other: Option<u16>) -> bool {
+    own == other || (own.is_none() && other == Some(443))
+}
+
+fn is_below(name: &str, parent: &str) -> bool {
+    // An address is below nothing: `*.0.0.1` would otherwise take in 127.0.0.1.
+    let is_name = !name.starts_with('[') && name.parse::<Ipv4Addr>().is_err();
+    is_name
+        && name
+            .strip_suffix(parent)
+            .and_then(|rest| rest.strip_suffix('.'))
+            .is_some_and(|rest| !rest.is_empty())
+}
+
+fn split_port(text: &str) -> Result<(&str, Option<&str>), String> {
+    let (host, port) = match text.rfind(']') {
+        Some(end) => {
+            let (host, rest) = text.split_at(end + 1);
+            match rest.strip_prefix(':') {
+                Some(port) => (host, Some(port)),
+                None if rest.is_empty() => (host, None),
+                None => return Err(format!("expected `[address]:port`, found {text:?}")),
+            }
+        }
+        None => match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    Ok((host, port))
+}
+
+fn read_port(digits: &str) -> Option<u16> {
+    let plain = !digits.is_empty()
+        && !digits.starts_with('0')
+        && digits.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| digits.parse().ok()).flatten()
+}
+
+fn dns_name(text: &str) -> Result<String, String> {
+    if !text.is_ascii() {
+        return Err(format!(
+            "expected a host in ASCII, found {text:?}; write international names in their xn-- form"
+        ));
+    }
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let label = |label: &str| {
+        let plain = label
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        (1..=63).contains(&label.len()) && plain && !label.starts_with('-') && !label.ends_with('-')
+    };
+    if name.len() > 253 || !name.split('.').all(label) {
+        return Err(format!("expected a host name or address, found {text:?}"));
+    }
+    // `127.1`, `0x7f.1` and the like are addresses to some resolvers and names to others.
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let numeric = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x");
+    if numeric && name.parse::<Ipv4Addr>().is_err() {
+        return Err(format!(
+            "expected an IPv4 address of four decimal parts, found {text:?}"
+        ));
+    }
+    Ok(name.to_owned())
+}

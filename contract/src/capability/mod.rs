@@ -1,0 +1,298 @@
+//! The vocabulary of declarations and policies: `class:scope`. Says what covers what; grants nothing.
+
+mod host;
+mod path;
+mod set;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use host::HostPattern;
+pub use path::PathPattern;
+pub use set::CapabilitySet;
+
+/// The kind of thing that a capability is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Class {
+    /// `network:host[:port]`, `network:*.host`, `network:*`
+    Network,
+    /// `workspace:/path`
+    Workspace,
+    /// `database:table`
+    Database,
+    /// `secret:slug`
+    Secret,
+    /// `external:service`
+    External,
+    /// `tool:id`
+    Tool,
+    /// `user:form`, `user:sample`, `user:roots`
+    User,
+    /// A class that this host does not know. It counts as a mutation and grants nothing (DESIGN 4).
+    Other(String),
+}
+
+impl Class {
+    /// The word before the colon.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Class::Network => "network",
+            Class::Workspace => "workspace",
+            Class::Database => "database",
+            Class::Secret => "secret",
+            Class::External => "external",
+            Class::Tool => "tool",
+            Class::User => "user",
+            Class::Other(name) => name,
+        }
+    }
+
+    fn parse(text: &str) -> Class {
+        match text {
+            "network" => Class::Network,
+            "workspace" => Class::Workspace,
+            "database" => Class::Database,
+            "secret" => Class::Secret,
+            "external" => Class::External,
+            "tool" => Class::Tool,
+            "user" => Class::User,
+            other => Class::Other(other.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One `class:scope`, normalised.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Capability {
+    class: Class,
+    scope: Scope,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Scope {
+    Host(HostPattern),
+    Path(PathPattern),
+    /// Everything of the class.
+    Any,
+    Name(String),
+}
+
+/// Why a text is no capability.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CapabilityError {
+    message: String,
+}
+
+impl CapabilityError {
+    /// Stable kebab-case code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        crate::codes::CAPABILITY_INVALID.code
+    }
+}
+
+const NAME: usize = 128;
+
+impl Capability {
+    /// Reads `class:scope`.
+    ///
+    /// # Errors
+    /// No colon, an empty part, or a scope that the class does not have.
+    pub fn parse(text: &str) -> Result<Capability, CapabilityError> {
+        let fail = |message: String| Err(CapabilityError { message });
+        let Some((class, scope)) = text.split_once(':') else {
+            return fail(format!("expected `class:scope`, found {text:?}"));
+        };
+        let plain =
+            |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+        if !class.starts_with(|c: char| c.is_ascii_lowercase())
+            || !class.chars().all(plain)
+            || class.len() > NAME
+        {
+            return fail(format!(
+                "expected a class of lower-case letters before the colon, found {text:?}"
+            ));
+        }
+        Capability::of(Class::parse(class), scope)
+    }
+
+    /// A capability of a class.
+    ///
+    /// # Errors
+    /// A scope that the class does not have.
+    pub fn of(class: Class, scope: &str) -> Result<Capability, CapabilityError> {
+        let fail = |message: String| CapabilityError { message };
+        let scope = match &class {
+            Class::Network => Scope::Host(HostPattern::parse(scope).map_err(fail)?),
+            Class::Workspace => Scope::Path(PathPattern::parse(scope).map_err(fail)?),
+            Class::User if !matches!(scope, "form" | "sample" | "roots") => {
+                return Err(fail(format!(
+                    "expected `form`, `sample` or `roots`, found {scope:?}"
+                )));
+            }
+            Class::Tool if scope != "*" => {
+                let id =
+                    crate::tool::ToolId::relaxed(scope).map_err(|error| fail(error.to_string()))?;
+                Scope::Name(id.to_string())
+            }
+            Class::Other(_) => {
+                let printable = |c: char| !c.is_control() && !c.is_whitespace();
+                if scope.is_empty() || scope.len() > LONG || !scope.chars().all(printable) {
+                    return Err(fail(format!(
+                        "expected a scope without spaces after the colon, found {scope:?}"
+                    )));
+                }
+                Scope::Name(scope.to_owned())
+            }
+            _ if scope == "*" => Scope::Any,
+            _ => {
+                let slashes = matches!(class, Class::Secret);
+                Scope::Name(name(scope, slashes).map_err(fail)?)
+            }
+        };
+        Ok(Capability { class, scope })
+    }
+
+    /// What it is about.
+    #[must_use]
+    pub fn class(&self) -> &Class {
+        &self.class
+    }
+
+    /// The text after the colon, normalised.
+    #[must_use]
+    pub fn scope(&self) -> String {
+        match &self.scope {
+            Scope::Host(host) => host.to_string(),
+            Scope::Path(path) => path.to_string(),
+            Scope::Any => "*".to_owned(),
+            Scope::Name(name) => name.clone(),
+        }
+    }
+
+    /// The host of a network capability.
+    #[must_use]
+    pub fn host(&self) -> Option<&HostPattern> {
+        match &self.scope {
+            Scope::Host(host) => Some(host),
+            _ => None,
+        }
+    }
+
+    /// The path of a workspace capability.
+    #[must_use]
+    pub fn path(&self) -> Option<&PathPattern> {
+        match &self.scope {
+            Scope::Path(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Whether it is `*`: granted only where policy itself writes `*` (DESIGN 7).
+    #[must_use]
+    pub fn is_wildcard(&self) -> bool {
+        match &self.scope {
+            Scope::Host(host) => host.name == host::HostName::Any,
+            Scope::Any => true,
+            Scope::Path(_) | Scope::Name(_) => false,
+        }
+    }
+
+    /// Whether whoever holds `self` holds `other`. Reflexive and transitive. A class that this host
+    /// does not know covers nothing but its own text.
+    #[must_use]
+    pub fn covers(&self, other: &Capability) -> bool {
+        self.class == other.class
+            && match (&self.scope, &other.scope) {
+                (Scope::Host(a), Scope::Host(b)) => a.covers(b),
+                (Scope::Path(a), Scope::Path(b)) => a.covers(b),
+                (Scope::Any, _) => true,
+                (Scope::Name(a), Scope::Name(b)) => a == b,
+                _ => false,
+            }
+    }
+
+    /// A capability that both cover; `None` where they share nothing. Where the common part of two
+    /// path patterns is no pattern itself, the result is smaller than it, never larger.
+    #[must_use]
+    pub fn intersect(&self, other: &Capability) -> Option<Capability> {
+        if self.class != other.class {
+            return None;
+        }
+        let scope = match (&self.scope, &other.scope) {
+            (Scope::Host(a), Scope::Host(b)) => Scope::Host(a.intersect(b)?),
+            (Scope::Path(a), Scope::Path(b)) => Scope::Path(a.intersect(b)?),
+            _ if self.covers(other) => other.scope.clone(),
+            _ if other.covers(self) => self.scope.clone(),
+            _ => return None,
+        };
+        Some(Capability {
+            class: self.class.clone(),
+            scope,
+        })
+    }
+}
+
+/// Bytes in the scope of a class that this host does not know.
+const LONG: usize = 1024;
+
+fn name(scope: &str, slashes: bool) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let part = |part: &str| {
+        !part.is_empty()
+            && part.chars().all(plain)
+            && part.chars().any(|c| c.is_ascii_alphanumeric())
+    };
+    let fits = if slashes {
+        scope.split('/').all(part)
+    } else {
+        part(scope)
+    };
+    if fits && scope.len() <= NAME {
+        return Ok(scope.to_owned());
+    }
+    let also = if slashes {
+        ", with `/` between parts"
+    } else {
+        ""
+    };
+    Err(format!(
+        "expected a name of letters, digits, `.`, `_` and `-`{also}, found {scope:?}"
+    ))
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.class, self.scope())
+    }
+}
+
+impl FromStr for Capability {
+    type Err = CapabilityError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Capability::parse(text)
+    }
+}
+
+impl serde::Serialize for Capability {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Capability {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Capability::parse(&text).map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,197 @@
+//! Workspace scopes: virtual absolute paths, plain or with `*`. Never host paths.
+
+use std::fmt;
+
+/// A plain path stands for itself and everything below; a path with `*` for the paths it matches
+/// and nothing below them, unless it ends in `/**`, which is everything below.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathPattern {
+    segments: Vec<String>,
+    below: bool,
+}
+
+const LENGTH: usize = 1024;
+const DEPTH: usize = 32;
+
+impl PathPattern {
+    /// Reads and normalises a path: `/a//b/` is `/a/b`, `/a/**` is `/a`.
+    ///
+    /// # Errors
+    /// What is wrong, for people: not absolute, `..`, control characters, patterns other than `*`.
+    pub fn parse(text: &str) -> Result<PathPattern, String> {
+        let Some(rest) = text.strip_prefix('/') else {
+            return Err(format!(
+                "expected a workspace path that starts with `/`, found {text:?}"
+            ));
+        };
+        if text.len() > LENGTH {
+            return Err(format!(
+                "expected a workspace path of at most {LENGTH} bytes, found {}",
+                text.len()
+            ));
+        }
+        if let Some(bad) = text
+            .chars()
+            .find(|&c| c.is_control() || matches!(c, '\\' | '?' | '[' | ']' | '{' | '}'))
+        {
+            return Err(format!(
+                "expected a workspace path with `*` as the only pattern, found {bad:?} in {text:?}"
+            ));
+        }
+        let mut segments: Vec<String> = rest
+            .split('/')
+            .filter(|s| !s.is_empty() && *s != ".")
+            .map(str::to_owned)
+            .collect();
+        if segments.iter().any(|segment| segment == "..") {
+            return Err(format!(
+                "expected a workspace path without `..`, found {text:?}"
+            ));
+        }
+        if segments.len() > DEPTH {
+            return Err(format!(
+                "expected a workspace path of at most {DEPTH} parts, found {}",
+                segments.len()
+            ));
+        }
+        let mut below = !text.contains('*');
+        while segments.last().is_some_and(|last| last == "**") {
+            segments.pop();
+            below = true;
+        }
+        if segments.iter().any(|segment| segment.contains("**")) {
+            return Err(format!(
+                "expected `**` only as the last part of a workspace path, found {text:?}"
+            ));
+        }
+        Ok(PathPattern { segments, below })
+    }
+
+    /// Whether it is one directory and everything below, without wildcards: what a preopen can be.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.below && self.segments.iter().all(|segment| !segment.contains('*'))
+    }
+
+    /// The longest leading directory without a wildcard: `/data` for `/data/*.csv`.
+    #[must_use]
+    pub fn directory(&self) -> String {
+        let literal = self
+            .segments
+            .iter()
+            .take_while(|segment| !segment.contains('*'))
+            .count();
+        let count = if self.below {
+            literal
+        } else {
+            literal.min(self.segments.len().saturating_sub(1))
+        };
+        let parts = self.segments.iter().take(count);
+        parts.fold(String::new(), |path, part| path + "/" + part)
+            + if count == 0 { "/" } else { "" }
+    }
+
+    /// Whether an absolute, normalised path falls under it.
+    #[must_use]
+    pub fn matches(&self, path: &str) -> bool {
+        let Some(rest) = path.strip_prefix('/') else {
+            return false;
+        };
+        let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
+        if parts.iter().any(|part| matches!(*part, "." | "..")) {
+            return false;
+        }
+        let long_enough = if self.below {
+            parts.len() >= self.segments.len()
+        } else {
+            parts.len() == self.segments.len()
+        };
+        long_enough
+            && self
+                .segments
+                .iter()
+                .zip(parts)
+                .all(|(own, part)| !part.contains('*') && takes_in(own, part))
+    }
+
+    pub(super) fn covers(&self, other: &PathPattern) -> bool {
+        let long_enough = if self.below {
+            other.segments.len() >= self.segments.len()
+        } else {
+            !other.below && other.segments.len() == self.segments.len()
+        };
+        long_enough
+            && self
+                .segments
+                .iter()
+                .zip(&other.segments)
+                .all(|(own, part)| takes_in(own, part))
+    }
+
+    /// Under-approximates where two patterns overlap in a way that no single pattern says.
+    pub(super) fn intersect(&self, other: &PathPattern) -> Option<PathPattern> {
+        let (long, short) = if self.segments.len() >= other.segments.len() {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        if long.segments.len() > short.segments.len() && !short.below {
+            return None;
+        }
+        let mut segments = Vec::with_capacity(long.segments.len());
+        for (index, part) in long.segments.iter().enumerate() {
+            match short.segments.get(index) {
+                Some(own) if takes_in(part, own) => segments.push(own.clone()),
+                Some(own) if !takes_in(own, part) => return None,
+                _ => segments.push(part.clone()),
+            }
+        }
+        let below = long.below && (short.below || short.segments.len() < long.segments.len());
+        // One literal path without what lies below has no spelling: it would be read back as a tree.
+        let spelled = below || segments.iter().any(|segment| segment.contains('*'));
+        spelled.then_some(PathPattern { segments, below })
+    }
+}
+
+impl fmt::Display for PathPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for segment in &self.segments {
+            write!(f, "/{segment}")?;
+        }
+        let wildcard = self.segments.iter().any(|segment| segment.contains('*'));
+        match (self.segments.is_empty(), self.below, wildcard) {
+            (true, ..) => f.write_str("/"),
+            (false, true, true) => f.write_str("/**"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether every text that `inner` matches is matched by `outer`: a `*` of `inner` is a letter that
+/// only a `*` of `outer` can take.
+fn takes_in(outer: &str, inner: &str) -> bool {
+    let (outer, inner): (Vec<char>, Vec<char>) = (outer.chars().collect(), inner.chars().collect());
+    let (mut o, mut i) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while let Some(&letter) = inner.get(i) {
+        match outer.get(o) {
+            Some('*') => {
+                retry = Some((o, i));
+                o += 1;
+            }
+            Some(&own) if own == letter => {
+                o += 1;
+                i += 1;
+            }
+            _ => match retry {
+                Some((star, from)) => {
+                    retry = Some((star, from + 1));
+                    o = star + 1;
+                    i = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    outer.iter().skip(o).all(|&c| c == '*')
+}

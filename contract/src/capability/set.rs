@@ -1,0 +1,151 @@
+//! Ordered sets of capabilities: declarations, policies, grants. An empty set grants nothing.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::{Capability, Class};
+
+/// A set of capabilities, ordered by class and scope.
+#[derive(
+    Clone,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(transparent)]
+pub struct CapabilitySet {
+    members: BTreeSet<Capability>,
+}
+
+impl CapabilitySet {
+    /// The set that grants nothing.
+    #[must_use]
+    pub fn new() -> CapabilitySet {
+        CapabilitySet::default()
+    }
+
+    /// Adds one capability.
+    pub fn insert(&mut self, capability: Capability) {
+        self.members.insert(capability);
+    }
+
+    /// Whether it grants nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// How many capabilities are written in it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The capabilities in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Capability> {
+        self.members.iter()
+    }
+
+    /// Those of one class, in order.
+    pub fn of_class<'s>(&'s self, class: &'s Class) -> impl Iterator<Item = &'s Capability> {
+        self.members
+            .iter()
+            .filter(move |member| member.class() == class)
+    }
+
+    /// Whether exactly this capability is written in it.
+    #[must_use]
+    pub fn contains(&self, capability: &Capability) -> bool {
+        self.members.contains(capability)
+    }
+
+    /// Whether one of its members covers `capability`.
+    #[must_use]
+    pub fn covers_one(&self, capability: &Capability) -> bool {
+        self.members.iter().any(|member| member.covers(capability))
+    }
+
+    /// Whether it covers every member of `other`. Every set covers the empty one.
+    #[must_use]
+    pub fn covers(&self, other: &CapabilitySet) -> bool {
+        other.iter().all(|member| self.covers_one(member))
+    }
+
+    /// The members of `other` that it does not cover.
+    #[must_use]
+    pub fn missing(&self, other: &CapabilitySet) -> CapabilitySet {
+        other
+            .iter()
+            .filter(|member| !self.covers_one(member))
+            .cloned()
+            .collect()
+    }
+
+    /// What either grants.
+    #[must_use]
+    pub fn union(&self, other: &CapabilitySet) -> CapabilitySet {
+        self.members.union(&other.members).cloned().collect()
+    }
+
+    /// What both grant, pair by pair; members covered by others are left out.
+    #[must_use]
+    pub fn intersection(&self, other: &CapabilitySet) -> CapabilitySet {
+        let pairs = self
+            .iter()
+            .flat_map(|a| other.iter().filter_map(|b| a.intersect(b)));
+        let all: CapabilitySet = pairs.collect();
+        let others = |one: &Capability| all.iter().any(|wide| wide != one && wide.covers(one));
+        all.iter().filter(|one| !others(one)).cloned().collect()
+    }
+}
+
+impl FromIterator<Capability> for CapabilitySet {
+    fn from_iter<I: IntoIterator<Item = Capability>>(members: I) -> Self {
+        CapabilitySet {
+            members: members.into_iter().collect(),
+        }
+    }
+}
+
+impl Extend<Capability> for CapabilitySet {
+    fn extend<I: IntoIterator<Item = Capability>>(&mut self, members: I) {
+        self.members.extend(members);
+    }
+}
+
+impl IntoIterator for CapabilitySet {
+    type Item = Capability;
+    type IntoIter = std::collections::btree_set::IntoIter<Capability>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.members.into_iter()
+    }
+}
+
+impl<'s> IntoIterator for &'s CapabilitySet {
+    type Item = &'s Capability;
+    type IntoIter = std::collections::btree_set::Iter<'s, Capability>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.members.iter()
+    }
+}
+
+impl fmt::Display for CapabilitySet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (index, member) in self.iter().enumerate() {
+            if index > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{member}")?;
+        }
+        f.write_str("]")
+    }
+}

@@ -1,0 +1,314 @@
+//! The table of diagnostic codes. Only data.
+
+use super::CodeInfo;
+use crate::diagnostic::Severity::{Error, Warning};
+
+macro_rules! codes {
+    ($($name:ident $code:literal $severity:ident $summary:literal $explanation:literal)*) => {
+        $(pub(crate) const $name: CodeInfo = CodeInfo {
+            code: $code,
+            severity: $severity,
+            summary: $summary,
+            explanation: $explanation,
+        };)*
+
+        /// Every code that a diagnostic can have, grouped by the kind of file.
+        pub const CODES: &[CodeInfo] = &[$($name),*];
+    };
+}
+
+codes! {
+    // Files and front matter
+    FRONT_MATTER_MISSING "front-matter-missing" Error
+        "the file begins with a line of three dashes"
+        "TOOL.md, DRIVER.md and ACTION.md are Markdown with YAML front matter. Put `---` on the very first \
+         line (no byte order mark, no blank line before it), then the fields, then `---` again."
+    FRONT_MATTER_UNCLOSED "front-matter-unclosed" Error
+        "the front matter ends with a line of three dashes"
+        "No second `---` line was found. Add it after the last field; the Markdown text follows it."
+    FRONT_MATTER_TOO_LARGE "front-matter-too-large" Error
+        "the front matter has at most 64 KiB"
+        "Move long prose to the Markdown body and large schemas to `schemas/NAME.json`, referred to as `$ref: \
+         \"schema:NAME\"`."
+    FILE_TOO_LARGE "file-too-large" Error
+        "the whole file has at most 1 MiB"
+        "The body is for people. Move tables, data and pictures to files of their own."
+    YAML_SYNTAX "yaml-syntax" Error
+        "the front matter is YAML 1.2"
+        "The message of the YAML reader follows. Common causes: a tab for indentation, a colon in unquoted \
+         text, a bracket that is not closed."
+    YAML_ALIAS "yaml-alias" Error
+        "anchors and aliases are not used"
+        "`&name` and `*name` make the text mean something else than it shows, and can blow up. Write the \
+         value out, or use `$defs` and `$ref` inside a schema."
+    YAML_TAG "yaml-tag" Error
+        "YAML tags are not used"
+        "`!name` and `!!type` are refused. Remove the tag; quote a value that should be text."
+    YAML_MERGE_KEY "yaml-merge-key" Error
+        "merge keys are not used"
+        "`<<` is refused. Write the keys out."
+    YAML_DUPLICATE_KEY "yaml-duplicate-key" Error
+        "a key occurs once in a mapping"
+        "Readers disagree on which of two equal keys wins. Remove one."
+    YAML_MULTIPLE_DOCUMENTS "yaml-multiple-documents" Error
+        "the front matter is one YAML document"
+        "A `...` line ends the document; nothing may follow it before the closing `---`. Remove it."
+    YAML_KEY_NOT_STRING "yaml-key-not-string" Error
+        "keys are text"
+        "`1:`, `true:` and `null:` are not text in YAML. Quote the key."
+    YAML_TOO_DEEP "yaml-too-deep" Error
+        "at most 64 nested mappings and sequences"
+        "Flatten the value, or move parts of a schema to `$defs`."
+    YAML_TOO_MANY_NODES "yaml-too-many-nodes" Error
+        "at most 2048 values in the front matter"
+        "Move large schemas to `schemas/NAME.json`."
+    NUMBER_RANGE "number-range" Error
+        "numbers are finite, integers from -(2^53-1) to 2^53-1"
+        "Other readers would round the number. Quote it if it is an identifier."
+    // Fields
+    MISSING_FIELD "missing-field" Error
+        "required fields are there"
+        "Add the field named in the message."
+    UNKNOWN_FIELD "unknown-field" Error
+        "only fields of the format are used"
+        "A misspelt field would silently do nothing. Correct the name, or put your own data under `metadata`."
+    WRONG_TYPE "wrong-type" Error
+        "a field has the type that the format gives it"
+        "Mind that YAML reads `1.0` as a number, `yes` as text, and an empty value as null. Quote text that \
+         looks like something else."
+    WRONG_VALUE "wrong-value" Error
+        "a field has one of the values that the format allows"
+        "The message lists them."
+    TEXT_LENGTH "text-length" Error
+        "`name` has 1 to 80 characters, `description` 1 to 2000"
+        "Say more in the Markdown body."
+    TEXT_CONTROL_CHARACTER "text-control-character" Error
+        "names and descriptions hold no control or bidirectional characters"
+        "Such characters can make a text look different from what it says. Remove them; line feeds and tabs \
+         are fine in descriptions."
+    ID_INVALID "id-invalid" Error
+        "ids are 2 to 80 lower-case letters, digits, dashes and dots"
+        "Dots separate namespaces (`image.create`); each part starts and ends with a letter or digit. AIP-14, \
+         \"Required fields\"."
+    VERSION_INVALID "version-invalid" Error
+        "`version` is a full semantic version"
+        "Write three numbers, `1.0.0`, optionally followed by `-pre.release` and `+build`."
+    MOVED_FIELD "moved-field" Error
+        "fields that moved to DRIVER.md are not in TOOL.md"
+        "A contract says what a tool does; how it runs is the driver's. Move the field to the place named in \
+         the message (AIP-14, \"Removed\")."
+    DISCOURAGED_FIELD "discouraged-field" Warning
+        "`async`, `streaming`, `priority`, `model` and `temperature` stay out of contracts"
+        "They concern the driver and have no effect here. Move them below the driver's `metadata`."
+    EXECUTE_IN_CONTRACT "execute-in-contract" Warning
+        "a contract has no `execute`"
+        "Bodies live on the driver (AIP-30). The field is ignored; remove it and write a DRIVER.md."
+    METADATA_INVALID "metadata-invalid" Error
+        "what the host reads under `metadata` is well formed"
+        "`metadata.mcp.name` is 1 to 64 letters, digits, `_`, `-` and `.`; `metadata.toolward` holds \
+         `aliases`, `namespace`, `search_hint` and `requires`."
+    METADATA_UNKNOWN_KEY "metadata-unknown-key" Warning
+        "`metadata.toolward` holds only keys that the host reads"
+        "The key has no effect. Correct its name, or use a namespace of your own."
+    // Capabilities
+    CAPABILITY_INVALID "capability-invalid" Error
+        "a capability is `class:scope` with a scope of that class"
+        "Hosts are `host`, `host:port`, `*.host` or `*`; workspace paths are absolute, without `..`; database \
+         tables, secrets and services are plain names."
+    CAPABILITY_CLASS_UNKNOWN "capability-class-unknown" Warning
+        "`mutates` uses known classes"
+        "An unknown class counts as a mutation and grants nothing. Known: network, workspace, database, \
+         secret, external."
+    WILDCARD_NEVER_GRANTED "wildcard-never-granted" Warning
+        "tools and secrets are named one by one"
+        "`*` is never granted for tools and secrets. List the ids."
+    APPROVAL_AUTO_MUTATES "approval-auto-mutates" Warning
+        "`approval: auto` goes with an empty `mutates`"
+        "The upstream JSON Schema of AIP-14 forbids the combination. It is read as `on-mutate`, the stricter \
+         of the two. Write `approval: on-mutate`."
+    CONSTRAINT_KIND_UNKNOWN "constraint-kind-unknown" Warning
+        "`driver_constraints` names known driver kinds"
+        "Known: cli, http, mcp, sdk, builtin, component. An unknown kind in `forbid` forbids nothing."
+    CONSTRAINTS_CONTRADICT "constraints-contradict" Error
+        "some driver kind satisfies `driver_constraints`"
+        "Everything required is forbidden as well, so that no driver could serve the tool. A component counts \
+         as `component` and as `sdk`."
+    // Schemas
+    SCHEMA_DIALECT "schema-dialect" Error
+        "schemas are JSON Schema 2020-12"
+        "Remove `$schema`, or set it to `https://json-schema.org/draft/2020-12/schema`, and convert older \
+         keywords (`items` as a list is `prefixItems`, `definitions` is `$defs`)."
+    SCHEMA_INVALID "schema-invalid" Error
+        "schemas satisfy the JSON Schema 2020-12 meta-schema"
+        "The message names the keyword. A frequent cause is an older draft: `exclusiveMinimum: true`, `items` \
+         as a list, `required: true` on a property."
+    SCHEMA_REF "schema-ref" Error
+        "`$ref` points into the same document or to a schema of the bundle"
+        "Use `#/$defs/name`, or `schema:NAME` for `schemas/NAME.json`. Nothing is ever fetched, and nested \
+         `$id` is refused because it changes what `#` means."
+    SCHEMA_PATTERN "schema-pattern" Error
+        "patterns can be matched in linear time"
+        "Look-around and back-references need a backtracking engine, which hostile input can hang. Rewrite \
+         the pattern without them; at most 1024 characters."
+    SCHEMA_TOO_LARGE "schema-too-large" Error
+        "a schema, with all it refers to, has at most 256 KiB and 10 000 values"
+        "Split the tool, or shorten enumerations."
+    SCHEMA_TOO_DEEP "schema-too-deep" Error
+        "a schema has at most 64 levels"
+        "Move inner schemas to `$defs`."
+    SCHEMA_LOOP "schema-loop" Error
+        "a schema does not refer to itself without going into the value"
+        "`$ref: \"#\"` beside `allOf` and the like would be followed for ever. A recursive reference must lie \
+         below `properties`, `items` or the like."
+    SCHEMA_COST "schema-cost" Error
+        "a schema can be checked in reasonable time"
+        "References that fan out again and again make every check exponential. Refer to each shared schema \
+         once per place."
+    INPUTS_NOT_OBJECT "inputs-not-object" Warning
+        "`inputs` describes an object"
+        "Callers send named arguments; MCP needs an object. Wrap the value in a property."
+    CONTEXT_SCHEMA_CONFLICT "context-schema-conflict" Error
+        "`contextSchema` and `metadata.contextSchema` are equal if both are given"
+        "Keep one."
+    EXAMPLE_INPUT_INVALID "example-input-invalid" Error
+        "the input of an example satisfies `inputs`"
+        "Correct the example or the schema."
+    EXAMPLE_OUTPUT_INVALID "example-output-invalid" Error
+        "the output of an example satisfies `outputs`"
+        "Correct the example or the schema."
+    EXAMPLE_DUPLICATE_NAME "example-duplicate-name" Error
+        "examples have different names"
+        "Test reports name examples. Rename one."
+    // Actions
+    ACTION_REFERENCE_INVALID "action-reference-invalid" Error
+        "`implements` is an action id, a registry reference, a path or an inline action"
+        "Write `storage:commit`, `@scope/name/path`, `./actions/NAME/ACTION.md`, or `{inline: {...}}`."
+    ACTION_UNKNOWN "action-unknown" Error
+        "the action that `implements` names is known"
+        "Put its ACTION.md into the bundle, or write the action inline. An unknown action has no floor to \
+         hold the tool to."
+    ACTION_WIDENED "action-widened" Error
+        "a tool only narrows the action it implements"
+        "The action is a floor: the tool may mutate, require and ask for more than its action, never claim \
+         less. The message names the field and both values (AIP-14, \"Action implementation\")."
+    ACTION_OVERRIDDEN "action-overridden" Error
+        "`category` and `target_kind` come from the action"
+        "They are inherited as they are. Remove the field."
+    ACTION_FIELD_ALONE "action-field-alone" Error
+        "`category`, `target_kind` and `fires_events` go with `implements`"
+        "They belong to an action. Add `implements`, or remove the field."
+    // Drivers
+    KIND_UNKNOWN "kind-unknown" Error
+        "`kind` is a driver kind"
+        "component and http run here; cli, mcp, sdk and builtin are known to AIP-30."
+    KIND_UNSUPPORTED "kind-unsupported" Warning
+        "this host runs drivers of kind component and http"
+        "The driver is valid, and will be skipped when a call is routed."
+    DRIVER_FIELD_IGNORED "driver-field-ignored" Warning
+        "a driver has only fields that this host uses"
+        "The field is AIP-30's and has no meaning for a component or a declarative http driver."
+    COMPONENT_INVALID "component-invalid" Error
+        "`component` is a `.wasm` file beside DRIVER.md"
+        "Give the plain file name, for example `driver.wasm`: letters, digits, `.`, `_` and `-`, no \
+         directory."
+    COMPONENT_UNEXPECTED "component-unexpected" Error
+        "`component` goes with `kind: component`"
+        "Remove the field or correct the kind."
+    IMPLEMENTS_EMPTY "implements-empty" Error
+        "a driver implements at least one tool"
+        "Add an entry with `tool` and `version`."
+    IMPLEMENTS_DUPLICATE "implements-duplicate" Error
+        "a tool and version range occur once in `implements`"
+        "Merge the two entries."
+    TOOL_REFERENCE_INVALID "tool-reference-invalid" Error
+        "`tool` is a contract id or the path of a TOOL.md"
+        "Write `image.create` or `./tools/image.create/TOOL.md`; of a path, the folder's name is the id."
+    VERSION_RANGE_INVALID "version-range-invalid" Error
+        "`version` in `implements` is a range as npm writes them"
+        "Examples: `^1.2.0`, `>=1.2.0 <2.0.0`, `1.x || 2.x`. A bare `1.2.3` is that version only."
+    MAPPING_INVALID "mapping-invalid" Error
+        "`mapping` gives each driver field an input name, or `{from, transform}`"
+        "The key is what the driver receives, the value is what the contract calls it."
+    TRANSFORM_UNKNOWN "transform-unknown" Error
+        "transforms come from the closed set"
+        "The message lists them. Anything else is the driver's own work."
+    HTTP_EGRESS "http-egress" Error
+        "a declarative http driver has one literal egress host"
+        "List exactly one `host` or `host:port` in `network.egress`: scheme and authority of a request are \
+         never templated."
+    HTTP_ENDPOINT_INVALID "http-endpoint-invalid" Error
+        "`endpoint` is a path on the egress host"
+        "It starts with one `/`, holds no scheme, host, fragment or `..`; placeholders are `${input.NAME}`, \
+         one per segment or query value."
+    HTTP_HEADER_INVALID "http-header-invalid" Error
+        "headers have names that a driver may set, and literal or templated values"
+        "`Host`, `Content-Length`, hop-by-hop and `Proxy-*` headers are the host's own."
+    HTTP_TEMPLATE_INVALID "http-template-invalid" Error
+        "placeholders are `${input.NAME}`, and `${secret.SLUG}` in header values"
+        "Other expressions are not evaluated. Write `$$` for a dollar sign before a brace."
+    HTTP_BODY_UNEXPECTED "http-body-unexpected" Error
+        "GET and HEAD requests have no body"
+        "Use another method, or put the values into the query of `endpoint`."
+    DRIVER_VERSION_MISMATCH "driver-version-mismatch" Error
+        "a driver's version range takes in the contract beside it"
+        "Widen the range after checking that the driver serves the new contract."
+    DRIVER_DROPS_INPUT "driver-drops-input" Error
+        "`drop_inputs` names optional inputs of the contract"
+        "A required input cannot be dropped: that is another tool. An unknown name is a spelling mistake."
+    DRIVER_DROPS_OUTPUT "driver-drops-output" Error
+        "`drop_outputs` names optional outputs of the contract"
+        "Every driver returns the required outputs."
+    DRIVER_MAPS_UNKNOWN_INPUT "driver-maps-unknown-input" Error
+        "`mapping` takes its values from inputs of the contract"
+        "Correct the name."
+    DRIVER_TIMEOUT_WIDENED "driver-timeout-widened" Error
+        "`timeout_override_ms` is at most the contract's `timeout_ms`"
+        "The contract is the ceiling. Lower the value."
+    DRIVER_KIND_FORBIDDEN "driver-kind-forbidden" Error
+        "`driver_constraints` of the contract permits the driver's kind"
+        "Use another kind; routing around the constraint is what it is there to prevent."
+    // JSON and tools.json
+    JSON_SYNTAX "json-syntax" Error
+        "the text is JSON (RFC 8259, UTF-8)"
+        "No comments, no trailing commas, double quotes only."
+    JSON_TRAILING_DATA "json-trailing-data" Error
+        "nothing follows the JSON value"
+        "Send one value."
+    JSON_DUPLICATE_KEY "json-duplicate-key" Error
+        "a key occurs once in an object"
+        "Readers disagree on which of two equal keys wins. Remove one."
+    JSON_TOO_DEEP "json-too-deep" Error
+        "at most 64 nested arrays and objects"
+        "Flatten the value."
+    JSON_TOO_LARGE "json-too-large" Error
+        "the text is within the size limit"
+        "The message gives the limit: 1 MiB for inputs and index documents."
+    JSON_INTEGER_RANGE "json-integer-range" Error
+        "integers lie between -(2^53-1) and 2^53-1"
+        "Many readers keep numbers as doubles and would round. Send larger integers as text."
+    INDEX_VERSION_UNSUPPORTED "index-version-unsupported" Error
+        "`version` of tools.json is 1 or 2"
+        "A newer document needs a newer host. Update the host, or pack the bundle with an older `toolward`."
+    INDEX_DUPLICATE_ID "index-duplicate-id" Error
+        "a tool occurs once in tools.json"
+        "Remove one of the entries."
+    TRANSPORT_KIND_UNKNOWN "transport-kind-unknown" Error
+        "`transport.kind` is exec or http, and in version 2 component"
+        "A component transport needs `\"version\": 2`."
+    TRANSPORT_COMMAND_RELATIVE "transport-command-relative" Error
+        "`transport.command` is an absolute path"
+        "A relative command would depend on where the host was started."
+    TRANSPORT_URL_INVALID "transport-url-invalid" Error
+        "`transport.url` is an absolute http or https URL"
+        "Scheme and host are literal; placeholders may follow them."
+    INDEX_ENTRY_MISSING "index-entry-missing" Error
+        "every contract with a driver in the bundle is in tools.json"
+        "Run `toolward pack` again; don't edit tools.json by hand."
+    INDEX_ENTRY_EXTRA "index-entry-extra" Error
+        "every entry of tools.json has a contract with a driver in the bundle"
+        "Run `toolward pack` again; don't edit tools.json by hand."
+    INDEX_DISAGREES "index-disagrees" Error
+        "tools.json and TOOL.md say the same"
+        "Run `toolward pack` again; don't edit tools.json by hand. The message names the field and both \
+         values."
+}

@@ -1,0 +1,207 @@
+//! What a check has to say about a file: a code, a place, a message and a hint. Not how it is printed.
+
+use std::fmt;
+
+use serde::Serialize;
+
+pub use crate::codes::{CODES, CodeInfo, codes_markdown};
+
+/// How much a [`Diagnostic`] matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The file is refused.
+    Error,
+    /// The file is accepted; what it says is read in the stricter way, or will surprise somebody.
+    Warning,
+    /// Worth knowing; nothing to do.
+    Note,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        })
+    }
+}
+
+/// A place in a text file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Position {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+impl Position {
+    /// The first character of a file.
+    pub const START: Position = Position { line: 1, column: 1 };
+}
+
+impl Default for Position {
+    fn default() -> Self {
+        Position::START
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// One finding in one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// Stable kebab-case code, one of [`CODES`].
+    pub code: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What was expected and what was found, in one sentence.
+    pub message: String,
+    /// The file, as the caller named it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+    /// What to do about it, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Diagnostic {
+    /// A finding with the code's own severity.
+    #[must_use]
+    pub fn new(code: &CodeInfo, file: &str, at: Position, message: impl Into<String>) -> Self {
+        Diagnostic {
+            code: code.code,
+            severity: code.severity,
+            message: message.into(),
+            file: file.to_owned(),
+            line: at.line,
+            column: at.column,
+            hint: None,
+        }
+    }
+
+    /// The same finding with a hint.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Where it points.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        Position {
+            line: self.line,
+            column: self.column,
+        }
+    }
+
+    /// Whether the file is refused because of it.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}:{}:{}: {}[{}]: {}",
+            self.file, self.line, self.column, self.severity, self.code, self.message
+        )?;
+        if let Some(hint) = &self.hint {
+            write!(f, "\n  hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What came of reading a document.
+#[derive(Clone, Debug)]
+pub struct Parsed<T> {
+    /// The validated value; `None` exactly when `diagnostics` holds an error.
+    pub value: Option<T>,
+    /// Everything found, in the order of the file.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl<T> Parsed<T> {
+    /// Whether the document was refused.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.value.is_none()
+    }
+
+    /// The value, or the diagnostics that refused it.
+    ///
+    /// # Errors
+    /// All diagnostics, warnings included, when at least one is an error.
+    pub fn into_result(self) -> Result<T, Vec<Diagnostic>> {
+        self.value.ok_or(self.diagnostics)
+    }
+
+    /// The same diagnostics around another value.
+    #[must_use]
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Parsed<U> {
+        Parsed {
+            value: self.value.map(change),
+            diagnostics: self.diagnostics,
+        }
+    }
+}
+
+/// Collects the diagnostics of one file.
+pub(crate) struct Report<'f> {
+    file: &'f str,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl<'f> Report<'f> {
+    pub(crate) fn new(file: &'f str) -> Self {
+        Report {
+            file,
+            diagnostics: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, code: &CodeInfo, at: Position, message: impl Into<String>) {
+        self.diagnostics
+            .push(Diagnostic::new(code, self.file, at, message));
+    }
+
+    pub(crate) fn add_with_hint(
+        &mut self,
+        code: &CodeInfo,
+        at: Position,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.diagnostics
+            .push(Diagnostic::new(code, self.file, at, message).with_hint(hint));
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+
+    /// `value` counts only when no error was reported; a missing value without an error can't be.
+    pub(crate) fn finish<T>(mut self, value: Option<T>) -> Parsed<T> {
+        self.diagnostics.sort_by_key(Diagnostic::position);
+        let refused = self.has_errors();
+        debug_assert!(refused || value.is_some(), "a refusal needs a diagnostic");
+        Parsed {
+            value: if refused { None } else { value },
+            diagnostics: self.diagnostics,
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! Strict JSON: what every input, output and index document is parsed with. Not a schema check.
+//!
+//! JSON leaves open what duplicate keys, huge integers and deep nesting mean, and two readers that
+//! choose differently see two documents (DESIGN 4). Here they are refused.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
+use serde_json::{Map, Number, Value};
+
+/// The largest integer that a double holds exactly together with its neighbours: 2^53 − 1.
+pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+/// What a document may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Size of the text in bytes, checked before parsing.
+    pub bytes: usize,
+    /// Nested arrays and objects; a scalar has depth 0. At most 127.
+    pub depth: usize,
+}
+
+impl Default for Limits {
+    /// 1 MiB and 64 levels (DESIGN 8).
+    fn default() -> Self {
+        Limits {
+            bytes: 1 << 20,
+            depth: 64,
+        }
+    }
+}
+
+/// Which rule a text broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum JsonErrorKind {
+    /// Not JSON (RFC 8259), or not UTF-8.
+    Syntax,
+    /// Something follows the value.
+    TrailingData,
+    /// A key occurs twice in one object.
+    DuplicateKey,
+    /// More levels than [`Limits::depth`].
+    TooDeep,
+    /// More bytes than [`Limits::bytes`].
+    TooLarge,
+    /// An integer outside ±(2^53 − 1).
+    IntegerRange,
+}
+
+/// Why a text is not accepted as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (line {line}, column {column})")]
+pub struct JsonError {
+    /// Which rule was broken.
+    pub kind: JsonErrorKind,
+    /// What was expected and what was found, without the place.
+    pub message: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in bytes, from 1. For values that never were text, line and column are 1.
+    pub column: u32,
+}
+
+impl JsonError {
+    /// Stable kebab-case code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.info().code
+    }
+
+    pub(crate) fn info(&self) -> &'static crate::codes::CodeInfo {
+        use crate::codes as c;
+        match self.kind {
+            JsonErrorKind::Syntax => &c::JSON_SYNTAX,
+            JsonErrorKind::TrailingData => &c::JSON_TRAILING_DATA,
+            JsonErrorKind::DuplicateKey => &c::JSON_DUPLICATE_KEY,
+            JsonErrorKind::TooDeep => &c::JSON_TOO_DEEP,
+            JsonErrorKind::TooLarge => &c::JSON_TOO_LARGE,
+            JsonErrorKind::IntegerRange => &c::JSON_INTEGER_RANGE,
+        }
+    }
+
+    fn new(
+        kind: JsonErrorKind,
+        message: impl Into<String>,
+        (line, column): (usize, usize),
+    ) -> Self {
+        let place = |n: usize| u32::try_from(n.max(1)).unwrap_or(u32::MAX);
+        JsonError {
+            kind,
+            message: message.into(),
+            line: place(line),
+            column: place(column),
+        }
+    }
+}
+
+/// Parses one JSON text.
+///
+/// # Errors
+/// The first rule broken, with its place. Nothing is read beyond `limits.bytes`.
+pub fn parse(text: &[u8], limits: &Limits) -> Result<Value, JsonError> {
+    if text.len() > limits.bytes {
+        return Err(too_large(text.len(), limits));
+    }
+    let state = State {
+        broken: Cell::new(None),
+        huge: Cell::new(false),
+        limits: *limits,
+    };
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let value = Seed {
+        state: &state,
+        left: limits.depth,
+    }
+    .deserialize(&mut reader)
+    .map_err(|error| state.explain(&error))?;
+    reader.end().map_err(|error| {
+        let kind = if error.is_syntax() {
+            JsonErrorKind::TrailingData
+        } else {
+            JsonErrorKind::Syntax
+        };
+        JsonError::new(
+            kind,
+            "expected the end of the text after the value, found more",
+            (error.line(), error.column()),
+        )
+    })?;
+    // serde_json reads an integer literal beyond 64 bits as a float: only the text can tell.
+    if state.huge.get() {
+        find_huge_integer(text)?;
+    }
+    Ok(value)
+}
+
+/// Holds an already built value to the same rules as [`parse`].
+///
+/// # Errors
+/// The first rule broken; the place is always 1:1.
+pub fn check(value: &Value, limits: &Limits) -> Result<(), JsonError> {
+    check_level(value, limits.depth, limits)?;
+    let mut counter = Counter { left: limits.bytes };
+    serde_json::to_writer(&mut counter, value)
+        .map_err(|_| too_large(limits.bytes.saturating_add(1), limits))
+}
+
+fn check_level(value: &Value, left: usize, limits: &Limits) -> Result<(), JsonError> {
+    match value {
+        Value::Number(number) => match number_in_range(number) {
+            true => Ok(()),
+            false => Err(JsonError::new(
+                JsonErrorKind::IntegerRange,
+                integer_message(number),
+                (1, 1),
+            )),
+        },
+        Value::Array(items) => {
+            let left = left
+                .checked_sub(1)
+                .ok_or_else(|| too_deep(limits, (1, 1)))?;
+            items
+                .iter()
+                .try_for_each(|item| check_level(item, left, limits))
+        }
+        Value::Object(members) => {
+            let left = left
+                .checked_sub(1)
+                .ok_or_else(|| too_deep(limits, (1, 1)))?;
+            members
+                .values()
+                .try_for_each(|item| check_level(item, left, limits))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a number is a float, or an integer that a double holds exactly.
+pub(crate) fn number_in_range(number: &Number) -> bool {
+    match (number.as_u64(), number.as_i64()) {
+        (Some(positive), _) => positive <= MAX_SAFE_INTEGER,
+        (None, Some(negative)) => negative.unsigned_abs() <= MAX_SAFE_INTEGER,
+        (None, None) => true,
+    }
+}
+
+fn integer_message(number: impl fmt::Display) -> String {
+    format!(
+        "expected an integer from -(2^53-1) to 2^53-1, found {number}; send larger ones as strings"
+    )
+}
+
+fn too_large(found: usize, limits: &Limits) -> JsonError {
+    let message = format!(
+        "expected at most {} bytes of JSON, found {found}",
+        limits.bytes
+    );
+    JsonError::new(JsonErrorKind::TooLarge, message, (1, 1))
+}
+
+fn too_deep(limits: &Limits, place: (usize, usize)) -> JsonError {
+    let message = format!(
+        "expected at most {} nested arrays and objects, found more",
+        limits.depth
+    );
+    JsonError::new(JsonErrorKind::TooDeep, message, place)
+}
+
+struct Counter {
+    left: usize,
+}
+
+impl io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.left = self
+            .left
+            .checked_sub(bytes.len())
+            .ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What the visitors note on the side: serde's error type carries only a text.
+struct State {
+    broken: Cell<Option<JsonErrorKind>>,
+    huge: Cell<bool>,
+    limits: Limits,
+}
+
+impl State {
+    fn refuse<E: serde::de::Error>(&self, kind: JsonErrorKind, message: impl fmt::Display) -> E {
+        self.broken.set(Some(kind));
+        E::custom(message)
+    }
+
+    fn explain(&self, error: &serde_json::Error) -> JsonError {
+        let place = (error.line(), error.column());
+        let text = error.to_string();
+        // serde_json appends the place; ours is kept apart.
+        let text = text
+            .rsplit_once(" at line ")
+            .map_or(text.as_str(), |(message, _)| message);
+        match self.broken.get() {
+            Some(JsonErrorKind::TooDeep) => too_deep(&self.limits, place),
+            Some(kind) => JsonError::new(kind, text, place),
+            None if text == "recursion limit exceeded" => too_deep(&self.limits, place),
+            None => JsonError::new(
+                JsonErrorKind::Syntax,
+                format!("expected JSON, found: {text}"),
+                place,
+            ),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Seed<'s> {
+    state: &'s State,
+    left: usize,
+}
+
+impl Seed<'_> {
+    fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
+        match self.left.checked_sub(1) {
+            Some(left) => Ok(Seed { left, ..self }),
+            None => Err(self.state.refuse(JsonErrorKind::TooDeep, "too deep")),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Value, E> {
+        if value > MAX_SAFE_INTEGER {
+            return Err(self
+                .state
+                .refuse(JsonErrorKind::IntegerRange, integer_message(value)));
+        }
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Value, E> {
+        if value.unsigned_abs() > MAX_SAFE_INTEGER {
+            return Err(self
+                .state
+                .refuse(JsonErrorKind::IntegerRange, integer_message(value)));
+        }
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        if value.abs() >= 9.0e18 {
+            self.state.huge.set(true);
+        }
+        Number::from_f64(value)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("number out of range"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let seed = self.deeper()?;
+        let mut array = Vec::new();
+        while let Some(item) = items.next_element_seed(seed)? {
+            array.push(item);
+        }
+        Ok(Value::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let seed = self.deeper()?;
+        let mut object = Map::new();
+        while let Some(key) = members.next_key::<String>()? {
+            match object.entry(key) {
+                Entry::Vacant(free) => {
+                    free.insert(members.next_value_seed(seed)?);
+                }
+                Entry::Occupied(taken) => {
+                    let message = format!(
+                        "expected each key once, found {:?} twice in one object",
+                        taken.key()
+                    );
+                    return Err(self.state.refuse(JsonErrorKind::DuplicateKey, message));
+                }
+            }
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+/// Looks for an integer literal out of range in a text known to be JSON.
+fn find_huge_integer(text: &[u8]) -> Result<(), JsonError> {
+    let (mut line, mut line_start, mut at) = (1, 0, 0);
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'\n' => {
+                line += 1;
+                line_start = at + 1;
+            }
+            b'"' => at = end_of_string(text, at),
+            b'-' | b'0'..=b'9' => {
+                let rest = text.get(at..).unwrap_or_default();
+                let length = rest
+                    .iter()
+                    .take_while(|b| matches!(b, b'-' | b'+' | b'.' | b'0'..=b'9' | b'e' | b'E'))
+                    .count();
+                let token = rest.get(..length).unwrap_or_default();
+                let digits = token.iter().filter(|b| b.is_ascii_digit()).count();
+                // Every shorter integer was range-checked as a number.
+                if digits == token.len() - usize::from(byte == b'-') && digits > 18 {
+                    let literal: String = token.iter().take(40).map(|&b| char::from(b)).collect();
+                    return Err(JsonError::new(
+                        JsonErrorKind::IntegerRange,
+                        integer_message(literal),
+                        (line, at - line_start + 1),
+                    ));
+                }
+                at += length.saturating_sub(1);
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// The index of the quote that closes the string opened at `at`.
+fn end_of_string(text: &[u8], mut at: usize) -> usize {
+    at += 1;
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'"' => break,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    at
+}

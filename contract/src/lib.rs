@@ -1,0 +1,62 @@
+//! Formats of Toolward bundles: contracts (TOOL.md), drivers (DRIVER.md), actions (ACTION.md) and the
+//! index (tools.json), with JSON Schema and the vocabulary of capabilities. Pure: reads no file, no
+//! environment and no clock, and prints nothing.
+//!
+//! Text comes in, a validated value or a list of [`Diagnostic`]s comes out:
+//!
+//! ```
+//! use toolward_contract::{NoScope, tool::Tool};
+//!
+//! let source = "---
+//! id: text.echo
+//! name: Echo
+//! description: Gives the text back.
+//! version: 1.0.0
+//! inputs: { type: object, properties: { text: { type: string } }, required: [text] }
+//! outputs: { type: object, properties: { text: { type: string } } }
+//! ---
+//! ";
+//! let tool = Tool::parse("TOOL.md", source, &NoScope).into_result().unwrap();
+//! assert_eq!(tool.major_id(), "text.echo@1");
+//! ```
+
+pub mod action;
+pub mod capability;
+mod codes;
+pub mod diagnostic;
+pub mod driver;
+pub mod index;
+pub mod json;
+pub mod schema;
+mod source;
+pub mod tool;
+mod wording;
+
+pub use diagnostic::{CODES, CodeInfo, Diagnostic, Parsed, Position, Severity, codes_markdown};
+pub use tool::{define_tool, define_tool_in};
+
+use serde_json::Value;
+
+/// What else is in the bundle that a document may refer to.
+pub trait Scope {
+    /// The document of `schema:ID`, which is `schemas/ID.json` of the same bundle and nothing else.
+    fn schema(&self, id: &str) -> Option<Value>;
+
+    /// The action behind a reference of TOOL.md's `implements`: a bare id, a registry reference, or
+    /// a path. Inline actions are never asked for.
+    fn action(&self, reference: &str) -> Option<action::Action>;
+}
+
+/// A scope with nothing in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoScope;
+
+impl Scope for NoScope {
+    fn schema(&self, _id: &str) -> Option<Value> {
+        None
+    }
+
+    fn action(&self, _reference: &str) -> Option<action::Action> {
+        None
+    }
+}

@@ -1,0 +1,311 @@
+//! JSON Schema 2020-12, compiled from hostile text: no fetching, no backtracking, no loops. Not the schemas themselves.
+
+mod bundle;
+mod cost;
+mod limits;
+mod view;
+mod walk;
+
+use std::fmt;
+use std::sync::Arc;
+
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::Value;
+
+use crate::Scope;
+use crate::codes::{self, CodeInfo};
+
+pub(crate) use walk::escape;
+
+/// Texts longer than this are not quoted in messages: they would drown the message.
+const QUOTED: usize = 80;
+
+/// Bytes that one compiled pattern may take; the engine's default of 10 MiB times the number of
+/// patterns in a schema would be the publisher's to spend.
+const PATTERN_BYTES: usize = 512 * 1024;
+
+/// A compiled schema. Cheap to clone.
+#[derive(Clone)]
+pub struct Schema {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    value: Value,
+    /// `value` with every `schema:` reference taken in below `$defs`: stands alone.
+    closed: Value,
+    validator: Validator,
+    /// How deep a value may be before the check could take exponential time; `None`: no limit.
+    deepest: Option<usize>,
+    marks: view::Marks,
+}
+
+/// The first way in which a value misses a schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize)]
+#[error("{}: {message}", if instance_path.is_empty() { "the value" } else { instance_path.as_str() })]
+pub struct Violation {
+    /// JSON pointer into the value.
+    pub instance_path: String,
+    /// JSON pointer into the schema, `$ref` not followed.
+    pub schema_path: String,
+    /// What the schema expects and what was found. Holds no value of a sensitive field.
+    pub message: String,
+}
+
+/// Why a document is not accepted as a schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (at {})", place(document.as_deref(), path))]
+pub struct SchemaError {
+    pub(crate) info: &'static CodeInfo,
+    /// What was expected and what was found.
+    pub message: String,
+    /// JSON pointer into the document.
+    pub path: String,
+    /// The `schema:` id of the document that the path leads into; `None`: the schema itself.
+    pub document: Option<String>,
+}
+
+fn place(document: Option<&str>, path: &str) -> String {
+    let document = document
+        .map(|id| format!("schema:{id}"))
+        .unwrap_or_default();
+    format!("{document}#{path}")
+}
+
+impl SchemaError {
+    /// Stable kebab-case code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.info.code
+    }
+
+    fn new(info: &'static CodeInfo, path: impl Into<String>, message: impl Into<String>) -> Self {
+        SchemaError {
+            info,
+            message: message.into(),
+            path: path.into(),
+            document: None,
+        }
+    }
+
+    fn in_document(mut self, id: Option<&str>) -> Self {
+        self.document = id.map(str::to_owned);
+        self
+    }
+}
+
+impl Schema {
+    /// Compiles a schema; `scope` knows the `schema:` documents of the same bundle.
+    ///
+    /// # Errors
+    /// The first rule broken: another dialect, a keyword misused, a reference out of the bundle, a
+    /// pattern that needs backtracking, too large, too deep, or able to take exponential time.
+    pub fn compile(value: &Value, scope: &dyn Scope) -> Result<Schema, SchemaError> {
+        limits::check(value, None)?;
+        let closed = bundle::close(value, scope)?;
+        let deepest = cost::check(&closed)?;
+        let validator = build(&closed)?;
+        let marks = view::Marks::of(&closed);
+        Ok(Schema {
+            inner: Arc::new(Inner {
+                value: value.clone(),
+                closed,
+                validator,
+                deepest,
+                marks,
+            }),
+        })
+    }
+
+    /// Checks a value. The value must have been held to [`crate::json::Limits`] before.
+    ///
+    /// # Errors
+    /// The first violation.
+    pub fn validate(&self, instance: &Value) -> Result<(), Violation> {
+        self.check_depth(instance)?;
+        if self.inner.validator.is_valid(instance) {
+            return Ok(());
+        }
+        match self.inner.validator.validate(instance) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.violation(&error, instance)),
+        }
+    }
+
+    /// All violations, at most `max`; empty for a valid value.
+    #[must_use]
+    pub fn violations(&self, instance: &Value, max: usize) -> Vec<Violation> {
+        if let Err(violation) = self.check_depth(instance) {
+            return vec![violation];
+        }
+        let errors = self.inner.validator.iter_errors(instance).take(max);
+        errors
+            .map(|error| self.violation(&error, instance))
+            .collect()
+    }
+
+    /// The document as written.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.inner.value
+    }
+
+    /// The document with every `schema:` reference taken in below `$defs`: it stands alone.
+    #[must_use]
+    pub fn closed(&self) -> &Value {
+        &self.inner.closed
+    }
+
+    /// What a model may see: [`Schema::closed`] without the properties marked `x-internal`.
+    #[must_use]
+    pub fn model_view(&self) -> Value {
+        view::without_internal(&self.inner.closed)
+    }
+
+    /// Whether some property is marked `x-internal`.
+    #[must_use]
+    pub fn has_internal(&self) -> bool {
+        self.inner.marks.internal
+    }
+
+    /// Whether some value is marked `writeOnly` or `x-sensitive`.
+    #[must_use]
+    pub fn has_sensitive(&self) -> bool {
+        self.inner.marks.sensitive
+    }
+
+    /// JSON pointers of the values in `instance` that the schema marks `writeOnly` or `x-sensitive`,
+    /// in any of its branches. They belong in no ledger, log or trace (DESIGN 9).
+    #[must_use]
+    pub fn sensitive_paths(&self, instance: &Value) -> Vec<String> {
+        if !self.has_sensitive() {
+            return Vec::new();
+        }
+        view::marked(&self.inner.closed, instance, view::Mark::Sensitive)
+    }
+
+    /// JSON pointers of the values in `instance` that the schema marks `x-internal`: a model has no
+    /// business sending them.
+    #[must_use]
+    pub fn internal_paths(&self, instance: &Value) -> Vec<String> {
+        if !self.has_internal() {
+            return Vec::new();
+        }
+        view::marked(&self.inner.closed, instance, view::Mark::Internal)
+    }
+
+    /// `instance` with every sensitive value replaced by the text `[redacted]`.
+    #[must_use]
+    pub fn redacted(&self, instance: &Value) -> Value {
+        let mut copy = instance.clone();
+        for path in self.sensitive_paths(instance) {
+            if let Some(value) = copy.pointer_mut(&path) {
+                *value = Value::String("[redacted]".to_owned());
+            }
+        }
+        copy
+    }
+
+    fn check_depth(&self, instance: &Value) -> Result<(), Violation> {
+        match self.inner.deepest {
+            Some(deepest) if depth_over(instance, deepest) => Err(Violation {
+                instance_path: String::new(),
+                schema_path: String::new(),
+                message: format!(
+                    "expected at most {deepest} levels, because the schema refers to itself in several ways"
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn violation(&self, error: &jsonschema::ValidationError<'_>, instance: &Value) -> Violation {
+        let instance_path = error.instance_path().to_string();
+        let schema_path = error.schema_path().to_string();
+        let long = error.instance().is_string()
+            || error.instance().is_array()
+            || error.instance().is_object();
+        let long = long && error.instance().to_string().len() > QUOTED;
+        let secret = self.has_sensitive()
+            && self
+                .sensitive_paths(instance)
+                .iter()
+                .any(|path| overlaps(path, &instance_path));
+        let message = if long || secret {
+            error.masked().to_string()
+        } else {
+            error.to_string()
+        };
+        Violation {
+            instance_path,
+            schema_path,
+            message,
+        }
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Schema").field(&self.inner.value).finish()
+    }
+}
+
+impl PartialEq for Schema {
+    /// Equal documents, all that they refer to included.
+    fn eq(&self, other: &Schema) -> bool {
+        self.inner.closed == other.inner.closed
+    }
+}
+
+/// Whether one of two JSON pointers leads into what the other points at.
+fn overlaps(a: &str, b: &str) -> bool {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    long.strip_prefix(short)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn depth_over(value: &Value, limit: usize) -> bool {
+    let mut inside: Box<dyn Iterator<Item = &Value>> = match value {
+        Value::Array(items) => Box::new(items.iter()),
+        Value::Object(members) => Box::new(members.values()),
+        _ => return false,
+    };
+    match limit.checked_sub(1) {
+        None => true,
+        Some(limit) => inside.any(|value| depth_over(value, limit)),
+    }
+}
+
+fn build(closed: &Value) -> Result<Validator, SchemaError> {
+    if let Err(error) = jsonschema::draft202012::meta::validate(closed) {
+        let message = if error.instance().to_string().len() > QUOTED {
+            error.masked().to_string()
+        } else {
+            error.to_string()
+        };
+        return Err(SchemaError::new(
+            &codes::SCHEMA_INVALID,
+            error.instance_path().to_string(),
+            message,
+        ));
+    }
+    jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .should_validate_formats(true)
+        .offline()
+        .with_pattern_options(
+            PatternOptions::regex()
+                .size_limit(PATTERN_BYTES)
+                .dfa_size_limit(PATTERN_BYTES),
+        )
+        .build(closed)
+        .map_err(|error| {
+            use jsonschema::error::ValidationErrorKind as Kind;
+            let info = match error.kind() {
+                Kind::Format { format } if format == "regex" => &codes::SCHEMA_PATTERN,
+                Kind::Referencing(_) => &codes::SCHEMA_REF,
+                _ => &codes::SCHEMA_INVALID,
+            };
+            SchemaError::new(info, error.instance_path().to_string(), error.to_string())
+        })
+}

@@ -1,0 +1,234 @@
+//! Marks in a schema, `x-internal`, `x-sensitive` and `writeOnly`: who may see what. Not validation.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::walk::{Applies, children, escape, for_each_child_mut};
+
+/// Which marks a schema uses at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marks {
+    pub(super) internal: bool,
+    pub(super) sensitive: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    Internal,
+    Sensitive,
+}
+
+impl Mark {
+    fn is_on(self, schema: &Value) -> bool {
+        let set = |keyword| schema.get(keyword) == Some(&Value::Bool(true));
+        match self {
+            Mark::Internal => set("x-internal"),
+            Mark::Sensitive => set("x-sensitive") || set("writeOnly"),
+        }
+    }
+}
+
+impl Marks {
+    /// Looks everywhere, also where no keyword leads: a reference may point there.
+    pub(super) fn of(value: &Value) -> Marks {
+        let here = Marks {
+            internal: Mark::Internal.is_on(value),
+            sensitive: Mark::Sensitive.is_on(value),
+        };
+        let inner: Box<dyn Iterator<Item = &Value>> = match value {
+            Value::Array(items) => Box::new(items.iter()),
+            Value::Object(members) => Box::new(members.values()),
+            _ => return here,
+        };
+        inner.map(Marks::of).fold(here, |a, b| Marks {
+            internal: a.internal || b.internal,
+            sensitive: a.sensitive || b.sensitive,
+        })
+    }
+}
+
+/// A copy without the properties marked internal, and without their names in `required`.
+pub(super) fn without_internal(schema: &Value) -> Value {
+    let mut copy = schema.clone();
+    remove_internal(&mut copy, schema);
+    copy
+}
+
+fn remove_internal(schema: &mut Value, root: &Value) {
+    if let Value::Object(keywords) = schema {
+        let mut hidden: Vec<String> = Vec::new();
+        if let Some(Value::Object(properties)) = keywords.get_mut("properties") {
+            properties.retain(|name, property| {
+                let internal = is_internal(property, root, 0);
+                if internal {
+                    hidden.push(name.clone());
+                }
+                !internal
+            });
+        }
+        for keyword in ["required", "examples", "default"] {
+            match keywords.get_mut(keyword) {
+                Some(Value::Array(items)) => {
+                    items.retain(|item| {
+                        !item
+                            .as_str()
+                            .is_some_and(|name| hidden.iter().any(|h| h == name))
+                    });
+                    items.iter_mut().for_each(|item| forget(item, &hidden));
+                }
+                Some(other) => forget(other, &hidden),
+                None => {}
+            }
+        }
+        for keyword in ["dependentRequired", "dependentSchemas"] {
+            if let Some(Value::Object(members)) = keywords.get_mut(keyword) {
+                members.retain(|name, _| !hidden.contains(name));
+                for names in members.values_mut().filter_map(Value::as_array_mut) {
+                    names.retain(|name| {
+                        !name
+                            .as_str()
+                            .is_some_and(|name| hidden.iter().any(|h| h == name))
+                    });
+                }
+            }
+        }
+    }
+    for_each_child_mut(schema, |child| remove_internal(child, root));
+}
+
+fn forget(value: &mut Value, hidden: &[String]) {
+    if let Value::Object(members) = value {
+        members.retain(|name, _| !hidden.contains(name));
+    }
+}
+
+fn is_internal(property: &Value, root: &Value, hops: usize) -> bool {
+    let target = || {
+        property
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|target| resolve(root, target))
+    };
+    Mark::Internal.is_on(property)
+        || (hops < 16 && target().is_some_and(|target| is_internal(target, root, hops + 1)))
+}
+
+/// What a reference within a closed document points at.
+pub(super) fn resolve<'r>(root: &'r Value, reference: &str) -> Option<&'r Value> {
+    let fragment = reference.strip_prefix('#')?;
+    if fragment.is_empty() || fragment.starts_with('/') {
+        return root.pointer(&percent_decoded(fragment));
+    }
+    find_anchor(root, fragment)
+}
+
+fn find_anchor<'r>(schema: &'r Value, name: &str) -> Option<&'r Value> {
+    let named = |keyword| schema.get(keyword).and_then(Value::as_str) == Some(name);
+    if named("$anchor") || named("$dynamicAnchor") {
+        return Some(schema);
+    }
+    children(schema)
+        .into_iter()
+        .find_map(|child| find_anchor(child.schema, name))
+}
+
+fn percent_decoded(fragment: &str) -> String {
+    let mut bytes = Vec::with_capacity(fragment.len());
+    let mut rest = fragment.bytes();
+    while let Some(byte) = rest.next() {
+        let mut ahead = rest.clone();
+        let hex = |b: Option<u8>| {
+            b.and_then(|b| char::from(b).to_digit(16))
+                .and_then(|d| u8::try_from(d).ok())
+        };
+        match (byte, hex(ahead.next()), hex(ahead.next())) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push(high * 16 + low);
+                rest = ahead;
+            }
+            _ => bytes.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Pointers of the values in `instance` that some branch of the schema marks.
+pub(super) fn marked(root: &Value, instance: &Value, mark: Mark) -> Vec<String> {
+    let mut search = Search {
+        root,
+        mark,
+        seen: HashSet::new(),
+        found: Vec::new(),
+    };
+    search.visit(root, instance, "");
+    search.found.sort();
+    search.found.dedup();
+    search.found
+}
+
+struct Search<'r> {
+    root: &'r Value,
+    mark: Mark,
+    /// Schema (by address) and pointer: each pair is looked at once, whatever leads there.
+    seen: HashSet<(usize, String)>,
+    found: Vec<String>,
+}
+
+impl Search<'_> {
+    fn visit(&mut self, schema: &Value, instance: &Value, pointer: &str) {
+        if !self
+            .seen
+            .insert((std::ptr::from_ref(schema).addr(), pointer.to_owned()))
+        {
+            return;
+        }
+        if self.mark.is_on(schema) {
+            self.found.push(pointer.to_owned());
+        }
+        for keyword in ["$ref", "$dynamicRef"] {
+            if let Some(target) = schema
+                .get(keyword)
+                .and_then(Value::as_str)
+                .and_then(|target| resolve(self.root, target))
+            {
+                self.visit(target, instance, pointer);
+            }
+        }
+        for child in children(schema) {
+            match child.applies {
+                Applies::InPlace => self.visit(child.schema, instance, pointer),
+                Applies::Property(name) => {
+                    if let Some(value) = instance.get(name) {
+                        self.visit(child.schema, value, &format!("{pointer}/{}", escape(name)));
+                    }
+                }
+                // Rather too many than too few: a pattern is taken to fit every name.
+                Applies::Inside if child.keyword != "propertyNames" => match instance {
+                    Value::Array(items) => {
+                        for (index, item) in items.iter().enumerate() {
+                            self.visit(child.schema, item, &format!("{pointer}/{index}"));
+                        }
+                    }
+                    Value::Object(members) => {
+                        let named = schema
+                            .get("properties")
+                            .filter(|_| child.keyword == "additionalProperties");
+                        for (name, member) in members
+                            .iter()
+                            .filter(|(name, _)| named.and_then(|n| n.get(name)).is_none())
+                        {
+                            self.visit(
+                                child.schema,
+                                member,
+                                &format!("{pointer}/{}", escape(name)),
+                            );
+                        }
+                    }
+                    _ => {}
+                },
+                Applies::Inside | Applies::Nowhere => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Splits a Markdown file into front matter and body. Knows no field.
+
+use super::node::Node;
+use super::yaml;
+use crate::codes;
+use crate::diagnostic::{Position, Report};
+
+const FRONT_MATTER: usize = 64 * 1024;
+const FILE: usize = 1024 * 1024;
+
+pub(crate) struct FrontMatter<'s> {
+    pub(crate) fields: Node,
+    pub(crate) body: &'s str,
+}
+
+/// The two parts, or `None` and a diagnostic.
+pub(crate) fn split<'s>(source: &'s str, report: &mut Report<'_>) -> Option<FrontMatter<'s>> {
+    if source.len() > FILE {
+        let message = format!(
+            "expected at most {} KiB, found {} bytes",
+            FILE / 1024,
+            source.len()
+        );
+        report.add(&codes::FILE_TOO_LARGE, Position::START, message);
+        return None;
+    }
+    let mut lines = source.split_inclusive('\n');
+    let first = lines.next().unwrap_or_default();
+    if !is_fence(first) {
+        let hint = if source.starts_with('\u{feff}') {
+            "remove the byte order mark"
+        } else {
+            "put `---` on the first line"
+        };
+        let message = "expected YAML front matter between two `---` lines, found none";
+        report.add_with_hint(&codes::FRONT_MATTER_MISSING, Position::START, message, hint);
+        return None;
+    }
+    let mut length = 0;
+    let closed = lines.find_map(|line| {
+        if is_fence(line) {
+            return Some(line);
+        }
+        length += line.len();
+        None
+    });
+    let Some(fence) = closed else {
+        let message = "expected a second `---` line after the fields, found the end of the file";
+        report.add(&codes::FRONT_MATTER_UNCLOSED, Position::START, message);
+        return None;
+    };
+    if length > FRONT_MATTER {
+        let message = format!(
+            "expected at most {} KiB of front matter, found {length} bytes",
+            FRONT_MATTER / 1024
+        );
+        report.add(&codes::FRONT_MATTER_TOO_LARGE, Position::START, message);
+        return None;
+    }
+    let start = first.len();
+    let text = source.get(start..start + length)?;
+    let body = source.get(start + length + fence.len()..)?;
+    match yaml::parse(text, 2) {
+        Ok(fields) => Some(FrontMatter { fields, body }),
+        Err(error) => {
+            report.add(error.info, error.at, error.message);
+            None
+        }
+    }
+}
+
+fn is_fence(line: &str) -> bool {
+    line.trim_end() == "---"
+}

@@ -1,0 +1,104 @@
+//! Ids of contracts and drivers. Not versions.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The id of a contract or a driver: 2 to 80 lower-case letters, digits, dashes and dots, each
+/// dotted part starting and ending with a letter or digit (AIP-14, "Required fields").
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(transparent)]
+pub struct ToolId(String);
+
+/// Why a text is no id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected an id of 2 to 80 lower-case letters, digits, dashes and dots, found {found:?}")]
+pub struct IdError {
+    found: String,
+}
+
+impl IdError {
+    /// Stable kebab-case code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        crate::codes::ID_INVALID.code
+    }
+}
+
+impl ToolId {
+    /// Reads an id as AIP-14 writes it.
+    ///
+    /// # Errors
+    /// Another length or other characters.
+    pub fn parse(text: &str) -> Result<ToolId, IdError> {
+        ToolId::checked(text, false)
+    }
+
+    /// Reads an id as version 1 of tools.json writes it: `_` is allowed too (DESIGN 5).
+    ///
+    /// # Errors
+    /// Another length or other characters.
+    pub fn relaxed(text: &str) -> Result<ToolId, IdError> {
+        ToolId::checked(text, true)
+    }
+
+    fn checked(text: &str, underscore: bool) -> Result<ToolId, IdError> {
+        let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let part = |part: &str| {
+            part.starts_with(alphanumeric)
+                && part.ends_with(alphanumeric)
+                && part
+                    .chars()
+                    .all(|c| alphanumeric(c) || c == '-' || (underscore && c == '_'))
+        };
+        if (2..=80).contains(&text.len()) && text.split('.').all(part) {
+            return Ok(ToolId(text.to_owned()));
+        }
+        Err(IdError {
+            found: text.chars().take(100).collect(),
+        })
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ToolId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl AsRef<str> for ToolId {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::borrow::Borrow<str> for ToolId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ToolId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        ToolId::parse(text)
+    }
+}
+
+impl PartialEq<str> for ToolId {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
+}
+
+impl PartialEq<&str> for ToolId {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}

@@ -1,0 +1,151 @@
+//! What the host reads below `metadata`. Everything else there is the author's.
+
+use serde_json::{Map, Value};
+
+use super::shared::{GivenRequires, OUR_REQUIRES, requires_parts};
+use crate::codes;
+use crate::diagnostic::Report;
+use crate::source::{Content, Fields, Node, suggestion};
+use crate::wording::is_deceptive;
+
+#[derive(Default)]
+pub(super) struct Metadata<'n> {
+    pub(super) all: Map<String, Value>,
+    pub(super) context_schema: Option<&'n Node>,
+    pub(super) mcp_name: Option<String>,
+    pub(super) aliases: Vec<String>,
+    pub(super) namespace: Option<String>,
+    pub(super) search_hint: Option<String>,
+    pub(super) requires: GivenRequires,
+}
+
+const OURS: &[&str] = &["aliases", "namespace", "search_hint", "requires"];
+
+impl<'n> Metadata<'n> {
+    pub(super) fn take(fields: &mut Fields<'n>, report: &mut Report<'_>) -> Metadata<'n> {
+        let Some(node) = fields.take("metadata") else {
+            return Metadata::default();
+        };
+        let mut metadata = Metadata::default();
+        match node.to_value() {
+            Value::Object(all) => metadata.all = all,
+            _ => {
+                report.add(
+                    &codes::WRONG_TYPE,
+                    node.at,
+                    format!("expected `metadata` to be a mapping, found {}", node.kind()),
+                );
+                return metadata;
+            }
+        }
+        metadata.context_schema = node.get("contextSchema");
+        if let Some(name) = node.get("mcp").and_then(|mcp| mcp.get("name")) {
+            metadata.mcp_name = plain_name(name, "metadata.mcp.name", report);
+        }
+        if let Some(ours) = node.get("toolward") {
+            metadata.read_ours(ours, report);
+        }
+        metadata
+    }
+
+    fn read_ours(&mut self, node: &'n Node, report: &mut Report<'_>) {
+        let Content::Mapping(entries) = &node.content else {
+            let message = format!(
+                "expected `metadata.toolward` to be a mapping, found {}",
+                node.kind()
+            );
+            report.add(&codes::METADATA_INVALID, node.at, message);
+            return;
+        };
+        for entry in entries
+            .iter()
+            .filter(|entry| !OURS.contains(&entry.key.as_str()))
+        {
+            let message = format!(
+                "expected a key that the host reads, found `metadata.toolward.{}`",
+                entry.key
+            );
+            match suggestion(&entry.key, OURS.iter().copied()) {
+                Some(near) => {
+                    report.add_with_hint(
+                        &codes::METADATA_UNKNOWN_KEY,
+                        entry.key_at,
+                        message,
+                        format!("did you mean `{near}`?"),
+                    );
+                }
+                None => report.add(&codes::METADATA_UNKNOWN_KEY, entry.key_at, message),
+            }
+        }
+        if let Some(aliases) = node.get("aliases") {
+            match &aliases.content {
+                Content::List(items) => {
+                    let read = items
+                        .iter()
+                        .filter_map(|item| plain_name(item, "metadata.toolward.aliases", report));
+                    self.aliases = read.collect();
+                }
+                _ => {
+                    let message = format!(
+                        "expected `metadata.toolward.aliases` to be a list, found {}",
+                        aliases.kind()
+                    );
+                    report.add(&codes::METADATA_INVALID, aliases.at, message);
+                }
+            }
+        }
+        self.namespace = node
+            .get("namespace")
+            .and_then(|node| plain_name(node, "metadata.toolward.namespace", report));
+        self.search_hint = node.get("search_hint").and_then(|node| hint(node, report));
+        if let Some(requires) = node.get("requires")
+            && let Some(mut inner) = Fields::of(requires, "metadata.toolward.requires", report)
+        {
+            self.requires = requires_parts(&mut inner, OUR_REQUIRES, report);
+            inner.finish(report);
+        }
+    }
+}
+
+/// Names that MCP clients accept for tools.
+fn plain_name(node: &Node, label: &str, report: &mut Report<'_>) -> Option<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    match &node.content {
+        Content::Text(name) if (1..=64).contains(&name.len()) && name.chars().all(plain) => {
+            Some(name.clone())
+        }
+        _ => {
+            let message = format!(
+                "expected `{label}` to have 1 to 64 letters, digits, `_`, `-` and `.`, found {}",
+                shown(node)
+            );
+            report.add(&codes::METADATA_INVALID, node.at, message);
+            None
+        }
+    }
+}
+
+fn hint(node: &Node, report: &mut Report<'_>) -> Option<String> {
+    match &node.content {
+        Content::Text(text)
+            if (1..=200).contains(&text.chars().count()) && !text.chars().any(is_deceptive) =>
+        {
+            Some(text.clone())
+        }
+        _ => {
+            let message = format!(
+                "expected `metadata.toolward.search_hint` to be one line of at most 200 characters, found {}",
+                shown(node)
+            );
+            report.add(&codes::METADATA_INVALID, node.at, message);
+            None
+        }
+    }
+}
+
+fn shown(node: &Node) -> String {
+    match &node.content {
+        Content::Text(text) if text.chars().count() <= 80 => format!("{text:?}"),
+        _ => node.kind().to_owned(),
+    }
+}

@@ -1,0 +1,116 @@
+//! Contracts: TOOL.md (AIP-14) and `define_tool`. What a tool does, not what carries it out.
+
+mod define;
+mod examples;
+mod id;
+mod metadata;
+mod parse;
+pub(crate) mod shared;
+mod terms;
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::Scope;
+use crate::action::Action;
+use crate::capability::CapabilitySet;
+use crate::diagnostic::Parsed;
+use crate::schema::Schema;
+
+pub use define::{define_tool, define_tool_in};
+pub use id::{IdError, ToolId};
+pub use terms::{Approval, Backoff, CostClass, DriverConstraints, Example, Requires, Retry};
+
+/// AIP-14's default for `timeout_ms`: 30 seconds.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A validated contract.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Tool {
+    /// Machine identifier, unique in a registry.
+    pub id: ToolId,
+    /// Display name, 1 to 80 characters.
+    pub name: String,
+    /// Purpose, written for the calling model; at most 2000 characters.
+    pub description: String,
+    /// Version of the contract. Another major version is another tool.
+    pub version: semver::Version,
+    /// Schema of the input.
+    pub inputs: Schema,
+    /// Schema of a successful output.
+    pub outputs: Schema,
+    /// Schema of the per-call context; `None`: no context.
+    pub context_schema: Option<Schema>,
+    /// Whether calling twice has the effect of calling once.
+    pub idempotent: bool,
+    /// What any driver of it may change. Changing implies reading.
+    pub mutates: CapabilitySet,
+    /// What it needs to read or call.
+    pub requires: Requires,
+    /// The approval class that holds: the declared one, or `on-mutate` where `auto` was declared
+    /// (or nothing) and `mutates` is not empty. Use [`Approval::effective`] for decisions.
+    pub approval: Approval,
+    /// 0 read-only, 1 scoped writes, 2 external side effects, 3 irreversible.
+    pub risk_level: u8,
+    /// What a call costs, roughly.
+    pub cost_class: CostClass,
+    /// Ceiling on the wall-clock time of a call.
+    pub timeout: Duration,
+    /// Baseline retry policy; `None`: no retries.
+    pub retry: Option<Retry>,
+    /// The driver to use when nothing else decides.
+    pub default_implementation: Option<String>,
+    /// The action that it implements, resolved; its floor is merged into the fields above.
+    pub implements: Option<Implementation>,
+    /// Which kinds of driver it permits.
+    pub driver_constraints: DriverConstraints,
+    /// Discovery tags.
+    pub tags: Vec<String>,
+    /// Input and output pairs that every driver must satisfy.
+    pub examples: Vec<Example>,
+    /// Everything below `metadata`, as written.
+    pub metadata: Map<String, Value>,
+    /// `metadata.mcp.name`: the name under which MCP shows the tool.
+    pub mcp_name: Option<String>,
+    /// `metadata.toolward.aliases`: older names.
+    pub aliases: Vec<String>,
+    /// `metadata.toolward.namespace`: the collision boundary of the name.
+    pub namespace: Option<String>,
+    /// `metadata.toolward.search_hint`: words for discovery.
+    pub search_hint: Option<String>,
+    /// Events that it fires, its action's included.
+    pub fires_events: Vec<String>,
+    /// The Markdown below the front matter. Informational.
+    pub body: String,
+}
+
+/// The action behind `implements`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Implementation {
+    /// As written: an id, a registry reference or a path; the id for an inline action.
+    pub reference: String,
+    /// What it stands for.
+    pub action: Action,
+}
+
+impl Tool {
+    /// Reads a TOOL.md. `file` names it in diagnostics; `scope` is the rest of its bundle.
+    #[must_use]
+    pub fn parse(file: &str, source: &str, scope: &dyn Scope) -> Parsed<Tool> {
+        parse::document(file, source, scope)
+    }
+
+    /// `id@major`, the identity that caches, grants and the ledger use (AIP-14, "Stable identity").
+    #[must_use]
+    pub fn major_id(&self) -> String {
+        format!("{}@{}", self.id, self.version.major)
+    }
+
+    /// What it asks for: `requires` and `mutates` together.
+    #[must_use]
+    pub fn declaration(&self) -> CapabilitySet {
+        self.requires.capabilities.union(&self.mutates)
+    }
+}

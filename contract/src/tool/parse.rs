@@ -1,0 +1,365 @@
+//! TOOL.md field by field (AIP-14, "Frontmatter"). Knows no YAML.
+
+use super::metadata::Metadata;
+use super::shared::{self, Given};
+use super::{Approval, DEFAULT_TIMEOUT, DriverConstraints, Tool, examples};
+use crate::Scope;
+use crate::action::{self, Claims};
+use crate::codes;
+use crate::diagnostic::{Parsed, Position, Report};
+use crate::schema::Schema;
+use crate::source::{Content, Fields, Node, Spelling, boolean, split, text, texts};
+use crate::wording;
+
+pub(super) fn document(file: &str, source: &str, scope: &dyn Scope) -> Parsed<Tool> {
+    let mut report = Report::new(file);
+    let tool = split(source, &mut report).and_then(|parts| {
+        contract(
+            &parts.fields,
+            Spelling::Snake,
+            parts.body,
+            scope,
+            &mut report,
+        )
+    });
+    report.finish(tool)
+}
+
+/// Where the fields that left AIP-14 live now.
+const MOVED: &[(&str, &str)] = &[
+    ("code", "code"),
+    ("run", "run"),
+    ("runner", "runner"),
+    ("secrets", "auth.ref"),
+    ("network", "network.egress"),
+    ("entry", "execute"),
+];
+
+const DISCOURAGED: &[&str] = &["async", "streaming", "priority", "model", "temperature"];
+
+/// Builds a contract from its fields. Every rule is checked even after one was broken.
+pub(super) fn contract(
+    node: &Node,
+    spelling: Spelling,
+    body: &str,
+    scope: &dyn Scope,
+    report: &mut Report<'_>,
+) -> Option<Tool> {
+    if node.is_null() {
+        report.add(
+            &codes::MISSING_FIELD,
+            node.at,
+            "expected the fields name, id, description, version, inputs and outputs, found none",
+        );
+        return None;
+    }
+    let mut fields = Fields::spelled(node, "", spelling, report)?;
+    foreign(&mut fields, report);
+
+    let id = shared::id(&mut fields, report);
+    // `defineTool` makes both optional.
+    let name = match (spelling, node.get("name")) {
+        (Spelling::Camel, None) => id.as_ref().map(ToString::to_string),
+        _ => wording::name(&mut fields, report),
+    };
+    let description = wording::description(&mut fields, report);
+    let version = match (spelling, node.get("version")) {
+        (Spelling::Camel, None) => Some(semver::Version::new(1, 0, 0)),
+        _ => fields
+            .required("version", report)
+            .and_then(|node| wording::version(node, "version", report)),
+    };
+    let (inputs_key, outputs_key) = match spelling {
+        Spelling::Snake => ("inputs", "outputs"),
+        Spelling::Camel => ("input_schema", "output_schema"),
+    };
+    let inputs = fields
+        .required(inputs_key, report)
+        .and_then(|node| schema(node, &spelling.of(inputs_key), scope, report));
+    let outputs = fields
+        .required(outputs_key, report)
+        .and_then(|node| schema(node, &spelling.of(outputs_key), scope, report));
+    if let Some(kind) = inputs
+        .as_ref()
+        .and_then(|schema| schema.value().get("type"))
+        && kind != "object"
+        && let Some(node) = node.get(&spelling.of(inputs_key))
+    {
+        let message = format!(
+            "expected `{}` to describe an object, found type {kind}",
+            spelling.of(inputs_key)
+        );
+        report.add(&codes::INPUTS_NOT_OBJECT, node.place("/type"), message);
+    }
+
+    let idempotent = fields
+        .take("idempotent")
+        .and_then(|node| boolean(node, "idempotent", report));
+    let metadata = Metadata::take(&mut fields, report);
+    let mut requires = shared::requires(&mut fields, report);
+    requires
+        .parts
+        .extend(metadata.requires.parts.iter().cloned());
+    let claims = Claims {
+        mutates: shared::mutates(&mut fields, report),
+        requires,
+        approval: shared::approval(&mut fields, report),
+        risk_level: shared::risk_level(&mut fields, report),
+        category: given_text(&mut fields, "category", report),
+        target_kind: given_text(&mut fields, "target_kind", report),
+        fires_events: given_texts(&mut fields, "fires_events", report),
+    };
+    let written_auto = claims
+        .approval
+        .clone()
+        .filter(|given| given.value == Approval::Auto);
+    let implements = action::resolve(&mut fields, scope, report);
+    let merged = action::merge(
+        claims,
+        implements
+            .as_ref()
+            .map(|given| (&given.value.action, given.at)),
+        report,
+    );
+    let approval = stricter_approval(&merged, written_auto, spelling, report);
+
+    let cost_class = shared::cost_class(&mut fields, report).unwrap_or_default();
+    let timeout = shared::milliseconds(&mut fields, "timeout_ms", report);
+    let retry = shared::retry(&mut fields, "retry", report);
+    let default_implementation = match fields.take("default_implementation") {
+        Some(node) if !node.is_null() => {
+            text(node, &spelling.of("default_implementation"), report).map(str::to_owned)
+        }
+        _ => None,
+    };
+    let driver_constraints = constraints(&mut fields, report);
+    let tags = wording::labels(&mut fields, "tags", report);
+    let context_schema = context_schema(&mut fields, &metadata, scope, report);
+    let examples = match fields.take("examples") {
+        Some(node) => examples::read(node, inputs.as_ref(), outputs.as_ref(), report),
+        None => Vec::new(),
+    };
+    fields.finish(report);
+
+    Some(Tool {
+        id: id?,
+        name: name?,
+        description: description?,
+        version: version?,
+        inputs: inputs?,
+        outputs: outputs?,
+        context_schema,
+        idempotent: idempotent.unwrap_or(false),
+        mutates: merged.mutates,
+        requires: merged.requires,
+        approval,
+        risk_level: merged.risk_level,
+        cost_class,
+        timeout: timeout.map_or(DEFAULT_TIMEOUT, |given| given.value),
+        retry,
+        default_implementation,
+        implements: implements.map(|given| given.value),
+        driver_constraints,
+        tags,
+        examples,
+        metadata: metadata.all,
+        mcp_name: metadata.mcp_name,
+        aliases: metadata.aliases,
+        namespace: metadata.namespace,
+        search_hint: metadata.search_hint,
+        fires_events: merged.fires_events,
+        body: body.to_owned(),
+    })
+}
+
+/// Fields that belong to a driver: refused, or warned about and ignored.
+fn foreign(fields: &mut Fields<'_>, report: &mut Report<'_>) {
+    for (key, home) in MOVED {
+        if let Some(entry) = fields.entry(key) {
+            let message = format!(
+                "expected no `{key}` in a contract, found it: the field moved to DRIVER.md"
+            );
+            report.add_with_hint(
+                &codes::MOVED_FIELD,
+                entry.key_at,
+                message,
+                format!("move it to `{home}` in DRIVER.md"),
+            );
+        }
+    }
+    if let Some(entry) = fields.entry("execute") {
+        let message =
+            "expected no `execute` in a contract, found it: bodies live on the driver (AIP-30)";
+        report.add_with_hint(
+            &codes::EXECUTE_IN_CONTRACT,
+            entry.key_at,
+            message,
+            "write a DRIVER.md that implements the tool",
+        );
+    }
+    for key in DISCOURAGED {
+        if let Some(entry) = fields.entry(key) {
+            let message = format!(
+                "expected no `{key}` in a contract, found it: the field concerns the driver and is ignored"
+            );
+            report.add_with_hint(
+                &codes::DISCOURAGED_FIELD,
+                entry.key_at,
+                message,
+                "move it below the driver's `metadata`",
+            );
+        }
+    }
+}
+
+pub(crate) fn schema(
+    node: &Node,
+    label: &str,
+    scope: &dyn Scope,
+    report: &mut Report<'_>,
+) -> Option<Schema> {
+    if !matches!(node.content, Content::Mapping(_)) {
+        report.add(
+            &codes::WRONG_TYPE,
+            node.at,
+            format!(
+                "expected `{label}` to be a JSON Schema, found {}",
+                node.kind()
+            ),
+        );
+        return None;
+    }
+    match Schema::compile(&node.to_value(), scope) {
+        Ok(schema) => Some(schema),
+        Err(error) => {
+            // In another document there is no place to point at but the reference.
+            let at = if error.document.is_none() {
+                node.place(&error.path)
+            } else {
+                node.at
+            };
+            report.add(error.info, at, format!("in `{label}`: {error}"));
+            None
+        }
+    }
+}
+
+/// The text's own example combines `auto` with a non-empty `mutates`; the stricter reading wins.
+fn stricter_approval(
+    merged: &action::Merged,
+    written_auto: Option<Given<Approval>>,
+    spelling: Spelling,
+    report: &mut Report<'_>,
+) -> Approval {
+    if merged.approval != Approval::Auto || merged.mutates.is_empty() {
+        return merged.approval.clone();
+    }
+    if let Some(given) = written_auto {
+        let label = spelling.of("approval");
+        let message = format!(
+            "expected `{label}` to be at least on-mutate because `mutates` is not empty, found auto: read as on-mutate"
+        );
+        report.add_with_hint(
+            &codes::APPROVAL_AUTO_MUTATES,
+            given.at,
+            message,
+            format!("write {label}: on-mutate"),
+        );
+    }
+    Approval::OnMutate
+}
+
+fn given_text(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    report: &mut Report<'_>,
+) -> Option<Given<String>> {
+    let entry = fields.entry(key)?;
+    let value = text(&entry.value, &fields.name(key), report)?.to_owned();
+    Some(Given {
+        value,
+        at: entry.key_at,
+    })
+}
+
+fn given_texts(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    report: &mut Report<'_>,
+) -> Option<Given<Vec<String>>> {
+    let entry = fields.entry(key)?;
+    let read = texts(&entry.value, &fields.name(key), report);
+    let value = read.into_iter().map(|(text, _)| text.to_owned()).collect();
+    Some(Given {
+        value,
+        at: entry.key_at,
+    })
+}
+
+/// Driver kinds that a constraint may name.
+const KINDS: &[&str] = &["cli", "http", "mcp", "sdk", "builtin", "component"];
+
+fn constraints(fields: &mut Fields<'_>, report: &mut Report<'_>) -> DriverConstraints {
+    let label = fields.name("driver_constraints");
+    let Some(node) = fields.take("driver_constraints") else {
+        return DriverConstraints::default();
+    };
+    let Some(mut inner) = Fields::spelled(node, &label, fields.spelling(), report) else {
+        return DriverConstraints::default();
+    };
+    let mut kinds = |key: &'static str, report: &mut Report<'_>| {
+        let Some(node) = inner.take(key) else {
+            return Vec::new();
+        };
+        let label = inner.name(key);
+        let named: Vec<(&str, Position)> = texts(node, &label, report);
+        for (kind, at) in &named {
+            if !KINDS.contains(kind) {
+                let message = format!(
+                    "expected `{label}` to name driver kinds ({}), found {kind:?}",
+                    KINDS.join(", ")
+                );
+                report.add(&codes::CONSTRAINT_KIND_UNKNOWN, *at, message);
+            }
+        }
+        named.into_iter().map(|(kind, _)| kind.to_owned()).collect()
+    };
+    let constraints = DriverConstraints {
+        forbid: kinds("forbid", report),
+        require_kind: kinds("require_kind", report),
+    };
+    inner.finish(report);
+    let required = &constraints.require_kind;
+    // A component also counts as `sdk`, so an `sdk` requirement may be met by one.
+    let possible = |kind: &String| {
+        constraints.permits(kind) || (kind == "sdk" && constraints.permits("component"))
+    };
+    if !required.is_empty() && !required.iter().any(possible) {
+        let message = format!(
+            "expected some permitted kind, found {} both required and forbidden",
+            required.join(", ")
+        );
+        report.add(&codes::CONSTRAINTS_CONTRADICT, node.at, message);
+    }
+    constraints
+}
+
+/// `contextSchema` at the top or below `metadata`; both only if equal (DESIGN 4).
+fn context_schema(
+    fields: &mut Fields<'_>,
+    metadata: &Metadata<'_>,
+    scope: &dyn Scope,
+    report: &mut Report<'_>,
+) -> Option<Schema> {
+    let top = fields.take("contextSchema");
+    if let (Some(top), Some(inner)) = (top, metadata.context_schema)
+        && top.to_value() != inner.to_value()
+    {
+        let message =
+            "expected `contextSchema` and `metadata.contextSchema` to be equal, found two schemas";
+        report.add(&codes::CONTEXT_SCHEMA_CONFLICT, inner.at, message);
+        return None;
+    }
+    top.or(metadata.context_schema)
+        .and_then(|node| schema(node, "contextSchema", scope, report))
+}

@@ -1,0 +1,221 @@
+//! The small values of a contract: approval, cost class, retry, constraints, requirements. Not their parsing order.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::capability::{Capability, CapabilitySet, Class};
+
+/// Whether a person is asked before a call. Ordered by strictness.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Approval {
+    /// Runs without a prompt.
+    Auto,
+    /// Prompts when the tool mutates something.
+    OnMutate,
+    /// Always prompts.
+    Always,
+    /// Defers to a named policy; counts as [`Approval::Always`] until that is resolved (DESIGN 4).
+    Policy(String),
+}
+
+impl Approval {
+    /// Reads the spelling of AIP-14.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Approval> {
+        match text {
+            "auto" => Some(Approval::Auto),
+            "on-mutate" => Some(Approval::OnMutate),
+            "always" => Some(Approval::Always),
+            _ => {
+                let reference = text.strip_prefix("policy:")?;
+                let printable = |c: char| !c.is_control() && !c.is_whitespace();
+                let fits = !reference.is_empty() && reference.chars().all(printable);
+                fits.then(|| Approval::Policy(reference.to_owned()))
+            }
+        }
+    }
+
+    /// The class that holds as long as no policy is resolved: never [`Approval::Policy`].
+    #[must_use]
+    pub fn effective(&self) -> Approval {
+        match self {
+            Approval::Policy(_) => Approval::Always,
+            other => other.clone(),
+        }
+    }
+}
+
+impl std::fmt::Display for Approval {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Approval::Auto => f.write_str("auto"),
+            Approval::OnMutate => f.write_str("on-mutate"),
+            Approval::Always => f.write_str("always"),
+            Approval::Policy(reference) => write!(f, "policy:{reference}"),
+        }
+    }
+}
+
+impl Serialize for Approval {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What a call costs, roughly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CostClass {
+    /// No metered call.
+    #[default]
+    Trivial,
+    /// Counts against a quota.
+    Metered,
+    /// The user is warned first.
+    Expensive,
+}
+
+impl CostClass {
+    pub(crate) const NAMES: &[&str] = &["trivial", "metered", "expensive"];
+
+    /// Reads the spelling of AIP-14.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<CostClass> {
+        match text {
+            "trivial" => Some(CostClass::Trivial),
+            "metered" => Some(CostClass::Metered),
+            "expensive" => Some(CostClass::Expensive),
+            _ => None,
+        }
+    }
+}
+
+/// How the wait between attempts grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backoff {
+    /// Always the initial wait.
+    Fixed,
+    /// Twice as long each time.
+    Exponential,
+}
+
+/// A retry policy. Retries happen only where the error says retryable and the tool is idempotent or
+/// nothing was dispatched (DESIGN 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Retry {
+    /// Attempts in all, the first included; 1 to 100.
+    pub max_attempts: u32,
+    /// How the wait grows.
+    pub backoff: Backoff,
+    /// The wait before the second attempt; at most one hour.
+    pub initial: Duration,
+}
+
+impl Retry {
+    /// The wait before attempt `attempt` (from 2); zero before the first. At most one hour.
+    #[must_use]
+    pub fn wait_before(&self, attempt: u32) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(3600);
+        let Some(doublings) = attempt.checked_sub(2) else {
+            return Duration::ZERO;
+        };
+        let factor = match self.backoff {
+            Backoff::Fixed => 1,
+            Backoff::Exponential => 1_u32.checked_shl(doublings).unwrap_or(u32::MAX),
+        };
+        self.initial
+            .checked_mul(factor)
+            .map_or(LONGEST, |wait| wait.min(LONGEST))
+    }
+}
+
+/// The capabilities that a contract or driver needs without changing anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Requires {
+    /// All of them as capabilities.
+    pub capabilities: CapabilitySet,
+}
+
+impl Requires {
+    /// Whether nothing is required.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.capabilities.is_empty()
+    }
+
+    /// `requires.network`: hosts for outgoing requests with safe methods.
+    pub fn network(&self) -> impl Iterator<Item = &Capability> {
+        self.capabilities.of_class(&Class::Network)
+    }
+
+    /// `requires.workspace`: paths to read.
+    pub fn workspace(&self) -> impl Iterator<Item = &Capability> {
+        self.capabilities.of_class(&Class::Workspace)
+    }
+
+    /// `requires.database`: buckets to read.
+    pub fn database(&self) -> impl Iterator<Item = &Capability> {
+        self.capabilities.of_class(&Class::Database)
+    }
+
+    /// `requires.secrets`: slugs.
+    pub fn secrets(&self) -> impl Iterator<Item = String> {
+        self.capabilities
+            .of_class(&Class::Secret)
+            .map(Capability::scope)
+    }
+
+    /// `requires.tools`: ids of the tools that this one calls.
+    pub fn tools(&self) -> impl Iterator<Item = String> {
+        self.capabilities
+            .of_class(&Class::Tool)
+            .map(Capability::scope)
+    }
+
+    /// `requires.user`: `form`, `sample` or `roots`.
+    pub fn user(&self) -> impl Iterator<Item = String> {
+        self.capabilities
+            .of_class(&Class::User)
+            .map(Capability::scope)
+    }
+}
+
+/// Which kinds of driver a contract permits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct DriverConstraints {
+    /// Kinds that must not serve the tool.
+    pub forbid: Vec<String>,
+    /// If not empty, the kinds that may.
+    pub require_kind: Vec<String>,
+}
+
+impl DriverConstraints {
+    /// Whether a driver of this kind may serve the tool. A component counts as `component` and as
+    /// `sdk`, because both run in the host's process (DESIGN 4).
+    #[must_use]
+    pub fn permits(&self, kind: &str) -> bool {
+        let names: &[&str] = if kind == "component" {
+            &["component", "sdk"]
+        } else {
+            &[kind]
+        };
+        let listed = |list: &[String]| list.iter().any(|item| names.contains(&item.as_str()));
+        !listed(&self.forbid) && (self.require_kind.is_empty() || listed(&self.require_kind))
+    }
+}
+
+/// One input with, possibly, the output that every driver must give.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Example {
+    /// Names the example in reports; unique in the contract.
+    pub name: String,
+    /// Valid against `inputs`.
+    pub input: serde_json::Value,
+    /// Valid against `outputs`; drivers must give an equal value. `None`: any valid output.
+    pub output: Option<serde_json::Value>,
+    /// For readers.
+    pub note: Option<String>,
+}

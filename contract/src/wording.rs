@@ -1,0 +1,103 @@
+//! Rules that names, descriptions and versions of all documents share.
+
+use crate::codes;
+use crate::diagnostic::{Position, Report};
+use crate::source::{Fields, Node, text, texts};
+
+/// Characters that change what a text looks like: controls, bidirectional overrides, tag characters.
+pub(crate) fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Text for people: within a length, without deceptive characters.
+pub(crate) fn prose(
+    node: &Node,
+    name: &str,
+    length: std::ops::RangeInclusive<usize>,
+    lines: bool,
+    report: &mut Report<'_>,
+) -> Option<String> {
+    let found = text(node, name, report)?;
+    let count = found.trim().chars().count();
+    if !length.contains(&count) {
+        let message = format!(
+            "expected `{name}` to have {} to {} characters, found {count}",
+            length.start(),
+            length.end()
+        );
+        report.add(&codes::TEXT_LENGTH, node.at, message);
+        return None;
+    }
+    check_characters(found, name, node.at, lines, report).then(|| found.trim().to_owned())
+}
+
+pub(crate) fn check_characters(
+    found: &str,
+    name: &str,
+    at: Position,
+    lines: bool,
+    report: &mut Report<'_>,
+) -> bool {
+    let bad = found
+        .trim()
+        .chars()
+        .find(|&c| is_deceptive(c) && !(lines && matches!(c, '\n' | '\t')));
+    if let Some(bad) = bad {
+        let message = format!(
+            "expected `{name}` without control or bidirectional characters, found U+{:04X}",
+            u32::from(bad)
+        );
+        report.add(&codes::TEXT_CONTROL_CHARACTER, at, message);
+    }
+    bad.is_none()
+}
+
+/// The four fields that every front matter begins with.
+pub(crate) fn name(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<String> {
+    let label = fields.name("name");
+    fields
+        .required("name", report)
+        .and_then(|node| prose(node, &label, 1..=80, false, report))
+}
+
+pub(crate) fn description(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<String> {
+    let label = fields.name("description");
+    fields
+        .required("description", report)
+        .and_then(|node| prose(node, &label, 1..=2000, true, report))
+}
+
+pub(crate) fn version(node: &Node, name: &str, report: &mut Report<'_>) -> Option<semver::Version> {
+    let found = text(node, name, report)?;
+    match semver::Version::parse(found) {
+        Ok(version) => Some(version),
+        Err(error) => {
+            let message = format!(
+                "expected `{name}` to be a semantic version such as 1.0.0, found {found:?} ({error})"
+            );
+            report.add(&codes::VERSION_INVALID, node.at, message);
+            None
+        }
+    }
+}
+
+/// A list of short labels, such as tags.
+pub(crate) fn labels(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    report: &mut Report<'_>,
+) -> Vec<String> {
+    let Some(node) = fields.take(key) else {
+        return Vec::new();
+    };
+    let label = fields.name(key);
+    let read = texts(node, &label, report).into_iter();
+    let mut kept = Vec::new();
+    for (found, at) in read {
+        if check_characters(found, &label, at, false, report) {
+            kept.push(found.to_owned());
+        }
+    }
+    kept
+}
