@@ -30,6 +30,45 @@ pub fn check(text: &str) -> Result<(), Refusal> {
     }
 }
 
+/// An id of a bundle or a publisher's name, checked by [`check`].
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(String);
+
+impl Id {
+    /// Checks an id.
+    ///
+    /// # Errors
+    /// [`Reason::IdInvalid`].
+    pub fn parse(text: &str) -> Result<Self, Refusal> {
+        check(text)?;
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for Id {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
 /// Ids that a publisher may publish: one id and all below it, in whole segments. The segments of an id
 /// end at `.`, `:` or `/`; `acme` covers `acme`, `acme.crm` and `acme:commit`, but not `acme-crm`. `*`
 /// covers every id.
