@@ -14,6 +14,7 @@ pub fn call(call: &Invocation) -> Value {
         "id": call.id,
         "tool": call.tool,
         "tool_version": call.tool_version,
+        "input": call.input,
         "context": call.context,
         "attempt": call.attempt,
         "remaining_ms": call.remaining_ms,

@@ -1,0 +1,37 @@
+//! `book`: the documentation in `docs/`, its links checked and the pages
+//! rendered. Rendering takes a package of its own; the check takes nothing.
+
+mod links;
+
+use std::process::Command;
+
+use crate::{Outcome, process, repository};
+
+/// Checks the book, then renders it to `target/book`, unless `check`.
+pub(crate) fn run(check: bool) -> Outcome {
+    let root = repository::root()?;
+    let problems = links::problems(&root.join("docs/src"))?;
+    if !problems.is_empty() {
+        return Err(format!("the book:\n  {}", problems.join("\n  ")));
+    }
+    println!("docs: every page is in the summary, and every link leads somewhere");
+    if check {
+        return Ok(());
+    }
+    let target = repository::target()?;
+    process::run(
+        Command::new(repository::cargo())
+            .args(["run", "--quiet", "--locked", "--manifest-path"])
+            .arg(root.join("xtask/book/Cargo.toml"))
+            .arg("--target-dir")
+            .arg(target.join("xtask-book"))
+            .arg("--")
+            .arg(root.join("docs"))
+            .arg(target.join("book")),
+    )?;
+    println!(
+        "the book is in {}",
+        target.join("book/index.html").display()
+    );
+    Ok(())
+}

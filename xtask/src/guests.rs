@@ -1,0 +1,145 @@
+//! `guests`: a compiler for wasm32-wasip2, and with it every driver of the
+//! example bundles and of the tests, each put where its `bundle.toml` says.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::repository::{self, GUEST_TARGET, GUEST_WORKSPACES};
+use crate::{Outcome, process};
+
+/// Sets up the toolchain and builds all drivers.
+pub(crate) fn build() -> Outcome {
+    let root = repository::root()?;
+    let cargo = toolchain(&root)?;
+    for workspace in GUEST_WORKSPACES {
+        let started = Instant::now();
+        let folder = root.join(workspace);
+        let target = folder.join("target");
+        process::run(
+            Command::new(&cargo)
+                .args([
+                    "build",
+                    "--quiet",
+                    "--release",
+                    "--locked",
+                    "--target",
+                    GUEST_TARGET,
+                ])
+                .arg("--target-dir")
+                .arg(&target)
+                .env("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS", remapping(&root)?)
+                .current_dir(&folder),
+        )?;
+        let built = target.join(GUEST_TARGET).join("release");
+        for bundle in repository::entries(&folder)? {
+            if bundle.join("bundle.toml").is_file() {
+                place(&bundle, &built)?;
+            }
+        }
+        println!(
+            "{workspace}: built in {:.1} s",
+            started.elapsed().as_secs_f64()
+        );
+    }
+    Ok(())
+}
+
+/// Runs the script; returns the cargo that it wrote.
+fn toolchain(root: &Path) -> Outcome<PathBuf> {
+    process::run(&mut Command::new(root.join("xtask/guest-toolchain.sh")))?;
+    let folder = match std::env::var_os("GUEST_TOOLCHAIN_DIR") {
+        Some(folder) => PathBuf::from(folder),
+        None => root.join("target/guest-toolchain"),
+    };
+    Ok(folder.join("guest-cargo"))
+}
+
+/// Compiler flags that keep this machine's paths out of the components: panics
+/// name their source file. The same sources then give the same bytes anywhere.
+fn remapping(root: &Path) -> Outcome<OsString> {
+    let mut flags = OsString::new();
+    let mut remap = |from: &Path, to: &str| {
+        if !flags.is_empty() {
+            flags.push(" ");
+        }
+        flags.push("--remap-path-prefix=");
+        flags.push(from);
+        flags.push("=");
+        flags.push(to);
+    };
+    remap(root, "/toolward");
+    let home = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo")));
+    let sources = home.map(|home| home.join("registry/src"));
+    if let Some(sources) = sources.filter(|sources| sources.is_dir()) {
+        for registry in repository::entries(&sources)? {
+            remap(&registry, "/crates");
+        }
+    }
+    Ok(flags)
+}
+
+/// Copies the components of one bundle from the target folder.
+fn place(bundle: &Path, built: &Path) -> Outcome {
+    for Build { krate, output } in builds(&repository::read(&bundle.join("bundle.toml"))?) {
+        let manifest = bundle.join(&krate).join("Cargo.toml");
+        let name = value(&repository::read(&manifest)?, "name")
+            .ok_or_else(|| format!("{} has no package name", manifest.display()))?;
+        let from = built.join(format!("{}.wasm", name.replace('-', "_")));
+        let to = bundle.join(&output);
+        let bytes = std::fs::read(&from).map_err(|error| format!("{}: {error}", from.display()))?;
+        std::fs::write(&to, &bytes).map_err(|error| format!("{}: {error}", to.display()))?;
+        println!("{output}: {} KiB", bytes.len().div_ceil(1024));
+    }
+    Ok(())
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Build {
+    krate: String,
+    output: String,
+}
+
+/// The `[[build]]` tables. Only what this repository's own files use of TOML:
+/// the real reader is in `toolward-bundle`, which this package doesn't wait for.
+fn builds(toml: &str) -> Vec<Build> {
+    toml.split("[[build]]")
+        .skip(1)
+        .filter_map(|table| {
+            Some(Build {
+                krate: value(table, "crate")?,
+                output: value(table, "output")?,
+            })
+        })
+        .collect()
+}
+
+/// The first `key = "value"` line with this key.
+fn value(toml: &str, key: &str) -> Option<String> {
+    toml.lines().find_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim() == key).then(|| value.trim().trim_matches('"').to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_build_table_of_a_bundle_is_read() {
+        let toml = "id = \"a.b\"\n\n[[build]]\ncrate = \"driver\"\noutput = \"x/driver.wasm\"\n\
+                    \n[[build]]\noutput = \"y\"\ncrate = \"z\"\n";
+        let build = |krate: &str, output: &str| Build {
+            krate: krate.to_owned(),
+            output: output.to_owned(),
+        };
+        assert_eq!(
+            builds(toml),
+            [build("driver", "x/driver.wasm"), build("z", "y")]
+        );
+    }
+}

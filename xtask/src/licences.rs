@@ -1,0 +1,100 @@
+//! `licences`: whether every dependency may be used. Needs nothing but what
+//! `cargo metadata` knows. Advisories are another matter: their database is not
+//! in the repository, so this says that it has not looked.
+
+mod expression;
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::{Outcome, process, repository};
+use expression::satisfied;
+
+/// Licences that we take, as SPDX names them. An exception counts with its
+/// licence.
+const ALLOWED: [&str; 15] = [
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "CDLA-Permissive-2.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "MPL-2.0",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Packages with a licence of their own, that we take for the use we make of them.
+const EXCEPTIONS: [(&str, &str); 1] = [
+    // The icons of the rendered book; no part of what is built or shipped.
+    ("font-awesome-as-a-crate", "CC-BY-4.0 AND MIT"),
+];
+
+/// Every lock file of the repository.
+const WORKSPACES: [&str; 5] = [
+    ".",
+    "examples",
+    "tests/guests",
+    "xtask/bindings",
+    "xtask/book",
+];
+
+/// Checks all workspaces, and names each dependency that fails.
+pub(crate) fn check() -> Outcome {
+    let root = repository::root()?;
+    let mut seen = BTreeSet::new();
+    let mut refused = BTreeSet::new();
+    for workspace in WORKSPACES {
+        let metadata = process::output(
+            Command::new(repository::cargo())
+                .args([
+                    "metadata",
+                    "--format-version",
+                    "1",
+                    "--locked",
+                    "--manifest-path",
+                ])
+                .arg(root.join(workspace).join("Cargo.toml")),
+        )?;
+        let metadata: Value = serde_json::from_slice(&metadata)
+            .map_err(|error| format!("cargo metadata: {error}"))?;
+        let packages = metadata.get("packages").and_then(Value::as_array);
+        for package in packages.into_iter().flatten() {
+            let text = |key: &str| package.get(key).and_then(Value::as_str);
+            // Without a source it is one of ours.
+            if text("source").is_none() {
+                continue;
+            }
+            let name = text("name").unwrap_or("?");
+            let licence = text("license").unwrap_or("none named");
+            let taken = EXCEPTIONS.contains(&(name, licence))
+                || satisfied(licence, &|name| ALLOWED.contains(&name));
+            let package = format!("{name} {}", text("version").unwrap_or("?"));
+            if !taken {
+                refused.insert(format!("{package}: {licence}"));
+            }
+            seen.insert(package);
+        }
+    }
+    if !refused.is_empty() {
+        let list: Vec<String> = refused.into_iter().collect();
+        return Err(format!(
+            "licences that are not on the list:\n  {}",
+            list.join("\n  ")
+        ));
+    }
+    println!(
+        "licences: all {} dependencies have one that is on the list",
+        seen.len()
+    );
+    println!("advisories: not checked, as their database can't be reached from here");
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Developer chores, as `cargo xtask CHORE`. One module for each; none of them
+//! is needed to use Toolward, and no rule of the product lives here.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a developer's command, not a library"
+)]
+
+mod bindings;
+mod book;
+mod examples;
+mod guests;
+mod licences;
+mod process;
+mod repository;
+mod test;
+
+use std::process::ExitCode;
+
+/// Why a chore failed, in words for the developer.
+type Outcome<T = ()> = Result<T, String>;
+
+const USAGE: &str = "\
+usage: cargo xtask CHORE
+
+  guests               set up a compiler for wasm32-wasip2, build all drivers
+  bindings [--check]   guest-sdk/src/bindings.rs from wit/driver.wit
+  examples [--check]   examples/bundles from the examples, signed with their key
+  test [ARGUMENT...]   everything that tests need, then all tests; arguments go to
+                       the last `cargo test`
+  licences             whether every dependency's licence is one we take
+  book [--check]       docs/ as HTML in target/book; --check: only its links
+
+With --check nothing is written, and it fails where something would change.";
+
+fn run(chore: &str, arguments: &[String]) -> Outcome {
+    let check = match arguments {
+        [] => Ok(false),
+        [flag] if flag == "--check" => Ok(true),
+        other => Err(format!("{chore} does not take {}", other.join(" "))),
+    };
+    match chore {
+        "guests" => check.and_then(|check| match check {
+            false => guests::build(),
+            true => Err("guests has nothing to check".to_owned()),
+        }),
+        "bindings" => bindings::run(check?),
+        "examples" => examples::run(check?),
+        "test" => test::run(arguments),
+        "licences" => licences::check(),
+        "book" => book::run(check?),
+        other => Err(format!("no chore is called {other}\n\n{USAGE}")),
+    }
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let Some(chore) = arguments.next() else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    if ["help", "--help", "-h"].contains(&chore.as_str()) {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    match run(&chore, &arguments.collect::<Vec<_>>()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
