@@ -228,7 +228,7 @@ codes! {
         "Examples: `^1.2.0`, `>=1.2.0 <2.0.0`, `1.x || 2.x`. A bare `1.2.3` is that version only."
     MAPPING_INVALID "mapping-invalid" Error
         "`mapping` gives each driver field an input name, or `{from, transform}`"
-        "The key is what the driver receives, the value is what the contract calls it."
+        "A driver field must not take the name of another input that still passes under its own name. The key is what the driver receives, the value is what the contract calls it."
     TRANSFORM_UNKNOWN "transform-unknown" Error
         "transforms come from the closed set"
         "The message lists them. Anything else is the driver's own work."
@@ -238,8 +238,8 @@ codes! {
          never templated."
     HTTP_ENDPOINT_INVALID "http-endpoint-invalid" Error
         "`endpoint` is a path on the egress host"
-        "It starts with one `/`, holds no scheme, host, fragment or `..`; placeholders are `${input.NAME}`, \
-         one per segment or query value."
+        "It starts with one `/`, holds no scheme, host, fragment or `..`; placeholders are \
+         `${input.NAME}` in segments and query values."
     HTTP_HEADER_INVALID "http-header-invalid" Error
         "headers have names that a driver may set, and literal or templated values"
         "`Host`, `Content-Length`, hop-by-hop and `Proxy-*` headers are the host's own."

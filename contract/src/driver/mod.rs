@@ -1,1 +1,202 @@
-//! stub
+//! Drivers: DRIVER.md (AIP-30). What carries contracts out, and on what terms; no code is read here.
+
+mod check;
+mod http;
+mod implements;
+mod mapping;
+mod parse;
+mod template;
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::capability::CapabilitySet;
+use crate::diagnostic::{Diagnostic, Parsed, Position};
+use crate::tool::{CostClass, Requires, Retry, Tool, ToolId};
+
+pub use http::{Endpoint, HttpCall, Method, Response};
+pub use mapping::{Mapping, MappingError, Source, Transform};
+pub use template::{Body, Part, Template};
+
+/// The id of a driver: the same form as a contract's.
+pub type DriverId = ToolId;
+
+/// What kind of thing a driver is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum DriverKind {
+    /// A WebAssembly component.
+    Component,
+    /// Requests that the host makes itself, described in DRIVER.md.
+    Http,
+    /// Known to AIP-30, not run by this host: `cli`, `mcp`, `sdk`, `builtin`.
+    Other(String),
+}
+
+impl DriverKind {
+    /// The word in DRIVER.md.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            DriverKind::Component => "component",
+            DriverKind::Http => "http",
+            DriverKind::Other(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for DriverKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A validated driver declaration.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Driver {
+    /// Machine identifier.
+    pub id: DriverId,
+    /// Display name, 1 to 80 characters.
+    pub name: String,
+    /// Purpose; at most 2000 characters.
+    pub description: String,
+    /// Version of the driver.
+    pub version: semver::Version,
+    /// What kind of thing it is.
+    pub kind: DriverKind,
+    /// The `.wasm` file beside DRIVER.md; present exactly for [`DriverKind::Component`].
+    pub component: Option<String>,
+    /// The contracts that it implements; at least one.
+    pub implements: Vec<Implements>,
+    /// `network.egress`: the part of the contract's network that it uses. Empty: none.
+    pub egress: CapabilitySet,
+    /// What it needs beyond the contract. Needs a policy rule that names the driver (DESIGN 7).
+    pub requires: Requires,
+    /// Where it can run.
+    pub platform: Platform,
+    /// Narrows the contract's `timeout_ms`, never widens it.
+    pub timeout_override: Option<Duration>,
+    /// Replaces the contract's retry policy.
+    pub retry_override: Option<Retry>,
+    /// What it asks of the sandbox; the operator's maxima hold.
+    pub limits: DriverLimits,
+    /// Regions that it serves.
+    pub region: Vec<String>,
+    /// Labels that policies may match.
+    pub policy_tags: Vec<String>,
+    /// `auth`, as written.
+    pub auth: Option<Map<String, Value>>,
+    /// `health_check`, as written.
+    pub health_check: Option<Map<String, Value>>,
+    /// Everything below `metadata`, as written.
+    pub metadata: Map<String, Value>,
+    /// The Markdown below the front matter. Informational.
+    pub body: String,
+}
+
+/// Where a driver can run. Empty lists and `None`: anywhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Platform {
+    /// `requires.os`
+    pub os: Vec<String>,
+    /// `requires.arch`
+    pub arch: Vec<String>,
+    /// `requires.min_disk_mb`, in megabytes.
+    pub min_disk_mb: Option<u64>,
+    /// `requires.min_memory_mb`, in megabytes.
+    pub min_memory_mb: Option<u64>,
+}
+
+/// Limits that a driver asks for. `None`: the host's default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriverLimits {
+    /// Fuel per call.
+    pub fuel: Option<u64>,
+    /// Memory of all linear memories together, in MiB.
+    pub memory_mib: Option<u64>,
+    /// Size of the result, in bytes.
+    pub output_bytes: Option<u64>,
+}
+
+/// One entry of `implements`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Implements {
+    /// The contract, as written: an id, or the path of its TOOL.md.
+    pub tool: String,
+    /// The contract's id; of a path, the name of the folder.
+    pub tool_id: ToolId,
+    /// The versions of the contract that it serves, as npm reads ranges.
+    pub version: nodejs_semver::Range,
+    /// Optional inputs that it does not support.
+    pub drop_inputs: Vec<String>,
+    /// Optional outputs that it does not give.
+    pub drop_outputs: Vec<String>,
+    /// How the contract's input becomes the driver's.
+    pub mapping: Mapping,
+    /// What a call through it costs.
+    pub cost_override: CostOverride,
+    /// Narrows the timeout for this contract.
+    pub timeout: Option<Duration>,
+    /// Replaces the retry policy for this contract.
+    pub retry: Option<Retry>,
+    /// The request to make; present exactly for [`DriverKind::Http`].
+    pub http: Option<HttpCall>,
+    /// Everything below the entry's `metadata`, as written.
+    pub metadata: Map<String, Value>,
+    /// Where the entry stands in DRIVER.md.
+    pub at: Position,
+}
+
+/// `cost_override`. `None`: the contract's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CostOverride {
+    /// Cost of a call in the operator's unit.
+    pub cost_units_per_call: Option<f64>,
+    /// Replaces the contract's class.
+    pub cost_class: Option<CostClass>,
+}
+
+impl Driver {
+    /// Reads a DRIVER.md. `file` names it in diagnostics.
+    #[must_use]
+    pub fn parse(file: &str, source: &str) -> Parsed<Driver> {
+        parse::document(file, source)
+    }
+
+    /// The first entry that serves this version of a contract.
+    #[must_use]
+    pub fn implements_tool(&self, id: &str, version: &semver::Version) -> Option<&Implements> {
+        let version = nodejs_semver::Version::parse(version.to_string()).ok()?;
+        self.implements
+            .iter()
+            .find(|entry| entry.tool_id == id && entry.version.satisfies(&version))
+    }
+
+    /// Holds the driver to a contract that it names: version, dropped and mapped fields, timeout,
+    /// kind. `file` names DRIVER.md in the diagnostics. Empty if the driver does not name it.
+    #[must_use]
+    pub fn check_against(&self, tool: &Tool, file: &str) -> Vec<Diagnostic> {
+        check::against(self, tool, file)
+    }
+
+    /// The deadline of a call of `tool` through `entry`: the tightest of contract, driver and entry.
+    #[must_use]
+    pub fn timeout(&self, tool: &Tool, entry: &Implements) -> Duration {
+        let overrides = [self.timeout_override, entry.timeout];
+        overrides
+            .into_iter()
+            .flatten()
+            .fold(tool.timeout, Duration::min)
+    }
+
+    /// The retry policy of a call of `tool` through `entry`: the entry's, else the driver's, else the
+    /// contract's.
+    #[must_use]
+    pub fn retry(&self, tool: &Tool, entry: &Implements) -> Option<Retry> {
+        entry.retry.or(self.retry_override).or(tool.retry)
+    }
+}

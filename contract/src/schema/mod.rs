@@ -3,6 +3,7 @@
 mod bundle;
 mod cost;
 mod limits;
+mod shape;
 mod view;
 mod walk;
 
@@ -15,6 +16,7 @@ use serde_json::Value;
 use crate::Scope;
 use crate::codes::{self, CodeInfo};
 
+pub use shape::Shape;
 pub(crate) use walk::escape;
 
 /// Texts longer than this are not quoted in messages: they would drown the message.
@@ -160,6 +162,12 @@ impl Schema {
     #[must_use]
     pub fn model_view(&self) -> Value {
         view::without_internal(&self.inner.closed)
+    }
+
+    /// The property names that the schema shows.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        Shape::of(&self.inner.closed)
     }
 
     /// Whether some property is marked `x-internal`.

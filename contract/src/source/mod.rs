@@ -9,9 +9,9 @@ mod yaml;
 pub(crate) use fields::{
     Fields, Spelling, boolean, integer, list, number, suggestion, text, texts,
 };
-pub(crate) use front_matter::{FrontMatter, split};
+pub(crate) use front_matter::split;
 pub(crate) use json_nodes::located;
-pub(crate) use node::{Content, Entry, Node};
+pub(crate) use node::{Content, Node};
 
 use serde_json::Value;
 

@@ -18,6 +18,8 @@ use crate::capability::CapabilitySet;
 use crate::diagnostic::Parsed;
 use crate::schema::Schema;
 
+pub(crate) use parse::schema as schema_of;
+
 pub use define::{define_tool, define_tool_in};
 pub use id::{IdError, ToolId};
 pub use terms::{Approval, Backoff, CostClass, DriverConstraints, Example, Requires, Retry};

@@ -1,0 +1,100 @@
+//! Holds a driver to a contract that it implements: it may narrow, never widen. Looks at one pair.
+
+use super::{Driver, Implements};
+use crate::codes;
+use crate::diagnostic::{Diagnostic, Report};
+use crate::tool::Tool;
+
+pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnostic> {
+    let mut report = Report::new(file);
+    let named: Vec<&Implements> = driver
+        .implements
+        .iter()
+        .filter(|entry| entry.tool_id == tool.id)
+        .collect();
+    let Some(first) = named.first() else {
+        return Vec::new();
+    };
+    let Some(entry) = driver.implements_tool(tool.id.as_str(), &tool.version) else {
+        let ranges: Vec<String> = named
+            .iter()
+            .map(|entry| entry.version.to_string())
+            .collect();
+        let message = format!(
+            "expected a range that takes in {} {}, found {}",
+            tool.id,
+            tool.version,
+            ranges.join(" and ")
+        );
+        report.add(&codes::DRIVER_VERSION_MISMATCH, first.at, message);
+        return report.finish::<()>(Some(())).diagnostics;
+    };
+    let at = entry.at;
+    if !tool.driver_constraints.permits(driver.kind.as_str()) {
+        let message = format!(
+            "expected a kind that the driver_constraints of {} permit, found {}",
+            tool.id, driver.kind
+        );
+        report.add(&codes::DRIVER_KIND_FORBIDDEN, at, message);
+    }
+    let (inputs, outputs) = (tool.inputs.shape(), tool.outputs.shape());
+    for name in &entry.drop_inputs {
+        if let Some(expected) = inputs.refuses_drop(name) {
+            report.add(
+                &codes::DRIVER_DROPS_INPUT,
+                at,
+                format!(
+                    "expected `drop_inputs` to name {expected} inputs of {}, found `{name}`",
+                    tool.id
+                ),
+            );
+        }
+    }
+    for name in &entry.drop_outputs {
+        if let Some(expected) = outputs.refuses_drop(name) {
+            report.add(
+                &codes::DRIVER_DROPS_OUTPUT,
+                at,
+                format!(
+                    "expected `drop_outputs` to name {expected} outputs of {}, found `{name}`",
+                    tool.id
+                ),
+            );
+        }
+    }
+    for (field, source) in entry.mapping.iter() {
+        if inputs.lacks(&source.from) {
+            let message = format!(
+                "expected `mapping.{field}` to come from an input of {}, found `{}`",
+                tool.id, source.from
+            );
+            report.add(&codes::DRIVER_MAPS_UNKNOWN_INPUT, at, message);
+        }
+    }
+    for (field, _) in entry.mapping.iter() {
+        if inputs.names.contains(field)
+            && !entry.mapping.iter().any(|(_, source)| source.from == field)
+        {
+            let message = format!(
+                "expected `mapping.{field}` not to hide the input `{field}` of {}, found it hidden",
+                tool.id
+            );
+            report.add(&codes::MAPPING_INVALID, at, message);
+        }
+    }
+    let overrides = [driver.timeout_override, entry.timeout]
+        .into_iter()
+        .flatten();
+    if let Some(wide) = overrides.max().filter(|wide| *wide > tool.timeout) {
+        let (limit, found) = (tool.timeout.as_millis(), wide.as_millis());
+        report.add(
+            &codes::DRIVER_TIMEOUT_WIDENED,
+            at,
+            format!(
+                "expected at most the {limit} ms of {}, found {found} ms",
+                tool.id
+            ),
+        );
+    }
+    report.finish::<()>(Some(())).diagnostics
+}

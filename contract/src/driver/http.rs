@@ -1,0 +1,326 @@
+//! The request of a declarative driver (`kind: http`): parsed and checked. The host makes it, under the grant.
+
+use super::template::{Body, Part, Template};
+use crate::codes;
+use crate::diagnostic::Report;
+use crate::source::{Content, Fields, Node, text};
+use crate::tool::shared::word;
+
+/// One request, with placeholders.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct HttpCall {
+    /// Path and query on the one egress host.
+    pub endpoint: Endpoint,
+    /// The method; GET if not written.
+    pub method: Method,
+    /// Header names (lower case) and values.
+    pub headers: Vec<(String, Template)>,
+    /// The JSON body; `None`: no body.
+    pub body: Option<Body>,
+    /// Where the output is in the response.
+    pub response: Response,
+}
+
+/// Path and query, split before anything is filled in, so that a value can't change the structure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Path segments; each is percent-encoded after filling in.
+    pub segments: Vec<Template>,
+    /// Query parameters; names are literal.
+    pub query: Vec<(String, Template)>,
+}
+
+/// A request method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// GET
+    Get,
+    /// HEAD
+    Head,
+    /// POST
+    Post,
+    /// PUT
+    Put,
+    /// PATCH
+    Patch,
+    /// DELETE
+    Delete,
+}
+
+impl Method {
+    const ALL: &[(&str, Method)] = &[
+        ("GET", Method::Get),
+        ("HEAD", Method::Head),
+        ("POST", Method::Post),
+        ("PUT", Method::Put),
+        ("PATCH", Method::Patch),
+        ("DELETE", Method::Delete),
+    ];
+
+    /// Reads a method in upper case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Method> {
+        Method::ALL
+            .iter()
+            .find(|(name, _)| *name == text)
+            .map(|(_, method)| *method)
+    }
+
+    /// The method in upper case.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        Method::ALL
+            .iter()
+            .find(|(_, method)| *method == self)
+            .map_or("", |(name, _)| name)
+    }
+
+    /// Whether it only reads (RFC 9110, section 9.2.1): allowed by `requires.network` alone.
+    #[must_use]
+    pub fn is_safe(self) -> bool {
+        matches!(self, Method::Get | Method::Head)
+    }
+
+    fn takes_body(self) -> bool {
+        !matches!(self, Method::Get | Method::Head)
+    }
+}
+
+/// Where the output is in a JSON response.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Response {
+    /// The whole body.
+    #[default]
+    Whole,
+    /// The part that a JSON pointer names.
+    Pointer(String),
+    /// An object made of parts: output name and JSON pointer.
+    Outputs(Vec<(String, String)>),
+}
+
+/// Headers that the host sets itself or that say something about the connection (RFC 9110, section
+/// 7.6.1): a driver that set them could make host and upstream read two different requests.
+const RESERVED: &[&str] = &[
+    "host",
+    "content-length",
+    "connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "expect",
+    "via",
+    "forwarded",
+];
+
+impl HttpCall {
+    pub(super) fn read(node: &Node, label: &str, report: &mut Report<'_>) -> Option<HttpCall> {
+        let mut fields = Fields::of(node, label, report)?;
+        let endpoint = fields.required("endpoint", report).and_then(|node| {
+            let found = text(node, &fields.name("endpoint"), report)?;
+            Endpoint::parse(found)
+                .map_err(|message| report.add(&codes::HTTP_ENDPOINT_INVALID, node.at, message))
+                .ok()
+        });
+        let known: Vec<&str> = Method::ALL.iter().map(|(name, _)| *name).collect();
+        let method = match fields.take("method") {
+            Some(node) => word(node, &fields.name("method"), &known, Method::parse, report),
+            None => Some(Method::Get),
+        };
+        let headers = match fields.take("headers") {
+            Some(node) => headers(node, &fields.name("headers"), report),
+            None => Vec::new(),
+        };
+        let body = fields.entry("body_template").and_then(|entry| {
+            if let Some(method) = method.filter(|method| !method.takes_body()) {
+                let message = format!(
+                    "expected no `{}` with {}, found one",
+                    fields.name("body_template"),
+                    method.as_str()
+                );
+                report.add(&codes::HTTP_BODY_UNEXPECTED, entry.key_at, message);
+            }
+            let read = Body::parse(&entry.value.to_value());
+            read.map_err(|(message, at)| {
+                report.add(
+                    &codes::HTTP_TEMPLATE_INVALID,
+                    entry.value.place(&at),
+                    message,
+                )
+            })
+            .ok()
+        });
+        let response = match fields.take("response") {
+            Some(node) => response(node, &fields.name("response"), report),
+            None => Response::Whole,
+        };
+        fields.finish(report);
+        Some(HttpCall {
+            endpoint: endpoint?,
+            method: method?,
+            headers,
+            body,
+            response,
+        })
+    }
+}
+
+impl Endpoint {
+    /// Reads `/path/${input.x}?name=${input.y}`.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub fn parse(text: &str) -> Result<Endpoint, String> {
+        let wrong = |what: &str| {
+            format!("expected `endpoint` to be a path on the egress host {what}, found {text:?}")
+        };
+        let (path, query) = text
+            .split_once('?')
+            .map_or((text, None), |(path, query)| (path, Some(query)));
+        let Some(path) = path.strip_prefix('/').filter(|rest| !rest.starts_with('/')) else {
+            return Err(wrong("that starts with one `/`"));
+        };
+        let read = |text: &str| {
+            let template = Template::parse(text)?;
+            if template.secrets().next().is_some() {
+                return Err(wrong("without secrets"));
+            }
+            let literal = |part: &Part| matches!(part, Part::Literal(text) if !is_url_text(text));
+            if template.parts.iter().any(literal) {
+                Err(wrong("with other characters percent-encoded"))
+            } else {
+                Ok(template)
+            }
+        };
+        let mut segments = Vec::new();
+        let parts: Vec<&str> = path.split('/').collect();
+        for (index, part) in parts.iter().enumerate() {
+            let dots = part.to_ascii_lowercase().replace("%2e", ".");
+            if matches!(dots.as_str(), "." | "..") || (part.is_empty() && index + 1 < parts.len()) {
+                return Err(wrong("without empty, `.` and `..` parts"));
+            }
+            segments.push(read(part)?);
+        }
+        let mut parameters = Vec::new();
+        for pair in query.into_iter().flat_map(|query| query.split('&')) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if name.is_empty() || !is_url_text(name) || name.contains('$') {
+                return Err(wrong("with literal query names"));
+            }
+            parameters.push((name.to_owned(), read(value)?));
+        }
+        Ok(Endpoint {
+            segments,
+            query: parameters,
+        })
+    }
+}
+
+/// Characters that may stand in a segment or query value as they are, and percent escapes.
+fn is_url_text(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$'()*+,;:@%".contains(&b);
+    let escapes = text.split('%').skip(1).all(|rest| {
+        rest.get(..2)
+            .is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()))
+    });
+    text.bytes().all(plain) && escapes
+}
+
+fn headers(node: &Node, label: &str, report: &mut Report<'_>) -> Vec<(String, Template)> {
+    let Content::Mapping(entries) = &node.content else {
+        report.add(
+            &codes::WRONG_TYPE,
+            node.at,
+            format!("expected `{label}` to be a mapping, found {}", node.kind()),
+        );
+        return Vec::new();
+    };
+    let mut headers: Vec<(String, Template)> = Vec::new();
+    for entry in entries {
+        let name = entry.key.to_ascii_lowercase();
+        let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+        let refused = if name.is_empty() || !name.bytes().all(token) {
+            Some("a header name")
+        } else if RESERVED.contains(&name.as_str()) || name.starts_with("proxy-") {
+            Some("a header that a driver may set")
+        } else if headers.iter().any(|(other, _)| *other == name) {
+            Some("each header once, whatever its case")
+        } else {
+            None
+        };
+        if let Some(expected) = refused {
+            let message = format!("expected {expected} in `{label}`, found {:?}", entry.key);
+            report.add(&codes::HTTP_HEADER_INVALID, entry.key_at, message);
+            continue;
+        }
+        let Some(value) = text(&entry.value, &format!("{label}.{}", entry.key), report) else {
+            continue;
+        };
+        match Template::parse(value) {
+            Ok(_) if value.chars().any(|c| c.is_control() || !c.is_ascii()) => {
+                let message = format!(
+                    "expected printable ASCII in the value of `{}`, found another character",
+                    entry.key
+                );
+                report.add(&codes::HTTP_HEADER_INVALID, entry.value.at, message);
+            }
+            Ok(template) => headers.push((name, template)),
+            Err(message) => report.add(&codes::HTTP_TEMPLATE_INVALID, entry.value.at, message),
+        }
+    }
+    headers
+}
+
+fn response(node: &Node, label: &str, report: &mut Report<'_>) -> Response {
+    let Some(mut fields) = Fields::of(node, label, report) else {
+        return Response::Whole;
+    };
+    let whole = fields.take("pointer");
+    let parts = fields.take("outputs");
+    let response = match (whole, parts) {
+        (Some(node), None) => pointer(node, &fields.name("pointer"), report).map(Response::Pointer),
+        (
+            None,
+            Some(Node {
+                content: Content::Mapping(entries),
+                ..
+            }),
+        ) => {
+            let label = fields.name("outputs");
+            let read = entries.iter().filter_map(|entry| {
+                Some((
+                    entry.key.clone(),
+                    pointer(&entry.value, &format!("{label}.{}", entry.key), report)?,
+                ))
+            });
+            Some(Response::Outputs(read.collect()))
+        }
+        _ => {
+            let message = format!(
+                "expected `{label}` to have either `pointer` or a mapping `outputs`, found something else"
+            );
+            report.add(&codes::WRONG_VALUE, node.at, message);
+            None
+        }
+    };
+    fields.finish(report);
+    response.unwrap_or_default()
+}
+
+fn pointer(node: &Node, label: &str, report: &mut Report<'_>) -> Option<String> {
+    let found = text(node, label, report)?;
+    let escapes = found
+        .split('~')
+        .skip(1)
+        .all(|rest| rest.starts_with(['0', '1']));
+    if escapes && (found.is_empty() || found.starts_with('/')) {
+        return Some(found.to_owned());
+    }
+    let message =
+        format!("expected `{label}` to be a JSON pointer such as /data/0, found {found:?}");
+    report.add(&codes::WRONG_VALUE, node.at, message);
+    None
+}

@@ -1,0 +1,84 @@
+//! Contracts out of a version 1 document, for bundles without TOOL.md. Careful where the document is silent.
+
+use serde_json::{Map, Value, json};
+
+use super::{IndexEntry, Transport};
+use crate::capability::{Capability, CapabilitySet, Class};
+use crate::tool::{Approval, CostClass, DEFAULT_TIMEOUT, DriverConstraints, Requires, Tool};
+
+pub(super) fn contract(entry: &IndexEntry) -> Tool {
+    let only_reads = match &entry.transport {
+        Transport::Http { method, .. } => matches!(method.as_str(), "GET" | "HEAD" | "OPTIONS"),
+        _ => false,
+    };
+    let mutates = if only_reads {
+        CapabilitySet::new()
+    } else {
+        entry.capabilities.clone()
+    };
+    let secrets = entry
+        .secrets
+        .iter()
+        .filter_map(|id| Capability::of(Class::Secret, id).ok());
+    // What can only change something is no requirement.
+    let readable = |class: &Class| {
+        matches!(
+            class,
+            Class::Network | Class::Workspace | Class::Database | Class::Tool | Class::User
+        )
+    };
+    let read = entry
+        .capabilities
+        .iter()
+        .filter(|capability| readable(capability.class()))
+        .cloned();
+    let approval = match (entry.requires_confirmation, mutates.is_empty()) {
+        (true, _) => Approval::Always,
+        (false, false) => Approval::OnMutate,
+        (false, true) => Approval::Auto,
+    };
+    let mut runloop = Map::new();
+    for (key, members) in [
+        ("budget", &entry.budget),
+        ("schema_refs", &entry.schema_refs),
+    ] {
+        if !members.is_empty() {
+            runloop.insert(key.to_owned(), Value::Object(members.clone()));
+        }
+    }
+    let metadata = match json!({ "runloop": runloop }) {
+        Value::Object(metadata) if !runloop.is_empty() => metadata,
+        _ => Map::new(),
+    };
+    Tool {
+        id: entry.id.clone(),
+        name: entry.id.to_string(),
+        description: entry.description.clone(),
+        version: semver::Version::new(1, 0, 0),
+        inputs: entry.input_schema.clone(),
+        outputs: entry.result_schema.clone(),
+        context_schema: None,
+        idempotent: false,
+        risk_level: if mutates.is_empty() { 0 } else { 2 },
+        mutates,
+        requires: Requires {
+            capabilities: secrets.chain(read).collect(),
+        },
+        approval,
+        cost_class: CostClass::Trivial,
+        timeout: DEFAULT_TIMEOUT,
+        retry: None,
+        default_implementation: None,
+        implements: None,
+        driver_constraints: DriverConstraints::default(),
+        tags: entry.tags.clone(),
+        examples: Vec::new(),
+        metadata,
+        mcp_name: None,
+        aliases: Vec::new(),
+        namespace: None,
+        search_hint: None,
+        fires_events: Vec::new(),
+        body: String::new(),
+    }
+}
