@@ -1,0 +1,165 @@
+//! Input for a tool from `KEY=VALUE` settings, as people type them. Validates
+//! nothing: the host does, against the contract.
+
+use serde_json::Value;
+use toolward_contract::json::{self, Limits};
+
+/// One property to set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    key: String,
+    value: String,
+    literal: bool,
+}
+
+impl Setting {
+    /// A value as it was typed: what it means is the schema's to say.
+    #[must_use]
+    pub fn literal(key: &str, value: &str) -> Self {
+        Self {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            literal: true,
+        }
+    }
+
+    /// A text, whatever it looks like, such as that of a file.
+    #[must_use]
+    pub fn text(key: &str, value: String) -> Self {
+        Self {
+            key: key.to_owned(),
+            value,
+            literal: false,
+        }
+    }
+}
+
+/// Why settings can't be applied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingError {
+    /// The input that they are to change is no object.
+    #[error("settings change the properties of an object, and the input is none")]
+    NotAnObject,
+    /// A value should be JSON for its property's type and isn't.
+    #[error("{key}: expected {expected}, found {value:?}")]
+    Value {
+        /// The property.
+        key: String,
+        /// The types that the schema gives it.
+        expected: String,
+        /// What was typed.
+        value: String,
+    },
+}
+
+impl SettingError {
+    /// The stable name of the error.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotAnObject => "input-not-object",
+            Self::Value { .. } => "setting-invalid",
+        }
+    }
+}
+
+/// Sets properties of `input`. A property that the schema calls a string takes
+/// the value as text; one of another type takes it as JSON; one that the schema
+/// does not describe takes it as JSON where it is JSON, else as text.
+///
+/// # Errors
+///
+/// When `input` is no object, or a value is no JSON where the schema wants some.
+pub fn apply(
+    mut input: Value,
+    settings: &[Setting],
+    schema: Option<&Value>,
+) -> Result<Value, SettingError> {
+    let Value::Object(properties) = &mut input else {
+        return Err(SettingError::NotAnObject);
+    };
+    for setting in settings {
+        let value = setting.value(types_of(schema, &setting.key))?;
+        properties.insert(setting.key.clone(), value);
+    }
+    Ok(input)
+}
+
+impl Setting {
+    fn value(&self, types: Vec<&str>) -> Result<Value, SettingError> {
+        let text = || Value::String(self.value.clone());
+        if !self.literal || types.contains(&"string") {
+            return Ok(text());
+        }
+        match json::parse(self.value.as_bytes(), &Limits::default()) {
+            Ok(value) => Ok(value),
+            Err(_) if types.is_empty() => Ok(text()),
+            Err(_) => Err(SettingError::Value {
+                key: self.key.clone(),
+                expected: types.join(" or "),
+                value: self.value.clone(),
+            }),
+        }
+    }
+}
+
+/// The types that a schema names for a property; none where it names none.
+fn types_of<'a>(schema: Option<&'a Value>, key: &str) -> Vec<&'a str> {
+    let property = schema
+        .and_then(|schema| schema.get("properties"))
+        .and_then(|properties| properties.get(key));
+    match property.and_then(|property| property.get("type")) {
+        Some(Value::String(one)) => vec![one.as_str()],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn applied(settings: &[Setting]) -> Result<Value, SettingError> {
+        let schema = json!({ "properties": {
+            "name": { "type": "string" },
+            "top": { "type": "integer" },
+            "rows": { "type": ["array", "null"] },
+        }});
+        apply(json!({ "kept": 1 }), settings, Some(&schema))
+    }
+
+    #[test]
+    fn the_schema_says_what_a_value_means() {
+        let input = applied(&[
+            Setting::literal("name", "5"),
+            Setting::literal("top", "5"),
+            Setting::literal("rows", "[1]"),
+            Setting::literal("free", "true"),
+            Setting::literal("loose", "a b"),
+        ]);
+        assert_eq!(
+            input.unwrap(),
+            json!({ "kept": 1, "name": "5", "top": 5, "rows": [1], "free": true, "loose": "a b" })
+        );
+    }
+
+    #[test]
+    fn a_files_text_stays_text() {
+        let input = applied(&[Setting::text("free", "{\"a\": 1}".to_owned())]).unwrap();
+        assert_eq!(input["free"], json!("{\"a\": 1}"));
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_said_to_be_none() {
+        let error = applied(&[Setting::literal("top", "many")]).unwrap_err();
+        assert_eq!(error.to_string(), "top: expected integer, found \"many\"");
+    }
+
+    #[test]
+    fn only_objects_have_properties_to_set() {
+        let error = apply(json!([]), &[], None).unwrap_err();
+        assert_eq!(error, SettingError::NotAnObject);
+    }
+}

@@ -1,0 +1,273 @@
+//! `bundle.toml`: what the author of a bundle writes about it, as a whole. What
+//! a publisher signs is the manifest that `pack` makes from it.
+
+use serde::Deserialize;
+use toml::Spanned;
+use toolward_contract::diagnostic::{Diagnostic, Parsed};
+use toolward_signing::id::Id;
+use toolward_signing::moment::Timestamp;
+
+use crate::codes;
+use crate::locate::Locator;
+use crate::names;
+
+/// The name of the file in a bundle's authoring directory.
+pub const FILE: &str = "bundle.toml";
+
+/// Largest `bundle.toml`, in bytes: the limit of the manifest made from it.
+pub const MAX_SIZE: usize = 256 * 1024;
+
+/// A valid `bundle.toml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BundleToml {
+    /// The bundle's id: lower-case ASCII, within the publisher's prefixes.
+    pub id: String,
+    /// The bundle's version.
+    pub version: semver::Version,
+    /// Rises with every release of the id (DESIGN 3).
+    pub sequence: u64,
+    /// Who is going to sign. Trust is decided by keys, not by this name.
+    pub publisher: String,
+    /// When the bundle was made, RFC 3339 in UTC. Without it `pack` takes the
+    /// time it is told, see [`crate::author::PackOptions`].
+    pub created: Option<Timestamp>,
+    /// When the bundle stops being valid, RFC 3339 in UTC.
+    pub expires: Option<Timestamp>,
+    /// The oldest host that can run the bundle.
+    pub min_host: Option<semver::Version>,
+    /// How the components are made.
+    pub builds: Vec<BuildEntry>,
+}
+
+/// One `[[build]]` table: a crate that becomes a component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BuildEntry {
+    /// Directory of the driver's crate, below the bundle's directory.
+    pub krate: String,
+    /// Where the component goes, below the bundle's directory.
+    pub output: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    id: Spanned<String>,
+    version: Spanned<String>,
+    sequence: Spanned<u64>,
+    publisher: Spanned<String>,
+    created: Option<Spanned<String>>,
+    expires: Option<Spanned<String>>,
+    min_host: Option<Spanned<String>>,
+    #[serde(default, rename = "build")]
+    builds: Vec<RawBuild>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBuild {
+    #[serde(rename = "crate")]
+    krate: Spanned<String>,
+    output: Spanned<String>,
+}
+
+impl BundleToml {
+    /// Reads `source`; `file` is the name that diagnostics give.
+    #[must_use]
+    pub fn parse(file: &str, source: &str) -> Parsed<Self> {
+        let mut reader = Reader {
+            locator: Locator::new(file, source),
+            diagnostics: Vec::new(),
+        };
+        let value = reader.read(source);
+        let value = if reader.diagnostics.is_empty() {
+            value
+        } else {
+            None
+        };
+        Parsed {
+            value,
+            diagnostics: reader.diagnostics,
+        }
+    }
+}
+
+/// Reads a `bundle.toml` whose encoding isn't known yet.
+pub(crate) fn parse_bytes(file: &str, bytes: &[u8]) -> Parsed<BundleToml> {
+    match std::str::from_utf8(bytes) {
+        Ok(source) => BundleToml::parse(file, source),
+        Err(error) => Parsed {
+            value: None,
+            diagnostics: vec![crate::locate::whole(
+                file,
+                toolward_contract::diagnostic::Severity::Error,
+                codes::BUNDLE_TOML_SYNTAX,
+                format!("byte {} is not UTF-8", error.valid_up_to()),
+                Some("save the file as UTF-8".to_owned()),
+            )],
+        },
+    }
+}
+
+struct Reader<'a> {
+    locator: Locator<'a>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, source: &str) -> Option<BundleToml> {
+        if source.len() > MAX_SIZE {
+            let message = format!(
+                "the file has {} bytes, the limit is {MAX_SIZE}",
+                source.len()
+            );
+            self.error(0, codes::BUNDLE_TOML_SYNTAX, message, None);
+            return None;
+        }
+        if let Some((at, character)) = source
+            .char_indices()
+            .find(|(_, c)| *c != '\n' && *c != '\t' && crate::text::is_hidden(*c))
+        {
+            let message = format!(
+                "the character {} is not allowed here",
+                character.escape_unicode()
+            );
+            let hint = if character == '\r' {
+                "save the file with LF line ends"
+            } else {
+                "remove it; control and invisible characters are refused in what gets signed"
+            };
+            self.error(at, codes::BUNDLE_TOML_SYNTAX, message, Some(hint));
+            return None;
+        }
+        let raw: Raw = match toml::from_str(source) {
+            Ok(raw) => raw,
+            Err(error) => {
+                let at = error.span().map_or(0, |span| span.start);
+                let message = error.message().to_owned();
+                let code = if message.contains("unknown field") {
+                    codes::BUNDLE_TOML_UNKNOWN_KEY
+                } else if message.contains("missing field") {
+                    codes::BUNDLE_TOML_MISSING_KEY
+                } else {
+                    codes::BUNDLE_TOML_SYNTAX
+                };
+                self.error(at, code, message, None);
+                return None;
+            }
+        };
+        let id = self.id("id", &raw.id);
+        let version = self.version("version", &raw.version);
+        let publisher = self.id("publisher", &raw.publisher);
+        let created = self.time("created", raw.created.as_ref());
+        let expires = self.time("expires", raw.expires.as_ref());
+        let min_host = raw
+            .min_host
+            .as_ref()
+            .and_then(|value| self.version("min_host", value));
+        let builds = self.builds(&raw.builds);
+        Some(BundleToml {
+            id,
+            version: version?,
+            sequence: *raw.sequence.get_ref(),
+            publisher,
+            created,
+            expires,
+            min_host,
+            builds,
+        })
+    }
+
+    fn id(&mut self, key: &str, id: &Spanned<String>) -> String {
+        if let Err(refusal) = Id::parse(id.get_ref()) {
+            let message = format!("`{key}`: {refusal}");
+            self.error(
+                id.span().start,
+                codes::BUNDLE_TOML_VALUE,
+                message,
+                Some("write 2 to 80 lower-case ASCII letters, digits, dashes and dots"),
+            );
+        }
+        id.get_ref().clone()
+    }
+
+    fn version(&mut self, key: &str, value: &Spanned<String>) -> Option<semver::Version> {
+        match semver::Version::parse(value.get_ref()) {
+            Ok(version) => Some(version),
+            Err(error) => {
+                let message = format!("`{key}` is no version: {error}");
+                self.error(
+                    value.span().start,
+                    codes::BUNDLE_TOML_VALUE,
+                    message,
+                    Some("versions have three numbers, as in \"1.2.3\""),
+                );
+                None
+            }
+        }
+    }
+
+    fn time(&mut self, key: &str, value: Option<&Spanned<String>>) -> Option<Timestamp> {
+        let value = value?;
+        match Timestamp::parse(value.get_ref()) {
+            Ok(time) => Some(time),
+            Err(refusal) => {
+                let message = format!("`{key}`: {refusal}");
+                self.error(
+                    value.span().start,
+                    codes::BUNDLE_TOML_VALUE,
+                    message,
+                    Some("write it in UTC, as in \"2026-11-21T08:00:00Z\""),
+                );
+                None
+            }
+        }
+    }
+
+    fn builds(&mut self, raw: &[RawBuild]) -> Vec<BuildEntry> {
+        let mut builds: Vec<BuildEntry> = Vec::with_capacity(raw.len());
+        for entry in raw {
+            let krate = entry.krate.get_ref();
+            if let Err(reason) = names::check_relative(krate) {
+                let message = format!("`crate` {krate:?}: {reason}");
+                self.error(
+                    entry.krate.span().start,
+                    codes::BUNDLE_TOML_VALUE,
+                    message,
+                    Some("name a directory below the one of bundle.toml, with '/' between"),
+                );
+            }
+            let output = entry.output.get_ref();
+            let problem = match names::check_relative(output) {
+                Err(reason) => Some(reason),
+                Ok(()) if !output.ends_with(".wasm") => {
+                    Some("a component's name ends in .wasm".to_owned())
+                }
+                Ok(()) if builds.iter().any(|other| other.output == *output) => {
+                    Some("another [[build]] writes it already".to_owned())
+                }
+                Ok(()) => None,
+            };
+            if let Some(reason) = problem {
+                let message = format!("`output` {output:?}: {reason}");
+                self.error(
+                    entry.output.span().start,
+                    codes::BUNDLE_TOML_VALUE,
+                    message,
+                    Some("for instance \"drivers/my-driver/driver.wasm\", beside its DRIVER.md"),
+                );
+            }
+            builds.push(BuildEntry {
+                krate: krate.clone(),
+                output: output.clone(),
+            });
+        }
+        builds
+    }
+
+    fn error(&mut self, at: usize, code: &'static str, message: String, hint: Option<&str>) {
+        self.diagnostics
+            .push(self.locator.error(at, code, message, hint));
+    }
+}

@@ -1,0 +1,178 @@
+//! `pack`: reads an authoring directory, checks it, and makes `tools.json` and
+//! `manifest.toml` from it; the same bytes each time.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::index::Index;
+use toolward_signing::Refusal;
+use toolward_signing::digest::Digest;
+use toolward_signing::manifest::{FileEntry, Manifest, ToolsEntry};
+use toolward_signing::moment::Timestamp;
+use toolward_signing::path::BundlePath;
+
+use super::{AuthorError, BundleToml, TOOLS_JSON, bundle_toml};
+use crate::codes;
+use crate::documents::{Documents, borrowed, role_of};
+use crate::files;
+use crate::locate::whole;
+use crate::rules;
+
+/// What `pack` is told from outside the directory.
+#[derive(Debug, Clone, Default)]
+pub struct PackOptions {
+    /// Seconds since 1970, as in the variable of that name: the time of a
+    /// bundle whose `bundle.toml` has no `created`.
+    pub source_date_epoch: Option<i64>,
+}
+
+/// A bundle that is ready to be signed.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Packed {
+    /// What the manifest says.
+    pub manifest: Manifest,
+    /// The bytes of `manifest.toml`: what gets signed.
+    pub manifest_bytes: Vec<u8>,
+    /// Every file that the manifest lists, `tools.json` among them.
+    pub files: BTreeMap<String, Arc<[u8]>>,
+    /// What is odd but no reason to refuse.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Packs the bundle under work in `directory`.
+///
+/// # Errors
+///
+/// When `bundle.toml` or a document is invalid, a component is missing or not
+/// usable, a file's name can't be in a bundle, or neither `bundle.toml` nor the
+/// options give a time.
+pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, AuthorError> {
+    let bundle = read_bundle_toml(directory)?;
+    let created = match (bundle.created, options.source_date_epoch) {
+        (Some(created), _) => created,
+        (None, Some(seconds)) => {
+            Timestamp::from_unix(seconds).map_err(|refusal| refused(directory, refusal))?
+        }
+        (None, None) => return Err(AuthorError::NoTime),
+    };
+    let found = files::collect(directory)?;
+    let mut bundle_files = found.files;
+    let (index, diagnostics) = examine(&bundle_files);
+    let (errors, mut warnings): (Vec<_>, Vec<_>) = diagnostics
+        .into_iter()
+        .partition(|diagnostic| diagnostic.severity == Severity::Error);
+    if !errors.is_empty() {
+        return Err(AuthorError::Invalid(errors));
+    }
+    warnings.extend(found.skipped.iter().map(|path| {
+        whole(
+            path,
+            Severity::Note,
+            codes::FILE_SKIPPED,
+            "hidden files are not packed".to_owned(),
+            None,
+        )
+    }));
+
+    let tools_json: Arc<[u8]> = index.to_bytes().into();
+    let tools = ToolsEntry {
+        path: bundle_path(directory, TOOLS_JSON)?,
+        blake3: Digest::of(&tools_json),
+        size: length(&tools_json),
+        version: u64::from(index.version),
+    };
+    let mut entries = Vec::with_capacity(bundle_files.len());
+    for (path, bytes) in &bundle_files {
+        entries.push(FileEntry {
+            path: bundle_path(directory, path)?,
+            blake3: Digest::of(bytes),
+            size: length(bytes),
+            role: role_of(path),
+        });
+    }
+    bundle_files.insert(TOOLS_JSON.to_owned(), tools_json);
+    let manifest = Manifest {
+        id: bundle.id,
+        version: bundle.version,
+        sequence: bundle.sequence,
+        publisher: bundle.publisher,
+        created,
+        expires: bundle.expires,
+        min_host: bundle.min_host,
+        tools,
+        files: entries,
+    };
+    let manifest_bytes = manifest
+        .to_bytes()
+        .map_err(|refusal| refused(directory, refusal))?;
+    Ok(Packed {
+        manifest,
+        manifest_bytes,
+        files: bundle_files,
+        warnings,
+    })
+}
+
+/// Reads the `bundle.toml` of an authoring directory.
+///
+/// # Errors
+///
+/// When there is none, or it is invalid.
+pub fn read_bundle_toml(directory: &Path) -> Result<BundleToml, AuthorError> {
+    if !directory.join(bundle_toml::FILE).is_file() {
+        return Err(AuthorError::NoBundleToml {
+            directory: directory.to_owned(),
+        });
+    }
+    let limit = u64::try_from(bundle_toml::MAX_SIZE).unwrap_or(u64::MAX);
+    let bytes = files::read(directory, bundle_toml::FILE, limit)?;
+    let parsed = bundle_toml::parse_bytes(bundle_toml::FILE, &bytes);
+    match parsed.value {
+        Some(bundle) => Ok(bundle),
+        None => Err(AuthorError::Invalid(parsed.diagnostics)),
+    }
+}
+
+/// Parses the documents, checks what they owe each other, and makes the index.
+fn examine(files: &BTreeMap<String, Arc<[u8]>>) -> (Index, Vec<Diagnostic>) {
+    let mut documents = Documents::read(files);
+    let mut diagnostics = std::mem::take(&mut documents.diagnostics);
+    diagnostics.extend(rules::unique_ids(&documents));
+    diagnostics.extend(rules::implementations(&documents));
+    for driver in &documents.drivers {
+        if let Err(diagnostic) = rules::component(driver, &documents, files) {
+            diagnostics.push(*diagnostic);
+        }
+    }
+    if documents.tools.is_empty() && documents.drivers.is_empty() && diagnostics.is_empty() {
+        diagnostics.push(whole(
+            bundle_toml::FILE,
+            Severity::Error,
+            codes::BUNDLE_EMPTY,
+            "the bundle has neither a TOOL.md nor a DRIVER.md".to_owned(),
+            Some(
+                "contracts go to tools/<id>/TOOL.md, drivers to drivers/<id>/DRIVER.md".to_owned(),
+            ),
+        ));
+    }
+    let implementing = documents.implementing();
+    (Index::generate(&borrowed(&implementing)), diagnostics)
+}
+
+fn bundle_path(directory: &Path, path: &str) -> Result<BundlePath, AuthorError> {
+    BundlePath::parse(path).map_err(|refusal| refused(directory, refusal))
+}
+
+fn refused(path: &Path, refusal: Refusal) -> AuthorError {
+    AuthorError::Refused {
+        path: path.to_owned(),
+        refusal,
+    }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,410 @@
+//! `check`: everything that can be said about a bundle under work, a packed
+//! directory, or a single file, as diagnostics. Verifies no signature.
+
+use std::path::{Path, PathBuf};
+
+use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::index::Index;
+use toolward_signing::manifest;
+
+use crate::author::{BundleToml, TOOLS_JSON, bundle_toml};
+use crate::codes;
+use crate::component::Surface;
+use crate::documents::{Documents, borrowed, file_name};
+use crate::files::{self, BUILD_FOLDERS, Files, FilesError};
+use crate::lints;
+use crate::locate::whole;
+use crate::rules;
+
+/// How deep bundles are looked for below a directory that is none itself.
+const SEARCH_DEPTH: usize = 4;
+
+/// How many directories are looked into for bundles.
+const SEARCH_LIMIT: usize = 10_000;
+
+/// What a check has found.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// The findings, by file and line.
+    pub diagnostics: Vec<Diagnostic>,
+    /// How many contracts, drivers and actions were read.
+    pub documents: usize,
+}
+
+impl Report {
+    /// How many findings are errors.
+    #[must_use]
+    pub fn errors(&self) -> usize {
+        self.count(Severity::Error)
+    }
+
+    /// How many findings are warnings.
+    #[must_use]
+    pub fn warnings(&self) -> usize {
+        self.count(Severity::Warning)
+    }
+
+    fn count(&self, severity: Severity) -> usize {
+        self.diagnostics
+            .iter()
+            .filter(|diagnostic| diagnostic.severity == severity)
+            .count()
+    }
+
+    /// Takes over findings whose files are named from `base` on.
+    fn take(&mut self, base: &Path, found: Findings) {
+        self.documents += found.documents;
+        self.diagnostics
+            .extend(found.diagnostics.into_iter().map(|mut diagnostic| {
+                let file = base.join(&diagnostic.file);
+                let file = file.strip_prefix(".").unwrap_or(&file);
+                diagnostic.file = file.display().to_string();
+                diagnostic
+            }));
+    }
+}
+
+/// Findings of one bundle; files are named as within it.
+#[derive(Default)]
+struct Findings {
+    diagnostics: Vec<Diagnostic>,
+    documents: usize,
+}
+
+/// Checks what lies at `path`: a bundle under work, a packed directory, a
+/// directory with such in it, or one file of one.
+#[must_use]
+pub fn check_path(path: &Path) -> Report {
+    let mut report = Report::default();
+    if path.is_dir() {
+        check_directory(path, &mut report);
+    } else {
+        check_file(path, &mut report);
+    }
+    report
+        .diagnostics
+        .sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+    report
+}
+
+fn check_directory(path: &Path, report: &mut Report) {
+    if let Some(found) = check_bundle(path) {
+        report.take(path, found);
+        return;
+    }
+    let mut roots = Vec::new();
+    let mut left = SEARCH_LIMIT;
+    find_bundles(path, SEARCH_DEPTH, &mut left, &mut roots);
+    if roots.is_empty() {
+        report.take(path, check_loose(path));
+    }
+    for root in roots {
+        if let Some(found) = check_bundle(&root) {
+            report.take(&root, found);
+        }
+    }
+}
+
+/// A file is checked as the part of its bundle that it is, since contracts may
+/// refer to other files of the bundle.
+fn check_file(path: &Path, report: &mut Report) {
+    if let Some((root, name)) = enclosing_bundle(path)
+        && let Some(mut found) = check_bundle(&root)
+    {
+        found
+            .diagnostics
+            .retain(|diagnostic| diagnostic.file == name);
+        report.take(&root, found);
+        report.documents = 1;
+        return;
+    }
+    let folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let mut found = Findings::default();
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    match files::read(folder, &name, files::MAX_TOTAL) {
+        Err(error) => found.diagnostics.push(unreadable(&name, &error)),
+        Ok(bytes) => {
+            if name == bundle_toml::FILE {
+                found.documents = 1;
+                found
+                    .diagnostics
+                    .extend(bundle_toml::parse_bytes(&name, &bytes).diagnostics);
+            } else {
+                let loose = Files::from([(name.clone(), bytes)]);
+                found = examine_loose(&loose);
+                if found.documents == 0 && found.diagnostics.is_empty() {
+                    found.diagnostics.push(unknown_kind(&name));
+                }
+            }
+        }
+    }
+    report.take(folder, found);
+}
+
+fn check_bundle(root: &Path) -> Option<Findings> {
+    if root.join(bundle_toml::FILE).is_file() {
+        Some(check_authoring(root))
+    } else if root.join(manifest::FILE).is_file() {
+        Some(check_packed(root))
+    } else {
+        None
+    }
+}
+
+/// A bundle under work.
+fn check_authoring(root: &Path) -> Findings {
+    let mut found = Findings::default();
+    let limit = u64::try_from(bundle_toml::MAX_SIZE).unwrap_or(u64::MAX);
+    let bundle: Option<BundleToml> = match files::read(root, bundle_toml::FILE, limit) {
+        Err(error) => {
+            found
+                .diagnostics
+                .push(unreadable(bundle_toml::FILE, &error));
+            None
+        }
+        Ok(bytes) => {
+            let parsed = bundle_toml::parse_bytes(bundle_toml::FILE, &bytes);
+            found.diagnostics.extend(parsed.diagnostics);
+            parsed.value
+        }
+    };
+    let collected = match files::collect(root) {
+        Ok(collected) => collected,
+        Err(error) => {
+            found.diagnostics.push(unreadable_at(root, &error));
+            return found;
+        }
+    };
+    let builds = bundle.map(|bundle| bundle.builds).unwrap_or_default();
+    let mut documents = examine(&collected.files, &mut found);
+    documents.diagnostics.clear();
+    for diagnostic in &mut found.diagnostics {
+        lints::soften_unbuilt(diagnostic, &documents, &builds);
+    }
+    found.diagnostics.extend(lints::names(&collected));
+    found.diagnostics.extend(lints::folders(&documents));
+    found.diagnostics.extend(lints::drivers(&documents));
+    found
+        .diagnostics
+        .extend(lints::components(&documents, &collected.files, &builds));
+    if root.join(TOOLS_JSON).exists() {
+        found.diagnostics.push(whole(
+            TOOLS_JSON,
+            Severity::Warning,
+            codes::TOOLS_JSON_STALE,
+            "`pack` makes tools.json; this one is not used".to_owned(),
+            Some("remove it".to_owned()),
+        ));
+    }
+    if documents.tools.is_empty() && documents.drivers.is_empty() && found.documents == 0 {
+        found.diagnostics.push(whole(
+            bundle_toml::FILE,
+            Severity::Error,
+            codes::BUNDLE_EMPTY,
+            "the bundle has neither a TOOL.md nor a DRIVER.md".to_owned(),
+            Some(
+                "contracts go to tools/<id>/TOOL.md, drivers to drivers/<id>/DRIVER.md".to_owned(),
+            ),
+        ));
+    }
+    found
+}
+
+/// A packed directory: its documents and their agreement with `tools.json`.
+fn check_packed(root: &Path) -> Findings {
+    let mut found = Findings::default();
+    match files::tree(root) {
+        Err(error) => found.diagnostics.push(unreadable_at(root, &error)),
+        Ok(files) => {
+            let documents = examine(&files, &mut found);
+            check_index(&files, &documents, &mut found);
+        }
+    }
+    found
+}
+
+/// A directory that is no bundle, such as a folder of contracts.
+fn check_loose(root: &Path) -> Findings {
+    let mut found = match files::documents(root) {
+        Ok(files) => examine_loose(&files),
+        Err(error) => Findings {
+            diagnostics: vec![unreadable_at(root, &error)],
+            documents: 0,
+        },
+    };
+    if found.documents == 0 && found.diagnostics.is_empty() {
+        found.diagnostics.push(whole(
+            "",
+            Severity::Error,
+            codes::BUNDLE_TOML_MISSING,
+            "there is no bundle.toml, no manifest.toml and no TOOL.md, DRIVER.md or ACTION.md here"
+                .to_owned(),
+            Some("name a bundle's directory, or make one: `toolward new`".to_owned()),
+        ));
+    }
+    found
+}
+
+fn examine_loose(files: &Files) -> Findings {
+    let mut found = Findings::default();
+    let documents = examine_documents(files, &mut found);
+    for (path, bytes) in files {
+        if file_name(path).ends_with(".wasm") {
+            found.documents += 1;
+            if let Err(error) = Surface::read(bytes) {
+                found.diagnostics.push(whole(
+                    path,
+                    Severity::Error,
+                    codes::COMPONENT_INVALID,
+                    error.to_string(),
+                    error.hint(),
+                ));
+            }
+        }
+    }
+    check_index(files, &documents, &mut found);
+    found
+}
+
+/// The documents and what they owe each other.
+fn examine(files: &Files, found: &mut Findings) -> Documents {
+    let documents = examine_documents(files, found);
+    for driver in &documents.drivers {
+        if let Err(diagnostic) = rules::component(driver, &documents, files) {
+            found.diagnostics.push(*diagnostic);
+        }
+    }
+    documents
+}
+
+fn examine_documents(files: &Files, found: &mut Findings) -> Documents {
+    let mut documents = Documents::read(files);
+    found.documents += files
+        .keys()
+        .filter(|path| matches!(file_name(path), "TOOL.md" | "DRIVER.md" | "ACTION.md"))
+        .count();
+    found
+        .diagnostics
+        .extend(std::mem::take(&mut documents.diagnostics));
+    found.diagnostics.extend(rules::unique_ids(&documents));
+    found.diagnostics.extend(rules::implementations(&documents));
+    documents
+}
+
+fn check_index(files: &Files, documents: &Documents, found: &mut Findings) {
+    let Some(bytes) = files.get(TOOLS_JSON) else {
+        return;
+    };
+    found.documents += 1;
+    let parsed = Index::parse(TOOLS_JSON, bytes, &documents.scope(files));
+    found.diagnostics.extend(parsed.diagnostics);
+    let readable = found
+        .diagnostics
+        .iter()
+        .all(|diagnostic| diagnostic.severity != Severity::Error);
+    if let Some(index) = parsed.value.filter(|_| readable)
+        && !documents.tools.is_empty()
+    {
+        let implementing = documents.implementing();
+        if let Err(disagreements) = index.agrees(TOOLS_JSON, &borrowed(&implementing)) {
+            found.diagnostics.extend(disagreements);
+        }
+    }
+}
+
+/// The nearest bundle that a file lies in, and the file's name within it.
+fn enclosing_bundle(path: &Path) -> Option<(PathBuf, String)> {
+    let mut name = path.file_name()?.to_str()?.to_owned();
+    let mut folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    for _ in 0..=8 {
+        if folder.join(bundle_toml::FILE).is_file() || folder.join(manifest::FILE).is_file() {
+            return Some((folder, name));
+        }
+        let segment = match folder.file_name() {
+            Some(segment) => segment.to_str()?.to_owned(),
+            // `.` and `a/..` have no name of their own.
+            None => folder
+                .canonicalize()
+                .ok()?
+                .file_name()?
+                .to_str()?
+                .to_owned(),
+        };
+        name = format!("{segment}/{name}");
+        folder = match folder.parent() {
+            Some(parent) if parent != Path::new("") => parent.to_owned(),
+            Some(_) if folder != Path::new(".") => PathBuf::from("."),
+            _ => folder.canonicalize().ok()?.parent()?.to_owned(),
+        };
+    }
+    None
+}
+
+fn find_bundles(folder: &Path, depth: usize, left: &mut usize, roots: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    let mut folders: Vec<PathBuf> = entries
+        .map_while(Result::ok)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter(|entry| {
+            entry
+                .file_name()
+                .to_str()
+                .is_some_and(|name| !name.starts_with('.') && !BUILD_FOLDERS.contains(&name))
+        })
+        .map(|entry| entry.path())
+        .collect();
+    folders.sort();
+    for folder in folders {
+        match left.checked_sub(1) {
+            None => return,
+            Some(less) => *left = less,
+        }
+        if folder.join(bundle_toml::FILE).is_file() || folder.join(manifest::FILE).is_file() {
+            roots.push(folder);
+        } else if depth > 1 {
+            find_bundles(&folder, depth - 1, left, roots);
+        }
+    }
+}
+
+fn unknown_kind(name: &str) -> Diagnostic {
+    whole(
+        name,
+        Severity::Error,
+        codes::FILE_KIND,
+        "this is no file that can be checked by itself".to_owned(),
+        Some(
+            "name a TOOL.md, DRIVER.md, ACTION.md, tools.json, bundle.toml, a .wasm file, or a directory"
+                .to_owned(),
+        ),
+    )
+}
+
+fn unreadable(name: &str, error: &FilesError) -> Diagnostic {
+    whole(
+        name,
+        Severity::Error,
+        codes::FILE_UNREADABLE,
+        error.to_string(),
+        error.hint(),
+    )
+}
+
+/// As [`unreadable`], about the file that the error itself names.
+fn unreadable_at(root: &Path, error: &FilesError) -> Diagnostic {
+    let path = error.path();
+    let name = path.strip_prefix(root).unwrap_or(path);
+    unreadable(&name.display().to_string(), error)
+}

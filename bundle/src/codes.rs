@@ -1,0 +1,107 @@
+//! The codes of this crate's diagnostics, one table. The contract crate has
+//! those of the documents themselves.
+
+use toolward_contract::diagnostic::Severity;
+
+macro_rules! codes {
+    ($($name:ident $severity:ident $code:literal $summary:literal $explanation:literal)*) => {
+        $(pub(crate) const $name: &str = $code;)*
+
+        /// Every code that this crate's diagnostics carry.
+        pub const CODES: &[Code] = &[$(Code {
+            code: $code,
+            severity: Severity::$severity,
+            summary: $summary,
+            explanation: $explanation,
+        }),*];
+    };
+}
+
+/// One code, as the book describes it.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Code {
+    /// The stable kebab-case name.
+    pub code: &'static str,
+    /// How severe it is.
+    pub severity: Severity,
+    /// One line.
+    pub summary: &'static str,
+    /// What it means and what to do, one paragraph.
+    pub explanation: &'static str,
+}
+
+codes! {
+    BUNDLE_TOML_SYNTAX Error "bundle-toml-syntax"
+        "`bundle.toml` can't be read"
+        "The file is no TOML 1.0 in UTF-8 with LF line ends, is larger than 256 KiB, or holds control, bidirectional or invisible characters."
+    BUNDLE_TOML_UNKNOWN_KEY Error "bundle-toml-unknown-key"
+        "`bundle.toml` has a key that means nothing"
+        "A misspelt key would be ignored silently, so every unknown key is an error. The message names the keys that exist."
+    BUNDLE_TOML_MISSING_KEY Error "bundle-toml-missing-key"
+        "`bundle.toml` lacks a key"
+        "`id`, `version`, `sequence` and `publisher` are required; a `[[build]]` table needs `crate` and `output`."
+    BUNDLE_TOML_VALUE Error "bundle-toml-value"
+        "a value in `bundle.toml` is not what its key takes"
+        "Ids and publisher names are lower-case ASCII, versions are semantic, times are RFC 3339, and paths stay below the bundle's directory."
+    BUNDLE_TOML_MISSING Error "bundle-toml-missing"
+        "the directory has no `bundle.toml`"
+        "A bundle under work has a `bundle.toml` at its root. `toolward new` writes one."
+    BUNDLE_EMPTY Error "bundle-empty"
+        "the bundle brings neither contract nor driver"
+        "Contracts are `TOOL.md` files below `tools/`, drivers are `DRIVER.md` files below `drivers/`."
+    FILE_UNREADABLE Error "file-unreadable"
+        "a file of the bundle can't be read"
+        "The file is missing, is no regular file, or may not be read. Symbolic links are not followed: what a bundle holds lies inside it."
+    FILE_KIND Error "file-kind"
+        "a file is of no kind that can be checked"
+        "`check` reads TOOL.md, DRIVER.md, ACTION.md, tools.json, bundle.toml, components, and directories of them."
+    FILE_NOT_UTF8 Error "file-not-utf8"
+        "a document of the bundle is not UTF-8"
+        "TOOL.md, DRIVER.md, ACTION.md, tools.json and bundle.toml are UTF-8 text."
+    FILE_NAME Error "file-name"
+        "a file's name can't be in a bundle"
+        "Names have ASCII letters, digits, `.`, `_` and `-`, don't start or end with a dot, are unique ignoring case, are no device names of Windows, and lie at most 8 levels deep."
+    FILE_SKIPPED Note "file-skipped"
+        "a file is left out of the bundle"
+        "Hidden files below the packed folders are not packed."
+    DUPLICATE_ID Error "duplicate-id"
+        "two documents have the same id"
+        "Within a bundle every contract has its own id, and so has every driver and every action."
+    FOLDER_NAME Warning "folder-name"
+        "a folder is named otherwise than the id in it"
+        "AIP-14 asks for the folder of a TOOL.md to be named as the contract's id. Readers find it faster so."
+    DRIVER_MISSING Warning "driver-missing"
+        "no driver of the bundle carries out a contract"
+        "A bundle of contracts only is allowed: its drivers may come from somebody else. Where that is not meant, add a DRIVER.md whose `implements` names the contract and a range that holds its version."
+    DEFAULT_DRIVER_UNKNOWN Warning "default-driver-unknown"
+        "`default_implementation` names no driver of the bundle"
+        "The named driver is neither in this bundle nor does it say that it implements the contract, so it is not chosen unless another bundle brings it."
+    COMPONENT_MISSING Error "component-missing"
+        "a driver's component is not there"
+        "A DRIVER.md of kind `component` names a file beside it. Where a `[[build]]` of bundle.toml writes the file, `toolward build` makes it."
+    COMPONENT_INVALID Error "component-invalid"
+        "a driver's component can't be used"
+        "The file is no WebAssembly component, or is larger or more deeply nested than a host takes."
+    COMPONENT_WORLD Error "component-world"
+        "a driver's component exports no world that hosts know"
+        "A driver exports `toolward:driver/handler@0.1.0`. The message lists what the component exports."
+    COMPONENT_IMPORT Error "component-import"
+        "a driver's component imports what no host provides"
+        "Known are `toolward:driver` 0.1 and the WASI 0.2 packages cli, io, clocks, random, filesystem, sockets, http and keyvalue."
+    COMPONENT_UNDECLARED Error "component-undeclared"
+        "a driver's component imports a capability that nothing declares"
+        "A component that imports `wasi:http` needs a contract with `requires.network` or `mutates: network:…`, and `network.egress` in its DRIVER.md; one that imports `wasi:keyvalue` needs a `database` declaration. The same check refuses the bundle in a host."
+    COMPONENT_STRAY Warning "component-stray"
+        "a component belongs to no driver"
+        "No DRIVER.md beside it names this file. It is packed and signed all the same."
+    BUILD_OUTPUT_UNUSED Warning "build-output-unused"
+        "a `[[build]]` writes a component that no driver names"
+        "The `output` of a build is the file that a DRIVER.md of kind `component` names."
+    TOOLS_JSON_STALE Warning "tools-json-stale"
+        "a `tools.json` lies in the authoring directory"
+        "`pack` makes tools.json from the contracts and drivers; the one that lies there is not used."
+    VERIFICATION Warning "verification"
+        "verification let something pass that an operator should know"
+        "For instance a bundle that is signed by the example key, or that has expired while the host runs in audit mode."
+}

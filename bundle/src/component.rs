@@ -1,0 +1,413 @@
+//! What a WebAssembly component shows on its outside: the names it imports and
+//! exports. Not a validator: wasmtime validates before it compiles.
+//!
+//! Only the top level is read. The bodies of core modules are stepped over, so
+//! that the cost follows the number of sections and not the amount of code.
+
+use wasmparser::{Chunk, ComponentExternalKind, Encoding, Parser, Payload};
+
+/// The interface that a driver exports (DESIGN 6).
+pub const HANDLER: &str = "toolward:driver/handler@0.1.0";
+
+/// Largest component that is read, in bytes. A Python driver has 19 MB; a
+/// larger limit would only serve to keep the compiler busy.
+pub const MAX_SIZE: u64 = 64 * 1024 * 1024;
+
+/// How deep components may lie within components. Toolchains write one or two
+/// levels; each further one multiplies the work of validation.
+pub const MAX_DEPTH: usize = 8;
+
+/// How many core modules and components may lie inside, at all depths
+/// together: the count bounds this reader's own work.
+pub const MAX_NESTED: usize = 1024;
+
+/// How many imports, and how many exports, the top level may have.
+pub const MAX_NAMES: usize = 4096;
+
+/// Longest import or export name, in bytes: such names are shown to people.
+pub const MAX_NAME: usize = 1024;
+
+/// The namespaces and packages that a driver may import, each with the version
+/// prefix that the host knows (DESIGN 6: WASI 0.2 stands outside the world).
+const KNOWN_IMPORTS: &[(&str, &str)] = &[
+    ("toolward:driver/", "0.1."),
+    ("wasi:cli/", "0.2."),
+    ("wasi:io/", "0.2."),
+    ("wasi:clocks/", "0.2."),
+    ("wasi:random/", "0.2."),
+    ("wasi:filesystem/", "0.2."),
+    ("wasi:sockets/", "0.2."),
+    ("wasi:http/", "0.2."),
+    ("wasi:keyvalue/", "0.2."),
+];
+
+/// One export of a component's top level.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Export {
+    /// The name as written, such as `toolward:driver/handler@0.1.0`.
+    pub name: String,
+    /// `instance`, `func`, `type`, `component`, `module` or `value`.
+    pub kind: &'static str,
+}
+
+/// The outside of a component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Surface {
+    /// The names that the top level imports, in the order of the file.
+    pub imports: Vec<String>,
+    /// What the top level exports, in the order of the file.
+    pub exports: Vec<Export>,
+    /// Core modules at all depths.
+    pub modules: usize,
+    /// Components inside the component, at all depths.
+    pub components: usize,
+    /// Length of the binary in bytes.
+    pub size: u64,
+}
+
+/// Why a file is no component that a host would look at.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SurfaceError {
+    /// The binary is larger than [`MAX_SIZE`].
+    #[error("the component has {size} bytes, the limit is {MAX_SIZE}")]
+    TooLarge {
+        /// Length found, in bytes.
+        size: u64,
+    },
+    /// A core module stands where a component was expected.
+    #[error("a core WebAssembly module was found, a component was expected")]
+    CoreModule,
+    /// The bytes are no WebAssembly binary.
+    #[error("byte {offset}: {message}")]
+    Malformed {
+        /// Offset from the start of the file.
+        offset: u64,
+        /// What the parser expected.
+        message: String,
+    },
+    /// More nested modules, components, imports or exports, or deeper ones,
+    /// than the constants of this module let in.
+    #[error("the component has more {what} than {limit}")]
+    TooComplex {
+        /// What was counted.
+        what: &'static str,
+        /// The limit that was passed.
+        limit: usize,
+    },
+}
+
+impl SurfaceError {
+    /// The stable name of the error.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "component-too-large",
+            Self::CoreModule => "component-is-module",
+            Self::Malformed { .. } => "component-malformed",
+            Self::TooComplex { .. } => "component-too-complex",
+        }
+    }
+
+    /// What the author can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::TooLarge { .. } => {
+                Some("build with opt-level \"s\", lto and strip, or split the driver".to_owned())
+            }
+            Self::CoreModule => Some(
+                "build for the target wasm32-wasip2, or wrap the module with `wasm-tools component new`"
+                    .to_owned(),
+            ),
+            Self::Malformed { .. } => Some("build the driver again: `toolward build`".to_owned()),
+            Self::TooComplex { .. } => None,
+        }
+    }
+}
+
+impl From<wasmparser::BinaryReaderError> for SurfaceError {
+    fn from(error: wasmparser::BinaryReaderError) -> Self {
+        Self::Malformed {
+            offset: u64::try_from(error.offset()).unwrap_or(u64::MAX),
+            message: error.message().to_owned(),
+        }
+    }
+}
+
+impl Surface {
+    /// Reads the outside of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no component binary, or pass one of the limits of
+    /// this module. The contents of core modules and of nested components are
+    /// not looked at: a component that is read without an error can still be
+    /// an invalid one.
+    pub fn read(bytes: &[u8]) -> Result<Self, SurfaceError> {
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if size > MAX_SIZE {
+            return Err(SurfaceError::TooLarge { size });
+        }
+        let mut surface = Self {
+            imports: Vec::new(),
+            exports: Vec::new(),
+            modules: 0,
+            components: 0,
+            size,
+        };
+        surface.walk(bytes)?;
+        Ok(surface)
+    }
+
+    /// The version of `toolward:driver/handler` that the component exports.
+    #[must_use]
+    pub fn handler_version(&self) -> Option<&str> {
+        self.exports
+            .iter()
+            .filter(|export| export.kind == "instance")
+            .find_map(|export| export.name.strip_prefix("toolward:driver/handler@"))
+    }
+
+    /// Whether the component exports the world that this host knows.
+    #[must_use]
+    pub fn exports_handler(&self) -> bool {
+        self.exports
+            .iter()
+            .any(|export| export.kind == "instance" && export.name == HANDLER)
+    }
+
+    /// Whether anything of a package, such as `wasi:http`, is imported.
+    #[must_use]
+    pub fn imports_package(&self, package: &str) -> bool {
+        self.imports.iter().any(|name| {
+            name.strip_prefix(package)
+                .is_some_and(|rest| rest.starts_with('/'))
+        })
+    }
+
+    /// The imports that no host of this version provides.
+    #[must_use]
+    pub fn unknown_imports(&self) -> Vec<&str> {
+        self.imports
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !is_known_import(name))
+            .collect()
+    }
+
+    fn walk(&mut self, bytes: &[u8]) -> Result<(), SurfaceError> {
+        // The parsers of the components that enclose the present one.
+        let mut enclosing: Vec<Parser> = Vec::new();
+        let mut parser = Parser::new(0);
+        let mut rest = bytes;
+        loop {
+            let (consumed, payload) = match parser.parse(rest, true)? {
+                Chunk::Parsed { consumed, payload } => (consumed, payload),
+                Chunk::NeedMoreData(_) => return Err(truncated(bytes)),
+            };
+            rest = rest.get(consumed..).ok_or_else(|| truncated(bytes))?;
+            let top = enclosing.is_empty();
+            match payload {
+                Payload::Version { encoding, .. } if encoding == Encoding::Module => {
+                    return Err(SurfaceError::CoreModule);
+                }
+                Payload::ModuleSection {
+                    unchecked_range, ..
+                } => {
+                    self.modules += 1;
+                    self.bounded()?;
+                    let length = unchecked_range.end.saturating_sub(unchecked_range.start);
+                    let length = usize::try_from(length).map_err(|_| truncated(bytes))?;
+                    rest = rest.get(length..).ok_or_else(|| truncated(bytes))?;
+                }
+                Payload::ComponentSection { parser: inner, .. } => {
+                    self.components += 1;
+                    self.bounded()?;
+                    if enclosing.len() >= MAX_DEPTH {
+                        return Err(too_complex("levels of nesting", MAX_DEPTH));
+                    }
+                    enclosing.push(std::mem::replace(&mut parser, inner));
+                }
+                Payload::ComponentImportSection(section) if top => {
+                    for import in section {
+                        let name = checked_name(import?.name.name)?;
+                        if self.imports.len() >= MAX_NAMES {
+                            return Err(too_complex("imports", MAX_NAMES));
+                        }
+                        self.imports.push(name);
+                    }
+                }
+                Payload::ComponentExportSection(section) if top => {
+                    for export in section {
+                        let export = export?;
+                        let name = checked_name(export.name.name)?;
+                        if self.exports.len() >= MAX_NAMES {
+                            return Err(too_complex("exports", MAX_NAMES));
+                        }
+                        self.exports.push(Export {
+                            name,
+                            kind: kind_name(export.kind),
+                        });
+                    }
+                }
+                Payload::End(_) => match enclosing.pop() {
+                    Some(outer) => parser = outer,
+                    None if rest.is_empty() => return Ok(()),
+                    None => return Err(truncated(bytes)),
+                },
+                _ => {}
+            }
+        }
+    }
+
+    fn bounded(&self) -> Result<(), SurfaceError> {
+        if self.modules + self.components > MAX_NESTED {
+            return Err(too_complex("nested modules and components", MAX_NESTED));
+        }
+        Ok(())
+    }
+}
+
+fn is_known_import(name: &str) -> bool {
+    KNOWN_IMPORTS.iter().any(|(package, version)| {
+        name.strip_prefix(package).is_some_and(|interface| {
+            interface
+                .split_once('@')
+                .is_some_and(|(_, found)| found.starts_with(version))
+        })
+    })
+}
+
+fn checked_name(name: &str) -> Result<String, SurfaceError> {
+    if name.len() > MAX_NAME {
+        return Err(too_complex("bytes in a name", MAX_NAME));
+    }
+    Ok(name.to_owned())
+}
+
+fn kind_name(kind: ComponentExternalKind) -> &'static str {
+    match kind {
+        ComponentExternalKind::Module => "module",
+        ComponentExternalKind::Func => "func",
+        ComponentExternalKind::Value => "value",
+        ComponentExternalKind::Type => "type",
+        ComponentExternalKind::Instance => "instance",
+        ComponentExternalKind::Component => "component",
+    }
+}
+
+fn truncated(bytes: &[u8]) -> SurfaceError {
+    SurfaceError::Malformed {
+        offset: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+        message: "the file ends inside a section, or goes on after the component".to_owned(),
+    }
+}
+
+fn too_complex(what: &'static str, limit: usize) -> SurfaceError {
+    SurfaceError::TooComplex { what, limit }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn surface(wat: &str) -> Result<Surface, SurfaceError> {
+        Surface::read(&wat::parse_str(wat).unwrap())
+    }
+
+    #[test]
+    fn a_component_shows_its_top_level_names_and_counts_what_lies_inside() {
+        let found = surface(
+            r#"(component
+                (import "wasi:io/poll@0.2.3" (instance))
+                (core module)
+                (component (import "inner:only/x@1.0.0" (instance)) (core module))
+                (instance $i)
+                (export "toolward:driver/handler@0.1.0" (instance $i)))"#,
+        )
+        .unwrap();
+        assert_eq!(found.imports, ["wasi:io/poll@0.2.3"]);
+        assert_eq!(found.exports.len(), 1);
+        assert!(found.exports_handler());
+        assert_eq!(found.handler_version(), Some("0.1.0"));
+        // The inner component's module is one too.
+        assert_eq!((found.modules, found.components), (2, 1));
+    }
+
+    #[test]
+    fn a_function_named_like_the_handler_is_not_the_handler() {
+        let found = surface(
+            r#"(component
+                (import "f" (func $f))
+                (export "toolward:driver/handler@0.1.0" (func $f)))"#,
+        );
+        // The text format may refuse it; the reader must not take it.
+        if let Ok(found) = found {
+            assert!(!found.exports_handler());
+        }
+    }
+
+    #[test]
+    fn only_packages_of_the_known_versions_are_known_imports() {
+        assert!(is_known_import("wasi:cli/environment@0.2.6"));
+        assert!(is_known_import("toolward:driver/log@0.1.0"));
+        for name in [
+            "wasi:cli/environment@0.3.0",
+            "wasi:cli/environment",
+            "wasi:nn/graph@0.2.0",
+            "wasi:clievil/x@0.2.0",
+            "toolward:driver/log@1.0.0",
+            "run",
+        ] {
+            assert!(!is_known_import(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_package_is_not_matched_by_a_longer_one() {
+        let found = surface(r#"(component (import "wasi:http-ish/x@0.2.0" (instance)))"#).unwrap();
+        assert!(!found.imports_package("wasi:http"));
+        let found = surface(r#"(component (import "wasi:http/types@0.2.0" (instance)))"#).unwrap();
+        assert!(found.imports_package("wasi:http"));
+    }
+
+    #[test]
+    fn a_core_module_is_named_as_such() {
+        let error = surface("(module)").unwrap_err();
+        assert_eq!(error.code(), "component-is-module");
+    }
+
+    #[test]
+    fn no_prefix_and_no_changed_byte_of_a_component_makes_the_reader_panic() {
+        let bytes = wat::parse_str(
+            r#"(component
+                (import "wasi:io/poll@0.2.3" (instance))
+                (core module (func))
+                (component (component))
+                (instance $i)
+                (export "toolward:driver/handler@0.1.0" (instance $i)))"#,
+        )
+        .unwrap();
+        for end in 0..bytes.len() {
+            // A prefix that ends between two sections is a component too.
+            let _ = Surface::read(&bytes[..end]);
+        }
+        for at in 0..bytes.len() {
+            for value in [0x00, 0x01, 0x7f, 0x80, 0xff] {
+                let mut changed = bytes.clone();
+                changed[at] = value;
+                let _ = Surface::read(&changed);
+            }
+        }
+    }
+
+    #[test]
+    fn nesting_deeper_than_the_limit_is_refused() {
+        let mut text = "(component".repeat(MAX_DEPTH + 2);
+        text.push_str(&")".repeat(MAX_DEPTH + 2));
+        let error = surface(&text).unwrap_err();
+        assert_eq!(error.code(), "component-too-complex");
+    }
+}

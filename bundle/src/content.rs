@@ -1,0 +1,459 @@
+//! The typed contents of a bundle: from `Verified<Bundle>`, or, marked as such,
+//! from a directory under work. Nothing is opened again here: what is parsed
+//! are the bytes that were verified (DESIGN 3).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::driver::Driver;
+use toolward_contract::index::Index;
+use toolward_contract::tool::Tool;
+use toolward_signing::digest::Digest;
+use toolward_signing::key::KeyId;
+use toolward_signing::manifest::Manifest;
+use toolward_signing::provenance::Provenance;
+use toolward_signing::verify::{Bundle, Verified};
+
+use crate::author::{self, AuthorError, PackOptions};
+use crate::codes;
+use crate::component::Surface;
+use crate::documents::{Documents, borrowed, role_of};
+use crate::locate::whole;
+use crate::rules;
+
+/// Where a bundle's bytes come from, and so what may be granted to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// A publisher's signatures were verified.
+    Signed {
+        /// The publisher's name in the trust store, never the bundle's claim.
+        publisher: String,
+        /// The keys that signed, sorted and distinct.
+        signers: Vec<KeyId>,
+    },
+    /// A directory under work, unsigned, named by the operator (`--dev`).
+    Dev {
+        /// The directory.
+        dir: PathBuf,
+    },
+}
+
+impl Origin {
+    /// The publisher that policy and messages name: the trust store's name, or
+    /// `dev:<dir>`.
+    #[must_use]
+    pub fn publisher(&self) -> String {
+        match self {
+            Self::Signed { publisher, .. } => publisher.clone(),
+            Self::Dev { dir } => format!("dev:{}", dir.display()),
+        }
+    }
+
+    /// Whether the bundle is unsigned and under work.
+    #[must_use]
+    pub fn is_dev(&self) -> bool {
+        matches!(self, Self::Dev { .. })
+    }
+}
+
+/// A driver's component: the bytes to compile and what they show outside.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Component {
+    /// The file's name within the bundle.
+    pub path: String,
+    /// BLAKE3 of the bytes.
+    pub digest: Digest,
+    /// The component.
+    pub bytes: Arc<[u8]>,
+    /// Its imports and exports.
+    pub surface: Surface,
+}
+
+/// A contract and where it stands.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ToolEntry {
+    /// The contract.
+    pub tool: Arc<Tool>,
+    /// The name of its TOOL.md; `None` where it comes from a version 1
+    /// `tools.json`.
+    pub path: Option<String>,
+}
+
+/// A driver, where it stands, and its component.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DriverEntry {
+    /// The driver.
+    pub driver: Arc<Driver>,
+    /// The name of its DRIVER.md.
+    pub path: String,
+    /// There for a driver of kind `component`, and only then.
+    pub component: Option<Component>,
+}
+
+/// A bundle's contents, every rule of DESIGN 3 to 6 checked.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Content {
+    /// Where the bytes come from.
+    pub origin: Origin,
+    /// BLAKE3 of `manifest.toml`; for a directory under work, of the manifest
+    /// that `pack` would write.
+    pub manifest_digest: Digest,
+    /// What the manifest says.
+    pub manifest: Arc<Manifest>,
+    /// The contracts, by id.
+    pub tools: Vec<ToolEntry>,
+    /// The drivers, by id.
+    pub drivers: Vec<DriverEntry>,
+    /// `tools.json`, in agreement with the contracts and drivers.
+    pub index: Index,
+    /// Every file of the manifest, by name.
+    pub files: BTreeMap<String, Arc<[u8]>>,
+    /// How the components were made, if the bundle says so and proves it.
+    pub provenance: Option<Provenance>,
+    /// What is odd but no reason to refuse.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Why verified bytes are no bundle that a host takes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContentError {
+    /// A document or component breaks a rule.
+    #[error("{}", first(.0))]
+    Invalid(Vec<Diagnostic>),
+    /// An id lies outside the prefixes that the trust store grants.
+    #[error("{path}: the {kind} id {id:?} lies outside what the publisher {publisher} may publish")]
+    PrefixNotGranted {
+        /// The file that brings the id.
+        path: String,
+        /// `bundle`, `contract`, `driver` or `action`.
+        kind: &'static str,
+        /// The id.
+        id: String,
+        /// The publisher's name in the trust store.
+        publisher: String,
+    },
+    /// A file's role in the manifest isn't the one that its name gives it.
+    #[error("manifest.toml: {path} has the role {found}, its name makes it a {expected}")]
+    RoleMismatch {
+        /// The file.
+        path: String,
+        /// The role in the manifest.
+        found: String,
+        /// The role that the name gives.
+        expected: String,
+    },
+    /// The directory under work can't be packed.
+    #[error(transparent)]
+    Author(#[from] AuthorError),
+}
+
+/// The first error in one line, and how many more there are.
+pub(crate) fn first(diagnostics: &[Diagnostic]) -> String {
+    let mut errors = diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic.severity == Severity::Error);
+    match errors.next() {
+        None => "the bundle is invalid".to_owned(),
+        Some(error) => {
+            let more = match errors.count() {
+                0 => String::new(),
+                more => format!(" (and {more} more)"),
+            };
+            format!(
+                "{}:{}:{}: {}{more}",
+                error.file, error.line, error.column, error.message
+            )
+        }
+    }
+}
+
+impl ContentError {
+    /// The stable name of the error: the first diagnostic's, where there are
+    /// diagnostics.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid(diagnostics) => diagnostics
+                .iter()
+                .find(|diagnostic| diagnostic.severity == Severity::Error)
+                .map_or("bundle-invalid", |diagnostic| diagnostic.code),
+            Self::PrefixNotGranted { .. } => "prefix-not-granted",
+            Self::RoleMismatch { .. } => "role-mismatch",
+            Self::Author(error) => error.code(),
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Invalid(diagnostics) => diagnostics
+                .iter()
+                .find(|diagnostic| diagnostic.severity == Severity::Error)
+                .and_then(|diagnostic| diagnostic.hint.clone()),
+            Self::PrefixNotGranted { publisher, .. } => Some(format!(
+                "if {publisher} is meant to publish it, the operator adds a prefix to its [[publisher]] entry"
+            )),
+            Self::RoleMismatch { .. } => Some("pack the bundle again: `toolward pack`".to_owned()),
+            Self::Author(error) => error.hint(),
+        }
+    }
+
+    /// Everything that is wrong with the documents, where that is the reason.
+    #[must_use]
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        match self {
+            Self::Invalid(diagnostics) => diagnostics,
+            Self::Author(error) => error.diagnostics(),
+            _ => &[],
+        }
+    }
+}
+
+impl Content {
+    /// Reads the contents of a verified bundle.
+    ///
+    /// # Errors
+    ///
+    /// When a document doesn't parse, a component is missing or exports another
+    /// world, `tools.json` disagrees with the contracts (DESIGN 5), or an id
+    /// lies outside the publisher's prefixes (DESIGN 3).
+    pub fn from_verified(bundle: Verified<Bundle>) -> Result<Self, ContentError> {
+        let bundle = bundle.into_inner();
+        let publisher = bundle.publisher.name().to_owned();
+        let granted = |id: &str| bundle.may_publish(id);
+        let files = bundle
+            .files
+            .iter()
+            .map(|(path, bytes)| (path.as_str().to_owned(), Arc::clone(bytes)))
+            .collect();
+        let mut content = Self::assemble(
+            Origin::Signed {
+                publisher: publisher.clone(),
+                signers: bundle.signers.clone(),
+            },
+            bundle.manifest_digest,
+            Arc::new(bundle.manifest.clone()),
+            files,
+            &publisher,
+            &granted,
+        )?;
+        content.provenance = bundle.provenance.clone();
+        for warning in &bundle.warnings {
+            content.warnings.push(whole(
+                "manifest.toml",
+                Severity::Warning,
+                codes::VERIFICATION,
+                warning.clone(),
+                None,
+            ));
+        }
+        Ok(content)
+    }
+
+    /// Reads a directory under work, without signatures: what `pack` would
+    /// pack, with the same checks. Its origin says that it is unsigned.
+    ///
+    /// # Errors
+    ///
+    /// As [`Content::from_verified`], and when the directory can't be packed.
+    pub fn from_dev(directory: &Path) -> Result<Self, ContentError> {
+        // The time is no part of what runs; any fixed one will do.
+        let options = PackOptions {
+            source_date_epoch: Some(0),
+        };
+        let packed = author::pack(directory, &options)?;
+        let origin = Origin::Dev {
+            dir: directory.to_owned(),
+        };
+        let publisher = origin.publisher();
+        let mut content = Self::assemble(
+            origin,
+            Digest::of(&packed.manifest_bytes),
+            Arc::new(packed.manifest),
+            packed.files,
+            &publisher,
+            &|_| true,
+        )?;
+        content.warnings.extend(packed.warnings);
+        Ok(content)
+    }
+
+    /// The contract with an id.
+    #[must_use]
+    pub fn tool(&self, id: &str) -> Option<&ToolEntry> {
+        self.tools.iter().find(|entry| entry.tool.id.as_str() == id)
+    }
+
+    /// The drivers that say they implement a contract, by id.
+    pub fn drivers_for<'a>(&'a self, tool: &'a Tool) -> impl Iterator<Item = &'a DriverEntry> + 'a {
+        self.drivers.iter().filter(|entry| {
+            entry
+                .driver
+                .implements_tool(tool.id.as_str(), &tool.version)
+                .is_some()
+        })
+    }
+
+    fn assemble(
+        origin: Origin,
+        manifest_digest: Digest,
+        manifest: Arc<Manifest>,
+        files: BTreeMap<String, Arc<[u8]>>,
+        publisher: &str,
+        granted: &dyn Fn(&str) -> bool,
+    ) -> Result<Self, ContentError> {
+        check_roles(&manifest)?;
+        let mut documents = Documents::read(&files);
+        let mut diagnostics = std::mem::take(&mut documents.diagnostics);
+        diagnostics.extend(rules::unique_ids(&documents));
+        diagnostics.extend(rules::implementations(&documents));
+        let (index, tools) = read_index(&files, &documents, &mut diagnostics);
+
+        let mut drivers = Vec::with_capacity(documents.drivers.len());
+        for driver in &documents.drivers {
+            match rules::component(driver, &documents, &files) {
+                Ok(component) => drivers.push(DriverEntry {
+                    driver: Arc::clone(&driver.value),
+                    path: driver.path.clone(),
+                    component,
+                }),
+                Err(diagnostic) => diagnostics.push(*diagnostic),
+            }
+        }
+        let (errors, warnings): (Vec<_>, Vec<_>) = diagnostics
+            .into_iter()
+            .partition(|diagnostic| diagnostic.severity == Severity::Error);
+        let Some(index) = index.filter(|_| errors.is_empty()) else {
+            return Err(ContentError::Invalid(errors));
+        };
+        check_prefixes(&manifest, &documents, &tools, publisher, granted)?;
+
+        let mut content = Self {
+            origin,
+            manifest_digest,
+            manifest,
+            tools,
+            drivers,
+            index,
+            files,
+            provenance: None,
+            warnings,
+        };
+        content.tools.sort_by(|a, b| a.tool.id.cmp(&b.tool.id));
+        content
+            .drivers
+            .sort_by(|a, b| a.driver.id.cmp(&b.driver.id));
+        Ok(content)
+    }
+}
+
+/// `tools.json` and the contracts: those of the TOOL.md files, or, in a bundle
+/// that has none, those of a version 1 document (DESIGN 5).
+fn read_index(
+    files: &BTreeMap<String, Arc<[u8]>>,
+    documents: &Documents,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> (Option<Index>, Vec<ToolEntry>) {
+    let mut tools: Vec<ToolEntry> = documents
+        .tools
+        .iter()
+        .map(|tool| ToolEntry {
+            tool: Arc::clone(&tool.value),
+            path: Some(tool.path.clone()),
+        })
+        .collect();
+    let Some(bytes) = files.get(author::TOOLS_JSON) else {
+        diagnostics.push(whole(
+            author::TOOLS_JSON,
+            Severity::Error,
+            codes::FILE_UNREADABLE,
+            "the bundle has no tools.json".to_owned(),
+            Some("pack the bundle again: `toolward pack`".to_owned()),
+        ));
+        return (None, tools);
+    };
+    let scope = documents.scope(files);
+    let parsed = Index::parse(author::TOOLS_JSON, bytes, &scope);
+    diagnostics.extend(parsed.diagnostics);
+    let Some(index) = parsed.value else {
+        return (None, tools);
+    };
+    if tools.is_empty() && index.version == 1 {
+        tools = index
+            .contracts()
+            .into_iter()
+            .map(|tool| ToolEntry {
+                tool: Arc::new(tool),
+                path: None,
+            })
+            .collect();
+        return (Some(index), tools);
+    }
+    // Where a document doesn't parse, its absence would read as a disagreement.
+    let readable = diagnostics
+        .iter()
+        .all(|diagnostic| diagnostic.severity != Severity::Error);
+    if readable {
+        let implementing = documents.implementing();
+        if let Err(disagreements) = index.agrees(author::TOOLS_JSON, &borrowed(&implementing)) {
+            diagnostics.extend(disagreements);
+        }
+    }
+    (Some(index), tools)
+}
+
+fn check_roles(manifest: &Manifest) -> Result<(), ContentError> {
+    for entry in &manifest.files {
+        let expected = role_of(entry.path.as_str());
+        if entry.role != expected {
+            return Err(ContentError::RoleMismatch {
+                path: entry.path.as_str().to_owned(),
+                found: entry.role.to_string(),
+                expected: expected.to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_prefixes(
+    manifest: &Manifest,
+    documents: &Documents,
+    tools: &[ToolEntry],
+    publisher: &str,
+    granted: &dyn Fn(&str) -> bool,
+) -> Result<(), ContentError> {
+    let bundle = std::iter::once(("bundle", manifest.id.as_str(), "manifest.toml"));
+    let contracts = tools.iter().map(|entry| {
+        let path = entry.path.as_deref().unwrap_or(author::TOOLS_JSON);
+        ("contract", entry.tool.id.as_str(), path)
+    });
+    let drivers = documents
+        .drivers
+        .iter()
+        .map(|driver| ("driver", driver.value.id.as_str(), driver.path.as_str()));
+    let actions = documents
+        .actions
+        .iter()
+        .map(|action| ("action", action.value.id.as_str(), action.path.as_str()));
+    for (kind, id, path) in bundle.chain(contracts).chain(drivers).chain(actions) {
+        if !granted(id) {
+            return Err(ContentError::PrefixNotGranted {
+                path: path.to_owned(),
+                kind,
+                id: id.to_owned(),
+                publisher: publisher.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}

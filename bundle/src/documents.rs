@@ -1,0 +1,222 @@
+//! The contracts, drivers and actions among a bundle's files, parsed. Knows
+//! nothing of signatures: the same reading serves a bundle under work and a
+//! verified one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolward_contract::Scope;
+use toolward_contract::action::Action;
+use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::driver::Driver;
+use toolward_contract::json;
+use toolward_contract::tool::Tool;
+use toolward_signing::manifest::Role;
+
+use crate::codes;
+use crate::locate::whole;
+
+/// A document with the name of its file.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Located<T> {
+    /// The file's name within the bundle.
+    pub path: String,
+    /// What it says.
+    pub value: Arc<T>,
+}
+
+/// What the documents of a bundle say.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Documents {
+    /// The contracts that parse, by path.
+    pub tools: Vec<Located<Tool>>,
+    /// The drivers that parse, by path.
+    pub drivers: Vec<Located<Driver>>,
+    /// The actions that parse, by path.
+    pub actions: Vec<Located<Action>>,
+    /// What is wrong with the documents, in the order of their paths.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// The role that a file's name gives it (DESIGN 3).
+#[must_use]
+pub fn role_of(path: &str) -> Role {
+    let (folder, _) = path.split_once('/').unwrap_or(("", path));
+    match file_name(path) {
+        "TOOL.md" => Role::Contract,
+        "DRIVER.md" => Role::Driver,
+        "ACTION.md" => Role::Action,
+        name if name.ends_with(".wasm") => Role::Component,
+        _ => match folder {
+            "prompts" => Role::Prompt,
+            "resources" => Role::Resource,
+            "schemas" => Role::Schema,
+            "icons" => Role::Icon,
+            _ => Role::Other,
+        },
+    }
+}
+
+/// The last segment of a path.
+pub(crate) fn file_name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}
+
+/// The folder of a path, without the final slash; empty at the root.
+pub(crate) fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// The path of a file that a document in `folder` names.
+pub(crate) fn beside(document: &str, name: &str) -> String {
+    match folder(document) {
+        "" => name.to_owned(),
+        folder => format!("{folder}/{name}"),
+    }
+}
+
+impl Documents {
+    /// Reads all documents among `files`.
+    #[must_use]
+    pub fn read(files: &BTreeMap<String, Arc<[u8]>>) -> Self {
+        let mut documents = Self::default();
+        for (path, bytes) in files {
+            if role_of(path) == Role::Action
+                && let Some(text) = documents.text(path, bytes)
+            {
+                let parsed = Action::parse(path, text);
+                documents.diagnostics.extend(parsed.diagnostics);
+                push(&mut documents.actions, path, parsed.value);
+            }
+        }
+        let actions = std::mem::take(&mut documents.actions);
+        let scope = BundleScope {
+            files,
+            actions: &actions,
+        };
+        for (path, bytes) in files {
+            match role_of(path) {
+                Role::Contract => {
+                    if let Some(text) = documents.text(path, bytes) {
+                        let parsed = Tool::parse(path, text, &scope);
+                        documents.diagnostics.extend(parsed.diagnostics);
+                        push(&mut documents.tools, path, parsed.value);
+                    }
+                }
+                Role::Driver => {
+                    if let Some(text) = documents.text(path, bytes) {
+                        let parsed = Driver::parse(path, text);
+                        documents.diagnostics.extend(parsed.diagnostics);
+                        push(&mut documents.drivers, path, parsed.value);
+                    }
+                }
+                _ => {}
+            }
+        }
+        documents.actions = actions;
+        documents
+    }
+
+    /// What a contract, or `tools.json`, may refer to.
+    pub(crate) fn scope<'a>(&'a self, files: &'a BTreeMap<String, Arc<[u8]>>) -> BundleScope<'a> {
+        BundleScope {
+            files,
+            actions: &self.actions,
+        }
+    }
+
+    /// Each contract with the drivers that say they implement it.
+    pub(crate) fn implementing(&self) -> Vec<(&Tool, Vec<&Driver>)> {
+        self.tools
+            .iter()
+            .map(|tool| {
+                let tool: &Tool = &tool.value;
+                let drivers = self
+                    .drivers
+                    .iter()
+                    .map(|driver| driver.value.as_ref())
+                    .filter(|driver| {
+                        driver
+                            .implements_tool(tool.id.as_str(), &tool.version)
+                            .is_some()
+                    })
+                    .collect();
+                (tool, drivers)
+            })
+            .collect()
+    }
+
+    fn text<'a>(&mut self, path: &str, bytes: &'a [u8]) -> Option<&'a str> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Some(text),
+            Err(error) => {
+                self.diagnostics.push(whole(
+                    path,
+                    Severity::Error,
+                    codes::FILE_NOT_UTF8,
+                    format!("byte {} is not UTF-8", error.valid_up_to()),
+                    Some("save the file as UTF-8".to_owned()),
+                ));
+                None
+            }
+        }
+    }
+}
+
+fn push<T>(list: &mut Vec<Located<T>>, path: &str, value: Option<T>) {
+    if let Some(value) = value {
+        list.push(Located {
+            path: path.to_owned(),
+            value: Arc::new(value),
+        });
+    }
+}
+
+/// [`Documents::implementing`] in the form that the index takes.
+pub(crate) fn borrowed<'a>(
+    implementing: &'a [(&'a Tool, Vec<&'a Driver>)],
+) -> Vec<(&'a Tool, &'a [&'a Driver])> {
+    implementing
+        .iter()
+        .map(|(tool, drivers)| (*tool, drivers.as_slice()))
+        .collect()
+}
+
+/// What a contract may refer to: schemas and actions of its own bundle.
+pub(crate) struct BundleScope<'a> {
+    files: &'a BTreeMap<String, Arc<[u8]>>,
+    actions: &'a [Located<Action>],
+}
+
+impl Scope for BundleScope<'_> {
+    fn schema(&self, id: &str) -> Option<Value> {
+        let bytes = self.files.get(&format!("schemas/{id}.json"))?;
+        json::parse(bytes, &json::Limits::default()).ok()
+    }
+
+    fn action(&self, reference: &str) -> Option<Action> {
+        let path = reference.strip_prefix("./").unwrap_or(reference);
+        self.actions
+            .iter()
+            .find(|action| action.path == path || action.value.id.as_str() == reference)
+            .map(|action| Action::clone(&action.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_files_name_decides_its_role_and_else_its_folder() {
+        assert_eq!(role_of("tools/a/TOOL.md"), Role::Contract);
+        assert_eq!(role_of("tools/a/DRIVER.md"), Role::Driver);
+        assert_eq!(role_of("drivers/a/driver.wasm"), Role::Component);
+        assert_eq!(role_of("schemas/a.json"), Role::Schema);
+        assert_eq!(role_of("LICENSE"), Role::Other);
+        assert_eq!(role_of("tools/a/notes.txt"), Role::Other);
+    }
+}

@@ -1,0 +1,383 @@
+//! Reads the files of a bundle under work from its authoring directory: which
+//! are taken, under what names, within what limits. Never follows a symbolic
+//! link, so that what gets signed lies inside the directory.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use toolward_signing::manifest::Role;
+
+use crate::documents::role_of;
+
+/// The folders that a bundle is made of.
+pub const FOLDERS: &[&str] = &[
+    "actions",
+    "drivers",
+    "icons",
+    "prompts",
+    "resources",
+    "schemas",
+    "tools",
+];
+
+/// All files together, in bytes: the limit of the archive (DESIGN 3).
+pub const MAX_TOTAL: u64 = 512 * 1024 * 1024;
+
+/// How many files a bundle may have. A manifest of 256 KiB holds fewer.
+pub const MAX_FILES: usize = 4096;
+
+/// How deep folders may lie (DESIGN 3: at most 8 segments).
+const MAX_DEPTH: usize = 8;
+
+/// The files of a bundle under work, by name within the bundle.
+pub type Files = BTreeMap<String, Arc<[u8]>>;
+
+/// What was found in an authoring directory.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Found {
+    /// The files to pack.
+    pub files: Files,
+    /// Hidden files that were left out.
+    pub skipped: Vec<String>,
+}
+
+/// Why an authoring directory can't be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FilesError {
+    /// The operating system refused.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// What was to be read.
+        path: PathBuf,
+        /// Its answer.
+        source: std::io::Error,
+    },
+    /// A symbolic link, a device, a socket or a pipe.
+    #[error("{path}: this is {kind}; a bundle holds regular files only", path = path.display())]
+    NotRegular {
+        /// Where it lies.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// A name that isn't UTF-8.
+    #[error("{path}: the name is not UTF-8", path = path.display())]
+    Name {
+        /// Where it lies.
+        path: PathBuf,
+    },
+    /// More than a bundle may hold.
+    #[error("{path}: more than {limit} {what}", path = path.display())]
+    TooMuch {
+        /// Where the limit was passed.
+        path: PathBuf,
+        /// The limit.
+        limit: u64,
+        /// Its unit.
+        what: &'static str,
+    },
+}
+
+impl FilesError {
+    /// The stable name of the error.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => "file-unreadable",
+            Self::NotRegular { .. } => "file-not-regular",
+            Self::Name { .. } => "file-name",
+            Self::TooMuch { .. } => "bundle-too-large",
+        }
+    }
+
+    /// What it is about.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Io { path, .. }
+            | Self::NotRegular { path, .. }
+            | Self::Name { path }
+            | Self::TooMuch { path, .. } => path,
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Io { .. } => None,
+            Self::NotRegular { .. } => {
+                Some("put the file itself there instead of a link to it".to_owned())
+            }
+            Self::Name { .. } => {
+                Some("use ASCII letters, digits, '.', '_' and '-' in names".to_owned())
+            }
+            Self::TooMuch { .. } => {
+                Some("move what is not part of the bundle out of its folders".to_owned())
+            }
+        }
+    }
+}
+
+/// Reads the files that belong into a bundle: everything in [`FOLDERS`] and, of
+/// the root, `README.md` and names that start with `LICENSE`.
+///
+/// # Errors
+///
+/// When something is no regular file, can't be read, has no UTF-8 name, or when
+/// all of it is more than a bundle may hold.
+pub fn collect(directory: &Path) -> Result<Found, FilesError> {
+    let root = open(directory)?;
+    let mut walk = Walk {
+        at: directory,
+        found: Found::default(),
+        total: 0,
+        pick: Pick::Packed,
+    };
+    for name in walk.names(&root, "")? {
+        let folder = FOLDERS.contains(&name.as_str());
+        let document = name == "README.md" || name.starts_with("LICENSE");
+        if folder {
+            walk.folder(&root, &name, &name, 1)?;
+        } else if document {
+            walk.file(&root, &name, &name)?;
+        }
+    }
+    Ok(walk.found)
+}
+
+/// Reads every file below `directory`, whatever its name: for a packed bundle,
+/// in which a file too many is an error and not something to pass over.
+///
+/// # Errors
+///
+/// As [`collect`].
+pub fn tree(directory: &Path) -> Result<Files, FilesError> {
+    let root = open(directory)?;
+    let mut walk = Walk {
+        at: directory,
+        found: Found::default(),
+        total: 0,
+        pick: Pick::All,
+    };
+    walk.entries(&root, "", 0)?;
+    Ok(walk.found.files)
+}
+
+/// Reads the documents, schemas and components below `directory`, which need be
+/// no bundle.
+///
+/// # Errors
+///
+/// As [`collect`].
+pub fn documents(directory: &Path) -> Result<Files, FilesError> {
+    let root = open(directory)?;
+    let mut walk = Walk {
+        at: directory,
+        found: Found::default(),
+        total: 0,
+        pick: Pick::Documents,
+    };
+    walk.entries(&root, "", 0)?;
+    Ok(walk.found.files)
+}
+
+/// Folders that build tools fill.
+pub(crate) const BUILD_FOLDERS: &[&str] = &["target", "node_modules"];
+
+fn is_document(path: &str) -> bool {
+    !matches!(
+        role_of(path),
+        Role::Other | Role::Icon | Role::Prompt | Role::Resource
+    )
+}
+
+/// Reads one file below `directory`, at most `limit` bytes of it, never through
+/// a symbolic link in its last segment.
+///
+/// # Errors
+///
+/// As [`collect`].
+pub fn read(directory: &Path, name: &str, limit: u64) -> Result<Arc<[u8]>, FilesError> {
+    let root = open(directory)?;
+    read_in(&root, name, &directory.join(name), limit)
+}
+
+fn open(directory: &Path) -> Result<Dir, FilesError> {
+    Dir::open_ambient_dir(directory, ambient_authority()).map_err(|source| FilesError::Io {
+        path: directory.to_owned(),
+        source,
+    })
+}
+
+fn read_in(dir: &Dir, name: &str, path: &Path, limit: u64) -> Result<Arc<[u8]>, FilesError> {
+    let io = |source| FilesError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    // Before opening, since opening a pipe would wait for its other end.
+    regular(&dir.symlink_metadata(name).map_err(io)?, path)?;
+    let file = dir.open(name).map_err(io)?;
+    regular(&file.metadata().map_err(io)?, path)?;
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(io)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limit {
+        return Err(FilesError::TooMuch {
+            path: path.to_owned(),
+            limit,
+            what: "bytes",
+        });
+    }
+    Ok(bytes.into())
+}
+
+fn regular(metadata: &cap_std::fs::Metadata, path: &Path) -> Result<(), FilesError> {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    Err(FilesError::NotRegular {
+        path: path.to_owned(),
+        kind: if kind.is_symlink() {
+            "a symbolic link"
+        } else if kind.is_dir() {
+            "a directory"
+        } else {
+            "a device, socket or pipe"
+        },
+    })
+}
+
+struct Walk<'a> {
+    at: &'a Path,
+    found: Found,
+    total: u64,
+    pick: Pick,
+}
+
+/// Which files of a folder are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pick {
+    /// All but hidden ones.
+    Packed,
+    /// All.
+    All,
+    /// Documents, schemas and components; build folders are passed over.
+    Documents,
+}
+
+impl Walk<'_> {
+    /// The names in a directory, sorted, so that errors come in a fixed order.
+    fn names(&self, dir: &Dir, prefix: &str) -> Result<Vec<String>, FilesError> {
+        let io = |source| FilesError::Io {
+            path: self.at.join(prefix),
+            source,
+        };
+        let mut names = Vec::new();
+        for entry in dir.entries().map_err(io)? {
+            let name = entry.map_err(io)?.file_name();
+            match name.into_string() {
+                Ok(name) => names.push(name),
+                Err(name) => {
+                    return Err(FilesError::Name {
+                        path: self.at.join(prefix).join(name),
+                    });
+                }
+            }
+            if names.len() > MAX_FILES {
+                return Err(self.too_many(prefix));
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn folder(
+        &mut self,
+        parent: &Dir,
+        name: &str,
+        path: &str,
+        depth: usize,
+    ) -> Result<(), FilesError> {
+        let shown = self.at.join(path);
+        let io = |source| FilesError::Io {
+            path: shown.clone(),
+            source,
+        };
+        let metadata = parent.symlink_metadata(name).map_err(io)?;
+        if !metadata.is_dir() {
+            return Err(FilesError::NotRegular {
+                path: shown,
+                kind: "no directory",
+            });
+        }
+        if depth > MAX_DEPTH {
+            return Err(FilesError::TooMuch {
+                path: shown,
+                limit: 8,
+                what: "levels of folders",
+            });
+        }
+        let dir = parent.open_dir(name).map_err(io)?;
+        self.entries(&dir, path, depth)
+    }
+
+    fn entries(&mut self, dir: &Dir, folder: &str, depth: usize) -> Result<(), FilesError> {
+        for name in self.names(dir, folder)? {
+            let path = match folder {
+                "" => name.clone(),
+                folder => format!("{folder}/{name}"),
+            };
+            if name.starts_with('.') && self.pick != Pick::All {
+                self.found.skipped.push(path);
+                continue;
+            }
+            if self.pick == Pick::Documents && BUILD_FOLDERS.contains(&name.as_str()) {
+                continue;
+            }
+            let shown = self.at.join(&path);
+            let metadata = dir
+                .symlink_metadata(&name)
+                .map_err(|source| FilesError::Io {
+                    path: shown,
+                    source,
+                })?;
+            if self.pick == Pick::Documents && !metadata.is_dir() && !is_document(&path) {
+                continue;
+            }
+            if metadata.is_dir() {
+                self.folder(dir, &name, &path, depth + 1)?;
+            } else {
+                self.file(dir, &name, &path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, dir: &Dir, name: &str, path: &str) -> Result<(), FilesError> {
+        if self.found.files.len() >= MAX_FILES {
+            return Err(self.too_many(path));
+        }
+        let left = MAX_TOTAL.saturating_sub(self.total);
+        let bytes = read_in(dir, name, &self.at.join(path), left)?;
+        self.total += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.found.files.insert(path.to_owned(), bytes);
+        Ok(())
+    }
+
+    fn too_many(&self, path: &str) -> FilesError {
+        FilesError::TooMuch {
+            path: self.at.join(path),
+            limit: u64::try_from(MAX_FILES).unwrap_or(u64::MAX),
+            what: "files",
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! What a bundle holds and asks for, as plain values to show. Grants nothing
+//! and runs nothing; the unverified kind exists so that people can look at a
+//! bundle before they decide whom to trust.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+use toolward_contract::diagnostic::Diagnostic;
+use toolward_contract::driver::Driver;
+use toolward_contract::tool::Tool;
+use toolward_signing::digest::Digest;
+use toolward_signing::manifest::Manifest;
+
+use crate::author::{AuthorError, Sealed};
+use crate::component::Surface;
+use crate::content::{Component, Content, Origin};
+use crate::documents::Documents;
+use crate::rules;
+
+/// A bundle, laid open. All text in it is somebody else's.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// Whether signatures were verified. Where not, everything here is a claim.
+    pub verified: bool,
+    /// The verified publisher; else `dev:<dir>`, or what the manifest claims.
+    pub publisher: String,
+    /// The keys that signed, as key ids; empty where nothing was verified.
+    pub signers: Vec<String>,
+    /// BLAKE3 of the manifest.
+    pub manifest_digest: Digest,
+    /// The manifest's head.
+    pub manifest: ManifestView,
+    /// The contracts.
+    pub tools: Vec<ToolView>,
+    /// The drivers.
+    pub drivers: Vec<DriverView>,
+    /// How the components were made, if a verified statement says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<ProvenanceView>,
+    /// The files.
+    pub files: Vec<FileView>,
+    /// What is wrong or odd with the documents.
+    pub problems: Vec<Diagnostic>,
+}
+
+/// The head of a manifest.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ManifestView {
+    /// The bundle's id.
+    pub id: String,
+    /// Its version.
+    pub version: String,
+    /// Its sequence number.
+    pub sequence: u64,
+    /// When it was made.
+    pub created: String,
+    /// When it stops being valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+    /// The oldest host that can run it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_host: Option<String>,
+}
+
+/// A contract in short.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ToolView {
+    /// Its id.
+    pub id: String,
+    /// Its version.
+    pub version: String,
+    /// Its name for people.
+    pub name: String,
+    /// What it says of itself.
+    pub description: String,
+    /// The capabilities that it declares.
+    pub declares: Vec<String>,
+    /// Its approval class.
+    pub approval: String,
+    /// Its risk level, 0 to 3.
+    pub risk_level: u8,
+    /// Its time limit in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// A driver in short.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct DriverView {
+    /// Its id.
+    pub id: String,
+    /// Its version.
+    pub version: String,
+    /// Its kind.
+    pub kind: String,
+    /// The contracts that it says it implements, with version ranges.
+    pub implements: Vec<String>,
+    /// The hosts that it says it talks to.
+    pub egress: Vec<String>,
+    /// Its component, where it has a usable one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub component: Option<ComponentView>,
+}
+
+/// A component in short.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ComponentView {
+    /// Its file.
+    pub path: String,
+    /// BLAKE3 of its bytes.
+    pub digest: Digest,
+    /// Its length in bytes.
+    pub size: u64,
+    /// What it imports.
+    pub imports: Vec<String>,
+    /// What it exports.
+    pub exports: Vec<String>,
+}
+
+/// How components were made.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ProvenanceView {
+    /// The compiler.
+    pub compiler: String,
+    /// The target.
+    pub target: String,
+    /// The sources: name and digest.
+    pub sources: Vec<(String, Digest)>,
+}
+
+/// A file of the manifest.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct FileView {
+    /// Its name within the bundle.
+    pub path: String,
+    /// BLAKE3 of its bytes.
+    pub blake3: Digest,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its role.
+    pub role: String,
+}
+
+impl Inspection {
+    /// Lays open what was verified, or a directory under work.
+    #[must_use]
+    pub fn of(content: &Content) -> Self {
+        let signers = match &content.origin {
+            Origin::Signed { signers, .. } => signers.iter().map(ToString::to_string).collect(),
+            Origin::Dev { .. } => Vec::new(),
+        };
+        Self {
+            verified: !content.origin.is_dev(),
+            publisher: content.origin.publisher(),
+            signers,
+            manifest_digest: content.manifest_digest,
+            manifest: manifest_view(&content.manifest),
+            tools: content.tools.iter().map(|t| tool_view(&t.tool)).collect(),
+            drivers: content
+                .drivers
+                .iter()
+                .map(|d| driver_view(&d.driver, d.component.as_ref()))
+                .collect(),
+            provenance: content
+                .provenance
+                .as_ref()
+                .map(|provenance| ProvenanceView {
+                    compiler: provenance.compiler.clone(),
+                    target: provenance.target.clone(),
+                    sources: provenance
+                        .sources
+                        .iter()
+                        .map(|set| (set.name.clone(), set.digest))
+                        .collect(),
+                }),
+            files: file_views(&content.manifest),
+            problems: content.warnings.clone(),
+        }
+    }
+
+    /// Lays open a packed directory or an archive without verifying anything.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be read, or has no readable manifest.
+    pub fn unverified(path: &Path) -> Result<Self, AuthorError> {
+        let sealed = Sealed::read(path)?;
+        let manifest = sealed.manifest()?;
+        let mut documents = Documents::read(sealed.files());
+        let mut problems = std::mem::take(&mut documents.diagnostics);
+        let mut drivers = Vec::with_capacity(documents.drivers.len());
+        for driver in &documents.drivers {
+            let component = match rules::component(driver, &documents, sealed.files()) {
+                Ok(component) => component,
+                Err(problem) => {
+                    problems.push(*problem);
+                    None
+                }
+            };
+            drivers.push(driver_view(&driver.value, component.as_ref()));
+        }
+        Ok(Self {
+            verified: false,
+            publisher: manifest.publisher.clone(),
+            signers: Vec::new(),
+            manifest_digest: Digest::of(sealed.manifest_bytes()),
+            manifest: manifest_view(&manifest),
+            tools: documents
+                .tools
+                .iter()
+                .map(|t| tool_view(&t.value))
+                .collect(),
+            drivers,
+            provenance: None,
+            files: file_views(&manifest),
+            problems,
+        })
+    }
+}
+
+fn manifest_view(manifest: &Manifest) -> ManifestView {
+    ManifestView {
+        id: manifest.id.clone(),
+        version: manifest.version.to_string(),
+        sequence: manifest.sequence,
+        created: manifest.created.to_string(),
+        expires: manifest.expires.as_ref().map(ToString::to_string),
+        min_host: manifest.min_host.as_ref().map(ToString::to_string),
+    }
+}
+
+fn tool_view(tool: &Arc<Tool>) -> ToolView {
+    ToolView {
+        id: tool.id.to_string(),
+        version: tool.version.to_string(),
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        declares: tool.declaration().iter().map(ToString::to_string).collect(),
+        approval: tool.approval.to_string(),
+        risk_level: tool.risk_level,
+        timeout_ms: u64::try_from(tool.timeout.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+fn driver_view(driver: &Arc<Driver>, component: Option<&Component>) -> DriverView {
+    DriverView {
+        id: driver.id.to_string(),
+        version: driver.version.to_string(),
+        kind: driver.kind.to_string(),
+        implements: driver
+            .implements
+            .iter()
+            .map(|entry| format!("{} {}", entry.tool, entry.version))
+            .collect(),
+        egress: driver.egress.iter().map(ToString::to_string).collect(),
+        component: component.map(|component| component_view(component, &component.surface)),
+    }
+}
+
+fn component_view(component: &Component, surface: &Surface) -> ComponentView {
+    ComponentView {
+        path: component.path.clone(),
+        digest: component.digest,
+        size: surface.size,
+        imports: surface.imports.clone(),
+        exports: surface
+            .exports
+            .iter()
+            .map(|export| export.name.clone())
+            .collect(),
+    }
+}
+
+fn file_views(manifest: &Manifest) -> Vec<FileView> {
+    let tools = FileView {
+        path: manifest.tools.path.to_string(),
+        blake3: manifest.tools.blake3,
+        size: manifest.tools.size,
+        role: "tools".to_owned(),
+    };
+    let listed = manifest.files.iter().map(|file| FileView {
+        path: file.path.to_string(),
+        blake3: file.blake3,
+        size: file.size,
+        role: file.role.to_string(),
+    });
+    std::iter::once(tools).chain(listed).collect()
+}

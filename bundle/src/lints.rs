@@ -1,0 +1,191 @@
+//! What is allowed and yet probably not meant: for the author, never a reason
+//! for a host to refuse.
+
+use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_signing::path::{BundlePath, check_set};
+
+use crate::author::{BuildEntry, bundle_toml};
+use crate::codes;
+use crate::documents::{Documents, beside, file_name, folder};
+use crate::files::{Files, Found};
+use crate::locate::whole;
+
+/// Names that can't be in a bundle, and files that are left out.
+pub(crate) fn names(found: &Found) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    let mut paths = Vec::new();
+    for name in found.files.keys() {
+        match BundlePath::parse(name) {
+            Ok(path) => paths.push(path),
+            Err(refusal) => diagnostics.push(whole(
+                name,
+                Severity::Error,
+                codes::FILE_NAME,
+                refusal.to_string(),
+                refusal.hint().map(str::to_owned),
+            )),
+        }
+    }
+    if let Err(refusal) = check_set(paths.iter()) {
+        diagnostics.push(whole(
+            refusal.place().unwrap_or(bundle_toml::FILE),
+            Severity::Error,
+            codes::FILE_NAME,
+            refusal.to_string(),
+            refusal.hint().map(str::to_owned),
+        ));
+    }
+    diagnostics.extend(found.skipped.iter().map(|name| {
+        whole(
+            name,
+            Severity::Note,
+            codes::FILE_SKIPPED,
+            "hidden files are not packed".to_owned(),
+            None,
+        )
+    }));
+    diagnostics
+}
+
+/// Folders named otherwise than what is in them.
+pub(crate) fn folders(documents: &Documents) -> Vec<Diagnostic> {
+    let tools = documents
+        .tools
+        .iter()
+        .map(|tool| (tool.path.as_str(), tool.value.id.as_str()));
+    // A DRIVER.md may stand beside the TOOL.md that it implements.
+    let drivers = documents
+        .drivers
+        .iter()
+        .filter(|driver| {
+            let neighbour = beside(&driver.path, "TOOL.md");
+            documents.tools.iter().all(|tool| tool.path != neighbour)
+        })
+        .map(|driver| (driver.path.as_str(), driver.value.id.as_str()));
+    tools
+        .chain(drivers)
+        .filter_map(|(path, id)| {
+            let name = file_name(folder(path));
+            (name != id).then(|| {
+                whole(
+                    path,
+                    Severity::Warning,
+                    codes::FOLDER_NAME,
+                    format!("the folder is named {name:?}, the id in it is {id:?}"),
+                    Some(format!("rename the folder to {id:?}")),
+                )
+            })
+        })
+        .collect()
+}
+
+/// Contracts that nothing in the bundle carries out.
+pub(crate) fn drivers(documents: &Documents) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    for tool in &documents.tools {
+        let implementing: Vec<&str> = documents
+            .drivers
+            .iter()
+            .filter(|driver| {
+                driver
+                    .value
+                    .implements_tool(tool.value.id.as_str(), &tool.value.version)
+                    .is_some()
+            })
+            .map(|driver| driver.value.id.as_str())
+            .collect();
+        if implementing.is_empty() {
+            diagnostics.push(whole(
+                &tool.path,
+                Severity::Warning,
+                codes::DRIVER_MISSING,
+                format!(
+                    "no driver of this bundle implements {} {}",
+                    tool.value.id, tool.value.version
+                ),
+                Some(
+                    "add it to `implements` of a DRIVER.md, with a range that holds the version"
+                        .to_owned(),
+                ),
+            ));
+        } else if let Some(default) = &tool.value.default_implementation
+            && !implementing.contains(&default.as_str())
+        {
+            diagnostics.push(whole(
+                &tool.path,
+                Severity::Warning,
+                codes::DEFAULT_DRIVER_UNKNOWN,
+                format!(
+                    "`default_implementation` is {default:?}, which implements no such tool here"
+                ),
+                Some(format!("name one of {}", implementing.join(", "))),
+            ));
+        }
+    }
+    diagnostics
+}
+
+/// Components without a driver, and builds without a component.
+pub(crate) fn components(
+    documents: &Documents,
+    files: &Files,
+    builds: &[BuildEntry],
+) -> Vec<Diagnostic> {
+    let named = component_paths(documents);
+    let mut diagnostics = Vec::new();
+    for path in files.keys().filter(|path| path.ends_with(".wasm")) {
+        if !named.contains(path) {
+            diagnostics.push(whole(
+                path,
+                Severity::Warning,
+                codes::COMPONENT_STRAY,
+                "no DRIVER.md beside it names this component".to_owned(),
+                Some("remove it, or name it as `component` of a driver".to_owned()),
+            ));
+        }
+    }
+    for build in builds {
+        if !named.contains(&build.output) {
+            diagnostics.push(whole(
+                bundle_toml::FILE,
+                Severity::Warning,
+                codes::BUILD_OUTPUT_UNUSED,
+                format!("no driver names the component {:?}", build.output),
+                Some("`output` is the `component` of a DRIVER.md, beside it".to_owned()),
+            ));
+        }
+    }
+    diagnostics
+}
+
+/// A component that a `[[build]]` is going to write is no error while it is not
+/// built.
+pub(crate) fn soften_unbuilt(
+    diagnostic: &mut Diagnostic,
+    documents: &Documents,
+    builds: &[BuildEntry],
+) {
+    if diagnostic.code != codes::COMPONENT_MISSING {
+        return;
+    }
+    let expected = documents
+        .drivers
+        .iter()
+        .find(|driver| driver.path == diagnostic.file)
+        .and_then(|driver| Some(beside(&driver.path, driver.value.component.as_deref()?)));
+    if builds
+        .iter()
+        .any(|build| Some(&build.output) == expected.as_ref())
+    {
+        diagnostic.severity = Severity::Warning;
+        diagnostic.message.push_str(" yet; a [[build]] makes it");
+    }
+}
+
+fn component_paths(documents: &Documents) -> Vec<String> {
+    documents
+        .drivers
+        .iter()
+        .filter_map(|driver| Some(beside(&driver.path, driver.value.component.as_deref()?)))
+        .collect()
+}
