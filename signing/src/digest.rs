@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(text.parse::<Digest>().unwrap(), Digest::of(b""));
         for wrong in [
             text.to_uppercase(),
-            text[1..].to_owned(),
+            text.get(1..).unwrap().to_owned(),
             format!("{text}0"),
             format!("blake3:{text}"),
         ] {

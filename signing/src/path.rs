@@ -132,12 +132,14 @@ pub fn check_set<'a>(paths: impl IntoIterator<Item = &'a BundlePath>) -> Result<
                 }
                 Some((other, true)) if is_folder && other == name => {}
                 Some((other, false)) if !is_folder && other == name => {
-                    return Err(Refusal::new(Reason::FileDuplicate).at(name));
+                    return Err(Refusal::new(Reason::FileDuplicate).found(quoted(name)));
                 }
                 Some((other, _)) => {
-                    return Err(Refusal::new(Reason::PathConflict)
-                        .at(path.as_str())
-                        .found(format!("{} and {}", quoted(name), quoted(other))));
+                    return Err(Refusal::new(Reason::PathConflict).found(format!(
+                        "{} and {}",
+                        quoted(name),
+                        quoted(other)
+                    )));
                 }
             }
         }

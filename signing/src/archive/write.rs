@@ -80,7 +80,8 @@ pub fn write_file(contents: &Contents<'_>, target: &Path) -> Result<(), Refusal>
 }
 
 fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
-    path::check_set(contents.files.iter().map(|(path, _)| path))?;
+    path::check_set(contents.files.iter().map(|(path, _)| path))
+        .map_err(|refusal| refusal.at("the archive"))?;
     if let Some((path, _)) = contents.files.iter().find(|(path, _)| {
         [manifest::FILE, ENVELOPE_FILE, provenance::FILE]
             .iter()

@@ -40,8 +40,8 @@ struct RawArtifacts {
 struct RawTools {
     path: Spanned<String>,
     blake3: Spanned<String>,
-    size: u64,
-    version: u64,
+    size: Spanned<u64>,
+    version: Spanned<u64>,
 }
 
 #[derive(Deserialize)]
@@ -49,7 +49,7 @@ struct RawTools {
 struct RawFile {
     path: Spanned<String>,
     blake3: Spanned<String>,
-    size: u64,
+    size: Spanned<u64>,
     role: Spanned<String>,
 }
 
@@ -149,7 +149,7 @@ impl Reader<'_> {
         let manifest = Manifest {
             id: self.value(&raw.id, |text| name(text))?,
             version: self.value(&raw.version, |text| version(text))?,
-            sequence: self.value(&raw.sequence, |sequence| Ok(*sequence))?,
+            sequence: self.value(&raw.sequence, number)?,
             publisher: self.value(&raw.publisher, |text| name(text))?,
             created: self.value(&raw.created, |text| Timestamp::parse(text))?,
             expires: raw
@@ -185,8 +185,8 @@ impl Reader<'_> {
         Ok(ToolsEntry {
             path: self.value(&raw.path, |text| listed_path(text))?,
             blake3: self.value(&raw.blake3, |text| text.parse::<Digest>())?,
-            size: raw.size,
-            version: raw.version,
+            size: self.value(&raw.size, number)?,
+            version: self.value(&raw.version, number)?,
         })
     }
 
@@ -194,7 +194,7 @@ impl Reader<'_> {
         Ok(FileEntry {
             path: self.value(&raw.path, |text| listed_path(text))?,
             blake3: self.value(&raw.blake3, |text| text.parse::<Digest>())?,
-            size: raw.size,
+            size: self.value(&raw.size, number)?,
             role: self.value(&raw.role, |text| text.parse())?,
         })
     }
@@ -211,6 +211,17 @@ impl Reader<'_> {
 fn name(text: &str) -> Result<String, Refusal> {
     id::check(text)?;
     Ok(text.to_owned())
+}
+
+/// TOML promises 64-bit signed integers; what the `toml` crate reads beyond them, other readers may not.
+fn number(number: &u64) -> Result<u64, Refusal> {
+    if i64::try_from(*number).is_ok() {
+        Ok(*number)
+    } else {
+        Err(Refusal::new(Reason::ManifestField)
+            .expected("an integer of at most 2^63 - 1")
+            .found(number.to_string()))
+    }
 }
 
 fn version(text: &str) -> Result<Version, Refusal> {

@@ -1,1 +1,29 @@
-//! x
+//! Behaviour of the signing crate as its callers see it: what is accepted, what is refused, and that other
+//! people's tools agree.
+
+#[cfg(test)]
+mod ages;
+#[cfg(test)]
+mod arbitrary;
+#[cfg(test)]
+mod archives;
+#[cfg(test)]
+mod directories;
+#[cfg(test)]
+mod independent;
+#[cfg(test)]
+mod keys;
+#[cfg(test)]
+mod manifests;
+#[cfg(test)]
+mod provenance;
+#[cfg(test)]
+mod signatures;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod tampering;
+#[cfg(test)]
+mod trust;
+#[cfg(test)]
+mod unpacking;

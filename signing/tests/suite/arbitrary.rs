@@ -1,0 +1,111 @@
+//! Whatever the bytes, the answer is a refusal: no panic, no endless work.
+
+use proptest::prelude::*;
+use toolward_signing::envelope::Envelope;
+use toolward_signing::key::{PublicKey, SigningKey};
+use toolward_signing::manifest::{MANIFEST_TYPE, Manifest};
+use toolward_signing::path::BundlePath;
+use toolward_signing::provenance::Provenance;
+use toolward_signing::trust::TrustStore;
+use toolward_signing::verify;
+
+use crate::support::{Sample, acme, compress, envelope, key, options, tar_of};
+
+/// A good document with a few spots overwritten.
+fn spoiled(good: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
+    let length = good.len();
+    prop::collection::vec((0..length, any::<u8>(), 0..4_usize), 1..6).prop_map(move |edits| {
+        let mut bytes = good.clone();
+        for (position, byte, kind) in edits {
+            let position = position.min(bytes.len() - 1);
+            match kind {
+                0 => bytes[position] = byte,
+                1 => bytes.insert(position, byte),
+                2 if bytes.len() > 1 => drop(bytes.remove(position)),
+                _ => bytes.truncate(position.max(1)),
+            }
+        }
+        bytes
+    })
+}
+
+fn small_sample() -> Sample {
+    let mut sample = Sample::new();
+    sample
+        .files
+        .get_mut("drivers/text-stats/driver.wasm")
+        .unwrap()
+        .truncate(600);
+    sample
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_as_an_archive(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+        prop_assert!(verify::archive_bytes(&bytes, &acme(), &options()).is_err());
+        prop_assert!(verify::archive_bytes(&compress(&bytes), &acme(), &options()).is_err());
+    }
+
+    #[test]
+    fn any_spoiled_tar(tar in spoiled(tar_of(&small_sample().sign(&[&key(1)]).archive()))) {
+        let _ = verify::archive_bytes(&compress(&tar), &acme(), &options());
+    }
+
+    #[test]
+    fn any_spoiled_archive(archive in spoiled(small_sample().sign(&[&key(1)]).archive())) {
+        let _ = verify::archive_bytes(&archive, &acme(), &options());
+    }
+
+    #[test]
+    fn any_spoiled_manifest_even_if_signed(
+        text in spoiled(small_sample().manifest().to_bytes().unwrap())
+    ) {
+        let mut signed = small_sample().sign(&[&key(1)]);
+        signed.envelope = envelope(MANIFEST_TYPE, &text, &[&key(1)]);
+        signed.manifest = text;
+        let _ = verify::archive_bytes(&signed.archive(), &acme(), &options());
+    }
+
+    #[test]
+    fn any_text_as_a_manifest(text in any::<String>(), bytes in any::<Vec<u8>>()) {
+        prop_assert!(Manifest::parse(text.as_bytes()).is_err());
+        prop_assert!(Manifest::parse(&bytes).is_err());
+    }
+
+    #[test]
+    fn any_toml_like_text_as_a_manifest(text in r#"[a-z"'\\\[\]{}=,.:#0-9 \n+-]{0,80}"#) {
+        prop_assert!(Manifest::parse(text.as_bytes()).is_err());
+        let _ = TrustStore::from_toml(&text);
+    }
+
+    #[test]
+    fn any_bytes_as_an_envelope_or_provenance(
+        bytes in any::<Vec<u8>>(),
+        spoiled in spoiled(small_sample().sign(&[&key(1)]).envelope),
+    ) {
+        prop_assert!(Envelope::parse(&bytes).is_err());
+        let _ = Envelope::parse(&spoiled);
+        prop_assert!(Provenance::parse(&bytes, b"").is_err());
+    }
+
+    #[test]
+    fn any_text_as_a_key_or_path(text in any::<String>()) {
+        prop_assert!(PublicKey::from_pem(&text).is_err());
+        prop_assert!(SigningKey::from_pem(&text, None).is_err());
+        if let Ok(path) = BundlePath::parse(&text) {
+            prop_assert_eq!(path.as_str(), text);
+        }
+    }
+
+    #[test]
+    fn any_path_that_is_accepted_survives_an_archive(
+        path in "[A-Za-z0-9._-]{1,60}(/[A-Za-z0-9._-]{1,60}){0,7}"
+    ) {
+        let mut sample = small_sample();
+        if BundlePath::parse(&path).is_ok() && path.contains('x') {
+            sample.files.insert(path.clone(), b"content".to_vec());
+            let bundle = sample.sign(&[&key(1)]).verify(&acme()).unwrap();
+            prop_assert_eq!(&**bundle.file(&path).unwrap(), b"content");
+        }
+    }
+}

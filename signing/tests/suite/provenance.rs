@@ -1,0 +1,144 @@
+//! `provenance.dsse.json`: optional, but never somebody else's and never about something else.
+
+use toolward_signing::provenance::{PAYLOAD_TYPE, Provenance, SourceSet};
+use toolward_signing::{Digest, sources};
+
+use crate::support::{Sample, Signed, acme, code, envelope, key};
+
+fn claim() -> Provenance {
+    Provenance::new(
+        vec![SourceSet {
+            name: "driver".to_owned(),
+            digest: sources::digest([("src/lib.rs", b"fn main() {}".as_slice())]),
+        }],
+        "rustc 1.95.0".to_owned(),
+        "wasm32-wasip2".to_owned(),
+    )
+}
+
+fn with(change: impl FnOnce(&Signed) -> Vec<u8>) -> Signed {
+    let mut signed = Sample::new().sign(&[&key(1)]);
+    signed.provenance = Some(change(&signed));
+    signed
+}
+
+#[test]
+fn provenance_by_the_publisher_about_this_manifest_is_read() {
+    let signed = with(|signed| {
+        envelope(
+            PAYLOAD_TYPE,
+            &claim().statement(&signed.manifest).unwrap(),
+            &[&key(1)],
+        )
+    });
+    let bundle = signed.verify(&acme()).unwrap();
+    assert_eq!(bundle.provenance, Some(claim()));
+    assert_eq!(
+        bundle.provenance_bytes.as_deref(),
+        signed.provenance.as_deref()
+    );
+    let archive = toolward_signing::archive::to_bytes(&bundle.contents()).unwrap();
+    assert_eq!(archive, signed.archive());
+}
+
+#[test]
+fn a_bundle_without_provenance_has_none() {
+    let bundle = Sample::new().sign(&[&key(1)]).verify(&acme()).unwrap();
+    assert!(bundle.provenance.is_none() && bundle.provenance_bytes.is_none());
+}
+
+#[test]
+fn provenance_by_somebody_else_is_refused() {
+    let signed = with(|signed| {
+        envelope(
+            PAYLOAD_TYPE,
+            &claim().statement(&signed.manifest).unwrap(),
+            &[&key(2)],
+        )
+    });
+    assert_eq!(code(signed.verify(&acme())), "provenance-unsigned");
+}
+
+#[test]
+fn provenance_about_another_manifest_is_refused() {
+    let signed = with(|_| {
+        envelope(
+            PAYLOAD_TYPE,
+            &claim().statement(b"another").unwrap(),
+            &[&key(1)],
+        )
+    });
+    assert_eq!(code(signed.verify(&acme())), "provenance-mismatch");
+    let one_digest = with(|signed| {
+        let statement = claim().statement(&signed.manifest).unwrap();
+        let mut statement: serde_json::Value = serde_json::from_slice(&statement).unwrap();
+        statement["subject"][0]["digest"] =
+            serde_json::json!({ "blake3": Digest::of(&signed.manifest) });
+        envelope(
+            PAYLOAD_TYPE,
+            &serde_json::to_vec(&statement).unwrap(),
+            &[&key(1)],
+        )
+    });
+    assert_eq!(code(one_digest.verify(&acme())), "provenance-mismatch");
+}
+
+#[test]
+fn what_is_no_statement_is_refused() {
+    let signed = with(|_| b"{}".to_vec());
+    assert_eq!(code(signed.verify(&acme())), "envelope-invalid");
+    let signed = with(|signed| {
+        let statement = claim().statement(&signed.manifest).unwrap();
+        envelope("text/plain", &statement, &[&key(1)])
+    });
+    assert_eq!(code(signed.verify(&acme())), "payload-type");
+    let signed = with(|_| envelope(PAYLOAD_TYPE, b"{}", &[&key(1)]));
+    assert_eq!(code(signed.verify(&acme())), "provenance-invalid");
+    for (field, value) in [
+        ("/_type", "https://in-toto.io/Statement/v0.1"),
+        ("/predicateType", "https://example.com/other"),
+        ("/predicate/buildDefinition/externalParameters", ""),
+        ("/subject", ""),
+    ] {
+        let signed = with(|signed| {
+            let statement = claim().statement(&signed.manifest).unwrap();
+            let mut statement: serde_json::Value = serde_json::from_slice(&statement).unwrap();
+            *statement.pointer_mut(field).unwrap() = value.into();
+            envelope(
+                PAYLOAD_TYPE,
+                &serde_json::to_vec(&statement).unwrap(),
+                &[&key(1)],
+            )
+        });
+        assert_eq!(
+            code(signed.verify(&acme())),
+            "provenance-invalid",
+            "{field}"
+        );
+    }
+}
+
+#[test]
+fn another_build_type_is_taken_without_particulars() {
+    let signed = with(|signed| {
+        let statement = claim().statement(&signed.manifest).unwrap();
+        let mut statement: serde_json::Value = serde_json::from_slice(&statement).unwrap();
+        statement["predicate"]["buildDefinition"]["buildType"] = "https://example.com/b".into();
+        envelope(
+            PAYLOAD_TYPE,
+            &serde_json::to_vec(&statement).unwrap(),
+            &[&key(1)],
+        )
+    });
+    let provenance = signed.verify(&acme()).unwrap().provenance.clone().unwrap();
+    assert_eq!(provenance.build_type, "https://example.com/b");
+    assert!(provenance.sources.is_empty());
+}
+
+#[test]
+fn a_statement_is_the_same_bytes_each_time() {
+    assert_eq!(
+        claim().statement(b"m").unwrap(),
+        claim().statement(b"m").unwrap()
+    );
+}

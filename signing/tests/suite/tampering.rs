@@ -1,0 +1,148 @@
+//! One byte changed: refused, or the very same bundle.
+
+use toolward_signing::verify;
+
+use crate::support::{Sample, acme, compress, key, options, same, tar_of};
+
+/// All positions of a short file, evenly spread ones of a long one.
+fn positions(length: usize) -> impl Iterator<Item = usize> {
+    let step = (length / 400).max(1);
+    (0..length).step_by(step).chain(length.checked_sub(1))
+}
+
+#[test]
+fn every_single_byte_change_of_a_listed_file_or_the_manifest_is_refused() {
+    let signed = Sample::new().sign(&[&key(1)]);
+    let directory = signed.directory();
+    let trust = acme();
+    let verify = || verify::directory(directory.path(), &trust, &options());
+    verify().unwrap();
+    for name in [
+        "manifest.toml",
+        "tools.json",
+        "tools/text.stats/TOOL.md",
+        "drivers/text-stats/DRIVER.md",
+        "drivers/text-stats/driver.wasm",
+    ] {
+        let path = directory.path().join(name);
+        let good = std::fs::read(&path).unwrap();
+        for position in positions(good.len()) {
+            for flip in [0x01, 0x20, 0x80] {
+                let mut bad = good.clone();
+                bad[position] ^= flip;
+                std::fs::write(&path, &bad).unwrap();
+                let refusal = verify().expect_err(name);
+                let expected = match name {
+                    "manifest.toml" => "manifest-mismatch",
+                    _ => "digest-mismatch",
+                };
+                assert_eq!(refusal.code(), expected, "{name}, byte {position}");
+                assert!(refusal.place().unwrap().contains(name));
+            }
+        }
+        for (bad, what) in [
+            (&good[..good.len() - 1], "shortened"),
+            (&[&good[..], b"\n"].concat(), "lengthened"),
+        ] {
+            std::fs::write(&path, bad).unwrap();
+            assert!(verify().is_err(), "{name} {what}");
+        }
+        std::fs::write(&path, &good).unwrap();
+    }
+    verify().unwrap();
+}
+
+#[test]
+fn every_single_byte_change_inside_the_tar_archive_is_refused_or_only_of_the_envelope() {
+    let mut sample = Sample::new();
+    sample
+        .files
+        .get_mut("drivers/text-stats/driver.wasm")
+        .unwrap()
+        .truncate(700);
+    let signed = sample.sign(&[&key(1)]);
+    let good = tar_of(&signed.archive());
+    let trust = acme();
+    let original = verify::archive_bytes(&compress(&good), &trust, &options()).unwrap();
+    let envelope = 512..512 + signed.envelope.len();
+    for position in 0..good.len() {
+        let mut bad = good.clone();
+        bad[position] ^= 0x01;
+        match verify::archive_bytes(&compress(&bad), &trust, &options()) {
+            Err(refusal) => assert!(!refusal.code().is_empty()),
+            Ok(bundle) => {
+                assert!(
+                    envelope.contains(&position),
+                    "byte {position} does not matter"
+                );
+                assert!(same(&bundle, &original), "byte {position}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_single_byte_change_of_the_envelope_is_refused_or_verifies_to_the_same_bytes_and_signers() {
+    let signed = Sample::new().sign(&[&key(1), &key(2)]);
+    let directory = signed.directory();
+    let trust = toolward_signing::trust::TrustStore::from_toml(&crate::support::publisher(
+        "acme",
+        &[key(1).public(), key(2).public()],
+        1,
+        &["text"],
+    ))
+    .unwrap();
+    let verify = || verify::directory(directory.path(), &trust, &options());
+    let original = verify().unwrap();
+    assert_eq!(original.signers.len(), 2);
+    let path = directory.path().join("manifest.dsse.json");
+    let (mut accepted, mut refused) = (0, 0);
+    for position in 0..signed.envelope.len() {
+        for flip in [0x01, 0x20, 0x80] {
+            let mut bad = signed.envelope.clone();
+            bad[position] ^= flip;
+            std::fs::write(&path, &bad).unwrap();
+            match verify() {
+                Ok(bundle) => {
+                    assert!(same(&bundle, &original), "byte {position}, flip {flip:#x}");
+                    accepted += 1;
+                }
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    // Both happen: hints and white space don't matter, all else does.
+    assert!(
+        accepted > 0 && refused > accepted,
+        "{accepted} and {refused}"
+    );
+}
+
+#[test]
+fn every_single_byte_change_of_the_archives_encoding_is_refused_or_verifies_to_the_same_bytes_and_signers()
+ {
+    let mut sample = Sample::new();
+    sample
+        .files
+        .get_mut("drivers/text-stats/driver.wasm")
+        .unwrap()
+        .truncate(3000);
+    let good = sample.sign(&[&key(1)]).archive();
+    let trust = acme();
+    let original = verify::archive_bytes(&good, &trust, &options()).unwrap();
+    for position in 0..good.len() {
+        for flip in [0x01, 0x10, 0x80] {
+            let mut bad = good.clone();
+            bad[position] ^= flip;
+            if let Ok(bundle) = verify::archive_bytes(&bad, &trust, &options()) {
+                assert!(same(&bundle, &original), "byte {position}, flip {flip:#x}");
+            }
+        }
+    }
+    for length in 0..good.len() {
+        assert!(
+            verify::archive_bytes(&good[..length], &trust, &options()).is_err(),
+            "cut to {length} bytes"
+        );
+    }
+}
