@@ -49,11 +49,15 @@ pub(crate) fn build() -> Outcome {
 /// Runs the script; returns the cargo that it wrote.
 fn toolchain(root: &Path) -> Outcome<PathBuf> {
     process::run(&mut Command::new(root.join("xtask/guest-toolchain.sh")))?;
-    let folder = match std::env::var_os("GUEST_TOOLCHAIN_DIR") {
-        Some(folder) => PathBuf::from(folder),
-        None => root.join("target/guest-toolchain"),
-    };
-    Ok(folder.join("guest-cargo"))
+    Ok(toolchain_folder()?.join("guest-cargo"))
+}
+
+/// Where the script puts what it makes.
+pub(crate) fn toolchain_folder() -> Outcome<PathBuf> {
+    match std::env::var_os("GUEST_TOOLCHAIN_DIR") {
+        Some(folder) => Ok(PathBuf::from(folder)),
+        None => Ok(repository::root()?.join("target/guest-toolchain")),
+    }
 }
 
 /// Compiler flags that keep this machine's paths out of the components: panics

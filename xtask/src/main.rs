@@ -9,7 +9,7 @@
 
 mod bindings;
 mod book;
-mod examples;
+mod generate;
 mod guests;
 mod licences;
 mod process;
@@ -27,6 +27,7 @@ usage: cargo xtask CHORE
   guests               set up a compiler for wasm32-wasip2, build all drivers
   bindings [--check]   guest-sdk/src/bindings.rs from wit/driver.wit
   examples [--check]   examples/bundles from the examples, signed with their key
+  docs [--check]       the book's tables of codes, from those in the crates
   test [ARGUMENT...]   everything that tests need, then all tests; arguments go to
                        the last `cargo test`
   licences             whether every dependency's licence is one we take
@@ -46,7 +47,8 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
             true => Err("guests has nothing to check".to_owned()),
         }),
         "bindings" => bindings::run(check?),
-        "examples" => examples::run(check?),
+        "docs" => generate::docs(check?),
+        "examples" => generate::examples(check?),
         "test" => test::run(arguments),
         "licences" => licences::check(),
         "book" => book::run(check?),

@@ -1,0 +1,63 @@
+//! Makes the committed files that the project's own crates are the source of:
+//! the example archives and the book's tables of codes. A package of its own,
+//! as `xtask` must not wait for those crates; run it as `cargo xtask`.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a developer's command, not a library"
+)]
+
+mod bundles;
+mod pages;
+mod sources;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Why it failed, in words for the developer.
+type Outcome<T = ()> = Result<T, String>;
+
+/// The repository's root: this package lies two levels below.
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn run(arguments: &[&str]) -> Outcome {
+    match arguments {
+        ["examples", compiler] => bundles::write(&root(), compiler),
+        ["examples-check"] => bundles::check(&root()),
+        ["docs"] => pages::write(&root()),
+        ["docs-check"] => pages::check(&root()),
+        _ => Err(
+            "usage: xtask-generate examples COMPILER | examples-check | docs | docs-check"
+                .to_owned(),
+        ),
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_bundles_are_those_of_their_sources() {
+        bundles::check(&root()).unwrap();
+    }
+
+    #[test]
+    fn the_committed_pages_are_those_of_the_tables() {
+        pages::check(&root()).unwrap();
+    }
+}
