@@ -147,7 +147,7 @@ fn is_date(cell: &str) -> bool {
             });
     matches
         && cell
-            .bytes()
-            .nth(pattern.len())
-            .is_none_or(|next| next == b'T' || next == b' ')
+            .as_bytes()
+            .get(pattern.len())
+            .is_none_or(|next| b"T ".contains(next))
 }

@@ -101,11 +101,7 @@ fn stats(call: Call<Input>) -> Result<Output, Error> {
             .map(|line| line.graphemes(true).count())
             .max()
             .unwrap_or(0),
-        longest_word: longest
-            .1
-            .gt(&0)
-            .then(|| longest.0.to_owned())
-            .unwrap_or_default(),
+        longest_word: longest.0.to_owned(),
         average_word_length: ratio(letters, words),
         average_sentence_length: ratio(words, sentences),
         reading_seconds: (words as u64 * 60).div_ceil(u64::from(words_per_minute.max(1))),

@@ -10,7 +10,11 @@ use toolward_guest::bindings::toolward::driver::progress;
 use crate::{Ending, Input, did};
 
 fn stream(name: &str) -> Box<dyn Write> {
-    if name == "stderr" { Box::new(std::io::stderr()) } else { Box::new(std::io::stdout()) }
+    if name == "stderr" {
+        Box::new(std::io::stderr())
+    } else {
+        Box::new(std::io::stdout())
+    }
 }
 
 /// Prints `value`, or `n` bytes, to the stream `name`.
@@ -74,19 +78,29 @@ pub fn progress_forever() -> Ending {
     let mut done = 0.0;
     loop {
         report(done, Some(f64::NAN));
-        done = if done > 1e6 { f64::NEG_INFINITY } else { done + 1.0 };
+        done = if done > 1e6 {
+            f64::NEG_INFINITY
+        } else {
+            done + 1.0
+        };
     }
 }
 
 fn report(done: f64, total: Option<f64>) {
-    progress::report(&progress::Update { done, total, message: Some("working".to_owned()) });
+    progress::report(&progress::Update {
+        done,
+        total,
+        message: Some("working".to_owned()),
+    });
 }
 
 /// Opens `n` resources of the host and closes none.
 pub fn handles(input: &Input) -> Ending {
     let mut kept = Vec::new();
     for _ in 0..input.n {
-        kept.push(wasip2::clocks::monotonic_clock::subscribe_duration(u64::MAX / 2));
+        kept.push(wasip2::clocks::monotonic_clock::subscribe_duration(
+            u64::MAX / 2,
+        ));
     }
     let count = kept.len();
     std::mem::forget(kept);

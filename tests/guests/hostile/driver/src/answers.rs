@@ -48,7 +48,9 @@ pub fn huge_content(input: &Input) -> Ending {
 }
 
 pub fn many_blocks(input: &Input) -> Ending {
-    let blocks = (0..input.n).map(|n| block(Content::Text(n.to_string()))).collect();
+    let blocks = (0..input.n)
+        .map(|n| block(Content::Text(n.to_string())))
+        .collect();
     with_blocks(input, blocks)
 }
 
@@ -67,9 +69,15 @@ pub fn escapes(input: &Input) -> Ending {
 
 /// One block of each kind.
 pub fn blocks(input: &Input) -> Ending {
-    let media = |mime_type: &str| Media { data: vec![1, 2, 3], mime_type: mime_type.to_owned() };
+    let media = |mime_type: &str| Media {
+        data: vec![1, 2, 3],
+        mime_type: mime_type.to_owned(),
+    };
     let mut text = block(Content::Text("for the person".to_owned()));
-    text.annotations = Some(Annotations { audience: vec![Role::User], priority: Some(7.5) });
+    text.annotations = Some(Annotations {
+        audience: vec![Role::User],
+        priority: Some(7.5),
+    });
     with_blocks(
         input,
         vec![
@@ -99,12 +107,18 @@ pub fn blocks(input: &Input) -> Ending {
 }
 
 fn block(content: Content) -> Block {
-    Block { content, annotations: None }
+    Block {
+        content,
+        annotations: None,
+    }
 }
 
 fn with_blocks(input: &Input, content: Vec<Block>) -> Ending {
     let structured = json!({"did": input.what, "value": input.n}).to_string();
-    Ok(Outcome::Done(ToolOutput { structured, content }))
+    Ok(Outcome::Done(ToolOutput {
+        structured,
+        content,
+    }))
 }
 
 /// An error with the code `name`; `value` may hold `message`, `retryable`,
@@ -115,7 +129,10 @@ pub fn error(input: &Input) -> ToolError {
         retryable: input.value["retryable"].as_bool().unwrap_or(false),
         retry_after_ms: input.value["retry_after_ms"].as_u64(),
         cause: text("cause"),
-        ..failed(&input.name, text("message").unwrap_or_else(|| "as asked".to_owned()))
+        ..failed(
+            &input.name,
+            text("message").unwrap_or_else(|| "as asked".to_owned()),
+        )
     }
 }
 
@@ -124,10 +141,16 @@ pub fn flaky(call: &Invocation, input: &Input) -> Ending {
     if u64::from(call.attempt) < input.n {
         return Err(ToolError {
             retryable: true,
-            ..failed("upstream_error", format!("attempt {} of {}", call.attempt, input.n))
+            ..failed(
+                "upstream_error",
+                format!("attempt {} of {}", call.attempt, input.n),
+            )
         });
     }
-    did(input, json!({"attempt": call.attempt, "idempotency_key": call.idempotency_key}))
+    did(
+        input,
+        json!({"attempt": call.attempt, "idempotency_key": call.idempotency_key}),
+    )
 }
 
 /// Asks of the kind `name`, and tells what came back.
@@ -150,7 +173,13 @@ pub fn ask(call: &Invocation, input: &Input) -> Ending {
         "roots" => Ask::Roots,
         _ => form(),
     };
-    request(vec![Question { key: "q".to_owned(), ask: question }], b"the state".to_vec())
+    request(
+        vec![Question {
+            key: "q".to_owned(),
+            ask: question,
+        }],
+        b"the state".to_vec(),
+    )
 }
 
 pub fn ask_nothing() -> Ending {
@@ -158,12 +187,21 @@ pub fn ask_nothing() -> Ending {
 }
 
 pub fn ask_twice_the_same() -> Ending {
-    let question = || Question { key: "q".to_owned(), ask: form() };
+    let question = || Question {
+        key: "q".to_owned(),
+        ask: form(),
+    };
     request(vec![question(), question()], Vec::new())
 }
 
 pub fn ask_huge_state(bytes: u64) -> Ending {
-    request(vec![Question { key: "q".to_owned(), ask: form() }], vec![0; bytes as usize])
+    request(
+        vec![Question {
+            key: "q".to_owned(),
+            ask: form(),
+        }],
+        vec![0; bytes as usize],
+    )
 }
 
 fn form() -> Ask {

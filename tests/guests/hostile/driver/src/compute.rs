@@ -37,7 +37,11 @@ pub fn spin_in_host_calls() -> Ending {
 pub fn recurse(levels: u64) -> Value {
     fn down(level: u64, end: u64) -> u64 {
         let frame = black_box([level; 16]);
-        if level == end { 0 } else { down(level + 1, end) + frame[(level % 16) as usize] % 2 }
+        if level == end {
+            0
+        } else {
+            down(level + 1, end) + frame[(level % 16) as usize] % 2
+        }
     }
     json!(down(1, if levels == 0 { u64::MAX } else { levels }))
 }
@@ -47,7 +51,9 @@ pub fn divide(n: u64) -> Value {
     let quotient: u64;
     #[cfg(target_family = "wasm")]
     {
-        quotient = n.checked_div(black_box(0)).unwrap_or_else(|| core::arch::wasm32::unreachable());
+        quotient = n
+            .checked_div(black_box(0))
+            .unwrap_or_else(|| core::arch::wasm32::unreachable());
     }
     #[cfg(not(target_family = "wasm"))]
     {

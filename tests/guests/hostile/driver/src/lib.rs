@@ -34,7 +34,10 @@ struct Input {
 }
 
 fn done(structured: impl Into<String>) -> Ending {
-    Ok(Outcome::Done(ToolOutput { structured: structured.into(), content: Vec::new() }))
+    Ok(Outcome::Done(ToolOutput {
+        structured: structured.into(),
+        content: Vec::new(),
+    }))
 }
 
 /// Finished, with what the contract's `outputs` ask for and `value` beside it.
@@ -100,7 +103,10 @@ fn act(call: &Invocation, input: &Input) -> Ending {
         "flaky" => answers::flaky(call, input),
         "slow-flaky" => {
             abuse::pause(input.n);
-            Err(ToolError { retryable: true, ..failed("upstream_error", "slow, then failed") })
+            Err(ToolError {
+                retryable: true,
+                ..failed("upstream_error", "slow, then failed")
+            })
         }
         "ask" => answers::ask(call, input),
         "ask-nothing" => answers::ask_nothing(),
@@ -119,7 +125,10 @@ fn act(call: &Invocation, input: &Input) -> Ending {
         "secret" => did(input, outside::secret(input)),
         "tool" => did(input, outside::tool(input)),
 
-        other => Err(failed("input_invalid", format!("no behaviour is called {other}"))),
+        other => Err(failed(
+            "input_invalid",
+            format!("no behaviour is called {other}"),
+        )),
     }
 }
 

@@ -16,7 +16,9 @@ pub fn in_steps(mib: u64) -> Value {
 }
 
 pub fn at_once(mib: u64) -> Value {
-    let bytes = usize::try_from(mib).unwrap_or(usize::MAX).saturating_mul(MIB);
+    let bytes = usize::try_from(mib)
+        .unwrap_or(usize::MAX)
+        .saturating_mul(MIB);
     let all = black_box(vec![1u8; bytes.min(isize::MAX as usize)]);
     json!(all.len() / MIB)
 }
