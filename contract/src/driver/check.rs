@@ -16,9 +16,9 @@ pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnosti
         return Vec::new();
     };
     let Some(entry) = driver.implements_tool(tool.id.as_str(), &tool.version) else {
-        let ranges: Vec<String> = named
+        let ranges: Vec<&str> = named
             .iter()
-            .map(|entry| entry.version.to_string())
+            .map(|entry| entry.version_text.as_str())
             .collect();
         let message = format!(
             "expected a range that takes in {} {}, found {}",

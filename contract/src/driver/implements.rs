@@ -32,7 +32,7 @@ pub(super) fn read(
         if let Some(first) = entries.iter().find(same) {
             let message = format!(
                 "expected `{}` {} once, found it again (first on line {})",
-                entry.tool_id, entry.version, first.at.line
+                entry.tool_id, entry.version_text, first.at.line
             );
             report.add(&codes::IMPLEMENTS_DUPLICATE, item.at, message);
         }
@@ -72,7 +72,7 @@ fn entry(
             );
             report.add(&codes::VERSION_RANGE_INVALID, node.at, message);
         }
-        range
+        Some((range?, found.to_owned()))
     });
     let (drop_inputs, drop_outputs) = narrowing(&mut fields, report);
     let mapping = match fields.take("mapping") {
@@ -101,11 +101,12 @@ fn entry(
         _ => None,
     };
     fields.finish(report);
-    let (tool, tool_id) = tool?;
+    let ((tool, tool_id), (version, version_text)) = (tool?, version?);
     Some(Implements {
         tool,
         tool_id,
-        version: version?,
+        version,
+        version_text,
         drop_inputs,
         drop_outputs,
         mapping,

@@ -131,6 +131,8 @@ pub struct Implements {
     pub tool_id: ToolId,
     /// The versions of the contract that it serves, as npm reads ranges.
     pub version: nodejs_semver::Range,
+    /// The same range as written.
+    pub version_text: String,
     /// Optional inputs that it does not support.
     pub drop_inputs: Vec<String>,
     /// Optional outputs that it does not give.

@@ -17,6 +17,14 @@ const DEPTH: usize = 64;
 const PATTERN: usize = 1024;
 /// Patterns in one document.
 const PATTERNS: usize = 256;
+/// References by anchor in one document: each is looked for in all of it.
+const ANCHORS: usize = 64;
+
+#[derive(Default)]
+struct Counts {
+    patterns: usize,
+    anchors: usize,
+}
 
 /// Checks one document as written; `id` is its `schema:` id if it has one.
 pub(super) fn check(value: &Value, id: Option<&str>) -> Result<(), SchemaError> {
@@ -25,8 +33,8 @@ pub(super) fn check(value: &Value, id: Option<&str>) -> Result<(), SchemaError> 
     if value.to_string().len() > BYTES {
         return Err(too_large().in_document(id));
     }
-    let mut patterns = 0;
-    check_keywords(value, "", true, &mut patterns).map_err(|error| error.in_document(id))
+    let mut counts = Counts::default();
+    check_keywords(value, "", true, &mut counts).map_err(|error| error.in_document(id))
 }
 
 fn too_large() -> SchemaError {
@@ -61,7 +69,7 @@ fn check_keywords(
     schema: &Value,
     path: &str,
     root: bool,
-    patterns: &mut usize,
+    counts: &mut Counts,
 ) -> Result<(), SchemaError> {
     let Value::Object(keywords) = schema else {
         return match schema {
@@ -108,6 +116,25 @@ fn check_keywords(
             ));
         }
     }
+    for keyword in ["$ref", "$dynamicRef"] {
+        let target = keywords
+            .get(keyword)
+            .and_then(Value::as_str)
+            .and_then(|target| target.strip_prefix('#'));
+        counts.anchors += usize::from(
+            target.is_some_and(|target| !target.is_empty() && !target.starts_with('/')),
+        );
+        if counts.anchors > ANCHORS {
+            let message = format!(
+                "expected at most {ANCHORS} references by anchor, found more; use JSON pointers"
+            );
+            return Err(SchemaError::new(
+                &codes::SCHEMA_REF,
+                format!("{path}/{keyword}"),
+                message,
+            ));
+        }
+    }
     let own = keywords
         .get("pattern")
         .and_then(Value::as_str)
@@ -124,8 +151,8 @@ fn check_keywords(
         )
     });
     for (text, place) in own.into_iter().chain(keyed) {
-        *patterns += 1;
-        if text.chars().count() > PATTERN || *patterns > PATTERNS {
+        counts.patterns += 1;
+        if text.chars().count() > PATTERN || counts.patterns > PATTERNS {
             let message = format!(
                 "expected at most {PATTERNS} patterns of {PATTERN} characters each, found more"
             );
@@ -133,7 +160,7 @@ fn check_keywords(
         }
     }
     for child in children(schema) {
-        check_keywords(child.schema, &child.pointer(path), false, patterns)?;
+        check_keywords(child.schema, &child.pointer(path), false, counts)?;
     }
     Ok(())
 }

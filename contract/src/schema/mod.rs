@@ -37,8 +37,8 @@ struct Inner {
     /// `value` with every `schema:` reference taken in below `$defs`: stands alone.
     closed: Value,
     validator: Validator,
-    /// How deep a value may be before the check could take exponential time; `None`: no limit.
-    deepest: Option<usize>,
+    /// How deep a value may be before collecting its errors could take exponential time; `None`: any.
+    explainable: Option<usize>,
     marks: view::Marks,
 }
 
@@ -105,7 +105,7 @@ impl Schema {
     pub fn compile(value: &Value, scope: &dyn Scope) -> Result<Schema, SchemaError> {
         limits::check(value, None)?;
         let closed = bundle::close(value, scope)?;
-        let deepest = cost::check(&closed)?;
+        let explainable = cost::check(&closed)?;
         let validator = build(&closed)?;
         let marks = view::Marks::of(&closed);
         Ok(Schema {
@@ -113,7 +113,7 @@ impl Schema {
                 value: value.clone(),
                 closed,
                 validator,
-                deepest,
+                explainable,
                 marks,
             }),
         })
@@ -124,9 +124,11 @@ impl Schema {
     /// # Errors
     /// The first violation.
     pub fn validate(&self, instance: &Value) -> Result<(), Violation> {
-        self.check_depth(instance)?;
         if self.inner.validator.is_valid(instance) {
             return Ok(());
+        }
+        if let Some(violation) = self.unexplained(instance) {
+            return Err(violation);
         }
         match self.inner.validator.validate(instance) {
             Ok(()) => Ok(()),
@@ -137,8 +139,12 @@ impl Schema {
     /// All violations, at most `max`; empty for a valid value.
     #[must_use]
     pub fn violations(&self, instance: &Value, max: usize) -> Vec<Violation> {
-        if let Err(violation) = self.check_depth(instance) {
-            return vec![violation];
+        if let Some(violation) = self.unexplained(instance) {
+            return if self.inner.validator.is_valid(instance) {
+                Vec::new()
+            } else {
+                vec![violation]
+            };
         }
         let errors = self.inner.validator.iter_errors(instance).take(max);
         errors
@@ -214,17 +220,14 @@ impl Schema {
         copy
     }
 
-    fn check_depth(&self, instance: &Value) -> Result<(), Violation> {
-        match self.inner.deepest {
-            Some(deepest) if depth_over(instance, deepest) => Err(Violation {
-                instance_path: String::new(),
-                schema_path: String::new(),
-                message: format!(
-                    "expected at most {deepest} levels, because the schema refers to itself in several ways"
-                ),
-            }),
-            _ => Ok(()),
-        }
+    /// The violation without details, where finding them could take exponential time.
+    fn unexplained(&self, instance: &Value) -> Option<Violation> {
+        let deepest = self.inner.explainable?;
+        depth_over(instance, deepest).then(|| Violation {
+            instance_path: String::new(),
+            schema_path: String::new(),
+            message: format!("misses the schema; below {deepest} levels no place is given, because the schema refers to itself in several ways"),
+        })
     }
 
     fn violation(&self, error: &jsonschema::ValidationError<'_>, instance: &Value) -> Violation {
@@ -286,34 +289,45 @@ fn depth_over(value: &Value, limit: usize) -> bool {
 
 fn build(closed: &Value) -> Result<Validator, SchemaError> {
     if let Err(error) = jsonschema::draft202012::meta::validate(closed) {
-        let message = if error.instance().to_string().len() > QUOTED {
-            error.masked().to_string()
-        } else {
-            error.to_string()
-        };
-        return Err(SchemaError::new(
-            &codes::SCHEMA_INVALID,
-            error.instance_path().to_string(),
-            message,
-        ));
+        let path = error.instance_path().to_string();
+        let message = meta_message(&path, &error);
+        return Err(SchemaError::new(&codes::SCHEMA_INVALID, path, message));
     }
     jsonschema::options()
         .with_draft(Draft::Draft202012)
         .should_validate_formats(true)
         .offline()
-        .with_pattern_options(
-            PatternOptions::regex()
-                .size_limit(PATTERN_BYTES)
-                .dfa_size_limit(PATTERN_BYTES),
-        )
+        .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES))
         .build(closed)
         .map_err(|error| {
             use jsonschema::error::ValidationErrorKind as Kind;
-            let info = match error.kind() {
-                Kind::Format { format } if format == "regex" => &codes::SCHEMA_PATTERN,
-                Kind::Referencing(_) => &codes::SCHEMA_REF,
-                _ => &codes::SCHEMA_INVALID,
-            };
-            SchemaError::new(info, error.instance_path().to_string(), error.to_string())
+            let path = error.instance_path().to_string();
+            match error.kind() {
+                Kind::Format { format } if format == "regex" => {
+                    let message = format!("expected a small pattern without look-around and back-references, found {}", error.instance());
+                    SchemaError::new(&codes::SCHEMA_PATTERN, path, message)
+                }
+                Kind::Referencing(_) => SchemaError::new(&codes::SCHEMA_REF, path, error.to_string()),
+                _ => SchemaError::new(&codes::SCHEMA_INVALID, path, error.to_string()),
+            }
         })
+}
+
+/// What the meta-schema expects, with the usual slips of older drafts in plain words.
+fn meta_message(path: &str, error: &jsonschema::ValidationError<'_>) -> String {
+    let found = error.instance().to_string();
+    let keyword = path.rsplit('/').next().unwrap_or_default();
+    match keyword {
+        "type" => format!(
+            "expected `type` to be array, boolean, integer, null, number, object or string, or a list of them, found {found}"
+        ),
+        "exclusiveMinimum" | "exclusiveMaximum" => {
+            format!("expected `{keyword}` to be a number, found {found} (an older draft?)")
+        }
+        "required" => format!(
+            "expected `required` to be a list of property names beside `properties`, found {found}"
+        ),
+        _ if found.len() > QUOTED => format!("expected JSON Schema 2020-12: {}", error.masked()),
+        _ => format!("expected JSON Schema 2020-12: {error}"),
+    }
 }

@@ -1,0 +1,177 @@
+//! Schemas written to hang, exhaust or mislead the host.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolward_contract::NoScope;
+use toolward_contract::schema::{Schema, SchemaError};
+
+fn compile(value: &Value) -> Result<Schema, SchemaError> {
+    Schema::compile(value, &NoScope)
+}
+
+fn code(value: &Value) -> &'static str {
+    compile(value).expect_err("the schema is hostile").code()
+}
+
+fn nested(depth: usize, end: Value) -> Value {
+    (0..depth).fold(end, |inner, _| json!({ "a": inner }))
+}
+
+fn within(limit: Duration, what: impl FnOnce()) {
+    let start = Instant::now();
+    what();
+    assert!(start.elapsed() < limit, "took {:?}", start.elapsed());
+}
+
+#[test]
+fn a_reference_to_itself_in_place_is_refused() {
+    assert_eq!(code(&json!({ "$ref": "#" })), "schema-loop");
+    assert_eq!(code(&json!({ "allOf": [{ "$ref": "#" }] })), "schema-loop");
+    let mutual = json!({
+        "$ref": "#/$defs/a",
+        "$defs": { "a": { "anyOf": [{ "$ref": "#/$defs/b" }] }, "b": { "not": { "$ref": "#/$defs/a" } } }
+    });
+    assert_eq!(code(&mutual), "schema-loop");
+    let anchor = json!({ "$dynamicAnchor": "self", "if": { "$dynamicRef": "#self" } });
+    assert_eq!(code(&anchor), "schema-loop");
+}
+
+#[test]
+fn recursion_into_the_value_is_fine() {
+    let tree = json!({
+        "type": "object",
+        "properties": { "left": { "$ref": "#" }, "right": { "$ref": "#" }, "leaves": { "type": "array", "items": { "$ref": "#" } } },
+        "additionalProperties": false
+    });
+    let schema = compile(&tree).expect("a tree is a usual schema");
+    assert!(
+        schema
+            .validate(&json!({ "left": { "leaves": [{}, { "right": {} }] } }))
+            .is_ok()
+    );
+    assert!(
+        schema
+            .validate(&json!({ "left": { "leaves": [{}, { "middle": {} }] } }))
+            .is_err()
+    );
+}
+
+#[test]
+fn references_that_fan_out_are_refused() {
+    let mut definitions = serde_json::Map::new();
+    for step in 0..40 {
+        let next = format!("#/$defs/d{}", step + 1);
+        definitions.insert(
+            format!("d{step}"),
+            json!({ "allOf": [{ "$ref": next }, { "$ref": next }] }),
+        );
+    }
+    definitions.insert("d40".to_owned(), json!({ "type": "object" }));
+    let schema = json!({ "$ref": "#/$defs/d0", "$defs": definitions });
+    within(Duration::from_secs(5), || {
+        assert_eq!(code(&schema), "schema-cost")
+    });
+}
+
+#[test]
+fn references_that_fan_out_below_each_other_are_refused() {
+    let mut definitions = serde_json::Map::new();
+    for step in 0..40 {
+        let next = json!({ "properties": { "a": { "$ref": format!("#/$defs/d{}", step + 1) } } });
+        definitions.insert(format!("d{step}"), json!({ "allOf": [next, next] }));
+    }
+    definitions.insert("d40".to_owned(), json!({ "type": "object" }));
+    let schema = json!({ "$ref": "#/$defs/d0", "$defs": definitions });
+    within(Duration::from_secs(5), || {
+        assert_eq!(code(&schema), "schema-cost")
+    });
+}
+
+#[test]
+fn a_schema_that_recurses_twice_for_the_same_part_is_checked_in_time() {
+    let twice = json!({ "properties": { "a": { "$ref": "#" } } });
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        let mut schema = json!({ "type": "object" });
+        schema[keyword] = json!([twice, twice]);
+        let schema = compile(&schema).expect("recursion is allowed");
+        within(Duration::from_secs(5), || {
+            schema.validate(&nested(60, json!({}))).unwrap_or_default();
+            assert!(schema.validate(&nested(60, json!(1))).is_err());
+            assert_eq!(schema.violations(&nested(60, json!(1)), 5).len(), 1);
+        });
+    }
+}
+
+#[test]
+fn unevaluated_properties_in_a_recursive_schema_are_checked_in_time() {
+    let twice = json!({ "properties": { "a": { "$ref": "#" } } });
+    let schema =
+        json!({ "type": "object", "allOf": [twice, twice], "unevaluatedProperties": false });
+    let schema = compile(&schema).expect("recursion is allowed");
+    within(Duration::from_secs(5), || {
+        assert!(schema.validate(&nested(60, json!({}))).is_ok());
+        assert!(schema.validate(&nested(60, json!(1))).is_err());
+    });
+}
+
+#[test]
+fn nothing_outside_the_document_is_referred_to() {
+    for target in [
+        "https://example.com/s.json",
+        "file:///etc/passwd",
+        "other.json",
+        "/absolute",
+        "urn:x:y",
+        "//host/x",
+    ] {
+        assert_eq!(code(&json!({ "$ref": target })), "schema-ref", "{target}");
+    }
+    // Not reached by the keywords, only by a reference.
+    let hidden =
+        json!({ "$ref": "#/x-hidden", "x-hidden": { "$ref": "https://example.com/s.json" } });
+    assert_eq!(code(&hidden), "schema-ref");
+    assert_eq!(code(&json!({ "$ref": "#/$defs/none" })), "schema-ref");
+    let rebased = json!({ "$defs": { "a": { "$id": "https://example.com/", "$ref": "#/x" } } });
+    assert_eq!(code(&rebased), "schema-ref");
+}
+
+#[test]
+fn patterns_never_backtrack() {
+    for pattern in ["(?=a)b", r"(a)\1", "(?<!x)y"] {
+        assert_eq!(
+            code(&json!({ "pattern": pattern })),
+            "schema-pattern",
+            "{pattern}"
+        );
+    }
+    assert_eq!(
+        code(&json!({ "patternProperties": { "(?!a)": {} } })),
+        "schema-pattern"
+    );
+    assert_eq!(
+        code(&json!({ "pattern": "a{1000}{1000}" })),
+        "schema-pattern"
+    );
+    assert_eq!(
+        code(&json!({ "pattern": "a".repeat(1025) })),
+        "schema-pattern"
+    );
+    let schema = compile(&json!({ "pattern": "^(a+)+$" })).expect("linear here");
+    let text = json!("a".repeat(100_000) + "b");
+    within(Duration::from_secs(2), || {
+        assert!(schema.validate(&text).is_err())
+    });
+}
+
+#[test]
+fn size_and_depth_are_capped() {
+    let long: Vec<u32> = (0..20_000).collect();
+    assert_eq!(code(&json!({ "enum": long })), "schema-too-large");
+    assert_eq!(
+        code(&json!({ "description": "x".repeat(300_000) })),
+        "schema-too-large"
+    );
+    let deep = (0..100).fold(json!({}), |inner, _| json!({ "items": inner }));
+    assert_eq!(code(&deep), "schema-too-deep");
+}
