@@ -101,9 +101,35 @@ impl Questions {
         self
     }
 
+    /// The questions' keys, in the order asked.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.questions.iter().map(|(key, _)| key.as_str())
+    }
+
+    /// The state that was set, as bytes.
+    pub fn saved_state(&self) -> &[u8] {
+        &self.state
+    }
+
     fn push(mut self, key: impl Into<String>, ask: Ask) -> Self {
         self.questions.push((key.into(), ask));
         self
+    }
+
+    pub(crate) fn from_raw(raw: wit::InputRequest) -> Result<Self, Error> {
+        let mut questions = Questions::new().state_bytes(raw.state);
+        for question in raw.questions {
+            let ask = match question.ask {
+                wit::Ask::Form(form) => Ask::Form {
+                    message: form.message,
+                    schema: serde_json::from_str(&form.schema)?,
+                },
+                wit::Ask::Sample(parameters) => Ask::Sample(serde_json::from_str(&parameters)?),
+                wit::Ask::Roots => Ask::Roots,
+            };
+            questions = questions.push(question.key, ask);
+        }
+        Ok(questions)
     }
 
     pub(crate) fn into_raw(self) -> Result<wit::InputRequest, Error> {

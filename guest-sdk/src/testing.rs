@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::bindings::toolward::driver::types as wit;
-use crate::{Call, Error, IntoOutcome, Reply, run};
+use crate::{Answer, Call, Error, IntoOutcome, Outcome, Questions, Reply, run};
 
 /// One call with an empty context, as its first attempt.
 ///
@@ -24,7 +24,7 @@ use crate::{Call, Error, IntoOutcome, Reply, run};
 ///
 /// # Errors
 /// Those of the handler; `input_unavailable` where it asks, as there is nobody
-/// to answer.
+/// to answer: see [`TestCall`] for that.
 pub fn invoke<I, O, E>(
     handler: impl FnOnce(Call<I>) -> Result<O, E>,
     input: Value,
@@ -34,22 +34,109 @@ where
     O: IntoOutcome,
     E: Into<Error>,
 {
-    let call = wit::Invocation {
-        id: "00000000-0000-7000-8000-000000000000".to_owned(),
-        tool: "test".to_owned(),
-        tool_version: "0.0.0".to_owned(),
-        input: input.to_string(),
-        context: "{}".to_owned(),
-        attempt: 1,
-        remaining_ms: 30_000,
-        idempotency_key: "test".to_owned(),
-        resume: None,
-    };
-    match run(call, handler).map_err(Error::from_raw)? {
-        wit::Outcome::Done(output) => Reply::from_raw(output),
-        wit::Outcome::NeedsInput(_) => Err(Error::new(
+    match TestCall::new(input).run(handler)? {
+        Outcome::Done(reply) => Ok(reply),
+        Outcome::Ask(_) => Err(Error::new(
             "input_unavailable",
-            "the driver asks, and a test without a host can't answer",
+            "the driver asks, and nobody is here to answer",
         )),
+    }
+}
+
+/// A call with a context, a later attempt, or answers to questions.
+///
+/// ```
+/// use serde_json::{json, Value};
+/// use toolward_guest::testing::TestCall;
+/// use toolward_guest::{Answer, Call, Error, Outcome, Questions};
+///
+/// fn confirm(call: Call<Value>) -> Result<Outcome<bool>, Error> {
+///     match call.resume() {
+///         None => Ok(Questions::new().roots("roots").state(&1)?.into()),
+///         Some(resume) => Ok(Outcome::done(
+///             resume.state::<u32>()? == 1
+///                 && matches!(resume.answer::<Value>("roots")?, Answer::Accepted(_)),
+///         )),
+///     }
+/// }
+///
+/// let Outcome::Ask(questions) = TestCall::new(json!({})).run(confirm).unwrap() else {
+///     panic!("it should ask");
+/// };
+/// let call = TestCall::new(json!({})).answers(&questions, [("roots", Answer::Accepted(json!([])))]);
+/// assert_eq!(call.run(confirm).unwrap(), Outcome::done(json!(true)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct TestCall(wit::Invocation);
+
+impl TestCall {
+    /// A first attempt with this input.
+    pub fn new(input: Value) -> Self {
+        TestCall(wit::Invocation {
+            id: "00000000-0000-7000-8000-000000000000".to_owned(),
+            tool: "test".to_owned(),
+            tool_version: "0.0.0".to_owned(),
+            input: input.to_string(),
+            context: "{}".to_owned(),
+            attempt: 1,
+            remaining_ms: 30_000,
+            idempotency_key: "test".to_owned(),
+            resume: None,
+        })
+    }
+
+    /// Sets the context.
+    #[must_use]
+    pub fn context(mut self, context: Value) -> Self {
+        self.0.context = context.to_string();
+        self
+    }
+
+    /// Makes it this attempt, from 1.
+    #[must_use]
+    pub fn attempt(mut self, attempt: u32) -> Self {
+        self.0.attempt = attempt;
+        self
+    }
+
+    /// Makes it the call that follows these questions, with answers by key.
+    #[must_use]
+    pub fn answers<'a>(
+        mut self,
+        questions: &Questions,
+        answers: impl IntoIterator<Item = (&'a str, Answer<Value>)>,
+    ) -> Self {
+        let answers = answers.into_iter().map(|(key, answer)| wit::Answer {
+            key: key.to_owned(),
+            reply: match answer {
+                Answer::Accepted(value) => wit::Reply::Accepted(value.to_string()),
+                Answer::Declined => wit::Reply::Declined,
+                Answer::Cancelled => wit::Reply::Cancelled,
+            },
+        });
+        self.0.resume = Some(wit::Resumption {
+            state: questions.saved_state().to_vec(),
+            answers: answers.collect(),
+        });
+        self
+    }
+
+    /// Makes the call.
+    ///
+    /// # Errors
+    /// Those of the handler.
+    pub fn run<I, O, E>(
+        self,
+        handler: impl FnOnce(Call<I>) -> Result<O, E>,
+    ) -> Result<Outcome<Value>, Error>
+    where
+        I: DeserializeOwned,
+        O: IntoOutcome,
+        E: Into<Error>,
+    {
+        match run(self.0, handler).map_err(Error::from_raw)? {
+            wit::Outcome::Done(output) => Ok(Outcome::Done(Reply::from_raw(output)?)),
+            wit::Outcome::NeedsInput(request) => Ok(Outcome::Ask(Questions::from_raw(request)?)),
+        }
     }
 }

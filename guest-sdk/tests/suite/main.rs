@@ -1,0 +1,28 @@
+//! What an author relies on: how handlers' results become the world's values.
+//! Exports a driver, as an author's crate does.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail by panicking"
+)]
+
+mod calls;
+mod errors;
+mod questions;
+
+use toolward_guest::{Call, Error, driver};
+
+fn upper(call: Call<String>) -> Result<String, Error> {
+    Ok(call.input.to_uppercase())
+}
+
+fn whoami(call: Call<()>) -> Result<String, Error> {
+    Ok(call.tool().to_owned())
+}
+
+driver! {
+    "suite.upper" => upper,
+    "suite.whoami" => whoami,
+}
