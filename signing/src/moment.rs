@@ -18,13 +18,13 @@ impl Timestamp {
     /// Reads the one spelling.
     ///
     /// # Errors
-    /// [`Reason::TimeInvalid`], for offsets and fractions of seconds, too.
+    /// [`Reason::TimeInvalid`], for offsets, fractions of seconds and times before 1970, too.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         let refusal = || Refusal::new(Reason::TimeInvalid).found(quoted(text));
         let moment = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| refusal())?;
         let moment = Self(moment.to_offset(UtcOffset::UTC));
         // Writing it again finds every other spelling, leap seconds included.
-        if moment.to_string() == text {
+        if moment.to_string() == text && moment.unix() >= 0 {
             Ok(moment)
         } else {
             Err(refusal())
@@ -34,11 +34,11 @@ impl Timestamp {
     /// The time that is `seconds` after 1970-01-01T00:00:00Z.
     ///
     /// # Errors
-    /// [`Reason::TimeInvalid`] outside the years 0 to 9999.
+    /// [`Reason::TimeInvalid`] outside the years 1970 to 9999.
     pub fn from_unix(seconds: i64) -> Result<Self, Refusal> {
         OffsetDateTime::from_unix_timestamp(seconds)
             .ok()
-            .filter(|moment| (0..=9999).contains(&moment.year()))
+            .filter(|moment| (1970..=9999).contains(&moment.year()))
             .map(Self)
             .ok_or_else(|| Refusal::new(Reason::TimeInvalid).found(seconds.to_string()))
     }
@@ -109,6 +109,7 @@ mod tests {
             "2026-02-30T00:00:00Z",
             "2026-11-21T23:59:60Z",
             "12026-11-21T09:30:00Z",
+            "1969-12-31T23:59:59Z",
         ] {
             assert_eq!(
                 Timestamp::parse(text).expect_err(text).code(),
@@ -123,6 +124,6 @@ mod tests {
         assert_eq!(Timestamp::parse(&moment.to_string()).unwrap(), moment);
         assert_eq!(moment.unix(), 1_763_717_400);
         assert!(Timestamp::from_unix(i64::MAX).is_err());
-        assert!(Timestamp::from_unix(-99_999_999_999).is_err());
+        assert!(Timestamp::from_unix(-1).is_err());
     }
 }

@@ -98,7 +98,7 @@ fn broken_segment_rule(segment: &str) -> Option<&'static str> {
 /// Windows opens a device for these names, whatever extension follows and in whatever case.
 fn is_device_name(segment: &str) -> bool {
     let stem = segment.split('.').next().unwrap_or(segment);
-    if ["con", "prn", "aux", "nul", "conin", "conout", "clock"]
+    if ["con", "prn", "aux", "nul"]
         .iter()
         .any(|device| stem.eq_ignore_ascii_case(device))
     {
@@ -206,6 +206,7 @@ mod tests {
             "a/b/c/d/e/f/g/h",
             "_-x",
             "common/com/lpt.md",
+            "clock.md",
             longest.as_str(),
         ] {
             assert_eq!(BundlePath::parse(path).unwrap().as_str(), path);

@@ -240,7 +240,7 @@ pub fn archive(
     let file = cap_std::fs::File::open_ambient(path, ambient_authority()).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
     let mut bytes = Vec::with_capacity(usize::try_from(length.min(MAX_BYTES)).unwrap_or(0));
-    read_archive(file, &mut bytes).map_err(|refusal| refusal.at(place()))?;
+    read_archive(file, &mut bytes, &place())?;
     archive::verify(&bytes, trust, options)
 }
 
@@ -254,7 +254,7 @@ pub fn archive_reader(
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
     let mut bytes = Vec::new();
-    read_archive(reader, &mut bytes)?;
+    read_archive(reader, &mut bytes, "the archive")?;
     archive::verify(&bytes, trust, options)
 }
 
@@ -270,13 +270,15 @@ pub fn archive_bytes(
     archive::verify(bytes, trust, options)
 }
 
-fn read_archive(reader: impl Read, bytes: &mut Vec<u8>) -> Result<(), Refusal> {
+fn read_archive(reader: impl Read, bytes: &mut Vec<u8>, place: &str) -> Result<(), Refusal> {
     reader
         .take(MAX_BYTES + 1)
         .read_to_end(bytes)
-        .map_err(|error| Refusal::io("the archive", &error))?;
+        .map_err(|error| Refusal::io(place, &error))?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(Refusal::new(Reason::TooLarge).expected("at most 512 MiB"));
+        return Err(Refusal::new(Reason::TooLarge)
+            .at(place)
+            .expected("at most 536870912 bytes"));
     }
     Ok(())
 }

@@ -3,10 +3,14 @@
 use std::fmt;
 
 use ed25519_dalek::Signer as _;
-use ed25519_dalek::pkcs8::KeypairBytes;
+use ed25519_dalek::pkcs8::ALGORITHM_ID;
+use pkcs8::der::SecretDocument;
+use pkcs8::der::asn1::OctetStringRef;
+use pkcs8::der::pem::PemLabel as _;
 use pkcs8::der::zeroize::Zeroizing;
-use pkcs8::pkcs5::{pbes2, scrypt};
-use pkcs8::{DecodePrivateKey as _, EncodePrivateKey as _, LineEnding, PrivateKeyInfoRef};
+use pkcs8::pkcs5::pbes2::{self, Kdf};
+use pkcs8::pkcs5::{EncryptionScheme, scrypt};
+use pkcs8::{EncryptedPrivateKeyInfoRef, LineEnding, PrivateKeyInfoRef};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{MAX_PEM_BYTES, PublicKey};
@@ -17,6 +21,14 @@ use crate::refusal::{Reason, Refusal};
 const SCRYPT_LOG_N: u8 = 14;
 const SCRYPT_R: u32 = 8;
 const SCRYPT_P: u32 = 5;
+/// What opening somebody else's encrypted key may cost: 256 MiB of memory, ten million rounds. More would
+/// stall or end this process, whoever wrote the file.
+const MAX_SCRYPT_BYTES: u64 = 256 * 1024 * 1024;
+const MAX_SCRYPT_PARALLELIZATION: u16 = 64;
+const MAX_PBKDF2_ROUNDS: u32 = 10_000_000;
+/// What stands before the 32 secret bytes in a PKCS#8 private key: the head of an inner octet string (RFC 8410,
+/// section 7).
+const INNER_HEAD: [u8; 2] = [0x04, 0x20];
 
 /// An Ed25519 signing key.
 pub struct SigningKey(ed25519_dalek::SigningKey);
@@ -60,25 +72,27 @@ impl SigningKey {
         if pem.len() > MAX_PEM_BYTES {
             return Err(invalid(crate::text::bytes(pem.len() as u64)));
         }
-        let pair = if is_encrypted_pem(pem) {
-            let passphrase = passphrase.ok_or_else(|| Refusal::new(Reason::PassphraseNeeded))?;
-            KeypairBytes::from_pkcs8_encrypted_pem(pem, passphrase.expose_secret()).map_err(
-                |error| match error {
-                    pkcs8::Error::EncryptedPrivateKey(_) => Refusal::new(Reason::PassphraseWrong),
-                    other => invalid(other.to_string()),
-                },
-            )?
-        } else {
-            KeypairBytes::from_pkcs8_pem(pem).map_err(|error| invalid(error.to_string()))?
-        };
-        let key = ed25519_dalek::SigningKey::from_bytes(&pair.secret_key);
-        if pair
-            .public_key
-            .is_some_and(|public| public.0 != *key.verifying_key().as_bytes())
-        {
-            return Err(invalid("a public half of another key".to_owned()));
+        let failed = |error: &dyn fmt::Display| invalid(error.to_string());
+        let (label, document) = SecretDocument::from_pem(pem).map_err(|error| failed(&error))?;
+        if label == PrivateKeyInfoRef::PEM_LABEL {
+            return read(&document).map_err(invalid);
         }
-        Ok(Self(key))
+        if label != EncryptedPrivateKeyInfoRef::PEM_LABEL {
+            return Err(invalid(format!("{label:?}")));
+        }
+        let passphrase = passphrase.ok_or_else(|| Refusal::new(Reason::PassphraseNeeded))?;
+        let encrypted = EncryptedPrivateKeyInfoRef::try_from(document.as_bytes())
+            .map_err(|error| failed(&error))?;
+        if !is_affordable(&encrypted.encryption_algorithm) {
+            return Err(invalid(
+                "an encryption that is unknown or costs too much to open".to_owned(),
+            ));
+        }
+        let document = encrypted
+            .decrypt(passphrase.expose_secret())
+            .map_err(|_| Refusal::new(Reason::PassphraseWrong))?;
+        // One wrong passphrase in 256 leaves padding that looks right.
+        read(&document).map_err(|_| Refusal::new(Reason::PassphraseWrong))
     }
 
     /// The key as a PKCS#8 version 1 PEM file, not encrypted. Version 2, which has the public key in it,
@@ -88,8 +102,8 @@ impl SigningKey {
     /// [`Reason::KeyInvalid`], should the encoder fail.
     pub fn to_pem(&self) -> Result<SecretString, Refusal> {
         let pem = self
-            .pair()
-            .to_pkcs8_pem(LineEnding::LF)
+            .document()?
+            .to_pem(PrivateKeyInfoRef::PEM_LABEL, LineEnding::LF)
             .map_err(encoder_failed)?;
         Ok(SecretString::from(pem.as_str()))
     }
@@ -108,12 +122,12 @@ impl SigningKey {
         let cost = scrypt::Params::new(SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P).map_err(encoder_failed)?;
         let parameters = pbes2::Parameters::generate_scrypt_aes256cbc(cost, &salt, iv)
             .map_err(encoder_failed)?;
-        let plain = self.pair().to_pkcs8_der().map_err(encoder_failed)?;
+        let plain = self.document()?;
         let encrypted = PrivateKeyInfoRef::try_from(plain.as_bytes())
             .and_then(|key| key.encrypt_with_params(parameters, passphrase.expose_secret()))
             .map_err(encoder_failed)?;
         let pem = encrypted
-            .to_pem("ENCRYPTED PRIVATE KEY", LineEnding::LF)
+            .to_pem(EncryptedPrivateKeyInfoRef::PEM_LABEL, LineEnding::LF)
             .map_err(encoder_failed)?;
         Ok(SecretString::from(pem.as_str()))
     }
@@ -130,11 +144,55 @@ impl SigningKey {
         self.0.sign(message).to_bytes()
     }
 
-    fn pair(&self) -> KeypairBytes {
-        KeypairBytes {
-            secret_key: *self.0.as_bytes(),
-            public_key: None,
+    /// PKCS#8 version 1: without the public key.
+    fn document(&self) -> Result<SecretDocument, Refusal> {
+        let mut inner = Zeroizing::new(Vec::with_capacity(34));
+        inner.extend_from_slice(&INNER_HEAD);
+        inner.extend_from_slice(self.0.as_bytes());
+        let octets = OctetStringRef::new(&inner).map_err(encoder_failed)?;
+        SecretDocument::encode_msg(&PrivateKeyInfoRef::new(ALGORITHM_ID, octets))
+            .map_err(encoder_failed)
+    }
+}
+
+/// Reads PKCS#8, version 1 or 2; says what it found if that is no Ed25519 key.
+fn read(document: &SecretDocument) -> Result<SigningKey, String> {
+    let key =
+        PrivateKeyInfoRef::try_from(document.as_bytes()).map_err(|error| error.to_string())?;
+    if key.algorithm != ALGORITHM_ID {
+        return Err(format!("a key of algorithm {}", key.algorithm.oid));
+    }
+    let seed: &[u8; 32] = key
+        .private_key
+        .as_bytes()
+        .strip_prefix(&INNER_HEAD)
+        .and_then(|seed| seed.try_into().ok())
+        .ok_or("a private key of another length than 32 bytes")?;
+    let signing = ed25519_dalek::SigningKey::from_bytes(seed);
+    match key.public_key {
+        Some(public) if public.as_bytes() != Some(signing.verifying_key().as_bytes()) => {
+            Err("a public half of another key".to_owned())
         }
+        _ => Ok(SigningKey(signing)),
+    }
+}
+
+/// Whether a passphrase can be tried at a bearable cost.
+fn is_affordable(scheme: &EncryptionScheme) -> bool {
+    let EncryptionScheme::Pbes2(parameters) = scheme else {
+        return false;
+    };
+    match &parameters.kdf {
+        Kdf::Scrypt(cost) => {
+            let memory = cost
+                .cost_parameter
+                .checked_mul(128 * u64::from(cost.block_size));
+            cost.cost_parameter > 1
+                && memory.is_some_and(|memory| memory <= MAX_SCRYPT_BYTES)
+                && cost.parallelization <= MAX_SCRYPT_PARALLELIZATION
+        }
+        Kdf::Pbkdf2(cost) => cost.iteration_count <= MAX_PBKDF2_ROUNDS,
+        _ => false,
     }
 }
 

@@ -119,6 +119,53 @@ fn a_signing_key_file_with_another_keys_public_half_is_refused() {
 }
 
 #[test]
+fn a_key_whose_encryption_costs_too_much_is_refused_at_once() {
+    use pkcs8::der::asn1::OctetStringRef;
+    use pkcs8::der::{Encode as _, pem};
+    use pkcs8::pkcs5::EncryptionScheme;
+    use pkcs8::pkcs5::pbes2::{Kdf, Parameters};
+
+    let encrypt = |change: &dyn Fn(&mut Parameters)| {
+        let mut parameters = Parameters::generate_scrypt_aes256cbc(
+            pkcs8::pkcs5::scrypt::Params::new(14, 8, 5).unwrap(),
+            &[1; 16],
+            [2; 16],
+        )
+        .unwrap();
+        change(&mut parameters);
+        let der = pkcs8::EncryptedPrivateKeyInfoRef {
+            encryption_algorithm: EncryptionScheme::Pbes2(parameters),
+            encrypted_data: OctetStringRef::new(&[0; 64]).unwrap(),
+        }
+        .to_der()
+        .unwrap();
+        pem::encode_string("ENCRYPTED PRIVATE KEY", pkcs8::LineEnding::LF, &der).unwrap()
+    };
+    let code = |pem: &str| {
+        let secret = passphrase("x");
+        SigningKey::from_pem(pem, Some(&secret)).unwrap_err().code()
+    };
+    assert_eq!(code(&encrypt(&|_| {})), "passphrase-wrong");
+    for (n, r, p) in [
+        (1 << 40, 8, 1),
+        (u64::MAX, 8, 1),
+        (1 << 14, u16::MAX, 1),
+        (1 << 14, 8, u16::MAX),
+        (0, 8, 1),
+        (1, 8, 1),
+    ] {
+        let pem = encrypt(&|parameters| {
+            if let Kdf::Scrypt(cost) = &mut parameters.kdf {
+                cost.cost_parameter = n;
+                cost.block_size = r;
+                cost.parallelization = p;
+            }
+        });
+        assert_eq!(code(&pem), "key-invalid", "N = {n}, r = {r}, p = {p}");
+    }
+}
+
+#[test]
 fn secrets_do_not_show_in_debug_output() {
     let debug = format!("{:?}", SigningKey::from_bytes(&[0x41; 32]));
     assert!(!debug.contains("4141") && !debug.contains("65, 65"));
