@@ -2,7 +2,7 @@
 //! `[[build]]` of `bundle.toml` and copies what comes out to its place. Which
 //! compiler that is, is the caller's choice; nothing is installed here.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -188,6 +188,42 @@ pub fn build(
         built.push(build_one(directory, entry, options, progress)?);
     }
     Ok(built)
+}
+
+/// Whether `cargo` makes components: builds an empty crate in a directory of its
+/// own, without network.
+///
+/// # Errors
+///
+/// As [`build`].
+pub fn probe(cargo: &OsStr) -> Result<(), BuildError> {
+    let failed = |source| AuthorError::Write {
+        path: PathBuf::from("temporary directory"),
+        source,
+    };
+    let directory = tempfile::tempdir().map_err(failed)?;
+    let manifest = "[package]\nname = \"probe\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
+        [lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n";
+    std::fs::create_dir(directory.path().join("src")).map_err(failed)?;
+    std::fs::write(directory.path().join("Cargo.toml"), manifest).map_err(failed)?;
+    std::fs::write(directory.path().join("src/lib.rs"), "").map_err(failed)?;
+    let entry = BuildEntry {
+        krate: "an empty crate".to_owned(),
+        output: String::new(),
+    };
+    let options = Options {
+        cargo: cargo.to_owned(),
+        locked: false,
+        offline: true,
+    };
+    let manifest = directory.path().join("Cargo.toml");
+    let artefact = run_cargo(&manifest, &entry, &options, &mut |_| {})?;
+    let bytes = read_bounded(&artefact).map_err(failed)?;
+    Surface::read(&bytes).map_err(|source| BuildError::Surface {
+        krate: entry.krate,
+        source,
+    })?;
+    Ok(())
 }
 
 fn build_one(

@@ -210,7 +210,10 @@ impl Surface {
             rest = rest.get(consumed..).ok_or_else(|| truncated(bytes))?;
             let top = enclosing.is_empty();
             match payload {
-                Payload::Version { encoding, .. } if encoding == Encoding::Module => {
+                Payload::Version {
+                    encoding: Encoding::Module,
+                    ..
+                } => {
                     return Err(SurfaceError::CoreModule);
                 }
                 Payload::ModuleSection {
@@ -219,7 +222,6 @@ impl Surface {
                     self.modules += 1;
                     self.bounded()?;
                     let length = unchecked_range.end.saturating_sub(unchecked_range.start);
-                    let length = usize::try_from(length).map_err(|_| truncated(bytes))?;
                     rest = rest.get(length..).ok_or_else(|| truncated(bytes))?;
                 }
                 Payload::ComponentSection { parser: inner, .. } => {

@@ -1,0 +1,142 @@
+//! `check`, as an author meets it.
+
+use std::path::Path;
+
+use toolward_bundle::check::{Report, check_path};
+use toolward_contract::diagnostic::Severity;
+
+use crate::support::{BUNDLE, DRIVER, Demo, TOOL, component};
+
+fn codes(report: &Report) -> Vec<&'static str> {
+    report.diagnostics.iter().map(|found| found.code).collect()
+}
+
+#[test]
+fn a_good_bundle_has_nothing_to_be_said_about() {
+    let report = check_path(Demo::new().path());
+    assert_eq!(report.diagnostics, []);
+    assert_eq!(report.documents, 2);
+}
+
+#[test]
+fn each_lint_is_a_warning_with_its_own_code() {
+    let demo = Demo::new();
+    demo.write(
+        "tools/other-name/TOOL.md",
+        TOOL.replace("demo.greet", "demo.wave"),
+    );
+    demo.write("drivers/demo-greet/old.wasm", component("a:b/c@1.0.0", &[]));
+    demo.write("tools.json", "{}");
+    let report = check_path(demo.path());
+    assert_eq!(report.errors(), 0, "{:?}", report.diagnostics);
+    let mut found = codes(&report);
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            "component-stray",
+            "driver-missing",
+            "folder-name",
+            "tools-json-stale"
+        ]
+    );
+}
+
+#[test]
+fn a_component_that_a_build_makes_is_missing_only_as_a_warning() {
+    let demo = Demo::new();
+    demo.remove("drivers/demo-greet/driver.wasm");
+    let report = check_path(demo.path());
+    assert_eq!(codes(&report), ["component-missing"]);
+    assert_eq!(report.diagnostics[0].severity, Severity::Error);
+    assert_eq!(report.diagnostics[0].line, 7, "the line of `component`");
+
+    let build = "\n[[build]]\ncrate = \"driver\"\noutput = \"drivers/demo-greet/driver.wasm\"\n";
+    demo.write("bundle.toml", format!("{BUNDLE}{build}"));
+    let report = check_path(demo.path());
+    assert_eq!(codes(&report), ["component-missing"]);
+    assert_eq!(report.diagnostics[0].severity, Severity::Warning);
+}
+
+#[test]
+fn one_file_is_checked_with_its_bundle_around_it() {
+    let demo = Demo::new();
+    demo.write(
+        "drivers/demo-greet/DRIVER.md",
+        DRIVER.replace("kind: component", "kind: 7"),
+    );
+    let tool = demo.path().join("tools/demo.greet/TOOL.md");
+    let report = check_path(&tool);
+    assert_eq!(report.errors(), 0, "{:?}", report.diagnostics);
+
+    let driver = demo.path().join("drivers/demo-greet/DRIVER.md");
+    let report = check_path(&driver);
+    assert!(report.errors() > 0);
+    for found in &report.diagnostics {
+        assert_eq!(Path::new(&found.file), driver);
+    }
+}
+
+#[test]
+fn a_contract_outside_of_any_bundle_is_checked_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("TOOL.md");
+    std::fs::write(&path, TOOL).unwrap();
+    assert_eq!(check_path(&path).diagnostics, []);
+    std::fs::write(&path, TOOL.replace("name: Greet\n", "")).unwrap();
+    assert_eq!(check_path(&path).errors(), 1);
+}
+
+#[test]
+fn a_directory_of_bundles_is_checked_bundle_by_bundle() {
+    let place = tempfile::tempdir().unwrap();
+    for name in ["one", "two"] {
+        let root = place.path().join(name);
+        std::fs::create_dir_all(root.join("tools/demo.greet")).unwrap();
+        std::fs::write(root.join("bundle.toml"), BUNDLE).unwrap();
+        std::fs::write(root.join("tools/demo.greet/TOOL.md"), TOOL).unwrap();
+    }
+    let report = check_path(place.path());
+    assert_eq!(report.documents, 2);
+    assert_eq!(codes(&report), ["driver-missing", "driver-missing"]);
+}
+
+#[test]
+fn a_packed_directory_is_checked_against_its_tools_json() {
+    let demo = Demo::new();
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("out");
+    toolward_bundle::author::Sealed::new(&demo.pack())
+        .write_directory(&path)
+        .unwrap();
+    assert_eq!(check_path(&path).diagnostics, []);
+    std::fs::write(
+        path.join("tools/demo.greet/TOOL.md"),
+        TOOL.replace("Greets", "Steals"),
+    )
+    .unwrap();
+    assert!(check_path(&path).errors() > 0);
+}
+
+#[test]
+fn nothing_to_check_is_said_to_be_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    assert_eq!(codes(&check_path(place.path())), ["bundle-toml-missing"]);
+    let report = check_path(&place.path().join("absent.md"));
+    assert_eq!(codes(&report), ["file-unreadable"]);
+    std::fs::write(place.path().join("notes.txt"), "hello").unwrap();
+    let report = check_path(&place.path().join("notes.txt"));
+    assert_eq!(codes(&report), ["file-kind"]);
+}
+
+#[test]
+fn names_that_no_bundle_can_hold_are_errors() {
+    let demo = Demo::new();
+    demo.write("resources/a b.txt", "");
+    let report = check_path(demo.path());
+    assert_eq!(codes(&report), ["file-name"]);
+    demo.remove("resources/a b.txt");
+    demo.write("resources/a.txt", "");
+    demo.write("resources/A.txt", "");
+    assert_eq!(codes(&check_path(demo.path())), ["file-name"]);
+}

@@ -1,0 +1,190 @@
+//! From verified bytes to contents.
+
+use toolward_bundle::content::{Content, Origin};
+use toolward_bundle::inspect::Inspection;
+use toolward_signing::trust::TrustStore;
+
+use crate::support::{DRIVER, Demo, TOOL, component, forged, handler, read_signed, read_trusting};
+
+#[test]
+fn a_signed_bundle_gives_its_contracts_drivers_and_components() {
+    let content = read_signed(&Demo::new().pack()).unwrap();
+    let tool = &content.tool("demo.greet").unwrap().tool;
+    let drivers: Vec<_> = content.drivers_for(tool).collect();
+    assert_eq!(drivers.len(), 1);
+    let found = drivers[0].component.as_ref().unwrap();
+    assert_eq!(&*found.bytes, handler());
+    assert!(matches!(content.origin, Origin::Signed { .. }));
+    assert_eq!(content.index.tools.len(), 1);
+}
+
+#[test]
+fn a_directory_under_work_is_marked_as_such() {
+    let demo = Demo::new();
+    let content = Content::from_dev(demo.path()).unwrap();
+    assert!(content.origin.is_dev());
+    assert_eq!(
+        content.origin.publisher(),
+        format!("dev:{}", demo.path().display())
+    );
+    assert_eq!(content.tools.len(), 1);
+}
+
+#[test]
+fn a_tools_json_that_says_otherwise_than_the_contract_is_refused() {
+    let packed = Demo::new().pack();
+    let index = String::from_utf8(packed.files["tools.json"].to_vec()).unwrap();
+    for (from, to) in [
+        ("Greets.", "Harmless."),
+        (
+            "\"input_schema\"",
+            "\"requires_confirmation\": true, \"input_schema\"",
+        ),
+        ("demo-greet", "other-driver"),
+        ("\"greeting\"", "\"other\""),
+    ] {
+        assert!(index.contains(from), "{from}: {index}");
+        let changed = index.replace(from, to);
+        let error =
+            read_signed(&forged(&packed, &[("tools.json", changed.as_bytes())])).unwrap_err();
+        assert!(!error.diagnostics().is_empty(), "{from}: {error}");
+    }
+    let empty = br#"{"version": 2, "tools": []}"#;
+    read_signed(&forged(&packed, &[("tools.json", empty)])).unwrap_err();
+}
+
+#[test]
+fn a_contract_that_does_not_parse_is_refused_with_its_place() {
+    let packed = Demo::new().pack();
+    let broken = TOOL.replace("version: 1.0.0", "version: one");
+    let changes = [("tools/demo.greet/TOOL.md", broken.as_bytes())];
+    let error = read_signed(&forged(&packed, &changes)).unwrap_err();
+    let first = &error.diagnostics()[0];
+    assert_eq!(first.file, "tools/demo.greet/TOOL.md");
+    assert_eq!(first.line, 5);
+}
+
+#[test]
+fn every_id_has_to_lie_inside_the_publishers_prefixes() {
+    let packed = Demo::new().pack();
+    // The driver's id `demo-greet` is another segment than `demo`.
+    for (prefixes, expected) in [
+        (r#""demo", "demo-greet""#, None),
+        (r#""demo""#, Some("driver")),
+        (r#""demo-greet", "demo.greet""#, None),
+    ] {
+        let result = read_trusting(&packed, |key| {
+            TrustStore::from_toml(&format!(
+                "[[publisher]]\nname = \"acme\"\nprefixes = [{prefixes}]\nkeys = ['''\n{}''']\n",
+                key.public().to_pem().unwrap()
+            ))
+            .unwrap()
+        });
+        match (result, expected) {
+            (Ok(_), None) => {}
+            (Err(error), Some(kind)) => {
+                assert_eq!(error.code(), "prefix-not-granted");
+                assert!(error.to_string().contains(kind), "{error}");
+            }
+            (result, expected) => panic!("{prefixes}: {result:?}, expected {expected:?}"),
+        }
+    }
+}
+
+fn refused_component(wasm: &[u8], driver: &str) -> (&'static str, String) {
+    let demo = Demo::new();
+    demo.write("drivers/demo-greet/DRIVER.md", driver);
+    let packed = demo.pack();
+    let changes = [("drivers/demo-greet/driver.wasm", wasm)];
+    let error = read_signed(&forged(&packed, &changes)).unwrap_err();
+    (error.code(), error.to_string())
+}
+
+#[test]
+fn a_driver_of_another_world_is_refused_with_what_it_exports() {
+    let (code, message) = refused_component(&component("wasi:cli/run@0.2.3", &[]), DRIVER);
+    assert_eq!(code, "component-world");
+    assert!(message.contains("wasi:cli/run@0.2.3"), "{message}");
+
+    let future = component("toolward:driver/handler@0.9.0", &[]);
+    assert_eq!(refused_component(&future, DRIVER).0, "component-world");
+}
+
+#[test]
+fn a_driver_that_is_no_component_is_refused() {
+    let module = wat::parse_str("(module)").unwrap();
+    assert_eq!(refused_component(&module, DRIVER).0, "component-invalid");
+    assert_eq!(refused_component(b"text", DRIVER).0, "component-invalid");
+}
+
+#[test]
+fn imports_that_no_host_provides_are_refused_by_name() {
+    let wasm = component("toolward:driver/handler@0.1.0", &["wasi:nn/graph@0.2.0"]);
+    let (code, message) = refused_component(&wasm, DRIVER);
+    assert_eq!(code, "component-import");
+    assert!(message.contains("wasi:nn/graph@0.2.0"), "{message}");
+}
+
+#[test]
+fn http_needs_a_declaration_in_the_driver_and_in_the_contract() {
+    let wasm = component(
+        "toolward:driver/handler@0.1.0",
+        &["wasi:http/outgoing-handler@0.2.3"],
+    );
+    assert_eq!(refused_component(&wasm, DRIVER).0, "component-undeclared");
+
+    let egress = DRIVER.replace(
+        "implements:",
+        "network:\n  egress: [api.example.com]\nimplements:",
+    );
+    assert_eq!(refused_component(&wasm, &egress).0, "component-undeclared");
+
+    let demo = Demo::new();
+    let network = TOOL.replace(
+        "inputs:",
+        "requires:\n  network: [api.example.com]\ninputs:",
+    );
+    demo.write("tools/demo.greet/TOOL.md", network);
+    demo.write("drivers/demo-greet/DRIVER.md", egress);
+    demo.write("drivers/demo-greet/driver.wasm", wasm);
+    read_signed(&demo.pack()).unwrap();
+}
+
+#[test]
+fn two_documents_with_one_id_are_refused() {
+    let demo = Demo::new();
+    demo.write("tools/other/TOOL.md", TOOL);
+    let error = Content::from_dev(demo.path()).unwrap_err();
+    assert_eq!(error.code(), "duplicate-id");
+}
+
+#[test]
+fn a_role_that_contradicts_the_name_is_refused() {
+    let mut packed = Demo::new().pack();
+    for entry in &mut packed.manifest.files {
+        if entry.path.as_str().ends_with("TOOL.md") {
+            entry.role = toolward_signing::manifest::Role::Other;
+        }
+    }
+    packed.manifest_bytes = packed.manifest.to_bytes().unwrap();
+    assert_eq!(read_signed(&packed).unwrap_err().code(), "role-mismatch");
+}
+
+#[test]
+fn an_inspection_says_whether_anything_was_verified() {
+    let demo = Demo::new();
+    let packed = demo.pack();
+    let verified = Inspection::of(&read_signed(&packed).unwrap());
+    assert!(verified.verified);
+
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("out");
+    toolward_bundle::author::Sealed::new(&packed)
+        .write_directory(&path)
+        .unwrap();
+    let claimed = Inspection::unverified(&path).unwrap();
+    assert!(!claimed.verified);
+    assert_eq!(claimed.publisher, "acme");
+    assert_eq!(claimed.tools[0].id, verified.tools[0].id);
+    assert_eq!(claimed.manifest_digest, verified.manifest_digest);
+}
