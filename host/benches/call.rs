@@ -1,0 +1,107 @@
+//! `host.call` against bare wasmtime on the same component, and a cold start
+//! from the cache against bare `deserialize_file`, a hash and a call.
+
+#![expect(missing_docs, unreachable_pub, reason = "a benchmark has no users")]
+#![expect(
+    unsafe_code,
+    reason = "the bare cold start deserialises its own artefact"
+)]
+#![expect(clippy::expect_used, reason = "a benchmark may stop")]
+
+use std::hint::black_box;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use toolward_host::{Cache, Host, Request};
+use wasmtime::component::Component;
+
+mod support;
+use support::{Bare, INPUT, TOOL};
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime")
+}
+
+fn warm(criterion: &mut Criterion) {
+    let runtime = runtime();
+    let engine = support::engine();
+    let component = Component::new(&engine, support::wasm()).expect("compiles");
+    let bare = Bare::new(engine, &component);
+    let host = Host::builder()
+        .bundle(support::content())
+        .build()
+        .expect("a host");
+    let first = runtime.block_on(host.call(Request::new(TOOL, INPUT)));
+    assert!(first.result.is_ok(), "{}", first.envelope());
+
+    let mut group = criterion.benchmark_group("warm");
+    group.bench_function("bare", |bencher| {
+        bencher
+            .to_async(&runtime)
+            .iter(|| async { black_box(bare.call().await) });
+    });
+    group.bench_function("host", |bencher| {
+        bencher
+            .to_async(&runtime)
+            .iter(|| async { black_box(host.call(Request::new(TOOL, INPUT)).await) });
+    });
+    group.bench_function("host_with_envelope", |bencher| {
+        bencher
+            .to_async(&runtime)
+            .iter(|| async { black_box(host.call(Request::new(TOOL, INPUT)).await.envelope()) });
+    });
+    group.finish();
+}
+
+fn cold(criterion: &mut Criterion) {
+    let runtime = runtime();
+    let directory = tempfile::tempdir().expect("a directory");
+    let engine = support::engine();
+    let wasm = support::wasm();
+    let artefact = directory.path().join("artefact.cwasm");
+    let bytes = engine.precompile_component(&wasm).expect("compiles");
+    std::fs::write(&artefact, bytes).expect("writes");
+
+    let cache = directory.path().join("cache");
+    let host = || {
+        let cache = Cache::open(&cache).expect("a cache");
+        Host::builder()
+            .bundle(support::content())
+            .cache(cache)
+            .build()
+            .expect("a host")
+    };
+    let first = runtime.block_on(host().call(Request::new(TOOL, INPUT)));
+    assert!(first.result.is_ok(), "{}", first.envelope());
+
+    let mut group = criterion.benchmark_group("cold");
+    // Engine, linker and bundle are made before the clock starts, on both
+    // sides: measured is the way from artefact to first result.
+    group.bench_function("bare", |bencher| {
+        bencher.iter_batched(
+            support::engine,
+            |engine| {
+                let bytes = std::fs::read(&artefact).expect("reads");
+                black_box(blake3::hash(&bytes));
+                // SAFETY: the artefact was written above and not touched since.
+                let component = unsafe { Component::deserialize_file(&engine, &artefact) };
+                let bare = Bare::new(engine, &component.expect("loads"));
+                runtime.block_on(bare.call())
+            },
+            criterion::BatchSize::PerIteration,
+        );
+    });
+    group.bench_function("host", |bencher| {
+        bencher.iter_batched(
+            host,
+            |host| runtime.block_on(host.call(Request::new(TOOL, INPUT))),
+            criterion::BatchSize::PerIteration,
+        );
+    });
+    group.finish();
+}
+
+criterion_group!(benches, warm, cold);
+criterion_main!(benches);

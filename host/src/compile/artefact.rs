@@ -1,0 +1,32 @@
+//! Deserialises precompiled code: the one place where a wrong byte would be
+//! native code of somebody else's. Each function says which check makes its
+//! input trustworthy.
+#![expect(
+    unsafe_code,
+    reason = "deserialising native code; each block names its check"
+)]
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+use wasmtime::component::Component;
+use wasmtime::{Engine, Result};
+
+/// Loads what this process's own compiler just returned.
+pub(super) fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component> {
+    // SAFETY: the bytes come from `Compiler::compile` of this process and have
+    // been in its memory ever since.
+    unsafe { Component::deserialize(engine, bytes) }
+}
+
+/// Maps a file whose authentication code `Cache::get` has just checked over
+/// this very open file.
+pub(super) fn from_checked_file(engine: &Engine, file: &File) -> Result<Component> {
+    // The descriptor's own name leads to the file that was checked, whatever
+    // has happened to its path since.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    // SAFETY: the file's keyed BLAKE3 over component digest, engine hash and
+    // content matched, so this host wrote it for this engine; it lies with mode
+    // 0400 in a 0700 directory that only this user can write to.
+    unsafe { Component::deserialize_file(engine, path) }
+}

@@ -1,0 +1,244 @@
+//! The host: takes a request through the stages, one after the other, and
+//! always gives a reply.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use toolward_bundle::content::Content;
+use wasmtime::Engine;
+use wasmtime::component::Linker;
+
+use crate::admission::Admission;
+use crate::approval;
+use crate::builder::HostBuilder;
+use crate::compile::{self, Cache, Compiler};
+use crate::dispatch;
+use crate::error::HostError;
+use crate::limits::Limits;
+use crate::policy::{self, Decision};
+use crate::registry::{Catalogue, LoadedDriver, ToolEntry};
+use crate::request::Request;
+use crate::resolve;
+use crate::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output, Reply};
+use crate::sandbox::engine::EngineProfile;
+use crate::sandbox::run::Prepared;
+use crate::sandbox::v0_1;
+use crate::validate;
+
+/// Runs the tools of bundles. Cheap to clone; clones share everything.
+///
+/// Calls need a tokio runtime with its timer enabled.
+#[derive(Clone)]
+pub struct Host {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    profile: EngineProfile,
+    engine: Engine,
+    linker: Linker<crate::sandbox::State>,
+    compiler: Arc<dyn Compiler>,
+    cache: Option<Cache>,
+    limits: Limits,
+    catalogue: Catalogue,
+    admission: Admission,
+}
+
+/// One tool as a catalogue shows it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ToolInfo {
+    /// Its contract. Untrusted text.
+    pub contract: Arc<toolward_contract::tool::Tool>,
+    /// Who published it; `dev:<dir>` for an unsigned bundle.
+    pub publisher: String,
+    /// BLAKE3 of its bundle's manifest, 64 hex digits.
+    pub bundle: String,
+    /// The drivers that may serve it, best first, with what was decided about
+    /// each.
+    pub drivers: Vec<(String, Decision)>,
+}
+
+impl Host {
+    /// A host under construction, with nothing loaded.
+    pub fn builder() -> HostBuilder {
+        HostBuilder::default()
+    }
+
+    pub(crate) fn build(
+        contents: Vec<Content>,
+        limits: Limits,
+        compiler: Arc<dyn Compiler>,
+        cache: Option<Cache>,
+    ) -> Result<Self, HostError> {
+        let catalogue = Catalogue::build(contents, &limits)?;
+        let profile = EngineProfile::for_limits(&limits);
+        let engine = profile.engine()?;
+        let linker =
+            v0_1::linker(&engine).map_err(|error| HostError::Engine(format!("{error:#}")))?;
+        let admission = Admission::new(&limits);
+        Ok(Self {
+            inner: Arc::new(Inner {
+                profile,
+                engine,
+                linker,
+                compiler,
+                cache,
+                limits,
+                catalogue,
+                admission,
+            }),
+        })
+    }
+
+    /// The tools of this host, by id and major version.
+    pub fn tools(&self) -> impl Iterator<Item = ToolInfo> + '_ {
+        self.inner.catalogue.tools().map(|entry| info(entry))
+    }
+
+    /// The tool that a call of `name` would reach.
+    pub fn tool(&self, name: &str) -> Option<ToolInfo> {
+        self.inner.catalogue.find(name).map(|entry| info(entry))
+    }
+
+    /// Calls a tool. Always gives a reply: what goes wrong is in it.
+    ///
+    /// Dropping the future cancels the call: the guest is gone with it.
+    pub async fn call(&self, request: Request) -> Reply {
+        let started = Instant::now();
+        let mut metadata = Metadata {
+            invocation: uuid::Uuid::now_v7().to_string(),
+            ..Metadata::default()
+        };
+        let mut captured = Captured::default();
+        let result = self.stages(request, &mut metadata, &mut captured).await;
+        metadata.milliseconds = micros(started.elapsed());
+        Reply {
+            result,
+            metadata,
+            captured,
+        }
+    }
+
+    /// The stages of DESIGN 2. Each takes what only the one before it makes.
+    async fn stages(
+        &self,
+        request: Request,
+        metadata: &mut Metadata,
+        captured: &mut Captured,
+    ) -> Result<Output, CallError> {
+        let inner = &*self.inner;
+        metadata.tool.clone_from(&request.tool);
+        let resolved = resolve::resolve(&inner.catalogue, &request)?;
+        metadata.tool.clone_from(&resolved.tool.full_id);
+        metadata.publisher = Some(resolved.tool.publisher.clone());
+
+        let validated = validate::validate(resolved, request, &inner.limits)?;
+        let driver = validated.driver();
+        metadata.driver = Some(driver.driver.id.to_string());
+        metadata.bundle = Some(driver.bundle.clone());
+
+        let granted = policy::apply(validated)?;
+        let approved = approval::obtain(granted)?;
+        let prepared = self.prepared(&driver).await?;
+        dispatch::run(approved, prepared, &inner.admission, metadata, captured).await
+    }
+
+    /// Compiles the drivers of all tools, or takes them from the cache, so that
+    /// no later call waits for it. Returns the drivers that could not be, with
+    /// the reason.
+    pub async fn prepare(&self) -> Vec<(String, CallError)> {
+        let mut failed = Vec::new();
+        for tool in self.inner.catalogue.tools() {
+            for route in &tool.routes {
+                if matches!(route.decision, Decision::Deny(_)) {
+                    continue;
+                }
+                if let Err(error) = self.prepared(&route.driver).await {
+                    failed.push((route.driver.driver.id.to_string(), error));
+                }
+            }
+        }
+        failed
+    }
+
+    /// The driver, ready to be instantiated. Compiled at most once: a driver
+    /// that does not compile never will.
+    async fn prepared<'a>(&self, driver: &'a Arc<LoadedDriver>) -> Result<&'a Prepared, CallError> {
+        let result = driver
+            .prepared
+            .get_or_init(|| async {
+                let (host, driver) = (self.clone(), driver.clone());
+                match tokio::task::spawn_blocking(move || host.inner.prepare(&driver)).await {
+                    Ok(result) => result,
+                    Err(error) => Err(format!("compiling it failed: {error}")),
+                }
+            })
+            .await;
+        result.as_ref().map_err(|problem| {
+            CallError::new(
+                ErrorCode::UPSTREAM_ERROR,
+                ErrorClass::DependencyUnavailable,
+                format!("the driver `{}` can't be used: {problem}", driver.driver.id),
+            )
+            .with_hint("report this to the driver's publisher")
+        })
+    }
+}
+
+impl Inner {
+    fn prepare(&self, driver: &LoadedDriver) -> Result<Prepared, String> {
+        let (Some(digest), Some(wasm)) = (driver.digest, driver.take_wasm()) else {
+            return Err("it has no component".to_owned());
+        };
+        let allowed = self.limits.component_bytes;
+        if wasm.len() > allowed {
+            return Err(format!(
+                "its component has {} bytes; the limit `component_bytes` is {allowed}",
+                wasm.len()
+            ));
+        }
+        let component = compile::load(
+            &self.engine,
+            &self.profile,
+            &*self.compiler,
+            self.cache.as_ref(),
+            &digest,
+            &wasm,
+        )
+        .map_err(|error| error.to_string())?;
+        let pre = self
+            .linker
+            .instantiate_pre(&component)
+            .map_err(|error| format!("it asks for what this host does not have: {error:#}"))?;
+        let pre = v0_1::DriverPre::new(pre)
+            .map_err(|error| format!("it does not export `{}`: {error:#}", v0_1::EXPORT))?;
+        Ok(Prepared::new(pre))
+    }
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host")
+            .field("limits", &self.inner.limits)
+            .field("tools", &self.inner.catalogue.tools().count())
+            .finish_non_exhaustive()
+    }
+}
+
+fn info(entry: &ToolEntry) -> ToolInfo {
+    ToolInfo {
+        contract: entry.contract.clone(),
+        publisher: entry.publisher.clone(),
+        bundle: entry.bundle.clone(),
+        drivers: entry
+            .routes
+            .iter()
+            .map(|route| (route.driver.driver.id.to_string(), route.decision.clone()))
+            .collect(),
+    }
+}
+
+fn micros(duration: std::time::Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}

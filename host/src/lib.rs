@@ -1,0 +1,53 @@
+//! The embeddable host of Toolward: runs the tools of verified bundles in a
+//! sandbox, under fuel, wall-clock, memory and output limits.
+//!
+//! A call goes through stages, each of which takes what only the one before it
+//! makes: `resolve` → `validate` → `policy` → `approval` → `dispatch` (in the
+//! `sandbox`) → `result`. Every call ends with a [`Reply`].
+//!
+//! ```no_run
+//! use toolward_bundle::content::Content;
+//! use toolward_host::{Host, Request};
+//! use toolward_signing::key::PublicKey;
+//! use toolward_signing::trust::TrustStore;
+//! use toolward_signing::verify::{self, VerifyOptions};
+//!
+//! # async fn run(pem: &str) -> Result<(), Box<dyn std::error::Error>> {
+//! let trust = TrustStore::for_key(PublicKey::from_pem(pem)?);
+//! let bundle = verify::open("text-stats.toolbundle".as_ref(), &trust, &VerifyOptions::default())?;
+//! let host = Host::builder().bundle(Content::from_verified(bundle)?).build()?;
+//! let reply = host.call(Request::new("text.stats", r#"{"text": "Hello"}"#)).await;
+//! println!("{}", reply.envelope());
+//! # Ok(())
+//! # }
+//! ```
+
+mod admission;
+mod approval;
+mod builder;
+pub mod compile;
+mod dispatch;
+mod error;
+mod host;
+mod limits;
+mod observer;
+pub mod policy;
+mod registry;
+mod request;
+mod resolve;
+mod result;
+mod sandbox;
+mod validate;
+
+pub use builder::HostBuilder;
+pub use compile::{Cache, CompileError, Compiler, InProcess};
+pub use error::HostError;
+pub use host::{Host, ToolInfo};
+pub use limits::{Limit, Limits};
+pub use observer::{LogLevel, LogRecord, Observer, Progress};
+pub use request::Request;
+pub use result::{
+    Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, Metadata,
+    Origin, Output, Reply, ResourceBody, Role,
+};
+pub use sandbox::engine::EngineProfile;

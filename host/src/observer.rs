@@ -1,0 +1,66 @@
+//! What a driver says while it runs: progress and log records, handed to the
+//! embedder as they come.
+
+use serde::Serialize;
+
+/// How urgent a driver says a log record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// Finest detail.
+    Trace,
+    /// For the driver's author.
+    Debug,
+    /// Worth knowing.
+    Info,
+    /// Something is off.
+    Warn,
+    /// Something failed.
+    Error,
+}
+
+/// One structured log record of a driver. Untrusted text: show it through
+/// [`toolward_bundle::text::visible`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LogRecord {
+    /// The level that the driver gave.
+    pub level: LogLevel,
+    /// The message.
+    pub message: String,
+    /// A JSON object of details, as the driver wrote it; `null` without one.
+    #[serde(skip_serializing_if = "serde_json::Value::is_null")]
+    pub fields: serde_json::Value,
+    #[serde(skip)]
+    pub(crate) fields_bytes: u64,
+}
+
+impl LogRecord {
+    pub(crate) fn size(&self) -> u64 {
+        (self.message.len() as u64).saturating_add(self.fields_bytes)
+    }
+}
+
+/// A progress report of a driver.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Progress {
+    /// How much is done; rises from report to report within an attempt.
+    pub done: f64,
+    /// How much there is, where the driver knows.
+    pub total: Option<f64>,
+    /// What is going on, in the driver's words. Untrusted text.
+    pub message: Option<String>,
+}
+
+/// Receives what a driver says during a call. Called on the thread that runs
+/// the guest: return quickly.
+pub trait Observer: Send + Sync {
+    /// The driver reported progress. Reports that don't rise never get here.
+    fn progress(&self, progress: &Progress) {
+        let _ = progress;
+    }
+
+    /// The driver logged a record.
+    fn log(&self, record: &LogRecord) {
+        let _ = record;
+    }
+}

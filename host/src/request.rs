@@ -1,0 +1,90 @@
+//! What a caller asks for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::observer::Observer;
+
+/// The input of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Input {
+    /// JSON text; its size and form are checked while it is parsed.
+    Text(String),
+    /// A value that the caller built; checked by the same rules.
+    Value(Value),
+}
+
+/// One call of one tool.
+#[derive(Clone)]
+pub struct Request {
+    pub(crate) tool: String,
+    pub(crate) input: Input,
+    pub(crate) context: Option<Value>,
+    pub(crate) pinned_driver: Option<String>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+}
+
+impl Request {
+    /// A call of `tool` (`id`, or `id@major`) with JSON text as input.
+    pub fn new(tool: impl Into<String>, input: impl Into<String>) -> Self {
+        Self::with_input(tool.into(), Input::Text(input.into()))
+    }
+
+    /// A call of `tool` with a value as input.
+    pub fn with_value(tool: impl Into<String>, input: Value) -> Self {
+        Self::with_input(tool.into(), Input::Value(input))
+    }
+
+    fn with_input(tool: String, input: Input) -> Self {
+        Self {
+            tool,
+            input,
+            context: None,
+            pinned_driver: None,
+            timeout: None,
+            observer: None,
+        }
+    }
+
+    /// Host-supplied state, checked against the contract's `contextSchema`.
+    /// Comes from the operator or embedder, never from a model's arguments.
+    #[must_use]
+    pub fn context(mut self, context: Value) -> Self {
+        self.context = Some(context);
+        self
+    }
+
+    /// Only this driver may serve the call.
+    #[must_use]
+    pub fn pinned_driver(mut self, driver: impl Into<String>) -> Self {
+        self.pinned_driver = Some(driver.into());
+        self
+    }
+
+    /// Lowers the deadline; never raises it over what contract and operator
+    /// allow.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Receives progress and log records while the driver runs.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+}
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not the input: it may hold what no log should.
+        f.debug_struct("Request")
+            .field("tool", &self.tool)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,76 @@
+//! Resolution: from the name that a caller gave to the tool and the drivers
+//! that may serve it.
+
+use std::sync::Arc;
+
+use crate::registry::{Catalogue, Route, ToolEntry};
+use crate::request::Request;
+use crate::result::{CallError, ErrorClass, ErrorCode};
+
+/// A tool that exists here, with at least one driver to serve it.
+pub(crate) struct Resolved {
+    pub(crate) tool: Arc<ToolEntry>,
+    pinned: Option<String>,
+}
+
+impl Resolved {
+    /// The drivers that may serve this call, best first.
+    pub(crate) fn routes(&self) -> impl Iterator<Item = &Arc<Route>> {
+        self.tool.routes.iter().filter(|route| {
+            self.pinned
+                .as_ref()
+                .is_none_or(|id| route.driver.driver.id.as_str() == id.as_str())
+        })
+    }
+}
+
+/// Finds the tool and makes sure that some driver serves it.
+pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolved, CallError> {
+    let Some(tool) = catalogue.find(&request.tool) else {
+        return Err(CallError::new(
+            ErrorCode::NOT_FOUND,
+            ErrorClass::UnknownTool,
+            format!("there is no tool `{}`", request.tool),
+        )
+        .with_hint(known(catalogue)));
+    };
+    let resolved = Resolved {
+        tool: tool.clone(),
+        pinned: request.pinned_driver.clone(),
+    };
+    if resolved.routes().next().is_some() {
+        return Ok(resolved);
+    }
+    Err(match &request.pinned_driver {
+        Some(driver) => CallError::new(
+            ErrorCode::PINNED_PROVIDER_UNAVAILABLE,
+            ErrorClass::DependencyUnavailable,
+            format!(
+                "the pinned driver `{driver}` does not serve `{}`",
+                tool.major_id
+            ),
+        )
+        .with_hint("leave out the pin, or load the bundle with that driver"),
+        None => CallError::new(
+            ErrorCode::NO_ROUTE,
+            ErrorClass::DependencyUnavailable,
+            format!("no driver serves `{}`", tool.major_id),
+        )
+        .with_hint("load a bundle of the same publisher with a component driver for this version"),
+    })
+}
+
+/// Names a few of the tools that there are.
+fn known(catalogue: &Catalogue) -> String {
+    const SHOWN: usize = 10;
+    let ids: Vec<&str> = catalogue
+        .tools()
+        .take(SHOWN)
+        .map(|tool| tool.major_id.as_str())
+        .collect();
+    match (ids.is_empty(), catalogue.tools().nth(SHOWN).is_some()) {
+        (true, _) => "no tools are loaded".to_owned(),
+        (false, false) => format!("the tools are: {}", ids.join(", ")),
+        (false, true) => format!("some of the tools are: {}", ids.join(", ")),
+    }
+}

@@ -1,0 +1,166 @@
+//! Error codes and classes: the table of DESIGN 9. Codes are AIP-14's where it
+//! has one, else `toolward:…`; classes are Agent Tool 0.2.0's.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Serialize;
+
+/// A stable error code.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct ErrorCode(Cow<'static, str>);
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+        impl ErrorCode {
+            $($(#[$doc])* pub const $name: Self = Self(Cow::Borrowed($text));)*
+        }
+    };
+}
+
+codes! {
+    /// Input or context misses its schema, is too large or too deep.
+    INPUT_INVALID = "input_invalid";
+    /// A dropped input was used, and no other driver takes it.
+    INPUT_UNSUPPORTED = "input_unsupported";
+    /// The driver asked a question that this caller can't answer.
+    INPUT_UNAVAILABLE = "input_unavailable";
+    /// No such tool.
+    NOT_FOUND = "not_found";
+    /// Policy denies, or a declared capability is not granted.
+    UNAUTHORISED = "unauthorised";
+    /// A person said no, or nobody could be asked.
+    APPROVAL_DENIED = "toolward:approval_denied";
+    /// The deadline passed.
+    TIMEOUT = "timeout";
+    /// The fuel was spent.
+    FUEL_EXHAUSTED = "toolward:fuel_exhausted";
+    /// The memory limit was reached.
+    MEMORY_EXCEEDED = "toolward:memory_exceeded";
+    /// The result is larger than allowed.
+    RESULT_TOO_LARGE = "toolward:result_too_large";
+    /// Another limit was reached.
+    LIMIT_EXCEEDED = "toolward:limit_exceeded";
+    /// The queue is full.
+    RATE_LIMITED = "rate_limited";
+    /// The driver trapped, or returned what its contract does not allow.
+    UPSTREAM_ERROR = "upstream_error";
+    /// No driver serves this tool.
+    NO_ROUTE = "no_route";
+    /// The driver that the caller pinned does not serve this tool.
+    PINNED_PROVIDER_UNAVAILABLE = "pinned_provider_unavailable";
+    /// A fault of the host's own.
+    INTERNAL = "internal";
+}
+
+impl ErrorCode {
+    /// The code as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A code that a driver gave. `None` when it has not the form that the
+    /// world demands, or would pass for one of the host's own.
+    pub(crate) fn from_driver(code: &str) -> Option<Self> {
+        let (head, tail) = match code.split_once(':') {
+            Some((head, tail)) => (head, Some(tail)),
+            None => (code, None),
+        };
+        let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let good = code.len() <= 128
+            && head.starts_with(|c: char| c.is_ascii_lowercase())
+            && head.chars().all(lower)
+            && head != "toolward"
+            && tail.is_none_or(|tail| {
+                !tail.is_empty() && tail.chars().all(|c| lower(c) || c == '.' || c == '-')
+            });
+        good.then(|| Self(Cow::Owned(code.to_owned())))
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The error class of Agent Tool 0.2.0 ("Errors").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ErrorClass {
+    /// No such tool on this surface.
+    UnknownTool,
+    /// The arguments are well-formed, and not for this driver.
+    InvalidArguments,
+    /// A value misses its schema.
+    SchemaValidationFailed,
+    /// Policy denies.
+    PermissionDenied,
+    /// A declared capability is not granted.
+    CapabilityGap,
+    /// A person said no, or nobody could be asked.
+    ApprovalRejected,
+    /// Something must be set up first.
+    SetupRequired,
+    /// A credential has no value.
+    CredentialMissing,
+    /// The deadline passed.
+    Timeout,
+    /// Too many calls.
+    RateLimited,
+    /// What the tool depends on is not there.
+    DependencyUnavailable,
+    /// Running the tool failed.
+    ExecutionFailed,
+    /// The result is too large.
+    ResultTooLarge,
+}
+
+impl ErrorClass {
+    /// The class of a code that a driver gave.
+    pub(crate) fn of_driver_code(code: &str) -> Self {
+        match code {
+            "input_invalid" => Self::SchemaValidationFailed,
+            "input_unsupported" => Self::InvalidArguments,
+            "input_unavailable" => Self::SetupRequired,
+            "unauthorised" => Self::PermissionDenied,
+            "auth_required" => Self::CredentialMissing,
+            "rate_limited" => Self::RateLimited,
+            "timeout" => Self::Timeout,
+            "no_route" | "pinned_provider_unavailable" => Self::DependencyUnavailable,
+            // `not_found` included: of a driver it means a thing, not the tool.
+            _ => Self::ExecutionFailed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_may_use_plain_and_domain_codes() {
+        for code in ["not_found", "stripe:card_declined", "a1:x.y-z"] {
+            assert!(ErrorCode::from_driver(code).is_some(), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_driver_cannot_pass_for_the_host_or_break_the_form() {
+        for code in [
+            "toolward:fuel_exhausted",
+            "toolward",
+            "",
+            ":x",
+            "a:",
+            "Not",
+            "1a",
+            "a b",
+            "a:b:c",
+        ] {
+            assert!(ErrorCode::from_driver(code).is_none(), "{code}");
+        }
+    }
+}

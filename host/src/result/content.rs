@@ -1,0 +1,232 @@
+//! Content blocks: the parts of an output that a model or a person sees.
+
+use serde::Serialize;
+
+use super::{CallError, ErrorClass, ErrorCode, Hit, Output};
+use crate::limits::CallLimits;
+use crate::sandbox::v0_1::types;
+
+/// Whom a block is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// Hints on a block.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Annotations {
+    /// Whom the block is for; empty: no preference.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub audience: Vec<Role>,
+    /// From 0 (least) to 1 (most important).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<f64>,
+}
+
+/// One part of an output. Untrusted content.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Block {
+    /// What it is.
+    #[serde(flatten)]
+    pub content: BlockContent,
+    /// Hints on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+}
+
+/// The content of a block; serialised with MCP's names, binary data as base64.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+pub enum BlockContent {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A picture.
+    Image {
+        /// Its bytes.
+        #[serde(serialize_with = "base64")]
+        data: Vec<u8>,
+        /// Its media type.
+        mime_type: String,
+    },
+    /// A sound.
+    Audio {
+        /// Its bytes.
+        #[serde(serialize_with = "base64")]
+        data: Vec<u8>,
+        /// Its media type.
+        mime_type: String,
+    },
+    /// A link to a resource.
+    ResourceLink {
+        /// Where it is.
+        uri: String,
+        /// Its name.
+        name: String,
+        /// Its title for people.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        /// What it is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+        /// Its media type.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mime_type: Option<String>,
+        /// Its size in bytes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        size: Option<u64>,
+    },
+    /// A resource carried in the output.
+    Resource {
+        /// Its name as a URI.
+        uri: String,
+        /// Its media type.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mime_type: Option<String>,
+        /// Its content.
+        #[serde(flatten)]
+        body: ResourceBody,
+    },
+}
+
+/// The content of an embedded resource.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResourceBody {
+    /// Text.
+    Text(String),
+    /// Bytes.
+    #[serde(serialize_with = "base64")]
+    Blob(Vec<u8>),
+}
+
+fn base64<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    use base64::Engine as _;
+    serializer.serialize_str(&base64::engine::general_purpose::STANDARD.encode(bytes))
+}
+
+/// An output that is not yet checked against its contract.
+pub(crate) struct Mapped(pub(crate) Output);
+
+/// Takes a driver's output over, within the limits on size and JSON.
+pub(crate) fn map_output(
+    output: types::ToolOutput,
+    limits: &CallLimits,
+) -> Result<Mapped, CallError> {
+    let used = size(&output);
+    if used > limits.output_bytes {
+        return Err(too_large(used, limits.output_bytes));
+    }
+    let structured = toolward_contract::json::parse(output.structured.as_bytes(), &limits.json)
+        .map_err(|error| {
+            CallError::new(
+                ErrorCode::UPSTREAM_ERROR,
+                ErrorClass::ExecutionFailed,
+                format!("the driver's output is not the JSON that is allowed: {error}"),
+            )
+            .with_hint("report this to the driver's publisher")
+        })?;
+    let content = output.content.into_iter().map(block).collect();
+    Ok(Mapped(Output {
+        structured,
+        content,
+    }))
+}
+
+pub(crate) fn too_large(used: u64, allowed: u64) -> CallError {
+    CallError::new(
+        ErrorCode::RESULT_TOO_LARGE,
+        ErrorClass::ResultTooLarge,
+        format!("the result is larger than the {allowed} bytes that are allowed"),
+    )
+    .with_limit(Hit {
+        limit: "output",
+        used,
+        allowed,
+    })
+    .with_hint("ask for less, or raise the limit `output_bytes`")
+}
+
+fn size(output: &types::ToolOutput) -> u64 {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let blocks = output.content.iter().map(|block| match &block.content {
+        types::Content::Text(text) => text.len(),
+        types::Content::Image(media) | types::Content::Audio(media) => {
+            media.data.len() + media.mime_type.len()
+        }
+        types::Content::ResourceLink(link) => {
+            link.uri.len()
+                + link.name.len()
+                + text(&link.title)
+                + text(&link.description)
+                + text(&link.mime_type)
+        }
+        types::Content::Embedded(resource) => {
+            resource.uri.len()
+                + text(&resource.mime_type)
+                + match &resource.body {
+                    types::ResourceBody::Text(text) => text.len(),
+                    types::ResourceBody::Blob(bytes) => bytes.len(),
+                }
+        }
+    });
+    blocks.fold(output.structured.len() as u64, |sum, block| {
+        sum.saturating_add(block as u64)
+    })
+}
+
+fn block(block: types::Block) -> Block {
+    let content = match block.content {
+        types::Content::Text(text) => BlockContent::Text { text },
+        types::Content::Image(types::Media { data, mime_type }) => {
+            BlockContent::Image { data, mime_type }
+        }
+        types::Content::Audio(types::Media { data, mime_type }) => {
+            BlockContent::Audio { data, mime_type }
+        }
+        types::Content::ResourceLink(link) => BlockContent::ResourceLink {
+            uri: link.uri,
+            name: link.name,
+            title: link.title,
+            description: link.description,
+            mime_type: link.mime_type,
+            size: link.size,
+        },
+        types::Content::Embedded(resource) => BlockContent::Resource {
+            uri: resource.uri,
+            mime_type: resource.mime_type,
+            body: match resource.body {
+                types::ResourceBody::Text(text) => ResourceBody::Text(text),
+                types::ResourceBody::Blob(bytes) => ResourceBody::Blob(bytes),
+            },
+        },
+    };
+    let annotations = block.annotations.map(|annotations| Annotations {
+        audience: annotations
+            .audience
+            .iter()
+            .map(|role| match role {
+                types::Role::User => Role::User,
+                types::Role::Assistant => Role::Assistant,
+            })
+            .collect(),
+        priority: annotations
+            .priority
+            .filter(|priority| !priority.is_nan())
+            .map(|priority| priority.clamp(0.0, 1.0)),
+    });
+    Block {
+        content,
+        annotations,
+    }
+}

@@ -1,0 +1,100 @@
+//! How a call ends: the terminal result, its metadata, and the envelope that
+//! callers see (AIP-14 "Errors", DESIGN 9).
+
+mod code;
+mod content;
+mod error;
+
+pub use code::{ErrorClass, ErrorCode};
+pub use content::{Annotations, Block, BlockContent, ResourceBody, Role};
+pub use error::{CallError, Hit, Origin};
+
+pub(crate) use content::{Mapped, map_output, too_large};
+pub(crate) use error::map_driver_error;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::observer::LogRecord;
+
+/// What a tool gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    /// The value, valid against the contract's `outputs`.
+    pub structured: Value,
+    /// What a model reads; empty where the driver left it to the host to show
+    /// `structured` as text.
+    pub content: Vec<Block>,
+}
+
+/// The terminal result of one call. Every call ends with one, denial and
+/// timeout included.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// The output, or why there is none.
+    pub result: Result<Output, CallError>,
+    /// What was called, and what it took.
+    pub metadata: Metadata,
+    /// What the driver said on the side. Untrusted text.
+    pub captured: Captured,
+}
+
+/// What was called, by what, and what it took.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Metadata {
+    /// The invocation's id, a UUIDv7.
+    pub invocation: String,
+    /// The tool as `id@version`; as it was asked for where none was found.
+    pub tool: String,
+    /// The driver's id, once one was chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// Who published the tool's bundle; `dev:<dir>` for an unsigned one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publisher: Option<String>,
+    /// BLAKE3 of the manifest of the driver's bundle, 64 hex digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<String>,
+    /// How often the driver was started; 0 when the call never got there.
+    pub attempts: u32,
+    /// Wall clock from request to result, in milliseconds, to the microsecond.
+    pub milliseconds: f64,
+    /// Fuel that all attempts consumed. Too low after a hardware trap.
+    pub fuel: u64,
+    /// The most linear memory that an attempt held, in bytes.
+    pub peak_memory: u64,
+}
+
+/// What a driver logged and printed, within its limits, in the last attempt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Captured {
+    /// Its log records.
+    pub logs: Vec<LogRecord>,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Reply {
+    /// The envelope: `{"ok": true, "value": …, "meta": …}` or
+    /// `{"ok": false, "error": …, "meta": …}`. Content blocks are under
+    /// `content` where there are any.
+    pub fn envelope(&self) -> Value {
+        let meta = serde_json::to_value(&self.metadata).unwrap_or(Value::Null);
+        match &self.result {
+            Ok(output) => {
+                let mut envelope = json!({ "ok": true, "value": output.structured });
+                if let Value::Object(fields) = &mut envelope {
+                    if !output.content.is_empty() {
+                        let content = serde_json::to_value(&output.content).unwrap_or(Value::Null);
+                        fields.insert("content".to_owned(), content);
+                    }
+                    fields.insert("meta".to_owned(), meta);
+                }
+                envelope
+            }
+            Err(error) => json!({ "ok": false, "error": error, "meta": meta }),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Standard output and error of a guest: kept in memory up to a cap, never
+//! written to a stream of the host's own.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
+
+use super::Exceeded;
+
+/// One captured stream; clones share the same bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct Capture {
+    /// Which limit this is, for the error.
+    limit: &'static str,
+    capacity: u64,
+    bytes: Arc<Mutex<Vec<u8>>>,
+}
+
+/// Most bytes accepted by one write. Bounds what the host copies at a time.
+const CHUNK: usize = 64 << 10;
+
+impl Capture {
+    pub(crate) fn new(limit: &'static str, capacity: u64) -> Self {
+        Self {
+            limit,
+            capacity,
+            bytes: Arc::default(),
+        }
+    }
+
+    /// Takes what was captured so far, as text; invalid UTF-8 is replaced.
+    pub(crate) fn take(&self) -> String {
+        let bytes = std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner));
+        match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        }
+    }
+
+    fn append(&self, new: &[u8]) -> Result<(), Exceeded> {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = usize::try_from(self.capacity)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(bytes.len());
+        if let Some(fitting) = new.get(..room)
+            && new.len() > room
+        {
+            // Keep what fits: it often says what went wrong.
+            bytes.extend_from_slice(fitting);
+            return Err(Exceeded {
+                limit: self.limit,
+                used: (bytes.len() - fitting.len() + new.len()) as u64,
+                allowed: self.capacity,
+            });
+        }
+        bytes.extend_from_slice(new);
+        Ok(())
+    }
+}
+
+impl IsTerminal for Capture {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Capture {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        // Only WASI 0.3 asks for this; the host links 0.2.
+        Box::new(tokio::io::sink())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Capture {
+    async fn ready(&mut self) {}
+}
+
+#[wasmtime_wasi::async_trait]
+impl OutputStream for Capture {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.append(&bytes)
+            .map_err(|exceeded| StreamError::Trap(exceeded.into()))
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(CHUNK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_beyond_the_cap_are_refused_and_those_before_it_kept() {
+        let capture = Capture::new("stdout", 4);
+        capture.append(b"abc").expect("fits");
+        let exceeded = capture.append(b"def").expect_err("does not fit");
+        assert_eq!((exceeded.used, exceeded.allowed), (6, 4));
+        assert_eq!(capture.take(), "abcd");
+    }
+
+    #[test]
+    fn exactly_the_cap_is_allowed() {
+        let capture = Capture::new("stdout", 4);
+        capture.append(b"abcd").expect("fits");
+        assert_eq!(capture.take(), "abcd");
+    }
+}

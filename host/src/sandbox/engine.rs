@@ -1,0 +1,106 @@
+//! The engine's settings: which parts of WebAssembly exist for a guest, how
+//! instances are pooled, and how a running guest is interrupted.
+
+use std::num::NonZeroUsize;
+
+use wasmtime::{
+    Config, Enabled, Engine, InstanceAllocationStrategy, ModuleVersionStrategy,
+    PoolingAllocationConfig,
+};
+
+use super::limiter::{INSTANCES, MEMORIES, TABLES};
+use crate::error::HostError;
+use crate::limits::Limits;
+
+/// Fuel between two looks at the clock: well below a millisecond of work, and
+/// at this interval the yields cost nothing measurable.
+pub(crate) const YIELD_INTERVAL: u64 = 1_000_000;
+
+/// Bytes of dirtied memory that a slot of the pool clears by itself instead of
+/// giving the pages back to the kernel. Above what a small driver dirties.
+const KEEP_RESIDENT: usize = 512 << 10;
+
+/// Bytes of call stack that a guest may use.
+pub(crate) const STACK_BYTES: usize = 512 << 10;
+
+/// Slots that stay warm; together with [`KEEP_RESIDENT`] the most memory that
+/// an idle host keeps for speed alone.
+const WARM_SLOTS: u32 = 32;
+
+/// What an artefact was made for, beside the engine's own hash. wasmtime by
+/// itself tells only its major versions apart.
+const BUILD: &str = concat!("toolward-", env!("CARGO_PKG_VERSION"));
+
+/// Everything that decides how components are compiled and run. Two processes
+/// with equal profiles make and accept the same artefacts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineProfile {
+    /// Calls that run at once: slots of the pool.
+    slots: u32,
+    /// The largest memory that any call may have, in bytes.
+    max_memory: usize,
+    /// The most elements that any table may have.
+    max_table: usize,
+}
+
+impl EngineProfile {
+    /// The profile of a host with these limits.
+    pub fn for_limits(limits: &Limits) -> Self {
+        Self {
+            slots: limits.concurrency.max(1),
+            max_memory: usize::try_from(limits.memory_bytes.maximum).unwrap_or(usize::MAX),
+            max_table: usize::try_from(limits.table_elements).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// An engine with this profile.
+    ///
+    /// # Errors
+    ///
+    /// When the machine can't give what the profile asks for, above all
+    /// address space for the pool.
+    pub fn engine(&self) -> Result<Engine, HostError> {
+        Engine::new(&self.config()).map_err(|source| HostError::Engine(source.to_string()))
+    }
+
+    fn config(&self) -> Config {
+        let mut config = Config::new();
+        // Each proposal that no driver needs is attack surface. Threads, garbage
+        // collection, exceptions and async components are not compiled in.
+        config
+            .shared_memory(false)
+            .wasm_memory64(false)
+            .wasm_tail_call(false)
+            .wasm_relaxed_simd(false)
+            .wasm_wide_arithmetic(false);
+        config
+            .consume_fuel(true)
+            .max_wasm_stack(STACK_BYTES)
+            .async_stack_size(1 << 20)
+            .native_unwind_info(false)
+            .wasm_backtrace_max_frames(NonZeroUsize::new(8));
+        // The strategy only fails for strings over 255 bytes.
+        let _ = config.module_version(ModuleVersionStrategy::Custom(BUILD.to_owned()));
+
+        let mut pool = PoolingAllocationConfig::new();
+        pool.total_component_instances(self.slots)
+            .total_core_instances(self.slots.saturating_mul(8))
+            .total_memories(self.slots.saturating_mul(2))
+            .total_tables(self.slots.saturating_mul(4))
+            .total_stacks(self.slots)
+            .max_core_instances_per_component(INSTANCES)
+            .max_memories_per_component(MEMORIES)
+            .max_tables_per_component(TABLES)
+            .max_memories_per_module(MEMORIES)
+            .max_tables_per_module(TABLES)
+            .max_memory_size(self.max_memory)
+            .table_elements(self.max_table)
+            .max_unused_warm_slots(WARM_SLOTS)
+            .linear_memory_keep_resident(KEEP_RESIDENT)
+            .table_keep_resident(64 << 10)
+            .async_stack_keep_resident(64 << 10)
+            .pagemap_scan(Enabled::Auto);
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+        config
+    }
+}

@@ -1,0 +1,187 @@
+//! One attempt: a fresh store, armed, instantiated, called, read out and
+//! dropped. What happened comes back as a plain value.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::FutureExt;
+use wasmtime::{Store, Trap};
+
+use super::capture::Capture;
+use super::deadline;
+use super::engine::YIELD_INTERVAL;
+use super::v0_1::{self, DriverPre};
+use super::{Exceeded, State};
+use crate::limits::CallLimits;
+use crate::observer::{LogRecord, Observer};
+
+/// Bytes beyond the output limit that may cross the boundary in one go: log
+/// messages, error texts, and what the canonical ABI itself needs.
+const HOSTCALL_SLACK: u64 = 256 << 10;
+
+/// A driver that is ready to be instantiated. Shared by all its calls.
+pub(crate) struct Prepared {
+    pre: DriverPre<State>,
+}
+
+impl Prepared {
+    pub(crate) fn new(pre: DriverPre<State>) -> Self {
+        Self { pre }
+    }
+}
+
+/// What one attempt used and said, whatever its ending.
+#[derive(Debug, Default)]
+pub(crate) struct Usage {
+    /// Fuel consumed. Too low after a hardware trap: don't bill by it.
+    pub(crate) fuel: u64,
+    pub(crate) peak_memory: u64,
+    pub(crate) logs: Vec<LogRecord>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// How an attempt ended.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    Returned(Result<v0_1::handler::Outcome, v0_1::types::ToolError>),
+    Deadline,
+    Fuel {
+        allowed: u64,
+    },
+    Exceeded(Exceeded),
+    /// The guest trapped; the text says how.
+    Trapped(String),
+    /// The engine panicked; the text is the panic's.
+    Panicked(String),
+}
+
+/// Runs one attempt. Never later than `deadline`, and never with more than
+/// `limits` allow.
+pub(crate) async fn attempt(
+    prepared: &Prepared,
+    limits: &CallLimits,
+    call: &v0_1::types::Invocation,
+    deadline: Instant,
+    observer: Option<Arc<dyn Observer>>,
+) -> (Ending, Usage) {
+    let engine = prepared.pre.engine();
+    let mut store = Store::new(engine, State::new(limits, observer));
+    let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
+
+    let armed = arm(&mut store, limits);
+    let result = match armed {
+        Err(error) => Ok(Ok(Err(error))),
+        Ok(()) => {
+            let guest = async {
+                // Start functions are guest code: inside every limit.
+                let driver = prepared.pre.instantiate_async(&mut store).await?;
+                driver
+                    .toolward_driver_handler()
+                    .call_execute(&mut store, call)
+                    .await
+            };
+            AssertUnwindSafe(deadline::before(deadline, guest))
+                .catch_unwind()
+                .await
+        }
+    };
+
+    let ending = match result {
+        Err(panic) => {
+            // The store may be inconsistent: read nothing out of it but the
+            // captured text, which lies outside.
+            let usage = captured(&stdout, &stderr);
+            return (Ending::Panicked(panic_text(panic.as_ref())), usage);
+        }
+        Ok(Err(deadline::Elapsed)) => Ending::Deadline,
+        Ok(Ok(Ok(returned))) => Ending::Returned(returned),
+        Ok(Ok(Err(error))) => classify(&error, &store, limits),
+    };
+    let usage = Usage {
+        fuel: limits.fuel.saturating_sub(store.get_fuel().unwrap_or(0)),
+        peak_memory: store.data().limiter.peak_memory(),
+        logs: store.data_mut().log.take(),
+        ..captured(&stdout, &stderr)
+    };
+    (ending, usage)
+}
+
+/// Sets every limit that the store itself enforces.
+fn arm(store: &mut Store<State>, limits: &CallLimits) -> wasmtime::Result<()> {
+    store.limiter(|state| &mut state.limiter);
+    let copied = limits.output_bytes.saturating_add(HOSTCALL_SLACK);
+    store.set_hostcall_fuel(usize::try_from(copied).unwrap_or(usize::MAX));
+    store.set_max_component_handles(limits.resources as usize);
+    store.set_fuel(limits.fuel)?;
+    store.fuel_async_yield_interval(Some(YIELD_INTERVAL))?;
+    Ok(())
+}
+
+fn captured(stdout: &Capture, stderr: &Capture) -> Usage {
+    Usage {
+        stdout: stdout.take(),
+        stderr: stderr.take(),
+        ..Usage::default()
+    }
+}
+
+/// Finds out which limit, if any, an error of the guest comes from.
+fn classify(error: &wasmtime::Error, store: &Store<State>, limits: &CallLimits) -> Ending {
+    if let Some(exceeded) = error.downcast_ref::<Exceeded>() {
+        return Ending::Exceeded(*exceeded);
+    }
+    // A guest that was refused memory or table space aborts as it likes.
+    if let Some(exceeded) = store.data().limiter.exceeded() {
+        return Ending::Exceeded(exceeded);
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => {
+            return Ending::Fuel {
+                allowed: limits.fuel,
+            };
+        }
+        Some(Trap::StackOverflow) => {
+            let allowed = super::engine::STACK_BYTES as u64;
+            return Ending::Exceeded(Exceeded {
+                limit: "stack",
+                used: allowed,
+                allowed,
+            });
+        }
+        _ => {}
+    }
+    // wasmtime keeps these error types to itself; only their texts are public.
+    let text = error.root_cause().to_string();
+    if text.contains("fuel allocated for hostcalls has been exhausted") {
+        let allowed = limits.output_bytes;
+        return Ending::Exceeded(Exceeded {
+            limit: "output",
+            used: allowed.saturating_add(1),
+            allowed,
+        });
+    }
+    let resources = u64::from(limits.resources);
+    if text.contains("store handle limit exceeded")
+        || matches!(
+            error.downcast_ref::<wasmtime::component::ResourceTableError>(),
+            Some(wasmtime::component::ResourceTableError::Full)
+        )
+    {
+        return Ending::Exceeded(Exceeded {
+            limit: "resources",
+            used: resources.saturating_add(1),
+            allowed: resources,
+        });
+    }
+    Ending::Trapped(text)
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
+}

@@ -1,0 +1,111 @@
+//! What a store holds for one attempt: WASI with nothing granted, the limiter,
+//! and where log and progress go.
+
+use std::sync::Arc;
+
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use super::Exceeded;
+use super::capture::Capture;
+use super::limiter::Limiter;
+use crate::limits::CallLimits;
+use crate::observer::{LogRecord, Observer};
+
+/// Bytes that one `wasi:random` call gives at most.
+const MAX_RANDOM: u64 = 64 << 10;
+
+/// The data of one store. Made for one attempt, dropped with it.
+pub(crate) struct State {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    pub(crate) limiter: Limiter,
+    pub(crate) stdout: Capture,
+    pub(crate) stderr: Capture,
+    pub(crate) log: Log,
+    pub(crate) last_progress: Option<f64>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+}
+
+impl State {
+    /// State with nothing granted: no files, network, environment, arguments
+    /// or input; clocks and randomness; output captured.
+    pub(crate) fn new(limits: &CallLimits, observer: Option<Arc<dyn Observer>>) -> Self {
+        let stdout = Capture::new("stdout", limits.stdio_bytes);
+        let stderr = Capture::new("stderr", limits.stdio_bytes);
+        let mut wasi = WasiCtx::builder();
+        wasi.stdout(stdout.clone())
+            .stderr(stderr.clone())
+            .max_random_size(MAX_RANDOM)
+            .allow_tcp(false)
+            .allow_udp(false)
+            .allow_ip_name_lookup(false);
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits.resources as usize);
+        Self {
+            wasi: wasi.build(),
+            table,
+            limiter: Limiter::new(limits.memory_bytes, limits.table_elements),
+            stdout,
+            stderr,
+            log: Log::new(limits),
+            last_progress: None,
+            observer,
+        }
+    }
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
+    }
+}
+
+/// The log records of one attempt, counted while they come in.
+#[derive(Debug)]
+pub(crate) struct Log {
+    records: Vec<LogRecord>,
+    max_records: u32,
+    bytes: u64,
+    max_bytes: u64,
+}
+
+impl Log {
+    fn new(limits: &CallLimits) -> Self {
+        Self {
+            records: Vec::new(),
+            max_records: limits.log_records,
+            bytes: 0,
+            max_bytes: limits.log_bytes,
+        }
+    }
+
+    pub(crate) fn push(&mut self, record: LogRecord) -> Result<(), Exceeded> {
+        let count = self.records.len() as u64 + 1;
+        if count > u64::from(self.max_records) {
+            return Err(Exceeded {
+                limit: "log_records",
+                used: count,
+                allowed: u64::from(self.max_records),
+            });
+        }
+        let bytes = self.bytes.saturating_add(record.size());
+        if bytes > self.max_bytes {
+            return Err(Exceeded {
+                limit: "log_bytes",
+                used: bytes,
+                allowed: self.max_bytes,
+            });
+        }
+        self.bytes = bytes;
+        self.records.push(record);
+        Ok(())
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<LogRecord> {
+        std::mem::take(&mut self.records)
+    }
+}

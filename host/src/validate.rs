@@ -1,0 +1,156 @@
+//! Validation: from JSON text to values that the contract allows, and the
+//! driver that takes them. What guest, approval and ledger see from here on is
+//! one re-serialisation of the validated value (DESIGN 4).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolward_contract::json;
+use toolward_contract::schema::Schema;
+
+use crate::limits::Limits;
+use crate::observer::Observer;
+use crate::registry::{LoadedDriver, Route, ToolEntry};
+use crate::request::{Input, Request};
+use crate::resolve::Resolved;
+use crate::result::{CallError, ErrorClass, ErrorCode};
+
+/// A value that has passed validation. Made by [`validate`] only.
+pub(crate) struct Validated<T>(T);
+
+impl<T> Validated<T> {
+    pub(crate) fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl Validated<Call> {
+    /// The driver that was picked.
+    pub(crate) fn driver(&self) -> Arc<LoadedDriver> {
+        self.0.route.driver.clone()
+    }
+}
+
+/// One call, ready for a decision.
+pub(crate) struct Call {
+    pub(crate) tool: Arc<ToolEntry>,
+    pub(crate) route: Arc<Route>,
+    /// The validated input, renamed by the driver's `mapping`: what the guest
+    /// gets.
+    pub(crate) input: String,
+    /// The validated context; `{}` where the contract has no schema for one.
+    pub(crate) context: String,
+    pub(crate) timeout: Duration,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+}
+
+/// Most violations that one error lists.
+const VIOLATIONS: usize = 8;
+
+/// Checks input and context against the contract, and picks the first driver
+/// that takes every input that is used.
+pub(crate) fn validate(
+    resolved: Resolved,
+    request: Request,
+    limits: &Limits,
+) -> Result<Validated<Call>, CallError> {
+    let json_limits = json::Limits {
+        bytes: limits.input_bytes,
+        depth: limits.json_depth,
+    };
+    let contract = &resolved.tool.contract;
+
+    let input = match request.input {
+        Input::Text(text) => json::parse(text.as_bytes(), &json_limits),
+        Input::Value(value) => json::check(&value, &json_limits).map(|()| value),
+    }
+    .map_err(|error| {
+        CallError::new(
+            ErrorCode::INPUT_INVALID,
+            ErrorClass::SchemaValidationFailed,
+            format!("the input is not the JSON that is allowed: {error}"),
+        )
+        .with_cause(json!({ "rule": error.code() }))
+    })?;
+    check(&contract.inputs, &input, "input")?;
+
+    let context = match (&contract.context_schema, request.context) {
+        (None, _) => Value::Object(serde_json::Map::new()),
+        (Some(schema), context) => {
+            let context = context.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+            check(schema, &context, "context")?;
+            context
+        }
+    };
+
+    let route = pick(&resolved, &input)?;
+    let call_input = route.implements.mapping.apply(input).map_err(|error| {
+        CallError::new(
+            ErrorCode::INPUT_UNSUPPORTED,
+            ErrorClass::InvalidArguments,
+            format!("the driver's mapping does not take this input: {error}"),
+        )
+    })?;
+    let timeout = request
+        .timeout
+        .map_or(route.limits.timeout, |own| own.min(route.limits.timeout));
+    Ok(Validated(Call {
+        input: call_input.to_string(),
+        context: context.to_string(),
+        timeout,
+        observer: request.observer,
+        tool: resolved.tool,
+        route,
+    }))
+}
+
+/// The first driver that has dropped none of the inputs that are used.
+fn pick(resolved: &Resolved, input: &Value) -> Result<Arc<Route>, CallError> {
+    let used = |name: &String| input.get(name).is_some();
+    let mut dropped = None;
+    for route in resolved.routes() {
+        match route.implements.drop_inputs.iter().find(|name| used(name)) {
+            None => return Ok(route.clone()),
+            Some(name) => dropped = Some((name.clone(), route.driver.driver.id.to_string())),
+        }
+    }
+    let (input, driver) = dropped.unwrap_or_default();
+    Err(CallError::new(
+        ErrorCode::INPUT_UNSUPPORTED,
+        ErrorClass::InvalidArguments,
+        format!("the driver `{driver}` does not support the input `{input}`"),
+    )
+    .with_hint(format!("leave out `{input}`")))
+}
+
+fn check(schema: &Schema, value: &Value, what: &str) -> Result<(), CallError> {
+    let Err(first) = schema.validate(value) else {
+        return Ok(());
+    };
+    let violations: Vec<Value> = schema
+        .violations(value, VIOLATIONS)
+        .into_iter()
+        .map(|violation| {
+            json!({
+                "path": violation.instance_path,
+                "schema_path": violation.schema_path,
+                "message": violation.message,
+            })
+        })
+        .collect();
+    let place = if first.instance_path.is_empty() {
+        "/"
+    } else {
+        &first.instance_path
+    };
+    Err(CallError::new(
+        ErrorCode::INPUT_INVALID,
+        ErrorClass::SchemaValidationFailed,
+        format!(
+            "the {what} misses its schema at `{place}`: {}",
+            first.message
+        ),
+    )
+    .with_cause(json!({ "violations": violations })))
+}

@@ -1,0 +1,159 @@
+//! The cache of compiled drivers: used when genuine, replaced when not.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use toolward_host::{Cache, CompileError, Compiler, EngineProfile, InProcess};
+
+use crate::fixture::{Extra, Fixture, still_serves};
+
+/// Counts how often something is compiled.
+#[derive(Debug, Clone, Default)]
+struct Counting(Arc<AtomicUsize>);
+
+impl Compiler for Counting {
+    fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        InProcess.compile(wasm, profile)
+    }
+}
+
+/// Serves one call from a new host on this cache; how often was compiled?
+async fn compiled(fixture: &Fixture, cache: &Path) -> usize {
+    let counting = Counting::default();
+    let host = fixture
+        .builder()
+        .compiler(counting.clone())
+        .cache(Cache::open(cache).unwrap())
+        .build()
+        .unwrap();
+    still_serves(&host).await;
+    still_serves(&host).await;
+    counting.0.load(Ordering::SeqCst)
+}
+
+fn artefacts(cache: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(cache)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .flat_map(|path| std::fs::read_dir(path).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .collect()
+}
+
+fn overwrite(path: &Path, bytes: &[u8]) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::write(path, bytes).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o400)).unwrap();
+}
+
+#[tokio::test]
+async fn a_genuine_artefact_is_used_and_anything_else_compiled_again() {
+    let fixture = Fixture::new(Extra::default());
+    let directory = tempfile::tempdir().unwrap();
+    let cache = directory.path().join("cache");
+    assert_eq!(compiled(&fixture, &cache).await, 1, "nothing is there yet");
+    assert_eq!(compiled(&fixture, &cache).await, 0, "it is there now");
+
+    let [artefact] = &artefacts(&cache)[..] else {
+        panic!("{:?}", artefacts(&cache))
+    };
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&cache), mode(artefact)), (0o700, 0o400));
+    let genuine = std::fs::read(artefact).unwrap();
+
+    // One changed bit, in code or in a header; cut off; longer; empty.
+    for at in [0, 64, genuine.len() / 2, genuine.len() - 1] {
+        let mut changed = genuine.clone();
+        changed[at] ^= 1;
+        overwrite(artefact, &changed);
+        assert_eq!(compiled(&fixture, &cache).await, 1, "byte {at} was changed");
+        assert_eq!(compiled(&fixture, &cache).await, 0, "and is repaired");
+    }
+    for bytes in [
+        &genuine[..genuine.len() - 1],
+        &[genuine.as_slice(), b"x"].concat(),
+        b"",
+    ] {
+        overwrite(artefact, bytes);
+        assert_eq!(compiled(&fixture, &cache).await, 1);
+    }
+}
+
+#[tokio::test]
+async fn an_artefact_of_another_cache_is_not_trusted() {
+    let fixture = Fixture::new(Extra::default());
+    let directory = tempfile::tempdir().unwrap();
+    let (own, foreign) = (
+        directory.path().join("own"),
+        directory.path().join("foreign"),
+    );
+    assert_eq!(compiled(&fixture, &foreign).await, 1);
+    Cache::open(&own).unwrap();
+    let artefact = artefacts(&foreign).remove(0);
+    let planted = own.join(artefact.strip_prefix(&foreign).unwrap());
+    std::fs::create_dir_all(planted.parent().unwrap()).unwrap();
+    std::fs::copy(&artefact, &planted).unwrap();
+    assert_eq!(compiled(&fixture, &own).await, 1);
+}
+
+#[tokio::test]
+async fn a_link_or_a_file_that_others_may_write_is_not_trusted() {
+    let fixture = Fixture::new(Extra::default());
+    let directory = tempfile::tempdir().unwrap();
+    let cache = directory.path().join("cache");
+    assert_eq!(compiled(&fixture, &cache).await, 1);
+    let artefact = artefacts(&cache).remove(0);
+
+    std::fs::set_permissions(&artefact, std::fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(
+        compiled(&fixture, &cache).await,
+        1,
+        "others could have written it"
+    );
+
+    let elsewhere = directory.path().join("elsewhere");
+    std::fs::rename(&artefact, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &artefact).unwrap();
+    assert_eq!(
+        compiled(&fixture, &cache).await,
+        1,
+        "a link leads elsewhere"
+    );
+}
+
+#[test]
+fn a_cache_that_others_may_enter_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = directory.path().join("cache");
+    std::fs::create_dir(&cache).unwrap();
+    std::fs::set_permissions(&cache, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let error = Cache::open(&cache).unwrap_err();
+    assert_eq!(error.code(), "cache-unusable");
+    assert!(error.to_string().contains("755"), "{error}");
+}
+
+#[tokio::test]
+async fn a_compiler_that_fails_is_asked_once_and_the_call_says_so() {
+    #[derive(Debug)]
+    struct Broken(AtomicUsize);
+    impl Compiler for Broken {
+        fn compile(&self, _: &[u8], _: &EngineProfile) -> Result<Vec<u8>, CompileError> {
+            assert_eq!(self.0.fetch_add(1, Ordering::SeqCst), 0, "asked again");
+            Err(CompileError("too hard".to_owned()))
+        }
+    }
+    let host = Fixture::new(Extra::default())
+        .builder()
+        .compiler(Broken(AtomicUsize::new(0)))
+        .build()
+        .unwrap();
+    for _ in 0..2 {
+        let error = crate::fixture::error(&host, serde_json::json!({"do": "echo"})).await;
+        assert_eq!(error.code.as_str(), "upstream_error");
+        assert!(error.message.contains("too hard"), "{error}");
+    }
+}

@@ -1,0 +1,261 @@
+//! Each limit ends the call with its own code, says what was used, and leaves
+//! the host serving.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolward_host::{CallError, Limit, Limits, Request};
+
+use crate::fixture::{self, Extra, Fixture, error, run, still_serves};
+
+fn small() -> Limits {
+    let mut limits = Limits::default();
+    limits.fuel = Limit::fixed(50_000_000);
+    limits.memory_bytes = Limit::fixed(8 << 20);
+    limits.output_bytes = Limit::fixed(64 << 10);
+    limits.timeout = Limit::fixed(Duration::from_millis(500));
+    limits
+}
+
+fn hit(error: &CallError) -> (&str, &'static str) {
+    let hit = error
+        .limit
+        .unwrap_or_else(|| panic!("no limit in {error:#?}"));
+    assert!(hit.used > 0 && hit.allowed > 0, "{error:#?}");
+    assert!(error.hint.is_some(), "{error:#?}");
+    (error.code.as_str(), hit.limit)
+}
+
+async fn ends(input: serde_json::Value, limits: Limits) -> CallError {
+    let host = Fixture::new(Extra::default())
+        .builder()
+        .limits(limits)
+        .build()
+        .unwrap();
+    let error = error(&host, input).await;
+    still_serves(&host).await;
+    error
+}
+
+#[tokio::test]
+async fn an_endless_loop_ends_when_its_fuel_is_spent() {
+    let error = ends(json!({"do": "loop"}), small()).await;
+    assert_eq!(hit(&error), ("toolward:fuel_exhausted", "fuel"));
+    assert!(error.limit.unwrap().used >= 49_000_000);
+}
+
+#[tokio::test]
+async fn an_endless_loop_ends_at_the_deadline_if_that_comes_first() {
+    let mut limits = small();
+    limits.fuel = Limit::fixed(u64::MAX / 2);
+    limits.timeout = Limit::fixed(Duration::from_millis(100));
+    let started = Instant::now();
+    let error = ends(json!({"do": "loop"}), limits).await;
+    assert_eq!(hit(&error), ("timeout", "timeout_ms"));
+    assert!(
+        started.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn a_loop_of_host_calls_ends_too() {
+    let mut limits = small();
+    limits.fuel = Limit::fixed(u64::MAX / 2);
+    limits.timeout = Limit::fixed(Duration::from_millis(100));
+    assert_eq!(
+        hit(&ends(json!({"do": "loop-host-call"}), limits).await).0,
+        "timeout"
+    );
+}
+
+#[tokio::test]
+async fn a_guest_that_sleeps_past_the_deadline_is_ended_there() {
+    let started = Instant::now();
+    let error = ends(json!({"do": "sleep", "n": 60_000}), small()).await;
+    assert_eq!(hit(&error), ("timeout", "timeout_ms"));
+    assert!(started.elapsed() < Duration::from_secs(30));
+}
+
+#[tokio::test]
+async fn deep_recursion_ends_at_the_stack_limit() {
+    let error = ends(json!({"do": "recurse", "n": 0}), small()).await;
+    assert_eq!(hit(&error), ("toolward:limit_exceeded", "stack"));
+}
+
+#[tokio::test]
+async fn memory_taken_in_steps_ends_at_the_limit() {
+    let error = ends(json!({"do": "allocate", "n": 64}), small()).await;
+    assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory"));
+}
+
+#[tokio::test]
+async fn memory_taken_at_once_ends_at_the_limit() {
+    let error = ends(json!({"do": "allocate-once", "n": 64}), small()).await;
+    assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory"));
+}
+
+#[tokio::test]
+async fn a_guest_with_more_initial_memory_than_allowed_never_starts() {
+    let mut limits = small();
+    limits.memory_bytes = Limit {
+        default: 64 << 10,
+        maximum: 8 << 20,
+    };
+    let host = Fixture::new(Extra::default())
+        .builder()
+        .limits(limits)
+        .build()
+        .unwrap();
+    let error = error(&host, json!({"do": "echo"})).await;
+    assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory"));
+}
+
+#[tokio::test]
+async fn printing_without_end_ends_at_the_cap_of_each_stream() {
+    for stream in ["stdout", "stderr"] {
+        let host = Fixture::new(Extra::default())
+            .builder()
+            .limits(small())
+            .build()
+            .unwrap();
+        let reply = run(&host, json!({"do": "print-forever", "name": stream})).await;
+        let captured = match stream {
+            "stdout" => &reply.captured.stdout,
+            _ => &reply.captured.stderr,
+        };
+        assert_eq!(captured.len(), 64 << 10, "what fits is kept");
+        let error = reply.result.unwrap_err();
+        assert_eq!(hit(&error), ("toolward:limit_exceeded", stream));
+        still_serves(&host).await;
+    }
+}
+
+#[tokio::test]
+async fn logging_without_end_ends_at_the_record_limit() {
+    let error = ends(json!({"do": "log-forever"}), small()).await;
+    assert_eq!(hit(&error), ("toolward:limit_exceeded", "log_records"));
+}
+
+#[tokio::test]
+async fn a_result_over_the_limit_is_refused() {
+    // Counted by the host: less than what one copy out of the guest may be.
+    let mut limits = small();
+    limits.output_bytes = Limit::fixed(1 << 20);
+    let error = ends(json!({"do": "huge-result", "n": 1}), limits).await;
+    assert_eq!(hit(&error), ("toolward:result_too_large", "output"));
+    let error = ends(json!({"do": "huge-content", "n": 1}), small()).await;
+    assert_eq!(hit(&error), ("toolward:result_too_large", "output"));
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_large_to_cross_the_boundary_is_refused() {
+    let error = ends(json!({"do": "huge-result", "n": 4}), small()).await;
+    assert_eq!(hit(&error), ("toolward:result_too_large", "output"));
+}
+
+#[tokio::test]
+async fn handles_without_end_end_at_the_limit() {
+    let error = ends(json!({"do": "handles", "n": 1_000_000}), small()).await;
+    assert_eq!(hit(&error), ("toolward:limit_exceeded", "resources"));
+}
+
+#[tokio::test]
+async fn a_trap_says_how_it_happened() {
+    for (what, words) in [
+        ("trap", "unreachable"),
+        ("out-of-bounds", "out of bounds"),
+        ("divide-by-zero", "unreachable"),
+    ] {
+        let error = ends(json!({"do": what}), small()).await;
+        assert_eq!(error.code.as_str(), "upstream_error", "{error:#?}");
+        let text = serde_json::to_string(&error).unwrap();
+        assert!(text.contains(words), "{what}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_brings_its_message_and_no_more_than_a_bounded_part_of_it() {
+    let error = ends(
+        json!({"do": "panic", "name": "the cat ate it", "n": 0}),
+        small(),
+    )
+    .await;
+    assert_eq!(error.code.as_str(), "upstream_error");
+    let text = serde_json::to_string(&error).unwrap();
+    assert!(text.contains("the cat ate it"), "{text}");
+
+    let error = ends(json!({"do": "panic", "name": "x", "n": 4 << 20}), small()).await;
+    assert!(serde_json::to_string(&error).unwrap().len() < 16 << 10);
+}
+
+#[tokio::test]
+async fn an_exit_of_the_guest_does_not_end_the_host() {
+    let error = ends(json!({"do": "exit", "n": 0}), small()).await;
+    assert_eq!(error.code.as_str(), "upstream_error");
+}
+
+#[tokio::test]
+async fn a_second_call_gets_limits_of_its_own() {
+    let mut limits = small();
+    limits.timeout = Limit::fixed(Duration::from_millis(300));
+    let host = Fixture::new(Extra::default())
+        .builder()
+        .limits(limits)
+        .build()
+        .unwrap();
+    for _ in 0..3 {
+        assert_eq!(
+            error(&host, json!({"do": "sleep", "n": 60_000}))
+                .await
+                .code
+                .as_str(),
+            "timeout"
+        );
+        tokio::time::sleep(Duration::from_millis(350)).await;
+        still_serves(&host).await;
+    }
+}
+
+#[tokio::test]
+async fn a_driver_may_ask_for_less_and_never_for_more_than_the_maximum() {
+    let fixture = Fixture::new(Extra {
+        driver: "limits:\n  fuel: 90000000000000\n  memory_mib: 4\n",
+        ..Extra::default()
+    });
+    let host = fixture.builder().limits(small()).build().unwrap();
+    let spent = error(&host, json!({"do": "loop"})).await;
+    assert_eq!(spent.limit.unwrap().allowed, 50_000_000);
+    let grown = error(&host, json!({"do": "allocate", "n": 64})).await;
+    assert_eq!(grown.limit.unwrap().allowed, 4 << 20);
+}
+
+#[tokio::test]
+async fn the_contract_and_the_request_can_only_lower_the_deadline() {
+    let fixture = Fixture::new(Extra {
+        tool: "timeout_ms: 200\n",
+        ..Extra::default()
+    });
+    let host = fixture.host();
+    let slept = error(&host, json!({"do": "sleep", "n": 60_000})).await;
+    assert_eq!(slept.limit.unwrap().allowed, 200);
+
+    for (asked, allowed) in [(100, 100), (10_000, 200)] {
+        let request = Request::with_value("hostile.run", json!({"do": "sleep", "n": 60_000}))
+            .timeout(Duration::from_millis(asked));
+        let error = host.call(request).await.result.unwrap_err();
+        assert_eq!(error.limit.unwrap().allowed, allowed);
+    }
+}
+
+#[tokio::test]
+async fn usage_is_reported_for_good_and_bad_endings() {
+    let host = fixture::hostile();
+    let good = run(&host, json!({"do": "echo"})).await.metadata;
+    assert!(good.fuel > 1000 && good.peak_memory >= 64 << 10 && good.milliseconds > 0.0);
+    let more = run(&host, json!({"do": "allocate-once", "n": 8}))
+        .await
+        .metadata;
+    assert!(more.peak_memory >= good.peak_memory + (8 << 20));
+}

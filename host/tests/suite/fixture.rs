@@ -1,0 +1,145 @@
+//! Bundles for tests: the hostile driver behind a contract of the test's own.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use toolward_bundle::content::Content;
+use toolward_host::{CallError, Host, HostBuilder, Reply, Request};
+
+/// An unsigned bundle in a directory that goes with it.
+pub struct Fixture {
+    directory: TempDir,
+}
+
+/// The driver of `tests/guests/hostile`.
+pub fn hostile_wasm() -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../tests/guests/hostile/drivers/hostile/driver.wasm");
+    assert!(
+        path.exists(),
+        "{} is missing: run `cargo xtask guests`",
+        path.display()
+    );
+    path
+}
+
+/// Lines of front matter for a tool and its driver.
+#[derive(Clone, Copy, Default)]
+pub struct Extra<'a> {
+    /// More lines of TOOL.md.
+    pub tool: &'a str,
+    /// More lines of DRIVER.md.
+    pub driver: &'a str,
+    /// More lines of the `implements` entry, indented by four.
+    pub implements: &'a str,
+}
+
+impl Fixture {
+    /// One tool `hostile.run` that takes anything and gives anything with `did`.
+    pub fn new(extra: Extra<'_>) -> Self {
+        let fixture = Self {
+            directory: tempfile::tempdir().unwrap(),
+        };
+        fixture.write(
+            "bundle.toml",
+            "id = \"hostile.bundle\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"hostile\"\n\
+             created = \"2026-01-01T00:00:00Z\"\n",
+        );
+        fixture.tool("hostile.run", extra.tool);
+        fixture.driver("hostile", "hostile.run", extra);
+        fixture
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    /// Adds a contract.
+    pub fn tool(&self, id: &str, extra: &str) {
+        let inputs = if extra.contains("inputs:") {
+            ""
+        } else {
+            "inputs:\n  type: object\n"
+        };
+        self.write(
+            &format!("tools/{id}/TOOL.md"),
+            format!(
+                "---\nname: Hostile\nid: {id}\ndescription: Does what it is told.\n\
+                 version: 1.0.0\n{inputs}outputs:\n  type: object\n  properties:\n    did:\n      \
+                 type: string\n  required: [did]\n{extra}---\n"
+            ),
+        );
+    }
+
+    /// Adds the hostile driver under this id.
+    pub fn driver(&self, id: &str, tool: &str, extra: Extra<'_>) {
+        self.write(
+            &format!("drivers/{id}/DRIVER.md"),
+            format!(
+                "---\nname: Hostile\nid: {id}\ndescription: Does what it is told.\n\
+                 version: 1.0.0\nkind: component\ncomponent: driver.wasm\nimplements:\n  \
+                 - tool: {tool}\n    version: ^1.0.0\n{}{}---\n",
+                extra.implements, extra.driver
+            ),
+        );
+        self.write(
+            &format!("drivers/{id}/driver.wasm"),
+            std::fs::read(hostile_wasm()).unwrap(),
+        );
+    }
+
+    pub fn content(&self) -> Content {
+        Content::from_dev(self.path()).unwrap_or_else(|error| panic!("{error:#?}"))
+    }
+
+    pub fn builder(&self) -> HostBuilder {
+        Host::builder().bundle(self.content())
+    }
+
+    pub fn host(&self) -> Host {
+        self.builder().build().unwrap()
+    }
+}
+
+/// A host with the plain hostile tool.
+pub fn hostile() -> Host {
+    Fixture::new(Extra::default()).host()
+}
+
+/// Calls `hostile.run` with this input.
+pub async fn run(host: &Host, input: Value) -> Reply {
+    host.call(Request::with_value("hostile.run", input)).await
+}
+
+/// Calls `hostile.run` and gives what it did.
+pub async fn value(host: &Host, input: Value) -> Value {
+    let reply = run(host, input).await;
+    match reply.result {
+        Ok(output) => output.structured["value"].clone(),
+        Err(error) => panic!("{error:#?}"),
+    }
+}
+
+/// Calls `hostile.run` and gives the error.
+pub async fn error(host: &Host, input: Value) -> CallError {
+    let reply = run(host, input).await;
+    match reply.result {
+        Ok(output) => panic!("an output: {}", output.structured),
+        Err(error) => error,
+    }
+}
+
+/// Makes sure that the host still serves calls.
+pub async fn still_serves(host: &Host) {
+    assert_eq!(
+        value(host, json!({"do": "echo", "value": 7})).await,
+        json!(7)
+    );
+}

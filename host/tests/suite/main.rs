@@ -1,0 +1,18 @@
+//! The host against real drivers: the hostile guest of `tests/guests` behind
+//! contracts made up by each test. Build it with `cargo xtask guests`.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod cache;
+mod endings;
+mod fixture;
+mod neighbours;
+mod nothing_granted;
+mod outputs;
+mod pipeline;

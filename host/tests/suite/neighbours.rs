@@ -1,0 +1,106 @@
+//! A call that goes wrong changes nothing for those beside it.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolward_host::{Limit, Limits, Request};
+
+use crate::fixture::{Extra, Fixture, run, still_serves};
+
+/// Slack for a busy machine; a neighbour's call takes microseconds.
+const NORMAL: Duration = Duration::from_secs(2);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_beside_every_kind_of_bad_call_end_well_and_in_normal_time() {
+    let mut limits = Limits::default();
+    limits.timeout = Limit::fixed(Duration::from_secs(3));
+    limits.memory_bytes = Limit::fixed(16 << 20);
+    let host = Fixture::new(Extra::default())
+        .builder()
+        .limits(limits)
+        .build()
+        .unwrap();
+    still_serves(&host).await;
+
+    let bad = [
+        json!({"do": "loop"}),
+        json!({"do": "loop-host-call"}),
+        json!({"do": "sleep", "n": 60_000}),
+        json!({"do": "allocate-forever"}),
+        json!({"do": "print-forever", "name": "stdout"}),
+        json!({"do": "log-forever"}),
+        json!({"do": "progress-forever"}),
+        json!({"do": "recurse", "n": 0}),
+        json!({"do": "trap"}),
+    ];
+    let mut running = Vec::new();
+    for input in bad {
+        let host = host.clone();
+        running.push(tokio::spawn(async move { run(&host, input).await }));
+    }
+    for number in 0..50 {
+        let started = Instant::now();
+        let reply = run(&host, json!({"do": "echo", "value": number})).await;
+        assert_eq!(reply.result.unwrap().structured["value"], json!(number));
+        assert!(started.elapsed() < NORMAL, "{:?}", started.elapsed());
+    }
+    for call in running {
+        assert!(call.await.unwrap().result.is_err());
+    }
+    still_serves(&host).await;
+}
+
+#[tokio::test]
+async fn a_call_whose_future_is_dropped_is_gone_and_frees_its_slot() {
+    let limits = Limits {
+        concurrency: 1,
+        queue: 0,
+        ..Limits::default()
+    };
+    let host = Fixture::new(Extra::default())
+        .builder()
+        .limits(limits)
+        .build()
+        .unwrap();
+    still_serves(&host).await;
+    let sleeper = host.call(Request::with_value(
+        "hostile.run",
+        json!({"do": "sleep", "n": 60_000}),
+    ));
+    tokio::time::timeout(Duration::from_millis(50), sleeper)
+        .await
+        .expect_err("still asleep");
+    still_serves(&host).await;
+}
+
+#[tokio::test]
+async fn a_full_host_says_when_to_come_back() {
+    let limits = Limits {
+        concurrency: 1,
+        queue: 0,
+        ..Limits::default()
+    };
+    let host = Fixture::new(Extra::default())
+        .builder()
+        .limits(limits)
+        .build()
+        .unwrap();
+    still_serves(&host).await;
+    let (slow, refused) = tokio::join!(
+        run(&host, json!({"do": "sleep", "n": 200})),
+        run(&host, json!({"do": "echo"})),
+    );
+    assert!(slow.result.is_ok());
+    let refused = refused.result.unwrap_err();
+    assert_eq!(refused.code.as_str(), "rate_limited");
+    assert!(refused.retryable && refused.retry_after.is_some());
+}
+
+#[tokio::test]
+async fn nothing_of_one_call_is_left_for_the_next() {
+    let host = Fixture::new(Extra::default()).host();
+    for _ in 0..3 {
+        let reply = run(&host, json!({"do": "count"})).await;
+        assert_eq!(reply.result.unwrap().structured["value"], json!(1));
+    }
+}
