@@ -1,5 +1,19 @@
 //! From a directory or an archive to a [`Verified`] [`Bundle`]: who signed it is known and trusted, and
 //! every byte is the one signed. What the files mean is for others to parse, from the verified bytes.
+//!
+//! ```no_run
+//! use toolward_signing::key::PublicKey;
+//! use toolward_signing::trust::TrustStore;
+//! use toolward_signing::verify::{self, VerifyOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let key = PublicKey::from_pem(&std::fs::read_to_string("acme.pub.pem")?)?;
+//! let trust = TrustStore::for_key(key);
+//! let bundle = verify::open("text-stats.toolbundle".as_ref(), &trust, &VerifyOptions::default())?;
+//! println!("{} {}, signed by {:?}", bundle.manifest.id, bundle.manifest.version, bundle.signers);
+//! # Ok(())
+//! # }
+//! ```
 
 mod archive;
 mod directory;
