@@ -1,0 +1,56 @@
+//! The command line: which subcommands there are. Their flags stand with them.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{
+    build, call, check, completions, doctor, inspect, keys, new, pack, sign, test, verify,
+};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  fine
+  1  the tool or a check failed
+  2  wrong usage
+  3  verification refused
+  4  denied by policy";
+
+/// Runs agent tools that somebody else wrote: signed bundles, verified, each
+/// call in a sandbox of its own.
+#[derive(Debug, Parser)]
+#[command(name = "toolward", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// Write JSON to standard output instead of text for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Call a tool
+    Call(call::Arguments),
+    /// Make a new bundle: a contract, a driver and a test
+    New(new::Arguments),
+    /// Check contracts, drivers and bundles, like a compiler
+    Check(check::Arguments),
+    /// Build a bundle's components
+    Build(build::Arguments),
+    /// Make a bundle from the directory its author works in
+    Pack(pack::Arguments),
+    /// Sign a packed bundle, or add a co-signature
+    Sign(sign::Arguments),
+    /// Verify a bundle's signatures and every file in it
+    Verify(verify::Arguments),
+    /// Show what a bundle holds and asks for
+    Inspect(inspect::Arguments),
+    /// Run the examples of a bundle's contracts against its drivers
+    Test(test::Arguments),
+    /// Make and look at signing keys
+    Keys(keys::Arguments),
+    /// Check this machine and installation
+    Doctor(doctor::Arguments),
+    /// Write a completion script for a shell
+    Completions(completions::Arguments),
+}

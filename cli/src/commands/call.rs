@@ -1,0 +1,350 @@
+//! `call`: one call of one tool.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Map, Value};
+use toolward_bundle::arguments;
+use toolward_bundle::content::Content;
+use toolward_bundle::text::{visible, visible_line};
+use toolward_contract::json::{self, Limits};
+use toolward_host::{Cache, CallError, ErrorClass, ErrorCode, Host, Origin, Reply, Request};
+
+use crate::environment::Environment;
+use crate::failure::{self, Exit, Failure};
+use crate::output::Output;
+use crate::trust::Trust;
+
+/// Longest input, in bytes: one more than the host takes, so that the host says
+/// which limit it is.
+const MAX_INPUT: u64 = 64 * 1024 * 1024;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The tool's id, or id@major
+    tool: String,
+
+    #[command(flatten)]
+    source: Source,
+
+    /// The input: JSON, @FILE with JSON in it, or - for standard input
+    #[arg(short, long, value_name = "JSON|@FILE|-")]
+    input: Option<String>,
+
+    /// Set a property of the input: KEY=VALUE, or KEY=@FILE for a file's text
+    #[arg(short, long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// Context for the call, if its contract has a contextSchema: JSON or @FILE
+    #[arg(long, value_name = "JSON|@FILE")]
+    context: Option<String>,
+
+    /// Lower the time limit to this many milliseconds
+    #[arg(long, value_name = "MS")]
+    timeout: Option<u64>,
+
+    /// Let only this driver serve the call
+    #[arg(long, value_name = "ID")]
+    driver: Option<String>,
+
+    /// Show what the driver logged and printed, on standard error
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+/// Where tools come from.
+#[derive(Debug, Args)]
+pub(crate) struct Source {
+    /// A signed bundle: a directory or an archive
+    #[arg(long, value_name = "PATH", required_unless_present = "dev")]
+    bundle: Option<PathBuf>,
+
+    /// A bundle under work, unsigned: the directory with bundle.toml. Nothing
+    /// is granted to it
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["bundle", "trust_key", "config"])]
+    dev: Option<PathBuf>,
+
+    #[command(flatten)]
+    trust: Trust,
+
+    #[command(flatten)]
+    cache: CacheFlags,
+}
+
+/// Where compiled drivers are kept.
+#[derive(Debug, Args)]
+pub(crate) struct CacheFlags {
+    /// Keep compiled drivers here [default: toolward in the user's cache
+    /// directory]
+    #[arg(long, value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
+
+    /// Keep no compiled drivers
+    #[arg(long, conflicts_with = "cache_dir")]
+    no_cache: bool,
+}
+
+impl Source {
+    fn content(&self, environment: &Environment, output: &Output) -> Result<Content, Failure> {
+        match (&self.bundle, &self.dev) {
+            (Some(bundle), _) => self.trust.content(bundle, environment, output),
+            (None, Some(directory)) => {
+                output.note(format!(
+                    "{}: unsigned, under work; nothing is granted to it",
+                    directory.display()
+                ));
+                Content::from_dev(directory).map_err(|error| failure::content(&error, Exit::Failed))
+            }
+            (None, None) => Err(Failure::usage("bundle-missing", "no bundle was named")
+                .hint("give --bundle PATH with --trust-key PEM, or --dev DIR")),
+        }
+    }
+}
+
+impl CacheFlags {
+    /// A host with one bundle.
+    pub(crate) fn host(
+        &self,
+        content: Content,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Host, Failure> {
+        let mut builder = Host::builder().bundle(content);
+        if !self.no_cache {
+            match (&self.cache_dir, &environment.cache_directory) {
+                // A directory that was asked for must do; the default may not.
+                (Some(directory), _) => builder = builder.cache(Cache::open(directory)?),
+                (None, Some(directory)) => match Cache::open(directory) {
+                    Ok(cache) => builder = builder.cache(cache),
+                    Err(error) => {
+                        output.warning(format!("{error}; compiled drivers are not kept"));
+                    }
+                },
+                (None, None) => {}
+            }
+        }
+        Ok(builder.build()?)
+    }
+}
+
+/// A runtime for one command's calls.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|error| Failure::new(Exit::Failed, "runtime-unavailable", error))
+}
+
+pub(crate) fn run(
+    arguments: &Arguments,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let content = arguments.source.content(environment, output)?;
+    let request = request(arguments, &content)?;
+    let known: Vec<String> = content
+        .tools
+        .iter()
+        .map(|entry| entry.tool.id.to_string())
+        .collect();
+    let host = arguments.source.cache.host(content, environment, output)?;
+    let reply = runtime()?.block_on(host.call(request));
+    show(arguments, &reply, &known, output)
+}
+
+fn request(arguments: &Arguments, content: &Content) -> Result<Request, Failure> {
+    let text = match &arguments.input {
+        Some(argument) => Some(document(argument)?),
+        None => None,
+    };
+    let mut request = match (text, arguments.set.is_empty()) {
+        (Some(text), true) => Request::new(arguments.tool.as_str(), text),
+        (text, _) => {
+            let base = match text {
+                Some(text) => parse("--input", &text)?,
+                None => Value::Object(Map::new()),
+            };
+            let id = arguments.tool.split('@').next().unwrap_or_default();
+            let schema = content.tool(id).map(|entry| entry.tool.inputs.value());
+            let settings = settings(&arguments.set)?;
+            let input = arguments::apply(base, &settings, schema)
+                .map_err(|error| Failure::usage(error.code(), &error))?;
+            Request::with_value(arguments.tool.as_str(), input)
+        }
+    };
+    if let Some(context) = &arguments.context {
+        request = request.context(parse("--context", &document(context)?)?);
+    }
+    if let Some(milliseconds) = arguments.timeout {
+        request = request.timeout(Duration::from_millis(milliseconds));
+    }
+    if let Some(driver) = &arguments.driver {
+        request = request.pinned_driver(driver.as_str());
+    }
+    Ok(request)
+}
+
+/// The text of `JSON`, `@FILE` or `-`.
+fn document(argument: &str) -> Result<String, Failure> {
+    match argument.strip_prefix('@') {
+        Some(path) => read_input(path.as_ref()),
+        None if argument == "-" => {
+            let mut text = String::new();
+            std::io::stdin()
+                .lock()
+                .take(MAX_INPUT)
+                .read_to_string(&mut text)
+                .map_err(|error| Failure::unreadable("standard input".as_ref(), error))?;
+            Ok(text)
+        }
+        None => Ok(argument.to_owned()),
+    }
+}
+
+fn read_input(path: &std::path::Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(MAX_INPUT).read_to_string(&mut text))
+        .map_err(|error| Failure::unreadable(path, error))?;
+    Ok(text)
+}
+
+fn parse(flag: &str, text: &str) -> Result<Value, Failure> {
+    let limits = Limits {
+        bytes: usize::try_from(MAX_INPUT).unwrap_or(usize::MAX),
+        ..Limits::default()
+    };
+    json::parse(text.as_bytes(), &limits).map_err(|error| {
+        Failure::usage(
+            error.code(),
+            format!(
+                "{flag}: line {}, column {}: {}",
+                error.line, error.column, error.message
+            ),
+        )
+    })
+}
+
+fn settings(arguments: &[String]) -> Result<Vec<arguments::Setting>, Failure> {
+    arguments
+        .iter()
+        .map(|argument| {
+            let Some((key, value)) = argument.split_once('=') else {
+                return Err(Failure::usage(
+                    "setting-invalid",
+                    format!("--set {argument:?}: there is no `=`"),
+                )
+                .hint("write --set KEY=VALUE, or --set KEY=@FILE for a file's text"));
+            };
+            Ok(match value.strip_prefix('@') {
+                Some(path) => arguments::Setting::text(key, read_input(path.as_ref())?),
+                None => arguments::Setting::literal(key, value),
+            })
+        })
+        .collect()
+}
+
+fn show(
+    arguments: &Arguments,
+    reply: &Reply,
+    known: &[String],
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let exit = exit_of(reply);
+    if output.json() {
+        output.value(&reply.envelope())?;
+        return Ok(exit);
+    }
+    if arguments.verbose || reply.result.is_err() {
+        captured(reply, output);
+    }
+    if arguments.verbose {
+        let meta = &reply.metadata;
+        output.note(format!(
+            "{} ms, {} fuel, {} bytes of memory, {} attempt(s)",
+            meta.milliseconds, meta.fuel, meta.peak_memory, meta.attempts
+        ));
+    }
+    match &reply.result {
+        Ok(value) => {
+            output.pretty(&value.structured)?;
+            Ok(exit)
+        }
+        Err(error) => Err(call_failure(error, reply, known)),
+    }
+}
+
+/// The exit code that a reply stands for.
+pub(crate) fn exit_of(reply: &Reply) -> Exit {
+    match &reply.result {
+        Ok(_) => Exit::Fine,
+        Err(error) if is_denial(error) => Exit::Denied,
+        Err(_) => Exit::Failed,
+    }
+}
+
+/// Whether policy denied the call. What a driver calls itself does not count.
+fn is_denial(error: &CallError) -> bool {
+    error.origin == Origin::Host
+        && (error.code == ErrorCode::APPROVAL_DENIED
+            || error.code == ErrorCode::UNAUTHORISED
+            || matches!(
+                error.class,
+                ErrorClass::CapabilityGap | ErrorClass::PermissionDenied
+            ))
+}
+
+/// The publisher whose words these are, for a label.
+fn speaker(reply: &Reply) -> String {
+    let publisher = reply.metadata.publisher.as_deref().unwrap_or("unknown");
+    let driver = reply.metadata.driver.as_deref().unwrap_or("driver");
+    format!(
+        "{} by {}",
+        visible_line(driver, 100),
+        visible_line(publisher, 200)
+    )
+}
+
+fn captured(reply: &Reply, output: &Output) {
+    let speaker = speaker(reply);
+    for record in &reply.captured.logs {
+        let fields = if record.fields.is_null() {
+            String::new()
+        } else {
+            format!(" {}", visible_line(&record.fields.to_string(), 1000))
+        };
+        output.note(format!(
+            "[{speaker}] {:?}: {}{fields}",
+            record.level,
+            visible_line(&record.message, 2000)
+        ));
+    }
+    for (name, text) in [
+        ("stdout", &reply.captured.stdout),
+        ("stderr", &reply.captured.stderr),
+    ] {
+        for line in visible(text, 64 * 1024).lines() {
+            output.note(format!("[{speaker}] {name}: {line}"));
+        }
+    }
+}
+
+fn call_failure(error: &CallError, reply: &Reply, known: &[String]) -> Failure {
+    let message = match error.origin {
+        Origin::Driver => format!("[{}] says: {}", speaker(reply), error.message),
+        _ => error.message.clone(),
+    };
+    let mut failure = Failure::new(exit_of(reply), error.code.as_str(), message);
+    if let Some(hint) = &error.hint {
+        failure = failure.hint(hint.as_str());
+    }
+    if error.origin == Origin::Host && error.code == ErrorCode::NOT_FOUND && !known.is_empty() {
+        failure = failure.hint(format!("this bundle has {}", known.join(", ")));
+    }
+    if let Some(cause) = error.cause.as_ref().filter(|cause| !cause.is_null()) {
+        failure = failure.hint(format!("cause: {cause}"));
+    }
+    failure
+}

@@ -1,0 +1,27 @@
+//! `completions`: a script that completes this command's arguments.
+
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
+
+use crate::arguments::Cli;
+use crate::failure::{Exit, Failure};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    // Into memory first: the generator panics when its output is gone.
+    let mut script = Vec::new();
+    clap_complete::generate(
+        arguments.shell,
+        &mut Cli::command(),
+        "toolward",
+        &mut script,
+    );
+    crate::output::raw(&script)?;
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,263 @@
+//! `doctor`: whether this machine and installation are fit for the work. Every
+//! check does what it speaks of.
+
+use std::path::Path;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+use toolward_bundle::build;
+use toolward_bundle::text::visible_line;
+use toolward_host::{Cache, Host};
+
+use super::build::guest_cargo;
+use crate::environment::Environment;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::trust::{default_config, read_store};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The Cargo of the guest toolchain [default: TOOLWARD_GUEST_CARGO, else
+    /// cargo]
+    #[arg(long, value_name = "PROGRAM")]
+    guest_cargo: Option<std::ffi::OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Ok,
+    /// Something is missing that not everybody needs.
+    Note,
+    Warning,
+    Error,
+}
+
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    state: State,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Check {
+    fn new(name: &'static str, state: State, message: impl Into<String>) -> Self {
+        Self {
+            name,
+            state,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+pub(crate) fn run(
+    arguments: &Arguments,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let checks = [
+        Check::new("version", State::Ok, version()),
+        engine(),
+        memory_reset(),
+        cache(environment),
+        configuration(environment),
+        guest_toolchain(arguments, environment),
+    ];
+    let failed = checks.iter().any(|check| check.state == State::Error);
+    if output.json() {
+        output.value(&json!({ "ok": !failed, "checks": checks }))?;
+    } else {
+        for check in &checks {
+            let state = match check.state {
+                State::Ok => "ok     ",
+                State::Note => "note   ",
+                State::Warning => "warning",
+                State::Error => "ERROR  ",
+            };
+            output.line(format!(
+                "{state}  {:<15}  {}",
+                check.name,
+                visible_line(&check.message, 1000)
+            ))?;
+            if let Some(hint) = &check.hint {
+                output.line(format!("         hint: {}", visible_line(hint, 1000)))?;
+            }
+        }
+    }
+    Ok(if failed { Exit::Failed } else { Exit::Fine })
+}
+
+fn version() -> String {
+    format!(
+        "toolward {} on {} {}",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    )
+}
+
+/// The engine reserves its pool of memory; a limit on address space stops that.
+fn engine() -> Check {
+    match Host::builder().build() {
+        Ok(_) => Check::new("engine", State::Ok, "the WebAssembly engine starts"),
+        Err(error) => {
+            let check = Check::new("engine", State::Error, error.to_string());
+            match error.hint() {
+                Some(hint) => check.hint(hint),
+                None => check,
+            }
+        }
+    }
+}
+
+fn memory_reset() -> Check {
+    if wasmtime::PoolingAllocationConfig::is_pagemap_scan_available() {
+        return Check::new(
+            "memory-reset",
+            State::Ok,
+            "the kernel has PAGEMAP_SCAN: only the pages that a call wrote are reset",
+        );
+    }
+    Check::new(
+        "memory-reset",
+        State::Note,
+        "no PAGEMAP_SCAN: resetting memory between calls is slower",
+    )
+    .hint("Linux 6.7 or newer has it")
+}
+
+fn cache(environment: &Environment) -> Check {
+    const NAME: &str = "cache";
+    let Some(directory) = &environment.cache_directory else {
+        return Check::new(NAME, State::Warning, "there is no cache directory")
+            .hint("set HOME or XDG_CACHE_HOME to an absolute path");
+    };
+    if !directory.exists() {
+        return Check::new(
+            NAME,
+            State::Ok,
+            format!(
+                "{}: not there yet, the first call makes it",
+                directory.display()
+            ),
+        );
+    }
+    match Cache::open(directory) {
+        Ok(_) => Check::new(
+            NAME,
+            State::Ok,
+            format!("{} (mode {})", directory.display(), mode(directory)),
+        ),
+        Err(error) => {
+            let check = Check::new(NAME, State::Error, error.to_string());
+            match error.hint() {
+                Some(hint) => check.hint(hint),
+                None => check,
+            }
+        }
+    }
+}
+
+fn configuration(environment: &Environment) -> Check {
+    const NAME: &str = "configuration";
+    let Some(path) = default_config(environment) else {
+        return Check::new(NAME, State::Warning, "there is no configuration directory")
+            .hint("set HOME or XDG_CONFIG_HOME to an absolute path");
+    };
+    if !path.is_file() {
+        return Check::new(
+            NAME,
+            State::Note,
+            format!("{}: not there; bundles need --trust-key", path.display()),
+        );
+    }
+    if others_write(&path) || path.parent().is_some_and(others_write) {
+        return Check::new(
+            NAME,
+            State::Error,
+            format!("{}: others can change whom you trust", path.display()),
+        )
+        .hint("take the right to write from group and others: chmod go-w, the directory too");
+    }
+    match read_store(&path) {
+        // A store never takes the example key: naming it is an error here.
+        Err(failure) => {
+            let check = Check::new(NAME, State::Error, failure.message);
+            match failure.hints.first() {
+                Some(hint) => check.hint(hint.as_str()),
+                None => check,
+            }
+        }
+        Ok(store) => match store.warnings().first() {
+            Some(warning) => Check::new(NAME, State::Warning, warning.as_str()),
+            None => Check::new(
+                NAME,
+                State::Ok,
+                format!(
+                    "{} ({} publishers)",
+                    path.display(),
+                    store.publishers().count()
+                ),
+            ),
+        },
+    }
+}
+
+/// Only authors need it, so that its absence is no error.
+fn guest_toolchain(arguments: &Arguments, environment: &Environment) -> Check {
+    const NAME: &str = "guest-toolchain";
+    let cargo = guest_cargo(arguments.guest_cargo.as_ref(), environment);
+    let shown = cargo.to_string_lossy();
+    match build::probe(&cargo) {
+        Ok(()) => Check::new(
+            NAME,
+            State::Ok,
+            format!("{shown} makes components for {}", build::TARGET),
+        ),
+        Err(error) => {
+            let check = Check::new(
+                NAME,
+                State::Note,
+                format!("{shown} makes no components, so that `build` won't work: {error}"),
+            );
+            match error.hint() {
+                Some(hint) => check.hint(hint),
+                None => check,
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+fn mode(path: &Path) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).map_or_else(
+        |_| "unknown".to_owned(),
+        |metadata| format!("{:04o}", metadata.permissions().mode() & 0o7777),
+    )
+}
+
+#[cfg(not(unix))]
+fn mode(_path: &Path) -> String {
+    "not known on this system".to_owned()
+}
+
+#[cfg(unix)]
+fn others_write(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o022 != 0)
+}
+
+#[cfg(not(unix))]
+fn others_write(_path: &Path) -> bool {
+    false
+}

@@ -1,0 +1,40 @@
+//! One module per subcommand: its flags, and the library calls they make.
+
+pub(crate) mod build;
+pub(crate) mod call;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod inspect;
+pub(crate) mod keys;
+pub(crate) mod new;
+pub(crate) mod pack;
+pub(crate) mod sign;
+pub(crate) mod test;
+pub(crate) mod verify;
+
+use crate::arguments::Command;
+use crate::environment::Environment;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+
+pub(crate) fn run(
+    command: Command,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    match command {
+        Command::Call(arguments) => call::run(&arguments, environment, output),
+        Command::New(arguments) => new::run(&arguments, environment, output),
+        Command::Check(arguments) => check::run(&arguments, output),
+        Command::Build(arguments) => build::run(&arguments, environment, output),
+        Command::Pack(arguments) => pack::run(&arguments, environment, output),
+        Command::Sign(arguments) => sign::run(&arguments, output),
+        Command::Verify(arguments) => verify::run(&arguments, environment, output),
+        Command::Inspect(arguments) => inspect::run(&arguments, environment, output),
+        Command::Test(arguments) => test::run(&arguments, environment, output),
+        Command::Keys(arguments) => keys::run(&arguments, output),
+        Command::Doctor(arguments) => doctor::run(&arguments, environment, output),
+        Command::Completions(arguments) => completions::run(&arguments),
+    }
+}

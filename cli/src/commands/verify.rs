@@ -1,0 +1,86 @@
+//! `verify`: signatures, trust, and every byte.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use toolward_bundle::content::{Content, Origin};
+use toolward_bundle::text::visible_line;
+
+use crate::environment::Environment;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::trust::Trust;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A bundle: a directory or an archive
+    bundle: PathBuf,
+
+    #[command(flatten)]
+    trust: Trust,
+}
+
+pub(crate) fn run(
+    arguments: &Arguments,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let content = arguments
+        .trust
+        .content(&arguments.bundle, environment, output)?;
+    report(&content, output)?;
+    Ok(Exit::Fine)
+}
+
+fn report(content: &Content, output: &mut Output) -> Result<(), Failure> {
+    let manifest = &content.manifest;
+    let signers: Vec<String> = match &content.origin {
+        Origin::Signed { signers, .. } => signers.iter().map(ToString::to_string).collect(),
+        _ => Vec::new(),
+    };
+    let warnings: Vec<&str> = content
+        .warnings
+        .iter()
+        .map(|warning| warning.message.as_str())
+        .collect();
+    if output.json() {
+        return output.value(&json!({
+            "ok": true,
+            "id": manifest.id,
+            "version": manifest.version.to_string(),
+            "sequence": manifest.sequence,
+            "publisher": content.origin.publisher(),
+            "signers": signers,
+            "manifest_digest": content.manifest_digest,
+            "files": content.files.len(),
+            "provenance": content.provenance.is_some(),
+            "warnings": warnings,
+        }));
+    }
+    for warning in warnings {
+        output.warning(warning);
+    }
+    output.line(format!(
+        "{} {} (sequence {}) by {}: verified",
+        manifest.id,
+        manifest.version,
+        manifest.sequence,
+        visible_line(&content.origin.publisher(), 100)
+    ))?;
+    for signer in &signers {
+        output.line(format!("  signed by  {signer}"))?;
+    }
+    output.line(format!("  manifest   {}", content.manifest_digest))?;
+    output.line(format!(
+        "  holds      {} files, {} contracts, {} drivers{}",
+        content.files.len(),
+        content.tools.len(),
+        content.drivers.len(),
+        if content.provenance.is_some() {
+            ", provenance"
+        } else {
+            ""
+        }
+    ))
+}

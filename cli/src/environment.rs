@@ -1,0 +1,49 @@
+//! What the command takes from its environment, read once. No library does.
+
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+/// The environment, as far as the command cares.
+#[derive(Debug)]
+pub(crate) struct Environment {
+    /// Where configuration lies: `$XDG_CONFIG_HOME/toolward`.
+    pub(crate) config_directory: Option<PathBuf>,
+    /// Where compiled drivers are kept: `$XDG_CACHE_HOME/toolward`.
+    pub(crate) cache_directory: Option<PathBuf>,
+    /// The guest toolchain's Cargo, from `TOOLWARD_GUEST_CARGO`.
+    pub(crate) guest_cargo: Option<OsString>,
+    /// `SOURCE_DATE_EPOCH`, unparsed.
+    pub(crate) source_date_epoch: Option<String>,
+    /// Whether standard error takes colours.
+    pub(crate) colour: bool,
+}
+
+impl Environment {
+    pub(crate) fn read() -> Self {
+        let home = absolute("HOME");
+        let below_home = |folder: &str| home.as_ref().map(|home| home.join(folder));
+        Self {
+            config_directory: absolute("XDG_CONFIG_HOME")
+                .or_else(|| below_home(".config"))
+                .map(|directory| directory.join("toolward")),
+            cache_directory: absolute("XDG_CACHE_HOME")
+                .or_else(|| below_home(".cache"))
+                .map(|directory| directory.join("toolward")),
+            guest_cargo: std::env::var_os("TOOLWARD_GUEST_CARGO").filter(|v| !v.is_empty()),
+            source_date_epoch: std::env::var("SOURCE_DATE_EPOCH")
+                .ok()
+                .filter(|value| !value.is_empty()),
+            colour: std::io::stderr().is_terminal()
+                && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        }
+    }
+}
+
+/// A directory from the environment; one that isn't absolute counts as unset
+/// (XDG Base Directory Specification).
+fn absolute(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+}

@@ -1,0 +1,154 @@
+//! How a command fails: an exit code, a stable error code, what happened, and
+//! the next step.
+
+use std::fmt::Display;
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::{Map, Value, json};
+use toolward_bundle::author::AuthorError;
+use toolward_bundle::build::BuildError;
+use toolward_bundle::content::ContentError;
+use toolward_bundle::scaffold::ScaffoldError;
+use toolward_contract::diagnostic::Diagnostic;
+use toolward_host::HostError;
+use toolward_signing::Refusal;
+
+/// The exit codes, as `--help` documents them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Fine,
+    Failed,
+    Usage,
+    Refused,
+    Denied,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Fine => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Refused => 3,
+            Exit::Denied => 4,
+        })
+    }
+}
+
+/// Why a command ends without having done its work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) code: String,
+    /// May hold other people's text: shown through the sanitiser.
+    pub(crate) message: String,
+    pub(crate) hints: Vec<String>,
+    /// What else a machine wants to know, such as the place of a refusal.
+    pub(crate) details: Map<String, Value>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, code: &str, message: impl Display) -> Self {
+        Self {
+            exit,
+            code: code.to_owned(),
+            message: message.to_string(),
+            hints: Vec::new(),
+            details: Map::new(),
+            diagnostics: Vec::new(),
+        }
+    }
+
+    pub(crate) fn usage(code: &str, message: impl Display) -> Self {
+        Self::new(Exit::Usage, code, message)
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    fn maybe_hint(mut self, hint: Option<String>) -> Self {
+        self.hints.extend(hint);
+        self
+    }
+
+    fn with_diagnostics(mut self, diagnostics: &[Diagnostic]) -> Self {
+        self.diagnostics = diagnostics.to_vec();
+        self
+    }
+
+    /// A file of the user's that can't be read.
+    pub(crate) fn unreadable(path: &Path, error: impl Display) -> Self {
+        Self::usage("file-unreadable", format!("{}: {error}", path.display()))
+    }
+
+    /// A file of the user's that can't be written.
+    pub(crate) fn unwritable(path: &Path, error: impl Display) -> Self {
+        Self::new(
+            Exit::Failed,
+            "write-failed",
+            format!("{}: {error}", path.display()),
+        )
+    }
+
+    /// A refusal while something was verified.
+    pub(crate) fn refused(refusal: &Refusal) -> Self {
+        let mut failure = Self::new(Exit::Refused, refusal.code(), refusal)
+            .maybe_hint(refusal.hint().map(str::to_owned));
+        if let Ok(Value::Object(details)) = serde_json::to_value(refusal) {
+            failure.details = details;
+        }
+        failure
+    }
+
+    /// The failure as the value that `--json` prints.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut error = self.details.clone();
+        error.insert("code".to_owned(), json!(self.code));
+        error.insert("message".to_owned(), json!(self.message));
+        if !self.hints.is_empty() {
+            error.insert("hint".to_owned(), json!(self.hints.join("\n")));
+        }
+        if !self.diagnostics.is_empty() {
+            error.insert("diagnostics".to_owned(), json!(self.diagnostics));
+        }
+        json!({ "ok": false, "error": error })
+    }
+}
+
+impl From<AuthorError> for Failure {
+    fn from(error: AuthorError) -> Self {
+        Self::new(Exit::Failed, error.code(), &error)
+            .maybe_hint(error.hint())
+            .with_diagnostics(error.diagnostics())
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(error: BuildError) -> Self {
+        Self::new(Exit::Failed, error.code(), &error).maybe_hint(error.hint())
+    }
+}
+
+impl From<ScaffoldError> for Failure {
+    fn from(error: ScaffoldError) -> Self {
+        Self::new(Exit::Failed, error.code(), &error).maybe_hint(error.hint())
+    }
+}
+
+impl From<HostError> for Failure {
+    fn from(error: HostError) -> Self {
+        Self::new(Exit::Failed, error.code(), &error).maybe_hint(error.hint())
+    }
+}
+
+/// A bundle that is not what it should be. One that was verified is refused; a
+/// directory under work has failed its check.
+pub(crate) fn content(error: &ContentError, exit: Exit) -> Failure {
+    Failure::new(exit, error.code(), error)
+        .maybe_hint(error.hint())
+        .with_diagnostics(error.diagnostics())
+}

@@ -1,0 +1,173 @@
+//! Private keys in files: reading them, with their passphrase, and writing them
+//! so that nobody else can read them.
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use toolward_signing::key::{SigningKey, is_encrypted_pem};
+use toolward_signing::secrecy::{ExposeSecret as _, SecretString};
+
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+
+/// Longest passphrase or key file, in bytes.
+const MAX_SECRET: u64 = 64 * 1024;
+
+#[derive(Debug, Args)]
+pub(crate) struct Passphrase {
+    /// Read the key's passphrase from the first line of this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) passphrase_file: Option<PathBuf>,
+
+    /// Read the key's passphrase from the first line of this open file
+    /// descriptor
+    #[arg(long, value_name = "NUMBER", conflicts_with = "passphrase_file")]
+    pub(crate) passphrase_fd: Option<u32>,
+}
+
+impl Passphrase {
+    /// The passphrase, if a file or descriptor was named.
+    pub(crate) fn given(&self) -> Result<Option<SecretString>, Failure> {
+        let path = match (&self.passphrase_file, self.passphrase_fd) {
+            (Some(path), _) => path.clone(),
+            // Opening the descriptor's name copies it without `unsafe`.
+            (None, Some(number)) => PathBuf::from(format!("/dev/fd/{number}")),
+            (None, None) => return Ok(None),
+        };
+        let text = read_secret(&path)?;
+        let line = text.expose_secret().lines().next().unwrap_or_default();
+        if line.is_empty() {
+            return Err(Failure::usage(
+                "passphrase-empty",
+                format!("{}: the first line is empty", path.display()),
+            ));
+        }
+        Ok(Some(SecretString::from(line.to_owned())))
+    }
+
+    /// The passphrase, asked for on the terminal unless it was given.
+    pub(crate) fn obtain(&self, prompt: &str, confirm: bool) -> Result<SecretString, Failure> {
+        if let Some(passphrase) = self.given()? {
+            return Ok(passphrase);
+        }
+        let mut question = dialoguer::Password::new().with_prompt(prompt);
+        if confirm {
+            question =
+                question.with_confirmation("The same again", "That was not the same; once more");
+        }
+        question.interact().map(SecretString::from).map_err(|_| {
+            Failure::usage(
+                "passphrase-missing",
+                "a passphrase is needed, and there is no terminal to ask on",
+            )
+            .hint("give it with --passphrase-file or --passphrase-fd")
+        })
+    }
+}
+
+/// Reads a private key, and its passphrase where it has one.
+pub(crate) fn read(
+    path: &Path,
+    passphrase: &Passphrase,
+    output: &Output,
+) -> Result<SigningKey, Failure> {
+    let pem = read_secret(path)?;
+    let secret = if is_encrypted_pem(pem.expose_secret()) {
+        Some(passphrase.obtain(&format!("Passphrase of {}", path.display()), false)?)
+    } else {
+        None
+    };
+    let key = SigningKey::from_pem(pem.expose_secret(), secret.as_ref()).map_err(|refusal| {
+        let failure = Failure::new(
+            Exit::Failed,
+            refusal.code(),
+            format!("{}: {refusal}", path.display()),
+        );
+        match refusal.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    if key.public().is_example() {
+        output.warning("this is the example key; its private half is public, so signing with it proves nothing");
+    }
+    warn_if_readable(path, output);
+    Ok(key)
+}
+
+fn read_secret(path: &Path) -> Result<SecretString, Failure> {
+    let mut text = String::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(MAX_SECRET).read_to_string(&mut text))
+        .map_err(|error| Failure::unreadable(path, error))?;
+    Ok(SecretString::from(text))
+}
+
+/// Writes a new file that only its owner reads. Overwrites nothing.
+pub(crate) fn write_private(path: &Path, pem: &SecretString) -> Result<(), Failure> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    write(path, &options, pem.expose_secret().as_bytes())
+}
+
+/// Writes a new file that everybody may read. Overwrites nothing.
+pub(crate) fn write_public(path: &Path, pem: &str) -> Result<(), Failure> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    write(path, &options, pem.as_bytes())
+}
+
+fn write(path: &Path, options: &std::fs::OpenOptions, bytes: &[u8]) -> Result<(), Failure> {
+    let mut file = options.open(path).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            exists(path)
+        } else {
+            Failure::unwritable(path, error)
+        }
+    })?;
+    file.write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .map_err(|error| {
+            // Half a key is worse than none. This command has made the file.
+            let _ = std::fs::remove_file(path);
+            Failure::unwritable(path, error)
+        })
+}
+
+/// The failure of a place that is taken.
+pub(crate) fn exists(path: &Path) -> Failure {
+    Failure::new(
+        Exit::Failed,
+        "output-exists",
+        format!(
+            "{}: this exists already, and keys are not overwritten",
+            path.display()
+        ),
+    )
+    .hint("name another place, or move the old key away yourself")
+}
+
+#[cfg(unix)]
+fn warn_if_readable(path: &Path, output: &Output) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let readable = std::fs::metadata(path)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o077 != 0);
+    let example = path
+        .file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with("INSECURE"));
+    if readable && !example {
+        output.warning(format!(
+            "{}: others can read this private key; chmod 600 it",
+            path.display()
+        ));
+    }
+}
+
+#[cfg(not(unix))]
+fn warn_if_readable(_path: &Path, _output: &Output) {}

@@ -1,0 +1,33 @@
+//! The `toolward` command: arguments in, library calls, words out. Whatever
+//! could be asked of a library is done in one.
+//!
+//! Exit codes: 0 fine; 1 the tool or a check failed; 2 wrong usage; 3
+//! verification refused; 4 denied by policy. A reader that closes the pipe is
+//! no failure.
+
+mod arguments;
+mod commands;
+mod environment;
+mod failure;
+mod keyfile;
+mod output;
+mod progress;
+mod trust;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::arguments::Cli;
+use crate::environment::Environment;
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let environment = Environment::read();
+    let mut output = Output::new(cli.json, environment.colour);
+    match commands::run(cli.command, &environment, &mut output) {
+        Ok(exit) => exit.into(),
+        Err(failure) => output.failure(&failure).into(),
+    }
+}

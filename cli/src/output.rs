@@ -1,0 +1,154 @@
+//! Where words go: results to standard output, everything else to standard
+//! error. Other people's text passes the sanitiser on its way.
+
+use std::fmt::Display;
+use std::io::{ErrorKind, Write as _};
+
+use serde::Serialize;
+use toolward_bundle::text;
+use toolward_contract::diagnostic::{Diagnostic, Severity};
+
+use crate::failure::{Exit, Failure};
+
+/// Longest message of somebody else's that is shown, in characters.
+const MESSAGE: usize = 4000;
+
+/// How a command ends whose reader has gone, or with its words written.
+pub(crate) type Written = Result<(), Failure>;
+
+#[derive(Debug)]
+pub(crate) struct Output {
+    json: bool,
+    colour: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool, colour: bool) -> Self {
+        Self { json, colour }
+    }
+
+    /// Whether `--json` was given.
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Writes a line, or lines, to standard output.
+    pub(crate) fn line(&mut self, text: impl Display) -> Written {
+        write_out(&format!("{text}\n"))
+    }
+
+    /// Writes a value as one line of JSON to standard output.
+    pub(crate) fn value(&mut self, value: &impl Serialize) -> Written {
+        match serde_json::to_string(value) {
+            Ok(line) => self.line(text::visible_json(&line)),
+            Err(error) => Err(Failure::new(Exit::Failed, "output-unwritable", error)),
+        }
+    }
+
+    /// Writes a value as indented JSON to standard output.
+    pub(crate) fn pretty(&mut self, value: &impl Serialize) -> Written {
+        match serde_json::to_string_pretty(value) {
+            Ok(lines) => self.line(text::visible_json(&lines)),
+            Err(error) => Err(Failure::new(Exit::Failed, "output-unwritable", error)),
+        }
+    }
+
+    /// Says something on standard error, for people only.
+    pub(crate) fn note(&self, text: impl Display) {
+        if !self.json {
+            write_err(&format!("{text}\n"));
+        }
+    }
+
+    /// Warns on standard error, whoever reads standard output.
+    pub(crate) fn warning(&self, message: impl Display) {
+        let label = self.paint("warning:", Severity::Warning);
+        write_err(&format!(
+            "{label} {}\n",
+            text::visible(&message.to_string(), MESSAGE)
+        ));
+    }
+
+    /// Writes a diagnostic the way compilers do.
+    pub(crate) fn diagnostic(&mut self, diagnostic: &Diagnostic) -> Written {
+        let shown = self.shown(diagnostic);
+        self.line(shown)
+    }
+
+    /// Says why the command failed, and gives its exit code.
+    pub(crate) fn failure(&mut self, failure: &Failure) -> Exit {
+        if failure.code == BROKEN_PIPE {
+            return Exit::Fine;
+        }
+        if self.json {
+            let _ = self.value(&failure.to_json());
+            return failure.exit;
+        }
+        for diagnostic in &failure.diagnostics {
+            write_err(&format!("{}\n", self.shown(diagnostic)));
+        }
+        let label = self.paint(&format!("error[{}]:", failure.code), Severity::Error);
+        let mut message = format!("{label} {}\n", text::visible(&failure.message, MESSAGE));
+        for hint in &failure.hints {
+            message.push_str(&format!("  hint: {}\n", text::visible(hint, MESSAGE)));
+        }
+        write_err(&message);
+        failure.exit
+    }
+
+    fn shown(&self, diagnostic: &Diagnostic) -> String {
+        let label = self.paint(
+            &format!("{}[{}]", diagnostic.severity, diagnostic.code),
+            diagnostic.severity,
+        );
+        let mut shown = format!(
+            "{}:{}:{}: {label}: {}",
+            text::visible_line(&diagnostic.file, MESSAGE),
+            diagnostic.line,
+            diagnostic.column,
+            text::visible(&diagnostic.message, MESSAGE)
+        );
+        if let Some(hint) = &diagnostic.hint {
+            shown.push_str(&format!("\n  hint: {}", text::visible(hint, MESSAGE)));
+        }
+        shown
+    }
+
+    fn paint(&self, label: &str, severity: Severity) -> String {
+        if !self.colour || self.json {
+            return label.to_owned();
+        }
+        let colour = match severity {
+            Severity::Error => "31",
+            Severity::Warning => "33",
+            Severity::Note => "36",
+        };
+        format!("\u{1b}[1;{colour}m{label}\u{1b}[0m")
+    }
+}
+
+/// The code of the failure that is none.
+const BROKEN_PIPE: &str = "broken-pipe";
+
+fn write_out(text: &str) -> Written {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| {
+        let code = if error.kind() == ErrorKind::BrokenPipe {
+            BROKEN_PIPE
+        } else {
+            "output-unwritable"
+        };
+        Failure::new(Exit::Failed, code, format!("standard output: {error}"))
+    })
+}
+
+/// Writes bytes of the command's own making to standard output.
+pub(crate) fn raw(bytes: &[u8]) -> Written {
+    write_out(&String::from_utf8_lossy(bytes))
+}
+
+fn write_err(text: &str) {
+    // There is nobody left to tell when this fails.
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}

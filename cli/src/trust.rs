@@ -1,0 +1,183 @@
+//! Whom a command trusts: `--trust-key`, `--config`, or the user's own
+//! configuration. Never a file of the current directory, never a bundle.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use toolward_bundle::content::Content;
+use toolward_signing::key::PublicKey;
+use toolward_signing::trust::TrustStore;
+use toolward_signing::verify::{self, Bundle, Verified, VerifyOptions};
+
+use crate::environment::Environment;
+use crate::failure::{self, Exit, Failure};
+use crate::output::Output;
+use crate::progress::Bar;
+
+/// The file that trust is read from.
+pub(crate) const CONFIG_FILE: &str = "toolward.toml";
+
+/// Longest key or configuration file, in bytes.
+const MAX_FILE: u64 = 1024 * 1024;
+
+#[derive(Debug, Args)]
+pub(crate) struct Trust {
+    /// Trust this public key, for all ids, for this command only (PEM file;
+    /// may be given again)
+    #[arg(long, value_name = "PEM")]
+    pub(crate) trust_key: Vec<PathBuf>,
+
+    /// Read whom to trust from this file [default: toolward.toml in the user's
+    /// configuration directory]
+    #[arg(long, value_name = "FILE", conflicts_with = "trust_key")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl Trust {
+    /// Whether the user said whom to trust, or has a configuration that does.
+    pub(crate) fn is_given(&self, environment: &Environment) -> bool {
+        !self.trust_key.is_empty()
+            || self.config.is_some()
+            || default_config(environment).is_some_and(|path| path.is_file())
+    }
+
+    pub(crate) fn store(
+        &self,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<TrustStore, Failure> {
+        let store = if self.trust_key.is_empty() {
+            self.from_config(environment)?
+        } else {
+            self.from_keys(output)?
+        };
+        for warning in store.warnings() {
+            output.warning(warning);
+        }
+        Ok(store)
+    }
+
+    fn from_keys(&self, output: &Output) -> Result<TrustStore, Failure> {
+        let mut store: Option<TrustStore> = None;
+        for path in &self.trust_key {
+            let pem = read_text(path)?;
+            let key = PublicKey::from_pem(&pem).map_err(|refusal| bad_key(path, &refusal))?;
+            if key.is_example() {
+                output.warning(
+                    "this is the example key; its private half is public, so its signature proves nothing",
+                );
+            }
+            match &mut store {
+                None => store = Some(TrustStore::for_key(key)),
+                Some(store) => store.add_key(key),
+            }
+        }
+        Ok(store.unwrap_or_else(TrustStore::empty))
+    }
+
+    fn from_config(&self, environment: &Environment) -> Result<TrustStore, Failure> {
+        let path = match &self.config {
+            Some(path) => path.clone(),
+            None => default_config(environment)
+                .filter(|path| path.is_file())
+                .ok_or_else(|| nobody_trusted(environment))?,
+        };
+        read_store(&path)
+    }
+
+    /// Opens and verifies a bundle, a directory or an archive.
+    pub(crate) fn open(
+        &self,
+        path: &Path,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Verified<Bundle>, Failure> {
+        let store = self.store(environment, output)?;
+        if !path.exists() {
+            return Err(Failure::unreadable(
+                path,
+                "there is no such file or directory",
+            ));
+        }
+        let bar = Bar::new("verifying", output);
+        let report = |progress: verify::Progress| bar.set(progress.done, progress.total);
+        let options = VerifyOptions {
+            progress: Some(&report),
+            ..VerifyOptions::default()
+        };
+        verify::open(path, &store, &options).map_err(|refusal| {
+            Failure::refused(&refusal)
+                .hint(format!("nothing of {} was run or kept", path.display()))
+        })
+    }
+
+    /// Opens, verifies and reads a bundle.
+    pub(crate) fn content(
+        &self,
+        path: &Path,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Content, Failure> {
+        let bundle = self.open(path, environment, output)?;
+        Content::from_verified(bundle).map_err(|error| failure::content(&error, Exit::Refused))
+    }
+}
+
+/// Where the user's trust is configured.
+pub(crate) fn default_config(environment: &Environment) -> Option<PathBuf> {
+    environment
+        .config_directory
+        .as_ref()
+        .map(|directory| directory.join(CONFIG_FILE))
+}
+
+/// Reads a trust store; key files are named relative to it.
+pub(crate) fn read_store(path: &Path) -> Result<TrustStore, Failure> {
+    let text = read_text(path)?;
+    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+    let mut key_file = |name: &str| {
+        read_text(&folder.join(name)).map_err(|failure| std::io::Error::other(failure.message))
+    };
+    TrustStore::from_toml_with(&text, &mut key_file).map_err(|refusal| {
+        let message = format!("{}: {refusal}", path.display());
+        let failure = Failure::usage(refusal.code(), message);
+        match refusal.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })
+}
+
+/// Reads a small text file of the user's.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(MAX_FILE + 1).read_to_string(&mut text))
+        .map_err(|error| Failure::unreadable(path, error))?;
+    if text.len() as u64 > MAX_FILE {
+        return Err(Failure::unreadable(
+            path,
+            format!("the file is larger than {MAX_FILE} bytes"),
+        ));
+    }
+    Ok(text)
+}
+
+fn bad_key(path: &Path, refusal: &toolward_signing::Refusal) -> Failure {
+    let failure = Failure::usage(refusal.code(), format!("{}: {refusal}", path.display()));
+    match refusal.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn nobody_trusted(environment: &Environment) -> Failure {
+    let place = default_config(environment).map_or_else(
+        || "toolward.toml in your configuration directory".to_owned(),
+        |path| path.display().to_string(),
+    );
+    Failure::usage("nobody-trusted", "it is not said whom to trust")
+        .hint("give the publisher's public key: --trust-key PUBLISHER.pub.pem")
+        .hint(format!("or name publishers and their keys in {place}"))
+}
