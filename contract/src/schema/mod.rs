@@ -40,6 +40,8 @@ struct Inner {
     /// How deep a value may be before collecting its errors could take exponential time; `None`: any.
     explainable: Option<usize>,
     marks: view::Marks,
+    /// Filled only where there are marks.
+    patterns: view::Patterns,
 }
 
 /// The first way in which a value misses a schema.
@@ -108,6 +110,12 @@ impl Schema {
         let explainable = cost::check(&closed)?;
         let validator = build(&closed)?;
         let marks = view::Marks::of(&closed);
+        let marked = marks.internal || marks.sensitive;
+        let patterns = if marked {
+            view::Patterns::of(&closed)
+        } else {
+            view::Patterns::default()
+        };
         Ok(Schema {
             inner: Arc::new(Inner {
                 value: value.clone(),
@@ -115,6 +123,7 @@ impl Schema {
                 validator,
                 explainable,
                 marks,
+                patterns,
             }),
         })
     }
@@ -195,7 +204,12 @@ impl Schema {
         if !self.has_sensitive() {
             return Vec::new();
         }
-        view::marked(&self.inner.closed, instance, view::Mark::Sensitive)
+        view::marked(
+            &self.inner.closed,
+            instance,
+            view::Mark::Sensitive,
+            &self.inner.patterns,
+        )
     }
 
     /// JSON pointers of the values in `instance` that the schema marks `x-internal`: a model has no
@@ -205,7 +219,12 @@ impl Schema {
         if !self.has_internal() {
             return Vec::new();
         }
-        view::marked(&self.inner.closed, instance, view::Mark::Internal)
+        view::marked(
+            &self.inner.closed,
+            instance,
+            view::Mark::Internal,
+            &self.inner.patterns,
+        )
     }
 
     /// `instance` with every sensitive value replaced by the text `[redacted]`.

@@ -1,7 +1,8 @@
 //! Marks in a schema, `x-internal`, `x-sensitive` and `writeOnly`: who may see what. Not validation.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::walk::{Applies, children, escape, for_each_child_mut};
@@ -154,9 +155,15 @@ fn percent_decoded(fragment: &str) -> String {
 }
 
 /// Pointers of the values in `instance` that some branch of the schema marks.
-pub(super) fn marked(root: &Value, instance: &Value, mark: Mark) -> Vec<String> {
+pub(super) fn marked(
+    root: &Value,
+    instance: &Value,
+    mark: Mark,
+    patterns: &Patterns,
+) -> Vec<String> {
     let mut search = Search {
         root,
+        patterns,
         mark,
         seen: HashSet::new(),
         found: Vec::new(),
@@ -167,8 +174,49 @@ pub(super) fn marked(root: &Value, instance: &Value, mark: Mark) -> Vec<String> 
     search.found
 }
 
+/// The patterns of `patternProperties`, compiled. One that the engine here does not read fits every
+/// name: rather too much hidden than too little.
+#[derive(Default)]
+pub(super) struct Patterns {
+    compiled: HashMap<String, Option<Regex>>,
+}
+
+impl Patterns {
+    pub(super) fn of(closed: &Value) -> Patterns {
+        let mut patterns = Patterns::default();
+        patterns.collect(closed);
+        patterns
+    }
+
+    fn collect(&mut self, value: &Value) {
+        for pattern in value
+            .get("patternProperties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(|members| members.keys())
+        {
+            let regex = RegexBuilder::new(pattern)
+                .size_limit(super::PATTERN_BYTES)
+                .build()
+                .ok();
+            self.compiled.entry(pattern.clone()).or_insert(regex);
+        }
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.collect(item)),
+            Value::Object(members) => members.values().for_each(|member| self.collect(member)),
+            _ => {}
+        }
+    }
+
+    fn fit(&self, pattern: &str, name: &str) -> bool {
+        let regex = self.compiled.get(pattern).and_then(Option::as_ref);
+        regex.is_none_or(|regex| regex.is_match(name))
+    }
+}
+
 struct Search<'r> {
     root: &'r Value,
+    patterns: &'r Patterns,
     mark: Mark,
     /// Schema (by address) and pointer: each pair is looked at once, whatever leads there.
     seen: HashSet<(usize, String)>,
@@ -203,7 +251,6 @@ impl Search<'_> {
                         self.visit(child.schema, value, &format!("{pointer}/{}", escape(name)));
                     }
                 }
-                // Rather too many than too few: a pattern is taken to fit every name.
                 Applies::Inside if child.keyword != "propertyNames" => match instance {
                     Value::Array(items) => {
                         for (index, item) in items.iter().enumerate() {
@@ -211,13 +258,18 @@ impl Search<'_> {
                         }
                     }
                     Value::Object(members) => {
-                        let named = schema
-                            .get("properties")
-                            .filter(|_| child.keyword == "additionalProperties");
-                        for (name, member) in members
-                            .iter()
-                            .filter(|(name, _)| named.and_then(|n| n.get(name)).is_none())
-                        {
+                        let inner = members.iter().filter(|(name, _)| match child.keyword {
+                            "additionalProperties" => schema
+                                .get("properties")
+                                .and_then(|named| named.get(name))
+                                .is_none(),
+                            "patternProperties" => child
+                                .key
+                                .as_deref()
+                                .is_none_or(|pattern| self.patterns.fit(pattern, name)),
+                            _ => true,
+                        });
+                        for (name, member) in inner {
                             self.visit(
                                 child.schema,
                                 member,

@@ -37,12 +37,10 @@ pub(crate) fn split<'s>(source: &'s str, report: &mut Report<'_>) -> Option<Fron
         return None;
     }
     let mut length = 0;
-    let closed = lines.find_map(|line| {
-        if is_fence(line) {
-            return Some(line);
-        }
-        length += line.len();
-        None
+    let closed = lines.find(|line| {
+        let fence = is_fence(line);
+        length += if fence { 0 } else { line.len() };
+        fence
     });
     let Some(fence) = closed else {
         let message = "expected a second `---` line after the fields, found the end of the file";

@@ -1,7 +1,17 @@
 //! Tests of the crate through its public interface.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail the test"
+)]
 
 mod capabilities;
+mod contracts;
 mod corpus;
+mod drivers;
 mod hostile_schemas;
+mod indexes;
+mod schemas;
 mod spec_examples;
 mod strict_json;

@@ -1,0 +1,264 @@
+//! Drivers: ranges, limits, mapping, the requests of declarative drivers.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolward_contract::NoScope;
+use toolward_contract::driver::{Driver, Endpoint, Part, Response, Template};
+use toolward_contract::tool::Tool;
+
+fn driver(entry: &str, extra: &str) -> Driver {
+    let source = format!(
+        "---\nname: Sample\nid: sample-driver\ndescription: Carries it out.\nversion: 1.0.0\nkind: component\ncomponent: driver.wasm\nimplements:\n  - tool: sample.tool\n{entry}{extra}---\n"
+    );
+    Driver::parse("DRIVER.md", &source)
+        .into_result()
+        .unwrap_or_else(|found| panic!("{found:?}"))
+}
+
+#[test]
+fn version_ranges_are_npms() {
+    let serves = |range: &str, version: &str| {
+        let driver = driver(&format!("    version: \"{range}\"\n"), "");
+        driver
+            .implements_tool("sample.tool", &version.parse().expect("a version"))
+            .is_some()
+    };
+    for (range, version) in [
+        ("^1.2.0", "1.9.0"),
+        ("1.2.3", "1.2.3"),
+        (">=1.2.0 <2.0.0", "1.5.0"),
+        ("1.x || 3.x", "3.1.0"),
+        ("~1.2.0", "1.2.9"),
+        ("1.0.0 - 1.5.0", "1.3.0"),
+        ("*", "7.0.0"),
+    ] {
+        assert!(serves(range, version), "{range} {version}");
+    }
+    for (range, version) in [
+        ("^1.2.0", "2.0.0"),
+        ("1.2.3", "1.2.4"),
+        (">=1.2.0 <2.0.0", "2.0.0"),
+        ("1.x || 3.x", "2.0.0"),
+        ("^1.0.0", "1.1.0-beta.1"),
+    ] {
+        assert!(!serves(range, version), "{range} {version}");
+    }
+    assert!(
+        driver("    version: 1.x\n", "")
+            .implements_tool("other.tool", &semver::Version::new(1, 0, 0))
+            .is_none()
+    );
+}
+
+#[test]
+fn missing_egress_is_no_network() {
+    assert!(driver("    version: 1.x\n", "").egress.is_empty());
+    assert!(
+        driver("    version: 1.x\n", "network: { egress: [] }\n")
+            .egress
+            .is_empty()
+    );
+    assert_eq!(
+        driver(
+            "    version: 1.x\n",
+            "network: { egress: ['*.a.example'] }\n"
+        )
+        .egress
+        .to_string(),
+        "[network:*.a.example]"
+    );
+}
+
+#[test]
+fn the_tightest_timeout_and_the_nearest_retry_hold() {
+    let source = "---\nname: Sample\nid: sample.tool\ndescription: Does something small.\nversion: 1.0.0\ninputs: {}\noutputs: {}\ntimeout_ms: 5000\nretry: { max_attempts: 9, backoff: fixed, initial_ms: 1 }\n---\n";
+    let tool = Tool::parse("TOOL.md", source, &NoScope)
+        .into_result()
+        .expect("valid");
+    let check = |entry: &str, extra: &str| {
+        let driver = driver(&format!("    version: 1.x\n{entry}"), extra);
+        let entry = &driver.implements[0];
+        (
+            driver.timeout(&tool, entry),
+            driver.retry(&tool, entry).map(|retry| retry.max_attempts),
+        )
+    };
+    assert_eq!(check("", ""), (Duration::from_millis(5000), Some(9)));
+    let retry = |n: u32| {
+        format!("retry_override: {{ max_attempts: {n}, backoff: fixed, initial_ms: 1 }}\n")
+    };
+    assert_eq!(
+        check("", &format!("timeout_override_ms: 4000\n{}", retry(2))),
+        (Duration::from_millis(4000), Some(2))
+    );
+    let own = format!("    timeout_override_ms: 3000\n    {}", retry(3));
+    assert_eq!(
+        check(&own, &format!("timeout_override_ms: 4000\n{}", retry(2))),
+        (Duration::from_millis(3000), Some(3))
+    );
+}
+
+fn mapped(mapping: &str, input: Value) -> Result<Value, String> {
+    let driver = driver(&format!("    version: 1.x\n    mapping: {mapping}\n"), "");
+    driver.implements[0]
+        .mapping
+        .apply(input)
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn mapping_renames_and_leaves_the_rest() {
+    let input = json!({ "productUrl": "u", "n": 1 });
+    assert_eq!(mapped("{}", input.clone()), Ok(input.clone()));
+    assert_eq!(
+        mapped("{ url: productUrl }", input.clone()),
+        Ok(json!({ "url": "u", "n": 1 }))
+    );
+    assert_eq!(
+        mapped("{ a: n, b: n, c: none }", input),
+        Ok(json!({ "a": 1, "b": 1, "productUrl": "u" }))
+    );
+}
+
+#[test]
+fn transforms_do_what_their_names_say() {
+    let one = |transform: &str, value: Value| {
+        mapped(
+            &format!("{{ b: {{ from: a, transform: {transform} }} }}"),
+            json!({ "a": value }),
+        )
+        .map(|v| v["b"].clone())
+    };
+    for (transform, from, to) in [
+        ("trim", json!(" x "), json!("x")),
+        ("lowercase", json!("ÀB"), json!("àb")),
+        ("uppercase", json!("ab"), json!("AB")),
+        ("to_string", json!(1.5), json!("1.5")),
+        ("to_string", json!(true), json!("true")),
+        ("to_number", json!(" 12 "), json!(12)),
+        ("to_json", json!({ "x": [1] }), json!("{\"x\":[1]}")),
+        ("from_json", json!("{\"x\":[1]}"), json!({ "x": [1] })),
+        ("join_commas", json!(["a", "b"]), json!("a,b")),
+        ("split_commas", json!("a, b"), json!(["a", "b"])),
+        ("split_commas", json!(""), json!([])),
+        ("wrap", json!(1), json!([1])),
+    ] {
+        assert_eq!(one(transform, from.clone()), Ok(to), "{transform} {from}");
+    }
+    for (transform, from) in [
+        ("trim", json!(1)),
+        ("to_string", json!([])),
+        ("to_number", json!("x")),
+        ("from_json", json!("{\"a\":1,\"a\":2}")),
+        ("join_commas", json!([1])),
+        ("split_commas", json!(1)),
+    ] {
+        assert!(one(transform, from.clone()).is_err(), "{transform} {from}");
+    }
+}
+
+#[test]
+fn a_placeholder_stays_in_its_segment() {
+    let endpoint =
+        Endpoint::parse("/v1/a${input.id}b/${input.x.y}?q=${input.q}&flag").expect("valid");
+    assert_eq!(endpoint.segments.len(), 3);
+    let part = |name: &str| Part::Input(name.split('.').map(str::to_owned).collect());
+    assert_eq!(
+        endpoint.segments[1].parts,
+        [
+            Part::Literal("a".to_owned()),
+            part("id"),
+            Part::Literal("b".to_owned())
+        ]
+    );
+    assert_eq!(endpoint.segments[2].parts, [part("x.y")]);
+    assert_eq!(
+        endpoint.query,
+        [
+            (
+                "q".to_owned(),
+                Template {
+                    parts: vec![part("q")]
+                }
+            ),
+            ("flag".to_owned(), Template::default())
+        ]
+    );
+    assert!(Endpoint::parse("/").is_ok() && Endpoint::parse("/a/").is_ok());
+    for text in [
+        "",
+        "a",
+        "//a",
+        "/a//b",
+        "/a/../b",
+        "/a/%2E./b",
+        "/a#b",
+        "/a b",
+        "/a\\b",
+        "/a%2",
+        "/ä",
+        "/a?=1",
+        "/a?x=1#y",
+        "http://a/b",
+    ] {
+        assert!(Endpoint::parse(text).is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn a_doubled_dollar_is_literal() {
+    let parts = Template::parse("a $${b} ${input.c} $d")
+        .expect("valid")
+        .parts;
+    let literal = |text: &str| Part::Literal(text.to_owned());
+    assert_eq!(
+        parts,
+        [
+            literal("a ${b} "),
+            Part::Input(vec!["c".to_owned()]),
+            literal(" $d")
+        ]
+    );
+    let header = Template::parse("Bearer ${secret.a/b}").expect("valid");
+    assert_eq!(header.secrets().collect::<Vec<_>>(), ["a/b"]);
+    for text in [
+        "${",
+        "${}",
+        "${input}",
+        "${input.}",
+        "${input.a b}",
+        "${secret.*}",
+        "${secret.}",
+        "${env.X}",
+        "${input.a${input.b}}",
+    ] {
+        assert!(Template::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_response_is_taken_whole_or_in_parts() {
+    let response = |text: &str| {
+        let source = format!(
+            "---\nname: Sample\nid: sample-driver\ndescription: Carries it out.\nversion: 1.0.0\nkind: http\nnetwork: {{ egress: [a.example] }}\nimplements:\n  - tool: sample.tool\n    version: 1.x\n    metadata: {{ http: {{ endpoint: /v1{text} }} }}\n---\n"
+        );
+        let driver = Driver::parse("DRIVER.md", &source)
+            .into_result()
+            .unwrap_or_else(|found| panic!("{found:?}"));
+        driver.implements[0]
+            .http
+            .clone()
+            .expect("a request")
+            .response
+    };
+    assert_eq!(response(""), Response::Whole);
+    assert_eq!(
+        response(", response: { pointer: /data }"),
+        Response::Pointer("/data".to_owned())
+    );
+    assert_eq!(
+        response(", response: { outputs: { a: /b } }"),
+        Response::Outputs(vec![("a".to_owned(), "/b".to_owned())])
+    );
+}
