@@ -1,7 +1,7 @@
 //! `host.call` against bare wasmtime on the same component, and a cold start
 //! from the cache against bare `deserialize_file`, a hash and a call.
 
-#![expect(missing_docs, unreachable_pub, reason = "a benchmark has no users")]
+#![expect(unreachable_pub, reason = "a benchmark has no users")]
 #![expect(
     unsafe_code,
     reason = "the bare cold start deserialises its own artefact"

@@ -1,7 +1,6 @@
 //! What a host keeps in memory: idle with ten drivers, and per small call in
 //! flight. Prints figures; needs `/proc`.
 
-#![expect(missing_docs, reason = "a benchmark has no users")]
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
@@ -70,9 +69,11 @@ fn bundle(directory: &Path, number: usize) -> Content {
 }
 
 fn host(directory: &Path) -> Host {
-    let mut limits = Limits::default();
-    limits.concurrency = CALLS;
-    limits.timeout = Limit::fixed(Duration::from_secs(60));
+    let limits = Limits {
+        concurrency: CALLS,
+        timeout: Limit::fixed(Duration::from_secs(60)),
+        ..Limits::default()
+    };
     let cache = Cache::open(directory.join("cache")).expect("a cache");
     let mut builder = Host::builder().limits(limits).cache(cache);
     for number in 0..DRIVERS {

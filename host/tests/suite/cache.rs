@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use toolward_host::{Cache, CompileError, Compiler, EngineProfile, InProcess};
+use toolward_host::{Cache, CompileError, Compiler, EngineProfile, Host, InProcess};
 
 use crate::fixture::{Extra, Fixture, still_serves};
 
@@ -146,8 +146,8 @@ async fn a_compiler_that_fails_is_asked_once_and_the_call_says_so() {
             Err(CompileError("too hard".to_owned()))
         }
     }
-    let host = Fixture::new(Extra::default())
-        .builder()
+    let host = Host::builder()
+        .bundle(Fixture::new(Extra::default()).content())
         .compiler(Broken(AtomicUsize::new(0)))
         .build()
         .unwrap();

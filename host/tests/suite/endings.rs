@@ -9,12 +9,13 @@ use toolward_host::{CallError, Limit, Limits, Request};
 use crate::fixture::{self, Extra, Fixture, error, run, still_serves};
 
 fn small() -> Limits {
-    let mut limits = Limits::default();
-    limits.fuel = Limit::fixed(50_000_000);
-    limits.memory_bytes = Limit::fixed(8 << 20);
-    limits.output_bytes = Limit::fixed(64 << 10);
-    limits.timeout = Limit::fixed(Duration::from_millis(500));
-    limits
+    Limits {
+        fuel: Limit::fixed(50_000_000),
+        memory_bytes: Limit::fixed(8 << 20),
+        output_bytes: Limit::fixed(64 << 10),
+        timeout: Limit::fixed(Duration::from_millis(500)),
+        ..Limits::default()
+    }
 }
 
 fn hit(error: &CallError) -> (&str, &'static str) {
@@ -80,8 +81,15 @@ async fn a_guest_that_sleeps_past_the_deadline_is_ended_there() {
 
 #[tokio::test]
 async fn deep_recursion_ends_at_the_stack_limit() {
-    let error = ends(json!({"do": "recurse", "n": 0}), small()).await;
+    let mut limits = small();
+    limits.fuel = Limits::default().fuel;
+    limits.timeout = Limits::default().timeout;
+    let error = ends(json!({"do": "recurse-lean", "n": 24}), limits).await;
     assert_eq!(hit(&error), ("toolward:limit_exceeded", "stack"));
+    // Most guests run out of the stack in their own memory first.
+    let error = ends(json!({"do": "recurse", "n": 0}), small()).await;
+    assert_eq!(error.code.as_str(), "upstream_error");
+    assert!(error.message.contains("out of bounds"), "{error}");
 }
 
 #[tokio::test]
@@ -151,7 +159,9 @@ async fn a_result_over_the_limit_is_refused() {
 
 #[tokio::test]
 async fn a_result_that_is_too_large_to_cross_the_boundary_is_refused() {
-    let error = ends(json!({"do": "huge-result", "n": 4}), small()).await;
+    let mut limits = small();
+    limits.memory_bytes = Limit::fixed(64 << 20);
+    let error = ends(json!({"do": "huge-result", "n": 4}), limits).await;
     assert_eq!(hit(&error), ("toolward:result_too_large", "output"));
 }
 

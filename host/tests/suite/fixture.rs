@@ -1,19 +1,20 @@
 //! Bundles for tests: the hostile driver behind a contract of the test's own.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolward_bundle::content::Content;
-use toolward_host::{CallError, Host, HostBuilder, Reply, Request};
+use toolward_host::{Cache, CallError, Host, HostBuilder, Reply, Request};
 
 /// An unsigned bundle in a directory that goes with it.
-pub struct Fixture {
+pub(crate) struct Fixture {
     directory: TempDir,
 }
 
 /// The driver of `tests/guests/hostile`.
-pub fn hostile_wasm() -> PathBuf {
+pub(crate) fn hostile_wasm() -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../tests/guests/hostile/drivers/hostile/driver.wasm");
     assert!(
@@ -26,18 +27,18 @@ pub fn hostile_wasm() -> PathBuf {
 
 /// Lines of front matter for a tool and its driver.
 #[derive(Clone, Copy, Default)]
-pub struct Extra<'a> {
+pub(crate) struct Extra<'a> {
     /// More lines of TOOL.md.
-    pub tool: &'a str,
+    pub(crate) tool: &'a str,
     /// More lines of DRIVER.md.
-    pub driver: &'a str,
+    pub(crate) driver: &'a str,
     /// More lines of the `implements` entry, indented by four.
-    pub implements: &'a str,
+    pub(crate) implements: &'a str,
 }
 
 impl Fixture {
     /// One tool `hostile.run` that takes anything and gives anything with `did`.
-    pub fn new(extra: Extra<'_>) -> Self {
+    pub(crate) fn new(extra: Extra<'_>) -> Self {
         let fixture = Self {
             directory: tempfile::tempdir().unwrap(),
         };
@@ -51,18 +52,18 @@ impl Fixture {
         fixture
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
     /// Adds a contract.
-    pub fn tool(&self, id: &str, extra: &str) {
+    pub(crate) fn tool(&self, id: &str, extra: &str) {
         let inputs = if extra.contains("inputs:") {
             ""
         } else {
@@ -79,7 +80,7 @@ impl Fixture {
     }
 
     /// Adds the hostile driver under this id.
-    pub fn driver(&self, id: &str, tool: &str, extra: Extra<'_>) {
+    pub(crate) fn driver(&self, id: &str, tool: &str, extra: Extra<'_>) {
         self.write(
             &format!("drivers/{id}/DRIVER.md"),
             format!(
@@ -95,31 +96,34 @@ impl Fixture {
         );
     }
 
-    pub fn content(&self) -> Content {
+    pub(crate) fn content(&self) -> Content {
         Content::from_dev(self.path()).unwrap_or_else(|error| panic!("{error:#?}"))
     }
 
-    pub fn builder(&self) -> HostBuilder {
-        Host::builder().bundle(self.content())
+    /// A host of this bundle; the driver is compiled once for all tests.
+    pub(crate) fn builder(&self) -> HostBuilder {
+        static CACHE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+        let cache = Cache::open(CACHE.path().join("cache")).unwrap();
+        Host::builder().bundle(self.content()).cache(cache)
     }
 
-    pub fn host(&self) -> Host {
+    pub(crate) fn host(&self) -> Host {
         self.builder().build().unwrap()
     }
 }
 
 /// A host with the plain hostile tool.
-pub fn hostile() -> Host {
+pub(crate) fn hostile() -> Host {
     Fixture::new(Extra::default()).host()
 }
 
 /// Calls `hostile.run` with this input.
-pub async fn run(host: &Host, input: Value) -> Reply {
+pub(crate) async fn run(host: &Host, input: Value) -> Reply {
     host.call(Request::with_value("hostile.run", input)).await
 }
 
 /// Calls `hostile.run` and gives what it did.
-pub async fn value(host: &Host, input: Value) -> Value {
+pub(crate) async fn value(host: &Host, input: Value) -> Value {
     let reply = run(host, input).await;
     match reply.result {
         Ok(output) => output.structured["value"].clone(),
@@ -128,7 +132,7 @@ pub async fn value(host: &Host, input: Value) -> Value {
 }
 
 /// Calls `hostile.run` and gives the error.
-pub async fn error(host: &Host, input: Value) -> CallError {
+pub(crate) async fn error(host: &Host, input: Value) -> CallError {
     let reply = run(host, input).await;
     match reply.result {
         Ok(output) => panic!("an output: {}", output.structured),
@@ -137,7 +141,7 @@ pub async fn error(host: &Host, input: Value) -> CallError {
 }
 
 /// Makes sure that the host still serves calls.
-pub async fn still_serves(host: &Host) {
+pub(crate) async fn still_serves(host: &Host) {
     assert_eq!(
         value(host, json!({"do": "echo", "value": 7})).await,
         json!(7)

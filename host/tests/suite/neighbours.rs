@@ -12,9 +12,11 @@ const NORMAL: Duration = Duration::from_secs(2);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_beside_every_kind_of_bad_call_end_well_and_in_normal_time() {
-    let mut limits = Limits::default();
-    limits.timeout = Limit::fixed(Duration::from_secs(3));
-    limits.memory_bytes = Limit::fixed(16 << 20);
+    let limits = Limits {
+        timeout: Limit::fixed(Duration::from_secs(3)),
+        memory_bytes: Limit::fixed(16 << 20),
+        ..Limits::default()
+    };
     let host = Fixture::new(Extra::default())
         .builder()
         .limits(limits)

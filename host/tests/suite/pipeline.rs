@@ -272,11 +272,11 @@ async fn two_bundles_with_one_tool_don_t_load_together() {
 #[tokio::test]
 async fn the_guest_gets_one_reserialisation_of_the_validated_input() {
     let host = fixture::hostile();
-    let request = Request::new("hostile.run", "{ \"do\" :\n \"call\" , \"n\":1.0e0 }");
+    let request = Request::new("hostile.run", "{ \"do\" :\n \"call\" , \"value\":1.0e0 }");
     let call = host.call(request).await.result.unwrap().structured;
     assert_eq!(
         call["value"]["input"],
-        json!(r#"{"do":"call","n":1.0}"#),
+        json!(r#"{"do":"call","value":1.0}"#),
         "{call}"
     );
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::hint::black_box;
+use std::num::NonZeroU64;
 
 use serde_json::{Value, json};
 
@@ -46,20 +47,38 @@ pub fn recurse(levels: u64) -> Value {
     json!(down(1, if levels == 0 { u64::MAX } else { levels }))
 }
 
+/// Recurses deeply with no frame in the guest's own memory (Ackermann's
+/// function), so that only the engine's stack can run out.
+pub fn recurse_lean(n: u64) -> Value {
+    fn ackermann(m: u64, n: u64) -> u64 {
+        match (m, n) {
+            (0, n) => n + 1,
+            (m, 0) => ackermann(m - 1, 1),
+            (m, n) => ackermann(m - 1, ackermann(m, n - 1)),
+        }
+    }
+    json!(ackermann(black_box(3), n))
+}
+
+/// Divides without the language's own check, so that the engine's trap is hit.
 pub fn divide(n: u64) -> Value {
-    // The trap instruction of the engine, not the check of the language.
-    let quotient: u64;
-    #[cfg(target_family = "wasm")]
-    {
-        quotient = n
-            .checked_div(black_box(0))
-            .unwrap_or_else(|| core::arch::wasm32::unreachable());
+    // SAFETY: none, as the divisor is zero. The engine defines what follows: a trap.
+    let zero = unsafe { NonZeroU64::new_unchecked(black_box(0)) };
+    json!(black_box(n) / zero)
+}
+
+/// Recurses without touching the stack in linear memory, so that the engine's
+/// own stack ends first.
+pub fn recurse_in_registers(levels: u64) -> Value {
+    #[inline(never)]
+    fn down(level: u64, end: u64) -> u64 {
+        if level == end {
+            0
+        } else {
+            (down(level + 1, end) ^ level).rotate_left(7)
+        }
     }
-    #[cfg(not(target_family = "wasm"))]
-    {
-        quotient = n.checked_div(black_box(0)).unwrap_or_default();
-    }
-    json!(quotient)
+    json!(down(1, if levels == 0 { u64::MAX } else { levels }))
 }
 
 pub fn trap() -> Ending {

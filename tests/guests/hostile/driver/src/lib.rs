@@ -63,6 +63,8 @@ fn act(call: &Invocation, input: &Input) -> Ending {
         "loop" => compute::spin(),
         "loop-host-call" => compute::spin_in_host_calls(),
         "recurse" => did(input, compute::recurse(input.n)),
+        "recurse-lean" => did(input, compute::recurse_lean(input.n)),
+        "recurse-in-registers" => did(input, compute::recurse_in_registers(input.n)),
         "divide-by-zero" => did(input, compute::divide(input.n)),
         "trap" => compute::trap(),
         "panic" => compute::panic(input),
