@@ -271,9 +271,11 @@ impl Content {
             source_date_epoch: Some(0),
         };
         let packed = author::pack(directory, &options)?;
-        let origin = Origin::Dev {
-            dir: directory.to_owned(),
-        };
+        // Policy names the directory, so it has one spelling.
+        let dir = directory
+            .canonicalize()
+            .unwrap_or_else(|_| directory.to_owned());
+        let origin = Origin::Dev { dir };
         let publisher = origin.publisher();
         let mut content = Self::assemble(
             origin,

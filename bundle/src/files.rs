@@ -188,6 +188,24 @@ pub fn documents(directory: &Path) -> Result<Files, FilesError> {
     Ok(walk.found.files)
 }
 
+/// Reads the sources of a crate: every file below `directory` but hidden ones
+/// and what build tools write.
+///
+/// # Errors
+///
+/// As [`collect`].
+pub fn sources(directory: &Path) -> Result<Files, FilesError> {
+    let root = open(directory)?;
+    let mut walk = Walk {
+        at: directory,
+        found: Found::default(),
+        total: 0,
+        pick: Pick::Sources,
+    };
+    walk.entries(&root, "", 0)?;
+    Ok(walk.found.files)
+}
+
 /// Folders that build tools fill.
 pub(crate) const BUILD_FOLDERS: &[&str] = &["target", "node_modules"];
 
@@ -272,6 +290,8 @@ enum Pick {
     All,
     /// Documents, schemas and components; build folders are passed over.
     Documents,
+    /// All but hidden files and build folders.
+    Sources,
 }
 
 impl Walk<'_> {
@@ -340,7 +360,9 @@ impl Walk<'_> {
                 self.found.skipped.push(path);
                 continue;
             }
-            if self.pick == Pick::Documents && BUILD_FOLDERS.contains(&name.as_str()) {
+            if matches!(self.pick, Pick::Documents | Pick::Sources)
+                && BUILD_FOLDERS.contains(&name.as_str())
+            {
                 continue;
             }
             let shown = self.at.join(&path);

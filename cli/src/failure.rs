@@ -44,6 +44,8 @@ pub(crate) struct Failure {
     /// May hold other people's text: shown through the sanitiser.
     pub(crate) message: String,
     pub(crate) hints: Vec<String>,
+    /// What lies behind it, as JSON text.
+    pub(crate) cause: Option<String>,
     /// What else a machine wants to know, such as the place of a refusal.
     pub(crate) details: Map<String, Value>,
     pub(crate) diagnostics: Vec<Diagnostic>,
@@ -56,6 +58,7 @@ impl Failure {
             code: code.to_owned(),
             message: message.to_string(),
             hints: Vec::new(),
+            cause: None,
             details: Map::new(),
             diagnostics: Vec::new(),
         }

@@ -88,7 +88,23 @@ impl Output {
             write_err(&format!("{}\n", self.shown(diagnostic)));
         }
         let label = self.paint(&format!("error[{}]:", failure.code), Severity::Error);
+        let errors = failure
+            .diagnostics
+            .iter()
+            .filter(|diagnostic| diagnostic.severity == Severity::Error)
+            .count();
+        if errors > 0 {
+            // The message and the hint are those of the first diagnostic.
+            write_err(&format!("{label} stopped at the {errors} above\n"));
+            return failure.exit;
+        }
         let mut message = format!("{label} {}\n", text::visible(&failure.message, MESSAGE));
+        if let Some(cause) = &failure.cause {
+            message.push_str(&format!(
+                "  cause: {}\n",
+                text::visible_line(cause, MESSAGE)
+            ));
+        }
         for hint in &failure.hints {
             message.push_str(&format!("  hint: {}\n", text::visible(hint, MESSAGE)));
         }

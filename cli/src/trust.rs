@@ -47,9 +47,9 @@ impl Trust {
         output: &Output,
     ) -> Result<TrustStore, Failure> {
         let store = if self.trust_key.is_empty() {
-            self.from_config(environment)?
+            self.of_config(environment)?
         } else {
-            self.from_keys(output)?
+            self.of_keys(output)?
         };
         for warning in store.warnings() {
             output.warning(warning);
@@ -57,7 +57,7 @@ impl Trust {
         Ok(store)
     }
 
-    fn from_keys(&self, output: &Output) -> Result<TrustStore, Failure> {
+    fn of_keys(&self, output: &Output) -> Result<TrustStore, Failure> {
         let mut store: Option<TrustStore> = None;
         for path in &self.trust_key {
             let pem = read_text(path)?;
@@ -75,7 +75,7 @@ impl Trust {
         Ok(store.unwrap_or_else(TrustStore::empty))
     }
 
-    fn from_config(&self, environment: &Environment) -> Result<TrustStore, Failure> {
+    fn of_config(&self, environment: &Environment) -> Result<TrustStore, Failure> {
         let path = match &self.config {
             Some(path) => path.clone(),
             None => default_config(environment)
@@ -105,10 +105,7 @@ impl Trust {
             progress: Some(&report),
             ..VerifyOptions::default()
         };
-        verify::open(path, &store, &options).map_err(|refusal| {
-            Failure::refused(&refusal)
-                .hint(format!("nothing of {} was run or kept", path.display()))
-        })
+        verify::open(path, &store, &options).map_err(|refusal| Failure::refused(&refusal))
     }
 
     /// Opens, verifies and reads a bundle.

@@ -5,11 +5,13 @@ pub mod bundle_toml;
 mod error;
 pub(crate) mod output;
 mod pack;
+mod provenance;
 mod sign;
 
 pub use bundle_toml::{BuildEntry, BundleToml};
 pub use error::AuthorError;
 pub use pack::{PackOptions, Packed, pack, read_bundle_toml};
+pub use provenance::provenance;
 pub use sign::Sealed;
 
 /// The name of the machine index in a bundle.

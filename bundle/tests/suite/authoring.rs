@@ -241,3 +241,26 @@ fn what_is_no_bundle_is_not_read_as_one() {
     std::fs::write(&file, "nothing of the sort").unwrap();
     assert_eq!(Sealed::read(&file).unwrap_err().code(), "not-a-bundle");
 }
+
+#[test]
+fn a_provenance_names_the_sources_and_changes_with_them() {
+    use toolward_bundle::author::provenance;
+    let demo = Demo::new();
+    let build = "\n[[build]]\ncrate = \"driver\"\noutput = \"drivers/demo-greet/driver.wasm\"\n";
+    demo.write("bundle.toml", format!("{BUNDLE}{build}"));
+    demo.write("driver/src/lib.rs", "// one");
+    let first = provenance(demo.path(), "rustc 1.95.0").unwrap();
+    demo.write("driver/target/left.over", "not a source");
+    assert_eq!(first, provenance(demo.path(), "rustc 1.95.0").unwrap());
+    demo.write("driver/src/lib.rs", "// two");
+    assert_ne!(first, provenance(demo.path(), "rustc 1.95.0").unwrap());
+
+    let key = SigningKey::generate().unwrap();
+    let mut sealed = Sealed::new(&demo.pack());
+    sealed.sign(&key).unwrap();
+    sealed.attest(&first, &key).unwrap();
+    let archive = sealed.to_archive().unwrap();
+    let trust = TrustStore::for_key(key.public());
+    let bundle = verify::archive_bytes(&archive, &trust, &VerifyOptions::default()).unwrap();
+    assert_eq!(bundle.provenance.as_ref(), Some(&first));
+}

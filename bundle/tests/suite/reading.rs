@@ -25,7 +25,7 @@ fn a_directory_under_work_is_marked_as_such() {
     assert!(content.origin.is_dev());
     assert_eq!(
         content.origin.publisher(),
-        format!("dev:{}", demo.path().display())
+        format!("dev:{}", demo.path().canonicalize().unwrap().display())
     );
     assert_eq!(content.tools.len(), 1);
 }

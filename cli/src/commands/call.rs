@@ -144,14 +144,9 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let content = arguments.source.content(environment, output)?;
     let request = request(arguments, &content)?;
-    let known: Vec<String> = content
-        .tools
-        .iter()
-        .map(|entry| entry.tool.id.to_string())
-        .collect();
     let host = arguments.source.cache.host(content, environment, output)?;
     let reply = runtime()?.block_on(host.call(request));
-    show(arguments, &reply, &known, output)
+    show(arguments, &reply, output)
 }
 
 fn request(arguments: &Arguments, content: &Content) -> Result<Request, Failure> {
@@ -246,12 +241,7 @@ fn settings(arguments: &[String]) -> Result<Vec<arguments::Setting>, Failure> {
         .collect()
 }
 
-fn show(
-    arguments: &Arguments,
-    reply: &Reply,
-    known: &[String],
-    output: &mut Output,
-) -> Result<Exit, Failure> {
+fn show(arguments: &Arguments, reply: &Reply, output: &mut Output) -> Result<Exit, Failure> {
     let exit = exit_of(reply);
     if output.json() {
         output.value(&reply.envelope())?;
@@ -272,7 +262,7 @@ fn show(
             output.pretty(&value.structured)?;
             Ok(exit)
         }
-        Err(error) => Err(call_failure(error, reply, known)),
+        Err(error) => Err(call_failure(error, reply)),
     }
 }
 
@@ -331,7 +321,7 @@ fn captured(reply: &Reply, output: &Output) {
     }
 }
 
-fn call_failure(error: &CallError, reply: &Reply, known: &[String]) -> Failure {
+fn call_failure(error: &CallError, reply: &Reply) -> Failure {
     let message = match error.origin {
         Origin::Driver => format!("[{}] says: {}", speaker(reply), error.message),
         _ => error.message.clone(),
@@ -340,11 +330,10 @@ fn call_failure(error: &CallError, reply: &Reply, known: &[String]) -> Failure {
     if let Some(hint) = &error.hint {
         failure = failure.hint(hint.as_str());
     }
-    if error.origin == Origin::Host && error.code == ErrorCode::NOT_FOUND && !known.is_empty() {
-        failure = failure.hint(format!("this bundle has {}", known.join(", ")));
-    }
-    if let Some(cause) = error.cause.as_ref().filter(|cause| !cause.is_null()) {
-        failure = failure.hint(format!("cause: {cause}"));
-    }
+    failure.cause = error
+        .cause
+        .as_ref()
+        .filter(|cause| !cause.is_null())
+        .map(ToString::to_string);
     failure
 }

@@ -78,6 +78,11 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Written {
         for signer in &inspection.signers {
             output.line(format!("  signed by  {signer}"))?;
         }
+    } else if inspection.publisher.starts_with("dev:") {
+        output.line(format!(
+            "  publisher  {} (under work, unsigned)",
+            line(&inspection.publisher)
+        ))?;
     } else {
         output.line(format!(
             "  publisher  {} (NOT VERIFIED: anybody can write this)",

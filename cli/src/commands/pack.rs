@@ -27,6 +27,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PEM")]
     key: Vec<PathBuf>,
 
+    /// Say from which sources the components were built, and by which compiler
+    /// (`rustc --version`); signed with the first key
+    #[arg(long, value_name = "COMPILER", requires = "key")]
+    provenance: Option<String>,
+
     #[command(flatten)]
     passphrase: Passphrase,
 }
@@ -73,9 +78,14 @@ pub(crate) fn run(
     }
     let mut sealed = Sealed::new(&packed);
     let mut signers = Vec::new();
+    let mut compiler = arguments.provenance.as_ref();
     for path in &arguments.key {
         let key = keyfile::read(path, &arguments.passphrase, output)?;
         signers.push(sealed.sign(&key)?);
+        if let Some(compiler) = compiler.take() {
+            let provenance = author::provenance(&arguments.directory, compiler)?;
+            sealed.attest(&provenance, &key)?;
+        }
     }
     if archive {
         sealed.write_archive(&arguments.output)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use toolward_bundle::author::{ARCHIVE_EXTENSION, Sealed};
+use toolward_bundle::author::{ARCHIVE_EXTENSION, AuthorError, Sealed};
 
 use crate::failure::{Exit, Failure};
 use crate::keyfile::{self, Passphrase};
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
     let mut signers = Vec::new();
     for path in &arguments.key {
         let key = keyfile::read(path, &arguments.passphrase, output)?;
-        signers.push(sealed.sign(&key)?);
+        signers.push(sealed.sign(&key).map_err(refused)?);
     }
     let place = arguments.output.as_ref().unwrap_or(&arguments.bundle);
     let archive = place
@@ -64,4 +64,12 @@ pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
         ));
     }
     Ok(Exit::Fine)
+}
+
+/// A bundle that is not what its manifest says is refused, as by `verify`.
+fn refused(error: AuthorError) -> Failure {
+    match error {
+        AuthorError::Refused { refusal, .. } => Failure::refused(&refusal),
+        other => Failure::from(other),
+    }
 }

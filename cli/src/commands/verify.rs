@@ -7,6 +7,7 @@ use serde_json::json;
 use toolward_bundle::content::{Content, Origin};
 use toolward_bundle::text::visible_line;
 
+use super::check::counted;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -73,10 +74,10 @@ fn report(content: &Content, output: &mut Output) -> Result<(), Failure> {
     }
     output.line(format!("  manifest   {}", content.manifest_digest))?;
     output.line(format!(
-        "  holds      {} files, {} contracts, {} drivers{}",
-        content.files.len(),
-        content.tools.len(),
-        content.drivers.len(),
+        "  holds      {}, {}, {}{}",
+        counted(content.files.len(), "file"),
+        counted(content.tools.len(), "contract"),
+        counted(content.drivers.len(), "driver"),
         if content.provenance.is_some() {
             ", provenance"
         } else {
