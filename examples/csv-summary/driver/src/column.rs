@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
+use toolward_guest::Error;
 
 use crate::number::{self, Figures};
 use crate::table::Table;
@@ -67,7 +68,7 @@ impl Column {
         matches!(self.kind, Kind::Integer | Kind::Number)
     }
 
-    pub fn summary(&self, table: &Table, top: usize) -> Summary {
+    pub fn summary(&self, table: &Table, top: usize) -> Result<Summary, Error> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         for cell in cells(table, self.index) {
             *counts.entry(cell).or_default() += 1;
@@ -84,16 +85,16 @@ impl Column {
             )
         });
         let (first, last) = ends.unwrap_or_default();
-        Summary {
+        Ok(Summary {
             name: table.name(self.index).to_owned(),
             kind: self.kind,
             filled,
             empty: table.len() - filled,
             distinct,
-            figures: self
-                .is_numeric()
-                .then(|| Figures::of(cells(table, self.index)))
-                .flatten(),
+            figures: match self.is_numeric() {
+                true => Figures::of(cells(table, self.index))?,
+                false => None,
+            },
             first: first.map(str::to_owned),
             last: last.map(str::to_owned),
             most_frequent: frequent
@@ -104,7 +105,7 @@ impl Column {
                     count,
                 })
                 .collect(),
-        }
+        })
     }
 }
 

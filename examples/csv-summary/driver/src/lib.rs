@@ -89,7 +89,7 @@ fn summary(call: Call<Input>) -> Result<Output, Error> {
         columns: columns
             .iter()
             .map(|column| column.summary(&table, input.top))
-            .collect(),
+            .collect::<Result<_, _>>()?,
         groups,
         groups_total,
     })
@@ -112,26 +112,29 @@ fn groups(table: &Table, input: &Input, columns: &[Column]) -> Result<(Vec<Group
     ordered.sort_by_key(|(_, rows)| std::cmp::Reverse(rows.len()));
     ordered.truncate(input.max_groups);
 
-    let groups = ordered
-        .into_iter()
-        .map(|(key, rows)| Group {
+    let mut groups = Vec::with_capacity(ordered.len());
+    for (key, rows) in ordered {
+        let mut figures = BTreeMap::new();
+        let others = columns
+            .iter()
+            .filter(|column| !keys.contains(&column.index()));
+        for column in others.filter(|column| column.is_numeric()) {
+            let values = rows.iter().map(|&row| table.cell(row, column.index()));
+            if let Some(of_column) = Figures::of(values)? {
+                figures.insert(table.name(column.index()).to_owned(), of_column);
+            }
+        }
+        groups.push(Group {
             key: input
                 .group_by
                 .iter()
                 .cloned()
                 .zip(key.into_iter().map(str::to_owned))
                 .collect(),
-            figures: columns
-                .iter()
-                .filter(|column| column.is_numeric() && !keys.contains(&column.index()))
-                .filter_map(|column| {
-                    let values = rows.iter().map(|&row| table.cell(row, column.index()));
-                    Some((table.name(column.index()).to_owned(), Figures::of(values)?))
-                })
-                .collect(),
             rows: rows.len(),
-        })
-        .collect();
+            figures,
+        });
+    }
     Ok((groups, total))
 }
 

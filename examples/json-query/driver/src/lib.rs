@@ -84,13 +84,33 @@ fn to_val(value: &Value) -> Result<Val, Error> {
 /// no strings.
 fn from_val(value: &Val) -> Result<Value, Error> {
     let text = value.to_string();
-    serde_json::from_str(&text).map_err(|_| {
+    let value = serde_json::from_str(&text).map_err(|_| {
         let shown: String = text.chars().take(80).collect();
         Error::new(
             "json:no_json",
             format!("a result has no form in JSON: {shown}"),
         )
-    })
+    })?;
+    Ok(without_points(value))
+}
+
+/// Whole numbers without `.0`, as jq itself writes them.
+fn without_points(value: Value) -> Value {
+    const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < MAX_WHOLE => {
+                Value::from(float as i64)
+            }
+            _ => Value::Number(number),
+        },
+        Value::Array(values) => values.into_iter().map(without_points).collect(),
+        Value::Object(entries) => entries
+            .into_iter()
+            .map(|(key, value)| (key, without_points(value)))
+            .collect(),
+        other => other,
+    }
 }
 
 driver! { "json.query" => query }

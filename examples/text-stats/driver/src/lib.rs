@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 use toolward_guest::{Call, Error, driver};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -39,8 +40,8 @@ struct Output {
     lines: usize,
     longest_line: usize,
     longest_word: String,
-    average_word_length: f64,
-    average_sentence_length: f64,
+    average_word_length: Number,
+    average_sentence_length: Number,
     reading_seconds: u64,
     most_frequent: Vec<Frequency>,
 }
@@ -121,13 +122,13 @@ fn paragraphs(text: &str) -> usize {
     count
 }
 
-/// With two decimals; 0 where there is nothing to divide by.
-fn ratio(sum: usize, count: usize) -> f64 {
-    if count == 0 {
-        0.0
-    } else {
-        (sum as f64 / count as f64 * 100.0).round() / 100.0
+/// At most two decimals; 0 where there is nothing to divide by.
+fn ratio(sum: usize, count: usize) -> Number {
+    let hundredths = (sum * 100 + count / 2).checked_div(count).unwrap_or(0);
+    if hundredths % 100 == 0 {
+        return Number::from(hundredths / 100);
     }
+    Number::from_f64(hundredths as f64 / 100.0).unwrap_or(0.into())
 }
 
 driver! { "text.stats" => stats }
