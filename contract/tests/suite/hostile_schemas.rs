@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolward_contract::NoScope;
 use toolward_contract::schema::{Schema, SchemaError};
@@ -174,4 +175,92 @@ fn size_and_depth_are_capped() {
     );
     let deep = (0..100).fold(json!({}), |inner, _| json!({ "items": inner }));
     assert_eq!(code(&deep), "schema-too-deep");
+}
+
+/// Schemas made of real keywords with right and wrong values, references into themselves included.
+fn schemas() -> impl Strategy<Value = Value> {
+    let reference = prop::sample::select(vec![
+        "#",
+        "#/$defs/a",
+        "#/$defs/b",
+        "#/properties/a",
+        "#a",
+        "#/allOf/0",
+        "schema:a",
+        "#/%24defs/a",
+        "x",
+    ]);
+    let leaf = prop_oneof![
+        Just(json!({})),
+        Just(json!(true)),
+        Just(json!({ "type": "object" })),
+        Just(json!({ "type": ["integer", "null"], "minimum": 1 })),
+        Just(json!({ "enum": [1, "a", null] })),
+        Just(json!({ "$anchor": "a" })),
+        Just(json!({ "pattern": "^a{1,3}$", "x-sensitive": true })),
+        Just(json!({ "required": ["a"], "x-internal": true })),
+        Just(json!(1)),
+        reference.prop_map(|target| json!({ "$ref": target })),
+    ];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        let single = prop::sample::select(vec![
+            "items",
+            "not",
+            "if",
+            "then",
+            "additionalProperties",
+            "unevaluatedProperties",
+            "propertyNames",
+            "contains",
+        ]);
+        let list = prop::sample::select(vec!["allOf", "anyOf", "oneOf", "prefixItems"]);
+        let map = prop::sample::select(vec![
+            "properties",
+            "$defs",
+            "patternProperties",
+            "dependentSchemas",
+        ]);
+        let keys = prop::sample::select(vec!["a", "b", "a/b"]);
+        prop_oneof![
+            (single, inner.clone()).prop_map(|(keyword, schema)| json!({ keyword: schema })),
+            (list, prop::collection::vec(inner.clone(), 1..4))
+                .prop_map(|(keyword, schemas)| json!({ keyword: schemas })),
+            (map, prop::collection::vec((keys, inner.clone()), 1..4)).prop_map(
+                |(keyword, members)| {
+                    let members: serde_json::Map<String, Value> = members
+                        .into_iter()
+                        .map(|(key, schema)| (key.to_owned(), schema))
+                        .collect();
+                    json!({ keyword: members })
+                }
+            ),
+            (inner.clone(), inner).prop_map(|(a, b)| match (a, b) {
+                (Value::Object(mut a), Value::Object(b)) => {
+                    a.extend(b);
+                    Value::Object(a)
+                }
+                (a, _) => a,
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn no_schema_makes_it_panic_or_hang(schema in schemas(), leaf in prop::sample::select(vec![json!({}), json!(1), json!("a"), json!([1, {}]), json!(null)]), depth in 0..20_usize) {
+        let Ok(schema) = compile(&schema) else { return Ok(()) };
+        let value = nested(depth, leaf);
+        let start = Instant::now();
+        let valid = schema.validate(&value).is_ok();
+        prop_assert_eq!(valid, schema.violations(&value, 3).is_empty());
+        let (view, redacted) = (schema.model_view(), schema.redacted(&value));
+        let _ = (schema.internal_paths(&value), schema.shape(), redacted);
+        // What a model sees is a schema too, unless a reference led into what was taken out.
+        if !schema.has_internal() {
+            prop_assert!(compile(&view).is_ok());
+        }
+        prop_assert!(start.elapsed() < Duration::from_secs(5));
+    }
 }
