@@ -186,10 +186,14 @@ fn result_of(
             if let (false, Value::Object(fields)) = (stderr.is_empty(), &mut cause) {
                 fields.insert("stderr".to_owned(), Value::String(stderr.to_owned()));
             }
+            let message = match panic_line(stderr) {
+                Some(panic) => format!("the driver panicked: {panic}"),
+                None => format!("the driver trapped: {how}"),
+            };
             Err(CallError::new(
                 ErrorCode::UPSTREAM_ERROR,
                 ErrorClass::ExecutionFailed,
-                format!("the driver trapped: {how}"),
+                message,
             )
             .with_cause(cause)
             .with_hint("report this to the driver's publisher"))
@@ -254,6 +258,14 @@ fn timed_out(allowed: Duration, took: Duration) -> CallError {
         allowed: millis(allowed),
     })
     .with_hint("ask for less, or raise the contract's `timeout_ms` and the host's limit `timeout`")
+}
+
+/// What the guest SDK's panic hook printed before the trap, if it did.
+fn panic_line(stderr: &str) -> Option<&str> {
+    stderr
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("panic: "))
 }
 
 /// The last part of a text, at most [`QUOTED`] bytes.

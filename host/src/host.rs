@@ -165,24 +165,39 @@ impl Host {
     /// The driver, ready to be instantiated. Compiled at most once: a driver
     /// that does not compile never will.
     async fn prepared<'a>(&self, driver: &'a Arc<LoadedDriver>) -> Result<&'a Prepared, CallError> {
-        let result = driver
-            .prepared
-            .get_or_init(|| async {
-                let (host, driver) = (self.clone(), driver.clone());
-                match tokio::task::spawn_blocking(move || host.inner.prepare(&driver)).await {
-                    Ok(result) => result,
-                    Err(error) => Err(format!("compiling it failed: {error}")),
-                }
-            })
-            .await;
-        result.as_ref().map_err(|problem| {
-            CallError::new(
-                ErrorCode::UPSTREAM_ERROR,
-                ErrorClass::DependencyUnavailable,
-                format!("the driver `{}` can't be used: {problem}", driver.driver.id),
-            )
-            .with_hint("report this to the driver's publisher")
-        })
+        if driver.prepared.get().is_none() {
+            let (host, driver) = (self.clone(), driver.clone());
+            // A task of its own: a caller that goes away does not stop the
+            // compiler for those who wait too.
+            let task = tokio::spawn(async move {
+                driver
+                    .prepared
+                    .get_or_init(|| host.prepare_driver(driver.clone()))
+                    .await;
+            });
+            if let Err(error) = task.await {
+                tracing::error!(%error, "preparing a driver failed");
+            }
+        }
+        let problem = match driver.prepared.get() {
+            Some(Ok(prepared)) => return Ok(prepared),
+            Some(Err(problem)) => problem,
+            None => "preparing it was broken off",
+        };
+        Err(CallError::new(
+            ErrorCode::UPSTREAM_ERROR,
+            ErrorClass::DependencyUnavailable,
+            format!("the driver `{}` can't be used: {problem}", driver.driver.id),
+        )
+        .with_hint("report this to the driver's publisher"))
+    }
+
+    async fn prepare_driver(&self, driver: Arc<LoadedDriver>) -> Result<Prepared, String> {
+        let host = self.clone();
+        match tokio::task::spawn_blocking(move || host.inner.prepare(&driver)).await {
+            Ok(result) => result,
+            Err(error) => Err(format!("compiling it failed: {error}")),
+        }
     }
 }
 

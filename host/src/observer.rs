@@ -30,14 +30,6 @@ pub struct LogRecord {
     /// A JSON object of details, as the driver wrote it; `null` without one.
     #[serde(skip_serializing_if = "serde_json::Value::is_null")]
     pub fields: serde_json::Value,
-    #[serde(skip)]
-    pub(crate) fields_bytes: u64,
-}
-
-impl LogRecord {
-    pub(crate) fn size(&self) -> u64 {
-        (self.message.len() as u64).saturating_add(self.fields_bytes)
-    }
 }
 
 /// A progress report of a driver.

@@ -120,6 +120,9 @@ impl CallError {
 /// The longest error message that is taken from a driver, in bytes.
 const MESSAGE: usize = 4096;
 
+/// The longest cause that is taken from a driver, in bytes of JSON.
+const CAUSE: usize = 64 << 10;
+
 /// An error of a driver's. Whatever it calls itself, it is marked as such.
 pub(crate) fn map_driver_error(
     error: ToolError,
@@ -134,8 +137,9 @@ pub(crate) fn map_driver_error(
         }
         None => (ErrorCode::UPSTREAM_ERROR, ErrorClass::ExecutionFailed),
     };
-    let cause = error.cause.map(|text| {
-        // What is no JSON is passed on as the text it is.
+    let cause = error.cause.map(|mut text| {
+        text.truncate(text.floor_char_boundary(CAUSE));
+        // What is no JSON, or no longer, is passed on as the text it is.
         toolward_contract::json::parse(text.as_bytes(), json).unwrap_or(Value::String(text))
     });
     CallError {

@@ -84,9 +84,11 @@ impl EngineProfile {
 
         let mut pool = PoolingAllocationConfig::new();
         pool.total_component_instances(self.slots)
-            .total_core_instances(self.slots.saturating_mul(8))
-            .total_memories(self.slots.saturating_mul(2))
-            .total_tables(self.slots.saturating_mul(4))
+            // Room for all slots at their most: a driver with many instances
+            // takes nothing from its neighbours.
+            .total_core_instances(self.slots.saturating_mul(INSTANCES))
+            .total_memories(self.slots.saturating_mul(MEMORIES))
+            .total_tables(self.slots.saturating_mul(TABLES))
             .total_stacks(self.slots)
             .max_core_instances_per_component(INSTANCES)
             .max_memories_per_component(MEMORIES)

@@ -91,8 +91,9 @@ pub(crate) async fn attempt(
     let ending = match result {
         Err(panic) => {
             // The store may be inconsistent: read nothing out of it but the
-            // captured text, which lies outside.
+            // captured text, which lies outside, and expect its end to fail too.
             let usage = captured(&stdout, &stderr);
+            let _ = std::panic::catch_unwind(AssertUnwindSafe(|| drop(store)));
             return (Ending::Panicked(panic_text(panic.as_ref())), usage);
         }
         Ok(Err(deadline::Elapsed)) => Ending::Deadline,

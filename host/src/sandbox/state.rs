@@ -23,7 +23,7 @@ pub(crate) struct State {
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
     pub(crate) log: Log,
-    pub(crate) last_progress: Option<f64>,
+    pub(crate) progress: Rising,
     pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
@@ -49,7 +49,7 @@ impl State {
             stdout,
             stderr,
             log: Log::new(limits),
-            last_progress: None,
+            progress: Rising::default(),
             observer,
         }
     }
@@ -61,6 +61,29 @@ impl WasiView for State {
             ctx: &mut self.wasi,
             table: &mut self.table,
         }
+    }
+}
+
+/// Progress reports that are passed on in one attempt; the rest is dropped.
+const PROGRESS_REPORTS: u32 = 1000;
+
+/// The progress of one attempt: only ever rises, and only so often.
+#[derive(Debug, Default)]
+pub(crate) struct Rising {
+    last: Option<f64>,
+    count: u32,
+}
+
+impl Rising {
+    /// Whether a report with this value is passed on.
+    pub(crate) fn admit(&mut self, done: f64) -> bool {
+        let rises = done.is_finite() && self.last.is_none_or(|last| done > last);
+        if !rises || self.count >= PROGRESS_REPORTS {
+            return false;
+        }
+        self.last = Some(done);
+        self.count = self.count.saturating_add(1);
+        true
     }
 }
 
@@ -83,8 +106,9 @@ impl Log {
         }
     }
 
-    pub(crate) fn push(&mut self, record: LogRecord) -> Result<(), Exceeded> {
-        let count = self.records.len() as u64 + 1;
+    /// Counts a record of `size` bytes before anything is made of it.
+    pub(crate) fn admit(&mut self, size: u64) -> Result<(), Exceeded> {
+        let count = (self.records.len() as u64).saturating_add(1);
         if count > u64::from(self.max_records) {
             return Err(Exceeded {
                 limit: "log_records",
@@ -92,7 +116,7 @@ impl Log {
                 allowed: u64::from(self.max_records),
             });
         }
-        let bytes = self.bytes.saturating_add(record.size());
+        let bytes = self.bytes.saturating_add(size);
         if bytes > self.max_bytes {
             return Err(Exceeded {
                 limit: "log_bytes",
@@ -101,11 +125,33 @@ impl Log {
             });
         }
         self.bytes = bytes;
-        self.records.push(record);
         Ok(())
+    }
+
+    pub(crate) fn push(&mut self, record: LogRecord) {
+        self.records.push(record);
     }
 
     pub(crate) fn take(&mut self) -> Vec<LogRecord> {
         std::mem::take(&mut self.records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_that_falls_repeats_or_is_no_number_is_dropped() {
+        let mut rising = Rising::default();
+        let admitted = [1.0, 1.0, 0.5, f64::NAN, f64::INFINITY, 2.0].map(|done| rising.admit(done));
+        assert_eq!(admitted, [true, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn progress_is_passed_on_so_often_and_no_more() {
+        let mut rising = Rising::default();
+        let passed = (0..5000).filter(|n| rising.admit(f64::from(*n))).count();
+        assert_eq!(passed, 1000);
     }
 }

@@ -4,7 +4,7 @@
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime::{Engine, Result};
 
-use super::{Exceeded, State};
+use super::State;
 use crate::observer::{LogLevel, LogRecord, Progress};
 
 /// What a component of this version exports.
@@ -40,11 +40,9 @@ impl types::Host for State {}
 
 impl progress::Host for State {
     fn report(&mut self, update: progress::Update) -> Result<()> {
-        let rises = self.last_progress.is_none_or(|last| update.done > last);
-        if !update.done.is_finite() || !rises {
+        if !self.progress.admit(update.done) {
             return Ok(());
         }
-        self.last_progress = Some(update.done);
         if let Some(observer) = &self.observer {
             observer.progress(&Progress {
                 done: update.done,
@@ -61,7 +59,9 @@ impl progress::Host for State {
 
 impl log::Host for State {
     fn write(&mut self, level: log::Level, message: String, fields: Option<String>) -> Result<()> {
-        let fields_bytes = fields.as_ref().map_or(0, |text| text.len() as u64);
+        let fields_bytes = fields.as_ref().map_or(0, String::len);
+        self.log
+            .admit((message.len() as u64).saturating_add(fields_bytes as u64))?;
         let limits = toolward_contract::json::Limits {
             bytes: 64 << 10,
             depth: 16,
@@ -85,14 +85,12 @@ impl log::Host for State {
             level,
             message,
             fields,
-            fields_bytes,
         };
         if let Some(observer) = &self.observer {
             observer.log(&record);
         }
-        self.log
-            .push(record)
-            .map_err(|exceeded: Exceeded| exceeded.into())
+        self.log.push(record);
+        Ok(())
     }
 }
 

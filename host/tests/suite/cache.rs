@@ -157,3 +157,31 @@ async fn a_compiler_that_fails_is_asked_once_and_the_call_says_so() {
         assert!(error.message.contains("too hard"), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_call_that_is_dropped_while_its_driver_compiles_leaves_it_to_the_next() {
+    #[derive(Debug, Clone, Default)]
+    struct Slow(Counting);
+    impl Compiler for Slow {
+        fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            self.0.compile(wasm, profile)
+        }
+    }
+    let slow = Slow::default();
+    let host = Host::builder()
+        .bundle(Fixture::new(Extra::default()).content())
+        .compiler(slow.clone())
+        .build()
+        .unwrap();
+    let call = crate::fixture::run(&host, serde_json::json!({"do": "echo"}));
+    tokio::time::timeout(std::time::Duration::from_millis(50), call)
+        .await
+        .expect_err("compiling");
+    still_serves(&host).await;
+    assert_eq!(
+        slow.0.0.load(Ordering::SeqCst),
+        1,
+        "the first compilation went on"
+    );
+}

@@ -176,7 +176,7 @@ async fn a_trap_says_how_it_happened() {
     for (what, words) in [
         ("trap", "unreachable"),
         ("out-of-bounds", "out of bounds"),
-        ("divide-by-zero", "unreachable"),
+        ("divide-by-zero", "divide by zero"),
     ] {
         let error = ends(json!({"do": what}), small()).await;
         assert_eq!(error.code.as_str(), "upstream_error", "{error:#?}");
@@ -193,8 +193,12 @@ async fn a_panic_brings_its_message_and_no_more_than_a_bounded_part_of_it() {
     )
     .await;
     assert_eq!(error.code.as_str(), "upstream_error");
-    let text = serde_json::to_string(&error).unwrap();
-    assert!(text.contains("the cat ate it"), "{text}");
+    assert!(
+        error
+            .message
+            .starts_with("the driver panicked: the cat ate it"),
+        "{error}"
+    );
 
     let error = ends(json!({"do": "panic", "name": "x", "n": 4 << 20}), small()).await;
     assert!(serde_json::to_string(&error).unwrap().len() < 16 << 10);

@@ -64,6 +64,10 @@ async fn an_error_of_the_driver_is_marked_as_its_own() {
 
     let huge = error(&host, json!({"do": "huge-error", "n": 100_000})).await;
     assert!(huge.message.len() <= 4096);
+
+    let input = json!({"do": "error", "name": "a:b", "value": {"cause": "c".repeat(200_000)}});
+    let cause = error(&host, input).await.cause.unwrap();
+    assert_eq!(cause.as_str().unwrap().len(), 64 << 10);
 }
 
 #[tokio::test]
