@@ -1,6 +1,8 @@
 //! Where words go: results to standard output, everything else to standard
 //! error. Other people's text passes the sanitiser on its way.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write as _};
 
@@ -20,11 +22,17 @@ pub(crate) type Written = Result<(), Failure>;
 pub(crate) struct Output {
     json: bool,
     colour: bool,
+    /// What was warned of already: a key may be met several times.
+    warned: RefCell<BTreeSet<String>>,
 }
 
 impl Output {
     pub(crate) fn new(json: bool, colour: bool) -> Self {
-        Self { json, colour }
+        Self {
+            json,
+            colour,
+            warned: RefCell::default(),
+        }
     }
 
     /// Whether `--json` was given.
@@ -60,13 +68,15 @@ impl Output {
         }
     }
 
-    /// Warns on standard error, whoever reads standard output.
+    /// Warns on standard error, whoever reads standard output; once of each
+    /// thing.
     pub(crate) fn warning(&self, message: impl Display) {
+        let message = message.to_string();
+        if !self.warned.borrow_mut().insert(message.clone()) {
+            return;
+        }
         let label = self.paint("warning:", Severity::Warning);
-        write_err(&format!(
-            "{label} {}\n",
-            text::visible(&message.to_string(), MESSAGE)
-        ));
+        write_err(&format!("{label} {}\n", text::visible(&message, MESSAGE)));
     }
 
     /// Writes a diagnostic the way compilers do.

@@ -49,7 +49,7 @@ impl Trust {
         let store = if self.trust_key.is_empty() {
             self.of_config(environment)?
         } else {
-            self.of_keys(output)?
+            self.of_keys()?
         };
         for warning in store.warnings() {
             output.warning(warning);
@@ -57,16 +57,11 @@ impl Trust {
         Ok(store)
     }
 
-    fn of_keys(&self, output: &Output) -> Result<TrustStore, Failure> {
+    fn of_keys(&self) -> Result<TrustStore, Failure> {
         let mut store: Option<TrustStore> = None;
         for path in &self.trust_key {
             let pem = read_text(path)?;
             let key = PublicKey::from_pem(&pem).map_err(|refusal| bad_key(path, &refusal))?;
-            if key.is_example() {
-                output.warning(
-                    "this is the example key; its private half is public, so its signature proves nothing",
-                );
-            }
             match &mut store {
                 None => store = Some(TrustStore::for_key(key)),
                 Some(store) => store.add_key(key),

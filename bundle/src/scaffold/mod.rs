@@ -90,14 +90,19 @@ pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, Scaffo
     }
     let created = Timestamp::from_unix(options.created)
         .map_err(|_| ScaffoldError::Unwritable { what: "the time" })?;
-    let driver = options.id.replace('.', "-");
+    // Below the tool's id, so that one prefix in a trust store covers both.
+    let driver = format!("{}.driver", options.id);
+    Id::parse(&driver).map_err(|refusal| ScaffoldError::Name {
+        what: "the driver's id",
+        refusal,
+    })?;
     let values = [
         ("@ID@", options.id.clone()),
         ("@TOOL@", options.id.clone()),
         ("@PUBLISHER@", options.publisher.clone()),
         ("@CREATED@", created.to_string()),
         ("@TITLE@", title(&options.id)),
-        ("@CRATE@", format!("{driver}-driver")),
+        ("@CRATE@", driver.replace('.', "-")),
         ("@DRIVER@", driver.clone()),
         ("@SDK@", dependency(&options.sdk)?),
     ];

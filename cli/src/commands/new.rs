@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     id: Option<String>,
 
     /// Who will sign it
-    #[arg(long, default_value = "me-myself")]
+    #[arg(long, default_value = "local")]
     publisher: String,
 
     /// Take the guest SDK (the crate toolward-guest) from this directory
