@@ -60,8 +60,9 @@ pub(crate) fn toolchain_folder() -> Outcome<PathBuf> {
     }
 }
 
-/// Compiler flags that keep this machine's paths out of the components: panics
-/// name their source file. The same sources then give the same bytes anywhere.
+/// Compiler flags that keep this machine's paths out of the components, as panics
+/// name their source file. It does not make builds equal from one checkout's path
+/// to another's: cargo hashes the SDK's path into the names that order the code.
 fn remapping(root: &Path) -> Outcome<OsString> {
     let mut flags = OsString::new();
     let mut remap = |from: &Path, to: &str| {
