@@ -21,14 +21,18 @@ pub struct Limits {
     pub bytes: usize,
     /// Nested arrays and objects; a scalar has depth 0. At most 127.
     pub depth: usize,
+    /// Values in all: each scalar, array, object and member. Bounds the memory that the parsed
+    /// value takes, which for small values is some fifty times that of the text.
+    pub values: usize,
 }
 
 impl Default for Limits {
-    /// 1 MiB and 64 levels (DESIGN 8).
+    /// 1 MiB, 64 levels, 250,000 values (DESIGN 8).
     fn default() -> Self {
         Limits {
             bytes: 1 << 20,
             depth: 64,
+            values: 250_000,
         }
     }
 }
@@ -47,6 +51,8 @@ pub enum JsonErrorKind {
     TooDeep,
     /// More bytes than [`Limits::bytes`].
     TooLarge,
+    /// More values than [`Limits::values`].
+    TooMany,
     /// An integer outside ±(2^53 − 1).
     IntegerRange,
 }
@@ -80,6 +86,7 @@ impl JsonError {
             JsonErrorKind::DuplicateKey => &c::JSON_DUPLICATE_KEY,
             JsonErrorKind::TooDeep => &c::JSON_TOO_DEEP,
             JsonErrorKind::TooLarge => &c::JSON_TOO_LARGE,
+            JsonErrorKind::TooMany => &c::JSON_TOO_MANY,
             JsonErrorKind::IntegerRange => &c::JSON_INTEGER_RANGE,
         }
     }
@@ -110,6 +117,7 @@ pub fn parse(text: &[u8], limits: &Limits) -> Result<Value, JsonError> {
     let state = State {
         broken: Cell::new(None),
         huge: Cell::new(false),
+        values: Cell::new(limits.values),
         limits: *limits,
     };
     let mut reader = serde_json::Deserializer::from_slice(text);
@@ -143,37 +151,40 @@ pub fn parse(text: &[u8], limits: &Limits) -> Result<Value, JsonError> {
 /// # Errors
 /// The first rule broken; the place is always 1:1.
 pub fn check(value: &Value, limits: &Limits) -> Result<(), JsonError> {
-    check_level(value, limits.depth, limits)?;
+    let mut values = limits.values;
+    check_level(value, limits.depth, &mut values, limits)?;
     let mut counter = Counter { left: limits.bytes };
     serde_json::to_writer(&mut counter, value)
         .map_err(|_| too_large(limits.bytes.saturating_add(1), limits))
 }
 
-fn check_level(value: &Value, left: usize, limits: &Limits) -> Result<(), JsonError> {
+fn check_level(
+    value: &Value,
+    left: usize,
+    values: &mut usize,
+    limits: &Limits,
+) -> Result<(), JsonError> {
+    *values = values
+        .checked_sub(1)
+        .ok_or_else(|| too_many(limits, (1, 1)))?;
+    let below = || left.checked_sub(1).ok_or_else(|| too_deep(limits, (1, 1)));
     match value {
-        Value::Number(number) => match number_in_range(number) {
-            true => Ok(()),
-            false => Err(JsonError::new(
-                JsonErrorKind::IntegerRange,
-                integer_message(number),
-                (1, 1),
-            )),
-        },
+        Value::Number(number) if !number_in_range(number) => Err(JsonError::new(
+            JsonErrorKind::IntegerRange,
+            integer_message(number),
+            (1, 1),
+        )),
         Value::Array(items) => {
-            let left = left
-                .checked_sub(1)
-                .ok_or_else(|| too_deep(limits, (1, 1)))?;
+            let left = below()?;
             items
                 .iter()
-                .try_for_each(|item| check_level(item, left, limits))
+                .try_for_each(|item| check_level(item, left, values, limits))
         }
         Value::Object(members) => {
-            let left = left
-                .checked_sub(1)
-                .ok_or_else(|| too_deep(limits, (1, 1)))?;
+            let left = below()?;
             members
                 .values()
-                .try_for_each(|item| check_level(item, left, limits))
+                .try_for_each(|item| check_level(item, left, values, limits))
         }
         _ => Ok(()),
     }
@@ -210,6 +221,11 @@ fn too_deep(limits: &Limits, place: (usize, usize)) -> JsonError {
     JsonError::new(JsonErrorKind::TooDeep, message, place)
 }
 
+fn too_many(limits: &Limits, place: (usize, usize)) -> JsonError {
+    let message = format!("expected at most {} values, found more", limits.values);
+    JsonError::new(JsonErrorKind::TooMany, message, place)
+}
+
 struct Counter {
     left: usize,
 }
@@ -232,6 +248,8 @@ impl io::Write for Counter {
 struct State {
     broken: Cell<Option<JsonErrorKind>>,
     huge: Cell<bool>,
+    /// How many more values there may be.
+    values: Cell<usize>,
     limits: Limits,
 }
 
@@ -250,6 +268,7 @@ impl State {
             .map_or(text.as_str(), |(message, _)| message);
         match self.broken.get() {
             Some(JsonErrorKind::TooDeep) => too_deep(&self.limits, place),
+            Some(JsonErrorKind::TooMany) => too_many(&self.limits, place),
             Some(kind) => JsonError::new(kind, text, place),
             None if text == "recursion limit exceeded" => too_deep(&self.limits, place),
             None => JsonError::new(
@@ -280,6 +299,10 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        match self.state.values.get().checked_sub(1) {
+            Some(left) => self.state.values.set(left),
+            None => return Err(self.state.refuse(JsonErrorKind::TooMany, "too many values")),
+        }
         reader.deserialize_any(self)
     }
 }

@@ -18,12 +18,12 @@ use crate::limits::Limits;
 use crate::policy::{self, Decision};
 use crate::registry::{Catalogue, LoadedDriver, ToolEntry};
 use crate::request::Request;
-use crate::resolve;
+use crate::resolve::{self, Resolved};
 use crate::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output, Reply};
 use crate::sandbox::engine::EngineProfile;
 use crate::sandbox::run::Prepared;
 use crate::sandbox::v0_1;
-use crate::validate;
+use crate::validate::{self, Call, Validated};
 
 /// Runs the tools of bundles. Cheap to clone; clones share everything.
 ///
@@ -133,7 +133,7 @@ impl Host {
         metadata.tool.clone_from(&resolved.tool.full_id);
         metadata.publisher = Some(resolved.tool.publisher.clone());
 
-        let validated = validate::validate(resolved, request, &inner.limits)?;
+        let validated = self.validated(resolved, request).await?;
         let driver = validated.driver();
         metadata.driver = Some(driver.driver.id.to_string());
         metadata.bundle = Some(driver.bundle.clone());
@@ -142,6 +142,30 @@ impl Host {
         let approved = approval::obtain(granted)?;
         let prepared = self.prepared(&driver).await?;
         dispatch::run(approved, prepared, &inner.admission, metadata, captured).await
+    }
+
+    /// Validates at once, or, where it may take long, on another thread: the
+    /// schema is the publisher's, and nothing can interrupt the check.
+    async fn validated(
+        &self,
+        resolved: Resolved,
+        request: Request,
+    ) -> Result<Validated<Call>, CallError> {
+        if request.is_below(dispatch::LARGE) {
+            return validate::validate(resolved, request, &self.inner.limits);
+        }
+        let host = self.clone();
+        let check = move || validate::validate(resolved, request, &host.inner.limits);
+        tokio::task::spawn_blocking(check)
+            .await
+            .unwrap_or_else(|error| {
+                tracing::error!(%error, "validating an input failed");
+                Err(CallError::new(
+                    ErrorCode::INTERNAL,
+                    ErrorClass::ExecutionFailed,
+                    "validating the input failed",
+                ))
+            })
     }
 
     /// Compiles the drivers of all tools, or takes them from the cache, so that

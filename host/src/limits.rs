@@ -56,6 +56,9 @@ pub struct Limits {
     pub input_bytes: usize,
     /// Nesting of arrays and objects in input, context and output.
     pub json_depth: usize,
+    /// Values (scalars, arrays, objects) in input, context and output each.
+    /// Small values take some fifty times the memory of their text.
+    pub json_values: usize,
     /// Bytes of a driver component, counted before it is compiled.
     pub component_bytes: usize,
     /// Calls that run at once; each holds one slot of the pool.
@@ -91,6 +94,7 @@ impl Default for Limits {
             table_elements: 100_000,
             input_bytes: 1 << 20,
             json_depth: 64,
+            json_values: 250_000,
             component_bytes: 64 << 20,
             concurrency: 128,
             queue: 1024,
@@ -133,6 +137,7 @@ impl CallLimits {
             json: toolward_contract::json::Limits {
                 bytes: usize::try_from(output_bytes).unwrap_or(usize::MAX),
                 depth: limits.json_depth,
+                values: limits.json_values,
             },
         }
     }

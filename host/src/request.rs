@@ -38,6 +38,14 @@ impl Request {
         Self::with_input(tool.into(), Input::Value(input))
     }
 
+    /// Whether the input's text has fewer than `bytes` bytes.
+    pub(crate) fn is_below(&self, bytes: usize) -> bool {
+        match &self.input {
+            Input::Text(text) => text.len() < bytes,
+            Input::Value(value) => serde_json::to_writer(Room(bytes), value).is_ok(),
+        }
+    }
+
     fn with_input(tool: String, input: Input) -> Self {
         Self {
             tool,
@@ -77,6 +85,23 @@ impl Request {
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
         self
+    }
+}
+
+/// Takes so many bytes and keeps none.
+struct Room(usize);
+
+impl std::io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self
+            .0
+            .checked_sub(bytes.len())
+            .ok_or(std::io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -58,6 +58,7 @@ pub(crate) fn validate(
     let json_limits = json::Limits {
         bytes: limits.input_bytes,
         depth: limits.json_depth,
+        values: limits.json_values,
     };
     let contract = &resolved.tool.contract;
 
@@ -72,6 +73,7 @@ pub(crate) fn validate(
             format!("the input is not the JSON that is allowed: {error}"),
         )
         .with_cause(json!({ "rule": error.code() }))
+        .with_hint("send one JSON document, with each key once and whole numbers within ±(2^53-1)")
     })?;
     check(&contract.inputs, &input, "input")?;
 
@@ -152,5 +154,8 @@ fn check(schema: &Schema, value: &Value, what: &str) -> Result<(), CallError> {
             first.message
         ),
     )
-    .with_cause(json!({ "violations": violations })))
+    .with_cause(json!({ "violations": violations }))
+    .with_hint(format!(
+        "correct the {what}; the contract says what it takes"
+    )))
 }

@@ -207,7 +207,7 @@ codes! {
     DRIVER_FIELD_IGNORED "driver-field-ignored" Warning
         "a driver has only fields that this host uses"
         "The field is AIP-30's and has no meaning for a component or a declarative http driver."
-    COMPONENT_INVALID "component-invalid" Error
+    COMPONENT_NAME "component-name" Error
         "`component` is a `.wasm` file beside DRIVER.md"
         "Give the plain file name, for example `driver.wasm`: letters, digits, `.`, `_` and `-`, no \
          directory."
@@ -283,6 +283,9 @@ codes! {
     JSON_TOO_LARGE "json-too-large" Error
         "the text is within the size limit"
         "The message gives the limit: 1 MiB for inputs and index documents."
+    JSON_TOO_MANY "json-too-many" Error
+        "at most 250,000 values"
+        "Small values take far more memory than text. Send fewer, or send them as one text."
     JSON_INTEGER_RANGE "json-integer-range" Error
         "integers lie between -(2^53-1) and 2^53-1"
         "Many readers keep numbers as doubles and would round. Send larger integers as text."

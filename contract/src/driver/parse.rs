@@ -157,7 +157,7 @@ fn component(
             let message = format!(
                 "expected `component` to name a .wasm file beside DRIVER.md, found {found:?}"
             );
-            report.add(&codes::COMPONENT_INVALID, node.at, message);
+            report.add(&codes::COMPONENT_NAME, node.at, message);
         }
         return Some(found.to_owned());
     }

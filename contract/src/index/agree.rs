@@ -106,11 +106,10 @@ fn compare(entry: &IndexEntry, wanted: &IndexEntry, transport: bool, report: &mu
     }
     for (field, found, expected) in fields {
         if found != expected {
+            let (expected, found) = contrast(&expected.to_string(), &found.to_string());
             let message = format!(
-                "expected `{field}` of {} to be {}, as contract and drivers say, found {}",
+                "expected `{field}` of {} to be {expected}, as contract and drivers say, found {found}",
                 entry.id,
-                short(&expected),
-                short(&found)
             );
             report.add(&codes::INDEX_DISAGREES, entry.at, message);
         }
@@ -138,11 +137,23 @@ fn sorted(names: &[String]) -> Value {
     json!(names)
 }
 
-fn short(value: &Value) -> String {
+/// Both texts, cut to the part where they begin to differ.
+fn contrast(expected: &str, found: &str) -> (String, String) {
+    const BEFORE: usize = 20;
+    let pairs = expected.chars().zip(found.chars());
+    let common = pairs.take_while(|(one, other)| one == other).count();
+    let skipped = common.saturating_sub(BEFORE);
+    (excerpt(expected, skipped), excerpt(found, skipped))
+}
+
+fn excerpt(text: &str, skipped: usize) -> String {
     const LENGTH: usize = 120;
-    let text = value.to_string();
-    if text.chars().count() <= LENGTH {
-        return text;
+    let length = text.chars().count();
+    if length <= LENGTH {
+        return text.to_owned();
     }
-    text.chars().take(LENGTH).chain("...".chars()).collect()
+    let before = if skipped > 0 { "..." } else { "" };
+    let after = if length > skipped + LENGTH { "..." } else { "" };
+    let shown = text.chars().skip(skipped).take(LENGTH);
+    before.chars().chain(shown).chain(after.chars()).collect()
 }

@@ -224,6 +224,11 @@ fn generated() -> Vec<(&'static str, &'static str, String)> {
             index(json!({ "$ref": "#/$defs/d0", "$defs": fan })),
         ),
         ("json-too-large", "x.tools.json", " ".repeat((1 << 20) + 1)),
+        (
+            "json-too-many",
+            "x.tools.json",
+            format!("[{}0]", "0,".repeat(250_000)),
+        ),
     ]
 }
 

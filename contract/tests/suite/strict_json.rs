@@ -95,6 +95,28 @@ fn size_is_checked_before_parsing() {
 }
 
 #[test]
+fn values_are_counted_while_they_are_read_and_in_a_built_value() {
+    let limits = Limits {
+        values: 4,
+        ..Limits::default()
+    };
+    for text in ["[1, 2, 3]", "{\"a\": {\"b\": []}, \"c\": 1}"] {
+        assert!(parse(text.as_bytes(), &limits).is_ok(), "{text}");
+    }
+    for text in [
+        "[1, 2, 3, 4]",
+        "[[[[[]]]]]",
+        "{\"a\": {\"b\": [1]}, \"c\": 1}",
+    ] {
+        let error = parse(text.as_bytes(), &limits).expect_err(text);
+        assert_eq!(error.code(), "json-too-many", "{text}");
+        let built = serde_json::from_str(text).expect("JSON");
+        let error = check(&built, &limits).expect_err(text);
+        assert_eq!(error.code(), "json-too-many", "{text}");
+    }
+}
+
+#[test]
 fn what_is_not_json_is_refused() {
     for text in [
         "",

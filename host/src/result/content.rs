@@ -1,6 +1,7 @@
 //! Content blocks: the parts of an output that a model or a person sees.
 
 use serde::Serialize;
+use toolward_contract::json;
 
 use super::{CallError, ErrorClass, ErrorCode, Hit, Output};
 use crate::limits::CallLimits;
@@ -127,20 +128,36 @@ pub(crate) fn map_output(
     if used > limits.output_bytes {
         return Err(too_large(used, limits.output_bytes));
     }
-    let structured = toolward_contract::json::parse(output.structured.as_bytes(), &limits.json)
-        .map_err(|error| {
-            CallError::new(
-                ErrorCode::UPSTREAM_ERROR,
-                ErrorClass::ExecutionFailed,
-                format!("the driver's output is not the JSON that is allowed: {error}"),
-            )
-            .with_hint("report this to the driver's publisher")
-        })?;
+    let structured = json::parse(output.structured.as_bytes(), &limits.json)
+        .map_err(|error| not_allowed(&error, limits))?;
     let content = output.content.into_iter().map(block).collect();
     Ok(Mapped(Output {
         structured,
         content,
     }))
+}
+
+fn not_allowed(error: &json::JsonError, limits: &CallLimits) -> CallError {
+    if error.kind == json::JsonErrorKind::TooMany {
+        let allowed = limits.json.values as u64;
+        return CallError::new(
+            ErrorCode::RESULT_TOO_LARGE,
+            ErrorClass::ResultTooLarge,
+            format!("the result has more than the {allowed} JSON values that are allowed"),
+        )
+        .with_limit(Hit {
+            limit: "json_values",
+            used: allowed.saturating_add(1),
+            allowed,
+        })
+        .with_hint("ask for less, or raise the limit `json_values`");
+    }
+    CallError::new(
+        ErrorCode::UPSTREAM_ERROR,
+        ErrorClass::ExecutionFailed,
+        format!("the driver's output is not the JSON that is allowed: {error}"),
+    )
+    .with_hint("report this to the driver's publisher")
 }
 
 pub(crate) fn too_large(used: u64, allowed: u64) -> CallError {

@@ -80,12 +80,18 @@ fn milliseconds<S: Serializer>(value: &Option<Duration>, serializer: S) -> Resul
         .serialize(serializer)
 }
 
+/// The longest error message, in bytes: it may quote what a caller or driver
+/// sent.
+const MESSAGE: usize = 4096;
+
 impl CallError {
     pub(crate) fn new(code: ErrorCode, class: ErrorClass, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        message.truncate(message.floor_char_boundary(MESSAGE));
         Self {
             code,
             class,
-            message: message.into(),
+            message,
             retryable: false,
             retry_after: None,
             origin: Origin::Host,
@@ -116,9 +122,6 @@ impl CallError {
         self
     }
 }
-
-/// The longest error message that is taken from a driver, in bytes.
-const MESSAGE: usize = 4096;
 
 /// The longest cause that is taken from a driver, in bytes of JSON.
 const CAUSE: usize = 64 << 10;

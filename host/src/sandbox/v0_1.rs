@@ -65,6 +65,7 @@ impl log::Host for State {
         let limits = toolward_contract::json::Limits {
             bytes: 64 << 10,
             depth: 16,
+            values: 1000,
         };
         let fields = match fields {
             None => serde_json::Value::Null,

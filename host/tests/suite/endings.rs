@@ -166,6 +166,16 @@ async fn a_result_that_is_too_large_to_cross_the_boundary_is_refused() {
 }
 
 #[tokio::test]
+async fn a_result_with_too_many_values_is_refused() {
+    let limits = Limits {
+        json_values: 10,
+        ..small()
+    };
+    let error = ends(json!({"do": "call"}), limits).await;
+    assert_eq!(hit(&error), ("toolward:result_too_large", "json_values"));
+}
+
+#[tokio::test]
 async fn handles_without_end_end_at_the_limit() {
     let error = ends(json!({"do": "handles", "n": 1_000_000}), small()).await;
     assert_eq!(hit(&error), ("toolward:limit_exceeded", "resources"));

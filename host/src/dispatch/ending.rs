@@ -1,0 +1,142 @@
+//! From the way an attempt ended to what the caller is told: the table of
+//! DESIGN 9.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::limits::CallLimits;
+use crate::result::{CallError, ErrorClass, ErrorCode, Hit, map_driver_error, too_large};
+use crate::sandbox::Exceeded;
+use crate::sandbox::run::{Ending, Usage};
+use crate::sandbox::v0_1::handler::Outcome;
+use crate::sandbox::v0_1::types::ToolOutput;
+
+/// Bytes of a trapped driver's standard error that its error quotes.
+const QUOTED: usize = 2048;
+
+/// What the driver returned, or the error that the table of DESIGN 9 names.
+pub(super) fn output_of(
+    ending: Ending,
+    usage: &Usage,
+    limits: &CallLimits,
+    late: impl Fn() -> CallError,
+) -> Result<ToolOutput, CallError> {
+    match ending {
+        Ending::Returned(Ok(Outcome::Done(output))) => Ok(output),
+        Ending::Returned(Ok(Outcome::NeedsInput(_))) => Err(CallError::new(
+            ErrorCode::INPUT_UNAVAILABLE,
+            ErrorClass::SetupRequired,
+            "the driver asks a question, which nothing here lets it do",
+        )
+        .with_hint("this version of the host passes no questions on")),
+        Ending::Returned(Err(error)) => Err(map_driver_error(error, &limits.json)),
+        Ending::Deadline => Err(late()),
+        Ending::Fuel { allowed } => Err(CallError::new(
+            ErrorCode::FUEL_EXHAUSTED,
+            ErrorClass::ExecutionFailed,
+            format!("the driver used up its {allowed} units of fuel"),
+        )
+        .with_limit(Hit {
+            limit: "fuel",
+            used: usage.fuel,
+            allowed,
+        })
+        .with_hint(
+            "ask for less, or raise `limits.fuel` in DRIVER.md and the host's limit `fuel`",
+        )),
+        Ending::Exceeded(exceeded) => Err(over(exceeded)),
+        Ending::Trapped(how) => {
+            let mut cause = json!({ "trap": how });
+            let stderr = tail(&usage.stderr);
+            if let (false, Value::Object(fields)) = (stderr.is_empty(), &mut cause) {
+                fields.insert("stderr".to_owned(), Value::String(stderr.to_owned()));
+            }
+            let message = match panic_line(stderr) {
+                Some(panic) => format!("the driver panicked: {panic}"),
+                None => format!("the driver trapped: {how}"),
+            };
+            Err(CallError::new(
+                ErrorCode::UPSTREAM_ERROR,
+                ErrorClass::ExecutionFailed,
+                message,
+            )
+            .with_cause(cause)
+            .with_hint("report this to the driver's publisher"))
+        }
+        Ending::Panicked(text) => {
+            tracing::error!(%text, "the engine panicked in a call");
+            Err(CallError::new(
+                ErrorCode::INTERNAL,
+                ErrorClass::ExecutionFailed,
+                "the engine failed while it ran this call; other calls are not affected",
+            )
+            .with_hint("report this to the authors of Toolward, with the driver's bundle"))
+        }
+    }
+}
+
+fn over(exceeded: Exceeded) -> CallError {
+    let hit = Hit::from(exceeded);
+    let (code, raise) = match exceeded.limit {
+        "output" => return too_large(hit.used, hit.allowed),
+        "memory" => (
+            ErrorCode::MEMORY_EXCEEDED,
+            "ask for less, or raise `limits.memory_mib` in DRIVER.md and the host's limit \
+             `memory_bytes`"
+                .to_owned(),
+        ),
+        "stack" => (
+            ErrorCode::LIMIT_EXCEEDED,
+            "the driver recurses too deeply; report this to its publisher".to_owned(),
+        ),
+        "stdout" | "stderr" => (
+            ErrorCode::LIMIT_EXCEEDED,
+            "raise the host's limit `stdio_bytes`".to_owned(),
+        ),
+        other => (
+            ErrorCode::LIMIT_EXCEEDED,
+            format!("raise the host's limit `{other}`"),
+        ),
+    };
+    CallError::new(
+        code,
+        ErrorClass::ExecutionFailed,
+        format!(
+            "the driver asked for {} of {} ({} allowed)",
+            hit.used, hit.limit, hit.allowed
+        ),
+    )
+    .with_limit(hit)
+    .with_hint(raise)
+}
+
+pub(super) fn timed_out(allowed: Duration, took: Duration) -> CallError {
+    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    CallError::new(
+        ErrorCode::TIMEOUT,
+        ErrorClass::Timeout,
+        format!("the call did not end within {} ms", millis(allowed)),
+    )
+    .with_limit(Hit {
+        limit: "timeout_ms",
+        used: millis(took),
+        allowed: millis(allowed),
+    })
+    .with_hint("ask for less, or raise the contract's `timeout_ms` and the host's limit `timeout`")
+}
+
+/// What the guest SDK's panic hook printed before the trap, if it did.
+fn panic_line(stderr: &str) -> Option<&str> {
+    stderr
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("panic: "))
+}
+
+/// The last part of a text, at most [`QUOTED`] bytes.
+fn tail(text: &str) -> &str {
+    let text = text.trim_end();
+    let start = text.ceil_char_boundary(text.len().saturating_sub(QUOTED));
+    text.get(start..).unwrap_or_default()
+}
