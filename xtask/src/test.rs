@@ -20,6 +20,14 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             .arg(repository::target()?.join("examples")),
     )?;
 
+    // The end-to-end tests run the command itself, which `cargo test` does not
+    // build for other packages.
+    process::run(
+        Command::new(repository::cargo())
+            .args(["build", "--locked", "--package", "toolward"])
+            .current_dir(&root),
+    )?;
+
     println!("tests of the workspace:");
     process::run(
         Command::new(repository::cargo())
