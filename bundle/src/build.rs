@@ -147,10 +147,13 @@ impl BuildError {
             Self::Cargo { .. } => Some(
                 "name a Cargo that can be run, with `--guest-cargo` or TOOLWARD_GUEST_CARGO".to_owned(),
             ),
-            Self::Failed { target_missing, .. } => target_missing.then(|| {
+            Self::Failed { target_missing, .. } => Some(if *target_missing {
                 format!(
                     "this compiler has no {TARGET}: `rustup target add {TARGET}`, or name another Cargo with `--guest-cargo`"
                 )
+            } else {
+                "the compiler says above what is wrong; `toolward doctor` tries the guest toolchain itself"
+                    .to_owned()
             }),
             Self::NoComponent { .. } => {
                 Some("the crate needs `[lib]` with `crate-type = [\"cdylib\"]`".to_owned())

@@ -109,7 +109,8 @@ fn check_directory(path: &Path, report: &mut Report) {
 /// A file is checked as the part of its bundle that it is, since contracts may
 /// refer to other files of the bundle.
 fn check_file(path: &Path, report: &mut Report) {
-    if let Some((root, name)) = enclosing_bundle(path)
+    if path.symlink_metadata().is_ok()
+        && let Some((root, name)) = enclosing_bundle(path)
         && let Some(mut found) = check_bundle(&root)
     {
         found

@@ -175,6 +175,17 @@ pub(crate) fn first(diagnostics: &[Diagnostic]) -> String {
     }
 }
 
+/// What to do about the first error. Not every rule has advice of its own.
+pub(crate) fn first_hint(diagnostics: &[Diagnostic]) -> String {
+    diagnostics
+        .iter()
+        .find(|diagnostic| diagnostic.severity == Severity::Error)
+        .and_then(|diagnostic| diagnostic.hint.clone())
+        .unwrap_or_else(|| {
+            "correct it and pack the bundle again; `toolward check` shows every finding".to_owned()
+        })
+}
+
 impl ContentError {
     /// The stable name of the error: the first diagnostic's, where there are
     /// diagnostics.
@@ -195,10 +206,7 @@ impl ContentError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Invalid(diagnostics) => diagnostics
-                .iter()
-                .find(|diagnostic| diagnostic.severity == Severity::Error)
-                .and_then(|diagnostic| diagnostic.hint.clone()),
+            Self::Invalid(diagnostics) => Some(first_hint(diagnostics)),
             Self::PrefixNotGranted { publisher, .. } => Some(format!(
                 "if {publisher} is meant to publish it, the operator adds a prefix to its [[publisher]] entry"
             )),

@@ -104,8 +104,15 @@ impl Output {
             .filter(|diagnostic| diagnostic.severity == Severity::Error)
             .count();
         if errors > 0 {
-            // The message and the hint are those of the first diagnostic.
-            write_err(&format!("{label} stopped at the {errors} above\n"));
+            // The message, and mostly the hint, are those of the first diagnostic.
+            let mut message = format!("{label} stopped at the {errors} above\n");
+            for hint in &failure.hints {
+                let said = |diagnostic: &Diagnostic| diagnostic.hint.as_ref() == Some(hint);
+                if !failure.diagnostics.iter().any(said) {
+                    message.push_str(&format!("  hint: {}\n", text::visible(hint, MESSAGE)));
+                }
+            }
+            write_err(&message);
             return failure.exit;
         }
         let mut message = format!("{label} {}\n", text::visible(&failure.message, MESSAGE));

@@ -84,10 +84,7 @@ impl AuthorError {
             Self::NoBundleToml { .. } => Some(
                 "name the directory that holds bundle.toml; `toolward new` makes one".to_owned(),
             ),
-            Self::Invalid(diagnostics) => diagnostics
-                .iter()
-                .find(|diagnostic| diagnostic.severity == Severity::Error)
-                .and_then(|diagnostic| diagnostic.hint.clone()),
+            Self::Invalid(diagnostics) => Some(crate::content::first_hint(diagnostics)),
             Self::NoTime => Some(
                 "write `created = \"2026-11-21T08:00:00Z\"`, or set SOURCE_DATE_EPOCH".to_owned(),
             ),
