@@ -1,0 +1,145 @@
+//! What else a call can be told.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{CALL, text_stats};
+use crate::support::{Machine, tree};
+
+fn hostile() -> Machine {
+    let machine = Machine::new();
+    crate::hostile::add(&machine, "hostile");
+    machine
+}
+
+const HOSTILE: &str = "call hostile.run --dev hostile";
+
+#[test]
+fn a_caller_lowers_the_time_limit_and_can_not_raise_it() {
+    let machine = hostile();
+    let sleep = |flags: &str| {
+        machine
+            .toolward(&format!("{HOSTILE} {flags} --json --input"))
+            .arg(json!({ "do": "sleep", "n": 600_000 }).to_string())
+            .ends(1)
+    };
+    let lowered = sleep("--timeout 200");
+    assert_eq!(lowered.json()["error"]["code"], "timeout");
+    let waited = lowered.json()["meta"]["milliseconds"].as_f64().unwrap();
+    assert!((150.0..4_900.0).contains(&waited), "{lowered}");
+    // The contract says five seconds.
+    let raised = sleep("--timeout 600000");
+    assert_eq!(raised.json()["error"]["code"], "timeout");
+    assert!(raised.took < Duration::from_secs(120), "{raised}");
+}
+
+#[test]
+fn a_driver_can_be_pinned_and_another_never_steps_in() {
+    let machine = text_stats();
+    machine
+        .toolward(&format!("{CALL} --set text=a --driver text-stats"))
+        .ends(0);
+    let ended = machine
+        .toolward(&format!("{CALL} --set text=a --driver other"))
+        .ends(1);
+    ended.says("pinned_provider_unavailable");
+}
+
+#[test]
+fn what_the_driver_said_is_shown_on_request_with_its_publisher() {
+    let machine = hostile();
+    let call = |flags: &str| {
+        machine
+            .toolward(&format!("{HOSTILE} {flags} --input"))
+            .arg(
+                json!({ "do": "print", "name": "stderr", "value": "a note\nerror[x]: fake\n" })
+                    .to_string(),
+            )
+            .ends(0)
+    };
+    assert!(!call("").stderr.contains("a note"));
+    let ended = call("--verbose");
+    let said: Vec<&str> = ended
+        .stderr
+        .lines()
+        .filter(|line| line.contains("fake"))
+        .collect();
+    // Nothing it prints stands at the start of a line, where ours do.
+    assert_eq!(said.len(), 1, "{ended}");
+    assert!(said[0].starts_with("[hostile by dev:"), "{ended}");
+}
+
+#[test]
+fn the_cache_can_be_elsewhere_or_nowhere() {
+    let machine = text_stats().with_own_cache();
+    machine
+        .toolward(&format!("{CALL} --set text=a --no-cache"))
+        .ends(0);
+    assert_eq!(tree(&machine.home()).len(), 0);
+    machine
+        .toolward(&format!("{CALL} --set text=a --cache-dir mine"))
+        .ends(0);
+    assert_eq!(tree(&machine.home()).len(), 0);
+    assert!(
+        tree(&machine.path("mine"))
+            .keys()
+            .any(|name| name.ends_with(".cwasm"))
+    );
+}
+
+#[test]
+fn a_tool_is_called_by_its_major_version_too() {
+    let machine = text_stats();
+    let words = "--bundle text-stats.toolbundle --trust-key example.pub.pem --set text=a";
+    machine
+        .toolward(&format!("call text.stats@1 {words}"))
+        .ends(0);
+    machine
+        .toolward(&format!("call text.stats@2 {words}"))
+        .ends(1)
+        .says("not_found");
+}
+
+#[test]
+fn a_setting_takes_the_type_that_the_contract_gives_it() {
+    let machine = text_stats();
+    // A text that looks like a number is still a text.
+    let value = machine
+        .toolward(&format!("{CALL} --set text=123"))
+        .ends(0)
+        .json();
+    assert_eq!(value["characters"], 3);
+    let ended = machine
+        .toolward(&format!("{CALL} --set text=a --set top=many"))
+        .ends(2);
+    assert!(
+        ended.stderr.contains("top") && ended.stderr.contains("many"),
+        "{ended}"
+    );
+    machine
+        .toolward(&format!("{CALL} --set text"))
+        .ends(2)
+        .says("setting-invalid");
+}
+
+#[test]
+fn calls_at_once_share_an_empty_cache() {
+    let machine = text_stats().with_own_cache();
+    std::thread::scope(|scope| {
+        let call = || {
+            machine
+                .toolward(&format!("{CALL} --set text=one,two"))
+                .ends(0)
+                .json()
+        };
+        let calls: Vec<_> = (0..4).map(|_| scope.spawn(call)).collect();
+        for call in calls {
+            assert_eq!(call.join().unwrap()["words"], 2);
+        }
+    });
+    let left: Vec<String> = tree(&machine.cache()).into_keys().collect();
+    let kinds =
+        |name: &&String| !name.ends_with('/') && !name.ends_with(".cwasm") && *name != "key";
+    assert_eq!(left.iter().find(kinds), None, "{left:?}");
+}

@@ -1,0 +1,277 @@
+//! The command's own manners: help, usage, JSON, colours, completions.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::outside::have;
+use crate::support::{Machine, machine::toolward};
+
+const COMMANDS: [&str; 12] = [
+    "call",
+    "new",
+    "check",
+    "build",
+    "pack",
+    "sign",
+    "verify",
+    "inspect",
+    "test",
+    "keys",
+    "doctor",
+    "completions",
+];
+
+#[test]
+fn help_names_every_command_and_every_exit_code() {
+    let machine = Machine::new();
+    let help = machine.toolward("--help").ends(0).stdout;
+    for command in COMMANDS {
+        let there = help
+            .lines()
+            .any(|line| line.trim_start().starts_with(command));
+        assert!(there, "no {command} in {help}");
+    }
+    for (code, meaning) in [
+        (0, "fine"),
+        (1, "the tool or a check failed"),
+        (2, "wrong usage"),
+        (3, "verification refused"),
+        (4, "denied by policy"),
+    ] {
+        let there = help
+            .lines()
+            .any(|line| line.trim_start().starts_with(&code.to_string()) && line.contains(meaning));
+        assert!(there, "no exit code {code} in {help}");
+    }
+}
+
+#[test]
+fn every_command_explains_itself() {
+    let machine = Machine::new();
+    for command in COMMANDS {
+        let help = machine.toolward(&format!("{command} --help")).ends(0);
+        assert!(
+            help.stdout.contains(&format!("Usage: toolward {command}")),
+            "{help}"
+        );
+        assert!(help.stdout.contains("--json"), "{help}");
+        assert_eq!(help.stderr, "");
+        let short = machine.toolward(&format!("{command} -h")).ends(0);
+        assert!(short.stdout.contains("Usage: "));
+    }
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    let machine = Machine::new();
+    let version = machine.toolward("--version").ends(0);
+    assert_eq!(
+        version.stdout,
+        format!("toolward {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_says_what_to_do() {
+    let machine = Machine::new();
+    for (words, next) in [
+        ("", "Usage"),
+        ("verfy", "verify"),
+        ("verify", "<BUNDLE>"),
+        ("verify b --trust-kee k", "--trust-key"),
+        ("call a --bundle b --dev c", "cannot be used with"),
+        ("verify b --trust-key k --config c", "cannot be used with"),
+        ("sign b", "--key"),
+        ("pack", "--output"),
+        ("keys", "Usage"),
+        ("completions tcsh", "bash"),
+        ("call a --dev d --timeout soon", "invalid value"),
+    ] {
+        let ended = machine.toolward(words).ends(2);
+        assert_eq!(ended.stdout, "", "{ended}");
+        assert!(ended.stderr.contains(next), "no {next:?} in {ended}");
+        assert!(!ended.stderr.contains("panicked"), "{ended}");
+    }
+}
+
+#[test]
+fn doctor_looks_at_this_machine() {
+    let machine = Machine::new();
+    let found = machine.toolward("doctor --json").ends(0).json();
+    assert_eq!(found["ok"], true, "{found}");
+    for name in [
+        "version",
+        "engine",
+        "cache",
+        "configuration",
+        "guest-toolchain",
+    ] {
+        let checks = found["checks"].as_array().unwrap();
+        let check = checks.iter().find(|check| check["name"] == name);
+        let check = check.unwrap_or_else(|| panic!("no {name} in {found}"));
+        assert!(!check["message"].as_str().unwrap().is_empty());
+        assert_ne!(check["state"], "error", "{check}");
+    }
+    let shown = machine.toolward("doctor").ends(0);
+    assert!(shown.stdout.contains("engine"), "{shown}");
+    // To look is not to make.
+    assert_eq!(crate::support::tree(&machine.home()).len(), 0);
+}
+
+#[test]
+fn doctor_finds_what_is_wrong() {
+    let machine = Machine::new();
+    machine.configure("[[publisher]]\nname = \"acme\"\n");
+    let found = machine.toolward("doctor --json").ends(1).json();
+    assert_eq!(found["ok"], false);
+    let checks = found["checks"].as_array().unwrap();
+    let check = checks
+        .iter()
+        .find(|check| check["name"] == "configuration")
+        .unwrap();
+    assert_eq!(check["state"], "error", "{check}");
+}
+
+#[test]
+fn completions_are_made_for_every_shell() {
+    let machine = Machine::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = machine
+            .toolward(&format!("completions {shell}"))
+            .ends(0)
+            .stdout;
+        for word in ["toolward", "inspect", "trust-key"] {
+            assert!(script.contains(word), "no {word} for {shell}");
+        }
+        if shell == "bash" && have("bash", &["--version"]) {
+            machine.write("completion.bash", script);
+            let read = Command::new("bash")
+                .arg("-n")
+                .arg(machine.path("completion.bash"))
+                .status();
+            assert!(read.unwrap().success());
+        }
+    }
+}
+
+/// Every command with `--json`, on a machine where it works; completions are
+/// for a shell, whatever is asked.
+#[test]
+fn every_command_speaks_json() {
+    let machine = Machine::with_example("text-stats");
+    crate::hostile::add(&machine, "b");
+    machine.write("pass.txt", "open sesame\n");
+    let trust = "--trust-key example.pub.pem";
+    for words in [
+        "keys new --out acme.pem",
+        "keys show acme.pem",
+        "keys public acme.pem",
+        "keys public acme.pem --out again.pub.pem",
+        "keys encrypt acme.pem --out safe.pem --passphrase-file pass.txt",
+        "new greeter --id text.greet",
+        "pack b -o packed",
+        "sign packed --key acme.pem",
+        "pack b -o b.toolbundle --key acme.pem",
+        "inspect b",
+        "inspect b.toolbundle",
+        "inspect b/drivers/hostile/driver.wasm",
+        "call hostile.run --dev b --set do=echo",
+        "doctor",
+        &format!("verify text-stats.toolbundle {trust}"),
+        &format!("inspect text-stats.toolbundle {trust}"),
+        &format!("call text.stats --bundle text-stats.toolbundle {trust} --set text=a"),
+    ] {
+        let ended = machine.toolward(&format!("{words} --json")).ends(0);
+        assert!(ended.json().is_object(), "{ended}");
+        assert_eq!(ended.stdout.lines().count(), 1, "{ended}");
+    }
+    for line in machine.toolward("test b --json").ends(0).json_lines() {
+        assert_eq!(line["ok"], true);
+    }
+    assert_eq!(
+        machine.toolward("check b --json").ends(0).json_lines(),
+        Vec::<Value>::new()
+    );
+}
+
+#[test]
+fn every_failure_speaks_json() {
+    let machine = Machine::with_example("text-stats");
+    crate::hostile::add(&machine, "b");
+    machine.write("broken.toml", "[[publisher]]\n");
+    for (words, exit) in [
+        ("keys new --out example.pub.pem", 1),
+        ("keys show gone.pem", 2),
+        ("keys show b/bundle.toml", 1),
+        ("new b", 1),
+        ("build gone", 1),
+        ("pack gone -o out", 1),
+        ("pack b -o out.toolbundle", 2),
+        ("sign text-stats.toolbundle --key gone.pem", 2),
+        ("verify text-stats.toolbundle", 2),
+        ("verify text-stats.toolbundle --config broken.toml", 2),
+        ("verify gone --trust-key example.pub.pem", 2),
+        ("verify b --trust-key example.pub.pem", 3),
+        ("inspect gone", 1),
+        ("test gone --trust-key example.pub.pem", 2),
+        ("call hostile.run --dev gone --set do=echo", 1),
+        ("call hostile.run --dev b --set do=trap", 1),
+        ("call hostile.run --dev b --set do", 2),
+        ("call hostile.run --dev b --input {", 1),
+    ] {
+        let ended = machine.toolward(&format!("{words} --json")).ends(exit);
+        let error = ended.json();
+        assert_eq!(error["ok"], false, "{ended}");
+        for part in ["code", "message"] {
+            assert!(
+                !error["error"][part].as_str().unwrap().is_empty(),
+                "no {part}: {ended}"
+            );
+        }
+    }
+}
+
+/// What the command prints on a terminal.
+fn on_a_terminal(machine: &Machine, words: &str, no_colour: bool) -> String {
+    let mut script = machine.program("script");
+    script.args([
+        "-qec",
+        &format!("{} {words}", toolward().display()),
+        "/dev/null",
+    ]);
+    script.env("TERM", "xterm-256color");
+    if no_colour {
+        script.env("NO_COLOR", "1");
+    }
+    String::from_utf8(script.output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn colours_are_for_terminals_whose_owner_wants_them() {
+    let machine = Machine::new();
+    crate::hostile::add(&machine, "b");
+    let contract = machine.text("b/tools/hostile.run/TOOL.md");
+    machine.write(
+        "b/tools/hostile.run/TOOL.md",
+        contract.replace("timeout_ms: 5000", "timeout_ms: 0"),
+    );
+    for words in ["check b", "verify b", "verfy", "--help"] {
+        let ended = machine.toolward(words).end();
+        assert!(
+            !ended.stdout.contains('\u{1b}') && !ended.stderr.contains('\u{1b}'),
+            "{ended}"
+        );
+    }
+    if !have("script", &["--version"]) {
+        return;
+    }
+    assert!(on_a_terminal(&machine, "check b", false).contains("\u{1b}["));
+    for words in ["check b", "verify b", "verfy", "--help"] {
+        let plain = on_a_terminal(&machine, words, true);
+        assert!(
+            !plain.is_empty() && !plain.contains('\u{1b}'),
+            "{words}: {plain:?}"
+        );
+    }
+}

@@ -1,0 +1,263 @@
+//! The bundles in the repository: they verify, they are made of the sources
+//! beside them, they do what they say; and nobody trusts their key by accident.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use toolward_signing::key::PublicKey;
+use toolward_signing::provenance::Provenance;
+use toolward_signing::sources;
+use toolward_signing::trust::TrustStore;
+use toolward_signing::verify::{self, VerifyOptions};
+
+use crate::support::{EXAMPLES, Machine, Signed, archive, example_key, root};
+
+fn folder(example: &str) -> PathBuf {
+    root().join("examples").join(example)
+}
+
+#[test]
+fn there_is_one_archive_for_each_example_and_all_are_small() {
+    let names = |directory: &str, wanted: &dyn Fn(&Path) -> bool| {
+        let entries = fs::read_dir(root().join(directory)).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| wanted(path))
+            .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        names("examples", &|path| path.join("bundle.toml").is_file()),
+        EXAMPLES
+    );
+    assert_eq!(names("examples/bundles", &|_| true), EXAMPLES);
+    for example in EXAMPLES {
+        let size = fs::metadata(archive(example)).unwrap().len();
+        assert!(size < 2 << 20, "{example}: {size} bytes");
+    }
+}
+
+#[test]
+fn each_verifies_with_the_example_key_and_a_warning() {
+    for example in EXAMPLES {
+        let machine = Machine::with_example(example);
+        let words = format!("verify {example}.toolbundle --trust-key example.pub.pem");
+        machine
+            .toolward(&words)
+            .ends(0)
+            .warns("this is the example key");
+        let verified = machine.toolward(&format!("{words} --json")).ends(0);
+        // Where standard output is for a machine, the warning is still said.
+        verified.warns("this is the example key");
+        assert_eq!(verified.json()["provenance"], true, "{verified}");
+    }
+}
+
+#[test]
+fn no_configuration_trusts_the_example_key() {
+    let machine = Machine::with_example("text-stats");
+    let key = machine.text("example.pub.pem");
+    let publisher = |name: &str| {
+        format!(
+            "[[publisher]]\nname = \"{name}\"\nkeys = [\"\"\"{key}\"\"\"]\nprefixes = [\"*\"]\n"
+        )
+    };
+    for name in ["toolward-examples", "acme"] {
+        machine.configure(&publisher(name));
+        machine.write("named.toml", publisher(name));
+        let call = "call text.stats --set text=a --bundle text-stats.toolbundle";
+        for words in [
+            "verify text-stats.toolbundle",
+            "verify text-stats.toolbundle --config named.toml",
+            call,
+        ] {
+            machine.toolward(words).ends(2).says("trust-example-key");
+        }
+    }
+    machine.write("keys/example.pub.pem", &key);
+    machine.write(
+        "named.toml",
+        "[[publisher]]\nname = \"acme\"\nkey_files = [\"keys/example.pub.pem\"]\nprefixes = [\"*\"]\n",
+    );
+    let words = "verify text-stats.toolbundle --config named.toml";
+    machine.toolward(words).ends(2).says("trust-example-key");
+}
+
+#[test]
+fn the_contracts_and_drivers_inside_are_those_beside_them() {
+    for example in EXAMPLES {
+        let inside: BTreeMap<String, Vec<u8>> = Signed::of(example)
+            .files
+            .into_iter()
+            .filter(|(name, _)| name.ends_with(".md"))
+            .collect();
+        assert!(inside.len() >= 2, "{example}");
+        for (name, bytes) in &inside {
+            let beside = fs::read(folder(example).join(name)).unwrap();
+            assert!(
+                *bytes == beside,
+                "{example}: {name} has changed; run `cargo xtask examples`"
+            );
+        }
+        let mut beside = Vec::new();
+        for part in ["tools", "drivers"] {
+            files(&folder(example), Path::new(part), &mut beside);
+        }
+        for (name, _) in beside.iter().filter(|(name, _)| name.ends_with(".md")) {
+            assert!(
+                inside.contains_key(name),
+                "{example}: {name} is new; run `cargo xtask examples`"
+            );
+        }
+    }
+}
+
+/// The files below `part` of `folder`, named from `folder` on.
+fn files(folder: &Path, part: &Path, found: &mut Vec<(String, Vec<u8>)>) {
+    let path = folder.join(part);
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            files(folder, &part.join(entry.unwrap().file_name()), found);
+        }
+    } else {
+        found.push((part.to_str().unwrap().to_owned(), fs::read(path).unwrap()));
+    }
+}
+
+fn provenance(example: &str) -> Provenance {
+    let pem = fs::read_to_string(example_key()).unwrap();
+    let trust = TrustStore::for_key(PublicKey::from_pem(&pem).unwrap());
+    let options = VerifyOptions::default();
+    let bundle = verify::archive(&archive(example), &trust, &options)
+        .unwrap()
+        .into_inner();
+    bundle.provenance.unwrap()
+}
+
+#[test]
+fn the_drivers_were_built_from_the_sources_in_the_tree() {
+    for example in EXAMPLES {
+        let provenance = provenance(example);
+        assert!(provenance.compiler.contains("rustc"), "{provenance:?}");
+        assert_eq!(provenance.target, "wasm32-wasip2");
+        let driver = folder(example).join("driver");
+        let sets = [
+            ("driver", driver, vec!["Cargo.toml", "src"]),
+            (
+                "guest-sdk",
+                root().join("guest-sdk"),
+                vec!["Cargo.toml", "src"],
+            ),
+            ("wit", root(), vec!["wit"]),
+            (
+                "workspace",
+                root().join("examples"),
+                vec!["Cargo.toml", "Cargo.lock"],
+            ),
+        ];
+        assert_eq!(provenance.sources.len(), sets.len(), "{provenance:?}");
+        for (name, folder, parts) in sets {
+            let mut found = Vec::new();
+            for part in parts {
+                files(&folder, Path::new(part), &mut found);
+            }
+            let named = found.iter().map(|(name, bytes)| {
+                let name = name.strip_prefix("wit/").unwrap_or(name);
+                (name, bytes.as_slice())
+            });
+            let now = sources::digest(named);
+            let then = provenance
+                .sources
+                .iter()
+                .find(|set| set.name == name)
+                .unwrap();
+            assert_eq!(
+                then.digest, now,
+                "{example}: the sources {name} have changed since it was built; run `cargo xtask examples`"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_example_in_a_contract_comes_out_as_written() {
+    for example in EXAMPLES {
+        let machine = Machine::with_example(example);
+        let words = format!("test {example}.toolbundle --trust-key example.pub.pem --json");
+        let lines = machine.toolward(&words).ends(0).json_lines();
+        assert!(lines.len() >= 2, "{example}: {lines:?}");
+        for line in &lines {
+            assert_eq!(line["ok"], true, "{example}: {line}");
+            assert_eq!(line["problem"], Value::Null);
+        }
+    }
+}
+
+#[test]
+fn the_directories_under_work_pass_their_tests_too() {
+    let machine = Machine::new();
+    for example in EXAMPLES {
+        let components = folder(example)
+            .join("drivers")
+            .join(example)
+            .join("driver.wasm");
+        assert!(components.is_file(), "run `cargo xtask guests` first");
+        machine.toolward("test").arg(folder(example)).ends(0);
+    }
+}
+
+#[test]
+fn a_provenance_of_another_bundle_or_key_is_refused() {
+    let machine = Machine::with_example("text-stats");
+    let mut bundle = Signed::of("text-stats");
+    bundle.provenance = Signed::of("json-query").provenance;
+    bundle.write_archive(&machine.path("b.toolbundle"));
+    let words = "verify b.toolbundle --trust-key example.pub.pem";
+    machine.toolward(words).ends(3).says("provenance-mismatch");
+
+    let key = toolward_signing::key::SigningKey::generate().unwrap();
+    let statement = provenance("text-stats")
+        .statement(&bundle.manifest)
+        .unwrap();
+    let mut envelope = toolward_signing::envelope::Envelope::new(
+        toolward_signing::provenance::PAYLOAD_TYPE,
+        statement,
+    );
+    envelope.sign(&key);
+    bundle.provenance = Some(envelope.to_bytes().unwrap());
+    bundle.write_archive(&machine.path("b.toolbundle"));
+    machine.toolward(words).ends(3).says("provenance-unsigned");
+
+    // Without one it is as good as before: a provenance is a claim, not a duty.
+    bundle.provenance = None;
+    bundle.write_archive(&machine.path("b.toolbundle"));
+    machine.toolward(words).ends(0);
+}
+
+#[test]
+fn inspect_says_who_built_them_and_that_nothing_is_asked_for() {
+    for example in EXAMPLES {
+        let machine = Machine::with_example(example);
+        let words = format!("inspect {example}.toolbundle --trust-key example.pub.pem --json");
+        let inspected = machine.toolward(&words).ends(0).json();
+        assert_eq!(inspected["verified"], true);
+        assert_eq!(
+            inspected["provenance"]["target"], "wasm32-wasip2",
+            "{inspected}"
+        );
+        assert_eq!(
+            inspected["tools"][0]["declares"],
+            serde_json::json!([]),
+            "{inspected}"
+        );
+        // Without a key it can be looked at, and says what that is worth.
+        let unverified = machine
+            .toolward(&format!("inspect {example}.toolbundle"))
+            .ends(0);
+        assert!(unverified.stdout.contains("NOT VERIFIED"), "{unverified}");
+    }
+}

@@ -1,0 +1,19 @@
+//! The `toolward` command as people run it: the real binary, on a machine of
+//! its own, judged by exit code, output, and by what did not happen.
+
+#[cfg(test)]
+mod call;
+#[cfg(test)]
+mod cli_surface;
+#[cfg(test)]
+mod examples;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod independent;
+#[cfg(test)]
+mod publishing;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod tampering;

@@ -1,0 +1,187 @@
+//! `toolward check`: like a compiler, for people and for editors.
+
+use std::collections::BTreeSet;
+
+use crate::support::{EXAMPLES, Machine, root};
+
+const TOOL_MD: &str = "b/tools/hostile.run/TOOL.md";
+
+fn machine() -> Machine {
+    let machine = Machine::new();
+    crate::hostile::add(&machine, "b");
+    machine
+}
+
+#[test]
+fn every_example_is_clean() {
+    let machine = Machine::new();
+    for example in EXAMPLES {
+        let folder = root().join("examples").join(example);
+        let ended = machine
+            .toolward("check --deny-warnings --json")
+            .arg(folder)
+            .ends(0);
+        assert_eq!(ended.stdout, "", "{example}");
+    }
+    // All at once, as an author would.
+    machine
+        .toolward("check --deny-warnings")
+        .arg(root().join("examples"))
+        .ends(0);
+}
+
+#[test]
+fn each_line_of_json_is_one_diagnostic_with_its_place() {
+    let machine = machine();
+    let contract = machine
+        .text(TOOL_MD)
+        .replace("timeout_ms: 5000", "timeout_ms: 0")
+        .replace("version: 1.0.0", "version: one")
+        .replace("tags: [test]", "network: true");
+    machine.write(TOOL_MD, &contract);
+    let driver = machine.text("b/drivers/hostile/DRIVER.md");
+    machine.write(
+        "b/drivers/hostile/DRIVER.md",
+        driver.replace("kind: component", "kind: 7"),
+    );
+    let lines = machine.toolward("check b --json").ends(1).json_lines();
+    assert!(lines.len() >= 4, "{lines:#?}");
+    for line in &lines {
+        let keys: BTreeSet<&str> = line
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        let known = [
+            "code", "severity", "message", "file", "line", "column", "hint",
+        ];
+        assert!(keys.iter().all(|key| known.contains(key)), "{line}");
+        let code = line["code"].as_str().unwrap();
+        assert!(
+            code.chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'),
+            "{line}"
+        );
+        assert!(["error", "warning", "note"].contains(&line["severity"].as_str().unwrap()));
+        assert!(!line["message"].as_str().unwrap().is_empty());
+        // A file that an editor can open, at a place that is there.
+        let file = line["file"].as_str().unwrap();
+        if file.ends_with(".wasm") {
+            continue;
+        }
+        let text = machine.text(file);
+        let number = line["line"].as_u64().unwrap();
+        let found = text
+            .lines()
+            .nth(usize::try_from(number).unwrap() - 1)
+            .unwrap();
+        let column = line["column"].as_u64().unwrap();
+        assert!(
+            (1..=found.chars().count() as u64 + 1).contains(&column),
+            "{line}"
+        );
+    }
+    for (words, part) in [
+        ("timeout_ms: 0", "timeout"),
+        ("version: one", "version"),
+        ("network: true", "network"),
+    ] {
+        let number = contract
+            .lines()
+            .position(|line| line.starts_with(words))
+            .unwrap()
+            + 1;
+        let there = lines.iter().any(|line| {
+            line["file"] == TOOL_MD && line["line"] == number && line.to_string().contains(part)
+        });
+        assert!(there, "nothing about line {number} ({words}) in {lines:#?}");
+    }
+}
+
+#[test]
+fn for_people_the_same_is_said_as_compilers_say_it() {
+    let machine = machine();
+    let contract = machine
+        .text(TOOL_MD)
+        .replace("timeout_ms: 5000", "timeout_ms: 0");
+    let number = contract
+        .lines()
+        .position(|line| line.starts_with("timeout_ms"))
+        .unwrap()
+        + 1;
+    machine.write(TOOL_MD, contract);
+    let ended = machine.toolward("check b").ends(1);
+    let there = ended
+        .stdout
+        .lines()
+        .any(|line| line.starts_with(&format!("{TOOL_MD}:{number}:")) && line.contains(": error["));
+    assert!(there, "{ended}");
+    assert!(ended.stderr.contains("1 error"), "{ended}");
+}
+
+#[test]
+fn warnings_fail_only_when_asked_to() {
+    let machine = machine();
+    std::fs::rename(
+        machine.path("b/tools/hostile.run"),
+        machine.path("b/tools/another"),
+    )
+    .unwrap();
+    let ended = machine.toolward("check b --json").ends(0);
+    assert_eq!(ended.json_lines()[0]["code"], "folder-name", "{ended}");
+    machine.toolward("check b --deny-warnings").ends(1);
+}
+
+#[test]
+fn one_file_is_checked_as_part_of_its_bundle() {
+    let machine = machine();
+    let contract = machine
+        .text(TOOL_MD)
+        .replace("timeout_ms: 5000", "timeout_ms: 0");
+    machine.write(TOOL_MD, contract);
+    let lines = machine
+        .toolward(&format!("check {TOOL_MD} --json"))
+        .ends(1)
+        .json_lines();
+    assert_eq!(lines[0]["file"], TOOL_MD);
+    machine
+        .toolward("check b/drivers/hostile/DRIVER.md")
+        .ends(0);
+}
+
+#[test]
+fn a_packed_bundle_is_checked_too() {
+    let machine = machine();
+    machine.toolward("pack b -o packed").ends(0);
+    machine.toolward("check packed").ends(0);
+    machine.write("packed/tools.json", "{\"version\": 2, \"tools\": []}");
+    let lines = machine.toolward("check packed --json").ends(1).json_lines();
+    assert_eq!(lines[0]["code"], "index-entry-missing", "{lines:?}");
+}
+
+#[test]
+fn what_is_not_there_can_not_be_checked() {
+    let machine = machine();
+    std::fs::create_dir(machine.path("empty")).unwrap();
+    for path in ["empty", "gone", "b/gone.md"] {
+        let lines = machine
+            .toolward(&format!("check {path} --json"))
+            .ends(1)
+            .json_lines();
+        assert_eq!(lines[0]["severity"], "error", "{path}: {lines:?}");
+    }
+}
+
+#[test]
+fn hostile_text_in_a_contract_reaches_no_terminal() {
+    let machine = machine();
+    let contract = machine
+        .text(TOOL_MD)
+        .replace("tags: [test]", "\"\\e[2Jevil\\u202e\": 1");
+    machine.write(TOOL_MD, contract);
+    for flag in ["", "--json"] {
+        let ended = machine.toolward(&format!("check b {flag}")).ends(1);
+        assert!(!ended.stdout.contains(['\u{1b}', '\u{202e}']), "{ended}");
+    }
+}

@@ -1,0 +1,34 @@
+//! What the tests stand on: a person's machine, the command run on it, bundles
+//! to spoil, and other people's tools to ask.
+
+pub(crate) mod bundle;
+pub(crate) mod machine;
+pub(crate) mod outside;
+pub(crate) mod run;
+pub(crate) mod tree;
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use bundle::{Draft, Signed};
+pub(crate) use machine::Machine;
+pub(crate) use run::{Ended, Run};
+pub(crate) use tree::{copy, tree};
+
+/// The names of the example bundles.
+pub(crate) const EXAMPLES: [&str; 4] = ["csv-summary", "json-query", "markdown-html", "text-stats"];
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().unwrap().to_owned()
+}
+
+/// The signed archive of an example.
+pub(crate) fn archive(example: &str) -> PathBuf {
+    root().join(format!("examples/bundles/{example}.toolbundle"))
+}
+
+/// The example publisher's public key.
+pub(crate) fn example_key() -> PathBuf {
+    root().join("examples/keys/example.pub.pem")
+}

@@ -1,0 +1,84 @@
+//! Other people's tools, which know nothing of this project. One that is not
+//! there is a test less, and the test says so.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Whether a program runs. Prints why the test goes no further where not.
+pub(crate) fn have(program: &str, arguments: &[&str]) -> bool {
+    let there = Command::new(program)
+        .args(arguments)
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !there {
+        println!(
+            "skipped: `{program} {}` does not run here",
+            arguments.join(" ")
+        );
+    }
+    there
+}
+
+/// Python with a package of the Python Package Index, which is installed below
+/// the target directory where it is missing.
+pub(crate) fn python(package: &str, requirement: &str) -> Option<Command> {
+    const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/python");
+    let python = || {
+        let mut python = Command::new("python3");
+        python
+            .env("PYTHONPATH", FOLDER)
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        python
+    };
+    let import = format!("import {package}");
+    let imports = || {
+        let output = python().args(["-c", &import]).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    if !imports() {
+        // Whether it worked is what the next import tells.
+        let _ = Command::new("python3")
+            .args([
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+            ])
+            .args(["--target", FOLDER, requirement])
+            .output();
+        if !imports() {
+            println!("skipped: python3 has no {package}, and it can't be installed");
+            return None;
+        }
+    }
+    Some(python())
+}
+
+/// What a program prints, which must succeed.
+#[track_caller]
+pub(crate) fn output(command: &mut Command) -> Vec<u8> {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output.stdout
+}
+
+/// A key pair made by OpenSSL: `NAME.pem` and `NAME.pub.pem`.
+pub(crate) fn openssl_key(directory: &Path, name: &str) {
+    let openssl = || {
+        let mut openssl = Command::new("openssl");
+        openssl.current_dir(directory);
+        openssl
+    };
+    let private = format!("{name}.pem");
+    let public = format!("{name}.pub.pem");
+    output(openssl().args(["genpkey", "-algorithm", "ed25519", "-out", &private]));
+    output(openssl().args(["pkey", "-in", &private, "-pubout", "-out", &public]));
+}

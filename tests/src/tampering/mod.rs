@@ -1,0 +1,58 @@
+//! Bundles that are not what somebody trusted has signed: refused with exit
+//! code 3, a code and a next step; and nothing of them runs or stays.
+
+mod age;
+mod changed;
+mod inconsistent;
+mod trust;
+mod unfinished;
+
+use serde_json::Value;
+use toolward_signing::key::SigningKey;
+
+use crate::support::{Draft, Ended, Machine, Signed, bundle, tree};
+
+/// Runs `verify`, which must refuse with this code, as text and as JSON; gives
+/// the JSON.
+#[track_caller]
+fn refused(machine: &Machine, words: &str, code: &str) -> Value {
+    let ended = machine.toolward(&format!("verify {words}")).ends(3);
+    ended.says(code);
+    let error = machine
+        .toolward(&format!("verify {words} --json"))
+        .ends(3)
+        .json();
+    assert_eq!(error["ok"], false, "{error}");
+    assert_eq!(error["error"]["code"], code, "{error}");
+    for part in ["message", "hint"] {
+        assert!(
+            !error["error"][part].as_str().unwrap().is_empty(),
+            "no {part} in {error}"
+        );
+    }
+    error["error"].clone()
+}
+
+/// Calls the tool, which must be refused before anything is compiled or kept.
+#[track_caller]
+fn call_refused(machine: &Machine, words: &str, code: &str) -> Ended {
+    let before = tree(&machine.home());
+    let ended = machine
+        .toolward(&format!("call text.stats --set text=a {words}"))
+        .ends(3);
+    ended.says(code);
+    assert_eq!(tree(&machine.home()), before, "{ended}");
+    ended
+}
+
+/// A machine whose user trusts `key.pub.pem`, the key returned.
+fn machine_with_key() -> (Machine, SigningKey) {
+    let machine = Machine::new().with_own_cache();
+    let key = bundle::new_key(&machine.work(), "key");
+    (machine, key)
+}
+
+/// `text-stats` as a test's own key signs it.
+fn signed(key: &SigningKey) -> Signed {
+    Draft::of("text-stats").sign(key)
+}
