@@ -277,7 +277,10 @@ fn is_known_import(name: &str) -> bool {
         name.strip_prefix(package).is_some_and(|interface| {
             interface
                 .split_once('@')
-                .is_some_and(|(_, found)| found.starts_with(version))
+                .and_then(|(_, found)| found.strip_prefix(version))
+                .is_some_and(|patch| {
+                    !patch.is_empty() && patch.bytes().all(|byte| byte.is_ascii_digit())
+                })
         })
     })
 }
@@ -357,6 +360,8 @@ mod tests {
         assert!(is_known_import("toolward:driver/log@0.1.0"));
         for name in [
             "wasi:cli/environment@0.3.0",
+            "wasi:cli/environment@0.2.0-rc-2023-11-10",
+            "wasi:cli/environment@0.2.",
             "wasi:cli/environment",
             "wasi:nn/graph@0.2.0",
             "wasi:clievil/x@0.2.0",

@@ -54,3 +54,24 @@ pub(crate) enum Command {
     /// Write a completion script for a shell
     Completions(completions::Arguments),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn flags_contradict_each_other_nowhere() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_call_takes_a_signed_bundle_or_one_under_work_and_never_both() {
+        let parse = |line: &str| Cli::try_parse_from(line.split(' '));
+        parse("toolward call t --dev d --set a=1").unwrap();
+        parse("toolward call t --bundle b --trust-key k --json").unwrap();
+        parse("toolward call t").unwrap_err();
+        parse("toolward call t --dev d --bundle b").unwrap_err();
+        parse("toolward call t --dev d --trust-key k").unwrap_err();
+    }
+}

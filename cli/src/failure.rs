@@ -86,6 +86,7 @@ impl Failure {
     /// A file of the user's that can't be read.
     pub(crate) fn unreadable(path: &Path, error: impl Display) -> Self {
         Self::usage("file-unreadable", format!("{}: {error}", path.display()))
+            .hint("name a file that is there and that you may read")
     }
 
     /// A file of the user's that can't be written.
@@ -95,6 +96,7 @@ impl Failure {
             "write-failed",
             format!("{}: {error}", path.display()),
         )
+        .hint("name a place in a directory that is there and that you may write to")
     }
 
     /// A refusal while something was verified.

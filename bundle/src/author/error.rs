@@ -90,7 +90,9 @@ impl AuthorError {
             ),
             Self::Files(error) => error.hint(),
             Self::Refused { refusal, .. } => refusal.hint().map(str::to_owned),
-            Self::Write { .. } => None,
+            Self::Write { .. } => Some(
+                "name a place in a directory that is there and that you may write to".to_owned(),
+            ),
             Self::Exists { .. } => {
                 Some("name another place, or remove it first".to_owned())
             }

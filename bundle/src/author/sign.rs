@@ -7,7 +7,6 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use toolward_signing::Refusal;
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::{KeyId, SigningKey};
@@ -16,6 +15,7 @@ use toolward_signing::path::BundlePath;
 use toolward_signing::provenance::{self, Provenance};
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
+use toolward_signing::{Reason, Refusal};
 
 use super::{AuthorError, Packed, output};
 use crate::files::{self, MAX_TOTAL};
@@ -98,9 +98,15 @@ impl Sealed {
             reason: reason.to_owned(),
         };
         let file = std::fs::File::open(path).map_err(io)?;
+        // Nobody vouches for this archive yet: it gets no more room than a
+        // verified one would.
+        let compressed = file.metadata().map_err(io)?.len();
+        let allowed = compressed
+            .saturating_mul(archive::MAX_RATIO)
+            .clamp(archive::RATIO_FLOOR, MAX_TOTAL);
         let decoder = zstd::Decoder::new(file).map_err(io)?;
-        // The tar headers need room as well.
-        let mut entries = tar::Archive::new(decoder.take(MAX_TOTAL.saturating_mul(2)));
+        let mut entries = tar::Archive::new(decoder.take(allowed.saturating_add(1)));
+        let mut total = 0_u64;
         let mut files = BTreeMap::new();
         for entry in entries
             .entries()
@@ -112,6 +118,13 @@ impl Sealed {
                 .to_owned();
             if !entry.header().entry_type().is_file() {
                 return Err(not_a_bundle("it holds something that is no regular file"));
+            }
+            total = total.saturating_add(entry.size());
+            if total > allowed {
+                let refusal = Refusal::new(Reason::ArchiveRatio)
+                    .expected(format!("at most {allowed} bytes"))
+                    .found(format!("{total} bytes or more"));
+                return Err(refused(path, refusal));
             }
             let mut bytes = Vec::new();
             entry.read_to_end(&mut bytes).map_err(io)?;

@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,11 +11,14 @@ use toolward_bundle::arguments;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::json::{self, Limits};
-use toolward_host::{Cache, CallError, ErrorClass, ErrorCode, Host, Origin, Reply, Request};
+use toolward_host::{
+    Cache, CallError, ErrorClass, ErrorCode, Host, Observer, Origin, Progress, Reply, Request,
+};
 
 use crate::environment::Environment;
 use crate::failure::{self, Exit, Failure};
 use crate::output::Output;
+use crate::progress::{Bar, PATIENCE};
 use crate::trust::Trust;
 
 /// Longest input, in bytes: one more than the host takes, so that the host says
@@ -145,8 +149,39 @@ pub(crate) fn run(
     let content = arguments.source.content(environment, output)?;
     let request = request(arguments, &content)?;
     let host = arguments.source.cache.host(content, environment, output)?;
-    let reply = runtime()?.block_on(host.call(request));
+    let bar = Arc::new(Bar::new(format!("calling {}", arguments.tool), output));
+    let request = request.observer(Arc::new(Watch(Arc::clone(&bar))));
+    let reply = runtime()?.block_on(async {
+        let mut call = std::pin::pin!(host.call(request));
+        // Compiling a driver for the first time may take seconds.
+        match tokio::time::timeout(PATIENCE, &mut call).await {
+            Ok(reply) => reply,
+            Err(_) => {
+                bar.spin();
+                call.await
+            }
+        }
+    });
+    drop(bar);
     show(arguments, &reply, output)
+}
+
+/// Shows what the driver reports on the bar.
+struct Watch(Arc<Bar>);
+
+impl Observer for Watch {
+    fn progress(&self, progress: &Progress) {
+        let message = progress.message.as_deref().unwrap_or_default();
+        let total = progress
+            .total
+            .map(|total| format!(" of {total}"))
+            .unwrap_or_default();
+        self.0.say(format!(
+            "the driver reports {}{total} {}",
+            progress.done,
+            visible_line(message, 100)
+        ));
+    }
 }
 
 fn request(arguments: &Arguments, content: &Content) -> Result<Request, Failure> {
