@@ -73,7 +73,10 @@ pub(crate) fn validate(
             format!("the input is not the JSON that is allowed: {error}"),
         )
         .with_cause(json!({ "rule": error.code() }))
-        .with_hint("send one JSON document, with each key once and whole numbers within ±(2^53-1)")
+        .with_hint(match error.code() {
+            "json-too-large" => "send less, or raise the host's limit `input_bytes`",
+            _ => "send one JSON document, with each key once and whole numbers within ±(2^53-1)",
+        })
     })?;
     check(&contract.inputs, &input, "input")?;
 

@@ -94,6 +94,10 @@ fn over(exceeded: Exceeded) -> CallError {
             ErrorCode::LIMIT_EXCEEDED,
             "raise the host's limit `stdio_bytes`".to_owned(),
         ),
+        "host_call_bytes" => (
+            ErrorCode::LIMIT_EXCEEDED,
+            "the driver hands the host too much at once; report this to its publisher".to_owned(),
+        ),
         other => (
             ErrorCode::LIMIT_EXCEEDED,
             format!("raise the host's limit `{other}`"),

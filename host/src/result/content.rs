@@ -174,6 +174,10 @@ pub(crate) fn too_large(used: u64, allowed: u64) -> CallError {
     .with_hint("ask for less, or raise the limit `output_bytes`")
 }
 
+/// What a block counts beside its content, in bytes: it takes memory even when
+/// it is empty.
+const BLOCK: u64 = 64;
+
 fn size(output: &types::ToolOutput) -> u64 {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let blocks = output.content.iter().map(|block| match &block.content {
@@ -198,7 +202,7 @@ fn size(output: &types::ToolOutput) -> u64 {
         }
     });
     blocks.fold(output.structured.len() as u64, |sum, block| {
-        sum.saturating_add(block as u64)
+        sum.saturating_add(BLOCK).saturating_add(block as u64)
     })
 }
 
@@ -229,14 +233,7 @@ fn block(block: types::Block) -> Block {
         },
     };
     let annotations = block.annotations.map(|annotations| Annotations {
-        audience: annotations
-            .audience
-            .iter()
-            .map(|role| match role {
-                types::Role::User => Role::User,
-                types::Role::Assistant => Role::Assistant,
-            })
-            .collect(),
+        audience: audience(&annotations.audience),
         priority: annotations
             .priority
             .filter(|priority| !priority.is_nan())
@@ -246,4 +243,16 @@ fn block(block: types::Block) -> Block {
         content,
         annotations,
     }
+}
+
+/// Whom a block is for: a set, however often the driver names a role.
+fn audience(roles: &[types::Role]) -> Vec<Role> {
+    [
+        (types::Role::User, Role::User),
+        (types::Role::Assistant, Role::Assistant),
+    ]
+    .into_iter()
+    .filter(|(theirs, _)| roles.contains(theirs))
+    .map(|(_, ours)| ours)
+    .collect()
 }

@@ -2,7 +2,8 @@
 //!
 //! A timer alone is not enough: when every worker of the runtime is busy with
 //! guests, the timer driver runs late. A guest yields after a fixed amount of
-//! fuel, so looking at the clock at each poll ends it on time.
+//! fuel, so looking at the clock at each poll ends it on time. What comes after
+//! the deadline is late, and no result.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -20,13 +21,11 @@ pub(crate) async fn before<F: Future>(deadline: Instant, future: F) -> Result<F:
     let mut future = pin!(future);
     let mut timer = pin!(tokio::time::sleep_until(deadline.into()));
     poll_fn(|context| {
-        if let Poll::Ready(output) = future.as_mut().poll(context) {
-            return Poll::Ready(Ok(output));
-        }
+        let polled = future.as_mut().poll(context);
         if Instant::now() >= deadline || timer.as_mut().poll(context).is_ready() {
             return Poll::Ready(Err(Elapsed));
         }
-        Poll::Pending
+        polled.map(Ok)
     })
     .await
 }
@@ -40,6 +39,13 @@ mod tests {
     async fn a_future_that_ends_in_time_gives_its_output() {
         let deadline = Instant::now() + Duration::from_secs(5);
         assert_eq!(before(deadline, async { 7 }).await, Ok(7));
+    }
+
+    #[tokio::test]
+    async fn what_comes_too_late_is_no_result() {
+        let deadline = Instant::now() + Duration::from_millis(5);
+        let late = async { std::thread::sleep(Duration::from_millis(10)) };
+        assert_eq!(before(deadline, late).await, Err(Elapsed));
     }
 
     #[tokio::test]

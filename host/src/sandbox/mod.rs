@@ -8,6 +8,7 @@ pub(crate) mod engine;
 pub(crate) mod limiter;
 pub(crate) mod run;
 mod state;
+mod turnstile;
 pub(crate) mod v0_1;
 
 use std::fmt;
@@ -37,3 +38,15 @@ impl fmt::Display for Exceeded {
 }
 
 impl std::error::Error for Exceeded {}
+
+/// The deadline passed while the guest was calling the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DeadlinePassed;
+
+impl fmt::Display for DeadlinePassed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the deadline has passed")
+    }
+}
+
+impl std::error::Error for DeadlinePassed {}

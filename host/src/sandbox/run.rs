@@ -1,24 +1,28 @@
 //! One attempt: a fresh store, armed, instantiated, called, read out and
 //! dropped. What happened comes back as a plain value.
 
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use futures_util::FutureExt;
-use wasmtime::{Store, Trap};
+use wasmtime::{Store, Trap, WasmBacktrace};
 
 use super::capture::Capture;
 use super::deadline;
 use super::engine::YIELD_INTERVAL;
+use super::turnstile::{HOST_CALL_BYTES, Turnstile};
 use super::v0_1::{self, DriverPre};
-use super::{Exceeded, State};
+use super::{DeadlinePassed, Exceeded, State};
 use crate::limits::CallLimits;
 use crate::observer::{LogRecord, Observer};
 
-/// Bytes beyond the output limit that may cross the boundary in one go: log
-/// messages, error texts, and what the canonical ABI itself needs.
-const HOSTCALL_SLACK: u64 = 256 << 10;
+/// Bytes beyond the output limit that a result may copy out of the guest: the
+/// text of an error, and what the canonical ABI itself needs.
+const RESULT_SLACK: u64 = 256 << 10;
 
 /// A driver that is ready to be instantiated. Shared by all its calls.
 pub(crate) struct Prepared {
@@ -70,7 +74,8 @@ pub(crate) async fn attempt(
     let mut store = Store::new(engine, State::new(limits, observer));
     let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
 
-    let armed = arm(&mut store, limits);
+    let polls = Arc::new(AtomicU32::new(0));
+    let armed = arm(&mut store, limits, deadline, polls.clone());
     let result = match armed {
         Err(error) => Ok(Ok(Err(error))),
         Ok(()) => {
@@ -82,7 +87,8 @@ pub(crate) async fn attempt(
                     .call_execute(&mut store, call)
                     .await
             };
-            AssertUnwindSafe(deadline::before(deadline, guest))
+            let counted = counting(&polls, guest);
+            AssertUnwindSafe(deadline::before(deadline, counted))
                 .catch_unwind()
                 .await
         }
@@ -110,14 +116,31 @@ pub(crate) async fn attempt(
 }
 
 /// Sets every limit that the store itself enforces.
-fn arm(store: &mut Store<State>, limits: &CallLimits) -> wasmtime::Result<()> {
+fn arm(
+    store: &mut Store<State>,
+    limits: &CallLimits,
+    deadline: Instant,
+    polls: Arc<AtomicU32>,
+) -> wasmtime::Result<()> {
     store.limiter(|state| &mut state.limiter);
-    let copied = limits.output_bytes.saturating_add(HOSTCALL_SLACK);
-    store.set_hostcall_fuel(usize::try_from(copied).unwrap_or(usize::MAX));
+    let result = limits.output_bytes.saturating_add(RESULT_SLACK);
+    let result = usize::try_from(result).unwrap_or(usize::MAX);
+    let mut turnstile = Turnstile::new(deadline, polls, result);
+    store.call_hook(move |store, crossing| turnstile.pass(store, crossing));
     store.set_max_component_handles(limits.resources as usize);
     store.set_fuel(limits.fuel)?;
     store.fuel_async_yield_interval(Some(YIELD_INTERVAL))?;
     Ok(())
+}
+
+/// Counts how often `future` is polled.
+async fn counting<F: Future>(polls: &AtomicU32, future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        polls.fetch_add(1, Ordering::Relaxed);
+        future.as_mut().poll(context)
+    })
+    .await
 }
 
 fn captured(stdout: &Capture, stderr: &Capture) -> Usage {
@@ -130,6 +153,9 @@ fn captured(stdout: &Capture, stderr: &Capture) -> Usage {
 
 /// Finds out which limit, if any, an error of the guest comes from.
 fn classify(error: &wasmtime::Error, store: &Store<State>, limits: &CallLimits) -> Ending {
+    if error.is::<DeadlinePassed>() {
+        return Ending::Deadline;
+    }
     if let Some(exceeded) = error.downcast_ref::<Exceeded>() {
         return Ending::Exceeded(*exceeded);
     }
@@ -156,9 +182,13 @@ fn classify(error: &wasmtime::Error, store: &Store<State>, limits: &CallLimits) 
     // wasmtime keeps these error types to itself; only their texts are public.
     let text = error.root_cause().to_string();
     if text.contains("fuel allocated for hostcalls has been exhausted") {
-        let allowed = limits.output_bytes;
+        // Only an error inside the guest has a trace of where it stood there.
+        let (limit, allowed) = match error.is::<WasmBacktrace>() {
+            true => ("host_call_bytes", HOST_CALL_BYTES as u64),
+            false => ("output", limits.output_bytes),
+        };
         return Ending::Exceeded(Exceeded {
-            limit: "output",
+            limit,
             used: allowed.saturating_add(1),
             allowed,
         });

@@ -72,6 +72,25 @@ async fn a_loop_of_host_calls_ends_too() {
 }
 
 #[tokio::test]
+async fn a_loop_of_host_calls_with_large_arguments_ends_at_the_deadline() {
+    let limits = Limits {
+        fuel: Limit::fixed(u64::MAX / 2),
+        timeout: Limit::fixed(Duration::from_millis(300)),
+        ..Limits::default()
+    };
+    let started = Instant::now();
+    let input = json!({"do": "large-host-calls", "n": 200_000});
+    assert_eq!(hit(&ends(input, limits).await), ("timeout", "timeout_ms"));
+    assert!(started.elapsed() < Duration::from_secs(20));
+}
+
+#[tokio::test]
+async fn one_host_call_takes_so_many_bytes_and_no_more() {
+    let error = ends(json!({"do": "large-host-calls", "n": 1 << 20}), small()).await;
+    assert_eq!(hit(&error), ("toolward:limit_exceeded", "host_call_bytes"));
+}
+
+#[tokio::test]
 async fn a_guest_that_sleeps_past_the_deadline_is_ended_there() {
     let started = Instant::now();
     let error = ends(json!({"do": "sleep", "n": 60_000}), small()).await;

@@ -106,3 +106,33 @@ async fn nothing_of_one_call_is_left_for_the_next() {
         assert_eq!(reply.result.unwrap().structured["value"], json!(1));
     }
 }
+
+#[tokio::test]
+async fn on_a_single_thread_a_guest_that_only_calls_the_host_lets_others_run() {
+    let limits = Limits {
+        fuel: Limit::fixed(u64::MAX / 2),
+        timeout: Limit::fixed(Duration::from_secs(5)),
+        ..Limits::default()
+    };
+    let host = Fixture::new(Extra::default())
+        .builder()
+        .limits(limits)
+        .build()
+        .unwrap();
+    still_serves(&host).await;
+    let greedy = {
+        let host = host.clone();
+        tokio::spawn(
+            async move { run(&host, json!({"do": "large-host-calls", "n": 200_000})).await },
+        )
+    };
+    tokio::task::yield_now().await;
+    for _ in 0..20 {
+        still_serves(&host).await;
+    }
+    assert!(!greedy.is_finished(), "it was to run beside them");
+    assert_eq!(
+        greedy.await.unwrap().result.unwrap_err().code.as_str(),
+        "timeout"
+    );
+}

@@ -102,3 +102,17 @@ async fn log_and_output_streams_are_captured_and_never_the_hosts() {
     assert_eq!(reply.captured.logs.len(), 3, "{:?}", reply.captured);
     assert_eq!(reply.captured.logs[2].fields, json!({"n": 2}));
 }
+
+#[tokio::test]
+async fn a_block_is_for_each_role_at_most_once() {
+    let reply = run(
+        &fixture::hostile(),
+        json!({"do": "audience", "n": 1_000_000}),
+    )
+    .await;
+    let envelope = reply.envelope();
+    assert_eq!(
+        envelope["content"][0]["annotations"]["audience"],
+        json!(["user"])
+    );
+}

@@ -94,6 +94,19 @@ fn report(done: f64, total: Option<f64>) {
     });
 }
 
+/// Hands the host `n` bytes, again and again: little work for the guest, much
+/// for the host.
+pub fn large_host_calls(input: &Input) -> Ending {
+    let update = progress::Update {
+        done: 0.0,
+        total: None,
+        message: Some("m".repeat(input.n as usize)),
+    };
+    loop {
+        progress::report(&update);
+    }
+}
+
 /// Opens `n` resources of the host and closes none.
 pub fn handles(input: &Input) -> Ending {
     let mut kept = Vec::new();

@@ -106,6 +106,23 @@ pub fn blocks(input: &Input) -> Ending {
     )
 }
 
+/// A block that is for the user, said `n` times.
+pub fn audience(input: &Input) -> Ending {
+    let audience = vec![Role::User; input.n as usize];
+    let annotations = Some(Annotations {
+        audience,
+        priority: None,
+    });
+    let content = Content::Text(String::new());
+    with_blocks(
+        input,
+        vec![Block {
+            content,
+            annotations,
+        }],
+    )
+}
+
 fn block(content: Content) -> Block {
     Block {
         content,

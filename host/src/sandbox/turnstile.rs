@@ -1,0 +1,99 @@
+//! Looks at the clock whenever a guest calls the host.
+//!
+//! Fuel counts the guest's instructions and not the host's work: a guest that
+//! does little but call the host would spend minutes between two yields. So each
+//! host call checks the deadline, and a guest that has not yielded for a while
+//! is made to, for the sake of its neighbours.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use wasmtime::{CallHook, Result, StoreContextMut};
+
+use super::engine::YIELD_INTERVAL;
+use super::{DeadlinePassed, State};
+
+/// A guest that goes on calling the host yields after this time.
+const TURN: Duration = Duration::from_millis(2);
+
+/// Fuel that is left to a guest that is to yield: enough to get back to its own
+/// code, far less than a microsecond of it.
+const SOON: u64 = 100;
+
+/// Bytes that one host call may copy out of the guest. More than a log message
+/// or a write to a stream needs, and copied in some microseconds.
+pub(super) const HOST_CALL_BYTES: usize = 256 << 10;
+
+/// The state of one store's hook.
+pub(crate) struct Turnstile {
+    deadline: Instant,
+    /// How often the guest has been polled: rises with each yield.
+    polls: Arc<AtomicU32>,
+    seen: u32,
+    turn: Instant,
+    shortened: bool,
+    /// Calls into the guest that are under way, one in another.
+    depth: u32,
+    result_bytes: usize,
+}
+
+impl Turnstile {
+    /// A hook that ends the guest at `deadline` and lets its results be
+    /// `result_bytes` large.
+    pub(crate) fn new(deadline: Instant, polls: Arc<AtomicU32>, result_bytes: usize) -> Self {
+        Self {
+            deadline,
+            polls,
+            seen: 0,
+            turn: Instant::now(),
+            shortened: false,
+            depth: 0,
+            result_bytes,
+        }
+    }
+
+    /// Called at each crossing between host and guest.
+    pub(crate) fn pass(
+        &mut self,
+        mut store: StoreContextMut<'_, State>,
+        crossing: CallHook,
+    ) -> Result<()> {
+        match crossing {
+            CallHook::CallingHost => self.calling_host(&mut store),
+            CallHook::ReturningFromHost => Ok(()),
+            CallHook::CallingWasm => {
+                self.depth = self.depth.saturating_add(1);
+                store.set_hostcall_fuel(HOST_CALL_BYTES);
+                Ok(())
+            }
+            CallHook::ReturningFromWasm => {
+                self.depth = self.depth.saturating_sub(1);
+                if self.depth == 0 {
+                    // What follows is the result's way out.
+                    store.set_hostcall_fuel(self.result_bytes);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn calling_host(&mut self, store: &mut StoreContextMut<'_, State>) -> Result<()> {
+        let now = Instant::now();
+        if now >= self.deadline {
+            return Err(DeadlinePassed.into());
+        }
+        let polls = self.polls.load(Ordering::Relaxed);
+        if polls != self.seen {
+            (self.seen, self.turn) = (polls, now);
+            if self.shortened {
+                self.shortened = false;
+                store.fuel_async_yield_interval(Some(YIELD_INTERVAL))?;
+            }
+        } else if !self.shortened && now.duration_since(self.turn) >= TURN {
+            self.shortened = true;
+            store.fuel_async_yield_interval(Some(SOON))?;
+        }
+        Ok(())
+    }
+}
