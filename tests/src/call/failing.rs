@@ -84,7 +84,7 @@ fn an_input_file_that_is_not_there_is_wrong_usage() {
     for words in ["--input @missing.json", "--set text=@missing.txt"] {
         let ended = machine.toolward(&format!("{CALL} {words}")).ends(2);
         assert!(ended.stderr.contains("missing."), "{ended}");
-        assert_eq!(ended.stdout, "");
+        ended.says("file-unreadable");
     }
 }
 
@@ -94,6 +94,7 @@ fn a_bundle_that_is_not_there_is_wrong_usage() {
     let words = "call text.stats --bundle gone.toolbundle --trust-key example.pub.pem";
     let ended = machine.toolward(words).ends(2);
     assert!(ended.stderr.contains("gone.toolbundle"), "{ended}");
+    ended.says("file-unreadable");
 }
 
 #[test]
@@ -128,4 +129,16 @@ fn input_and_bundle_are_needed() {
         assert_eq!(ended.stdout, "", "{ended}");
         assert!(ended.stderr.contains("--"), "{ended}");
     }
+}
+
+#[test]
+fn input_beyond_the_limit_is_not_parsed() {
+    let machine = text_stats();
+    machine.write("large.txt", "x".repeat(3 << 20));
+    let ended = machine
+        .toolward(&format!("{CALL} --set text=@large.txt"))
+        .ends(1);
+    ended.says("input_invalid");
+    assert!(ended.stderr.contains("1048576"), "{ended}");
+    assert!(ended.stderr.contains("input_bytes"), "{ended}");
 }

@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::{Run, archive, copy, example_key, root};
@@ -121,36 +121,29 @@ impl Machine {
 
 /// The command, built now so that it is never an old one.
 pub(crate) fn toolward() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        // TARGET/PROFILE/deps/e2e-HASH
-        let this = env::current_exe().unwrap();
-        let folder = this.parent().and_then(Path::parent).unwrap();
-        let profile = match folder.file_name().and_then(|name| name.to_str()).unwrap() {
-            "debug" => "dev",
-            other => other,
-        };
-        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo)
-            .args([
-                "build",
-                "--quiet",
-                "--package",
-                "toolward",
-                "--profile",
-                profile,
-            ])
-            .arg("--target-dir")
-            .arg(folder.parent().unwrap())
-            .current_dir(root())
-            .status()
-            .unwrap();
-        assert!(
-            built.success(),
-            "the command does not build: run `cargo build -p toolward`"
-        );
-        folder.join("toolward")
-    })
+    static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let built = BUILT.get_or_init(build_toolward).as_deref();
+    built.expect("the command does not build: run `cargo build -p toolward`")
+}
+
+fn build_toolward() -> Option<PathBuf> {
+    // TARGET/PROFILE/deps/e2e-HASH
+    let this = env::current_exe().unwrap();
+    let folder = this.parent().and_then(Path::parent).unwrap();
+    let profile = match folder.file_name().and_then(|name| name.to_str()).unwrap() {
+        "debug" => "dev",
+        other => other,
+    };
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--quiet", "--package", "toolward"])
+        .args(["--profile", profile, "--target-dir"])
+        .arg(folder.parent().unwrap())
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .status()
+        .unwrap();
+    built.success().then(|| folder.join("toolward"))
 }
 
 /// The Cargo that compiles drivers, as `cargo xtask guests` has set it up.

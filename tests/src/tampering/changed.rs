@@ -3,6 +3,7 @@
 use std::fs;
 
 use toolward_signing::archive::{self, Contents};
+use toolward_signing::secrecy::ExposeSecret as _;
 
 use super::{call_refused, machine_with_key, refused, signed};
 use crate::support::{Machine, Signed};
@@ -297,4 +298,42 @@ fn a_manifest_of_other_files_under_the_same_envelope_is_refused() {
         "b.toolbundle --trust-key key.pub.pem",
         "manifest-mismatch",
     );
+}
+
+/// A tar archive of one file of zeros.
+fn zeros(name: &str, mebibytes: usize) -> Vec<u8> {
+    let size = mebibytes << 20;
+    let mut header = [0; 512];
+    header[..name.len()].copy_from_slice(name.as_bytes());
+    header[100..108].copy_from_slice(b"0000644\0");
+    header[108..116].copy_from_slice(b"0000000\0");
+    header[116..124].copy_from_slice(b"0000000\0");
+    header[124..136].copy_from_slice(format!("{size:011o}\0").as_bytes());
+    header[136..148].copy_from_slice(b"00000000000\0");
+    header[148..156].fill(b' ');
+    header[156] = b'0';
+    header[257..265].copy_from_slice(b"ustar\x0000");
+    let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    [&header[..], &vec![0; size], &[0; 1024]].concat()
+}
+
+#[test]
+fn an_archive_that_expands_without_measure_is_not_expanded() {
+    let (machine, key) = machine_with_key();
+    machine.write("key.pem", key.to_pem().unwrap().expose_secret());
+    for name in ["zeros", "manifest.dsse.json"] {
+        let archive = zstd::stream::encode_all(zeros(name, 300).as_slice(), 1).unwrap();
+        assert!(archive.len() < 1 << 20);
+        machine.write("b.toolbundle", archive);
+        machine
+            .toolward("verify b.toolbundle --trust-key key.pub.pem")
+            .ends(3);
+        // These two read what nobody has verified.
+        for words in ["inspect b.toolbundle", "sign b.toolbundle --key key.pem"] {
+            let ended = machine.toolward(words).end();
+            assert!(matches!(ended.code, Some(1 | 3)), "{ended}");
+            ended.says("archive-ratio");
+        }
+    }
 }
