@@ -6,6 +6,8 @@ mod call;
 #[cfg(test)]
 mod cli_surface;
 #[cfg(test)]
+mod docs;
+#[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod hostile;

@@ -1,0 +1,193 @@
+//! README and book, held to what the code does: every command that they show is
+//! run, every snippet of Rust compiles, every generated page is current.
+
+mod embedding;
+mod errors;
+mod expected;
+mod markdown;
+mod reference;
+mod session;
+mod shell;
+mod threats;
+
+use std::path::{Path, PathBuf};
+
+use markdown::Page;
+
+use crate::support::{Machine, root};
+
+/// Commands that no page's test runs, and who runs them instead.
+const NOT_RUN: &[(&str, &str)] = &[(
+    "cargo xtask test",
+    "whoever runs this test; it would start itself",
+)];
+
+/// All pages of the book, by their path below `docs/src`.
+fn book() -> Vec<Page> {
+    let mut files = Vec::new();
+    collect(&root().join("docs/src"), &mut files);
+    files.sort();
+    files.iter().map(|file| Page::read(file)).collect()
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            files.push(path);
+        }
+    }
+}
+
+fn readme() -> Page {
+    Page::read(&root().join("README.md"))
+}
+
+fn book_page(name: &str) {
+    let page = Page::read(&root().join("docs/src").join(name));
+    let steps = session::runnable(&page);
+    assert!(
+        !steps.is_empty(),
+        "{name} shows no command: remove its test"
+    );
+    let machine = Machine::new();
+    session::run(
+        &page.path,
+        &steps,
+        shell::in_scratch(&machine),
+        &records(&machine),
+    );
+}
+
+/// Where the runner keeps what the commands of a page print.
+fn records(machine: &Machine) -> PathBuf {
+    let folder = machine.home().join(".page");
+    std::fs::create_dir(&folder).unwrap();
+    folder
+}
+
+/// One test for each page that shows commands, so that they run side by side
+/// and a failure names its page.
+macro_rules! pages {
+    ($($test:ident = $page:literal;)*) => {
+        const PAGES: &[&str] = &[$($page),*];
+        $(
+            #[test]
+            fn $test() {
+                book_page($page);
+            }
+        )*
+    };
+}
+
+pages! {
+    the_publishers_page_does_what_it_shows = "publishers.md";
+    the_operators_page_does_what_it_shows = "operators.md";
+    the_results_page_does_what_it_shows = "results.md";
+    the_page_on_bundles_does_what_it_shows = "formats/bundle.md";
+    the_page_on_signatures_does_what_it_shows = "formats/signature.md";
+    the_page_on_contracts_does_what_it_shows = "formats/contract.md";
+    the_page_on_drivers_does_what_it_shows = "formats/driver.md";
+    the_page_on_the_index_does_what_it_shows = "formats/index.md";
+}
+
+#[test]
+fn the_readme_does_what_it_shows() {
+    let page = readme();
+    let machine = Machine::new();
+    let shell = shell::in_checkout(&machine);
+    session::run(
+        &page.path,
+        &session::runnable(&page),
+        shell,
+        &records(&machine),
+    );
+}
+
+#[test]
+fn no_page_with_commands_is_forgotten() {
+    let source = root().join("docs/src");
+    let with_commands: Vec<String> = book()
+        .iter()
+        .filter(|page| !session::runnable(page).is_empty())
+        .map(|page| {
+            page.path
+                .strip_prefix(&source)
+                .unwrap()
+                .display()
+                .to_string()
+        })
+        .collect();
+    let mut tested: Vec<String> = PAGES.iter().map(|page| (*page).to_owned()).collect();
+    tested.sort();
+    assert_eq!(with_commands, tested);
+}
+
+#[test]
+fn commands_stand_in_console_blocks_and_those_not_run_are_listed() {
+    for page in book().iter().chain([&readme()]) {
+        for block in page.blocks() {
+            let place = format!("{}:{}", page.path.display(), block.line);
+            match block.language.as_str() {
+                "console" => {}
+                "console,norun" => {
+                    for step in session::steps(&block) {
+                        let listed = NOT_RUN.iter().any(|(command, _)| *command == step.command);
+                        assert!(listed, "{place}: `{}` is run by nobody", step.command);
+                    }
+                }
+                "sh" | "bash" | "shell" | "" => panic!("{place}: use `console` or `text`"),
+                _ => {
+                    let command = block.lines.iter().find(|line| line.starts_with("$ "));
+                    assert!(
+                        command.is_none(),
+                        "{place}: a command outside of a console block"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rust_in_the_book_is_taken_from_files_that_compile() {
+    for page in book().iter().chain([&readme()]) {
+        for block in page
+            .blocks()
+            .iter()
+            .filter(|block| block.language.starts_with("rust"))
+        {
+            let place = format!("{}:{}", page.path.display(), block.line);
+            let [line] = block.lines.as_slice() else {
+                panic!("{place}: include a compiled file instead");
+            };
+            assert!(
+                line.starts_with("{{#include "),
+                "{place}: include a compiled file instead"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_the_book_includes_is_there() {
+    for page in book() {
+        let text = page.text();
+        for include in text.split("{{#include ").skip(1) {
+            let (target, _) = include.split_once("}}").unwrap();
+            let (file, part) = target.split_once(':').unwrap_or((target, ""));
+            let path = page.path.parent().unwrap().join(file);
+            let included = std::fs::read_to_string(&path)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let anchor = format!("ANCHOR: {part}\n");
+            let numbered =
+                part.is_empty() || part.starts_with(|c: char| c.is_ascii_digit() || c == ':');
+            assert!(
+                numbered || included.contains(&anchor),
+                "{target} has no such anchor"
+            );
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The threat model names tests: each of them exists.
+
+use std::path::Path;
+
+use super::markdown::Page;
+use crate::support::root;
+
+/// Where tests are.
+const SOURCES: &[&str] = &["bundle", "cli", "contract", "host", "signing", "tests/src"];
+
+/// Appends all Rust sources below a folder.
+pub(super) fn read_all(folder: &Path, text: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read_all(&path, text);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_test_that_the_threat_model_names_exists() {
+    let mut sources = String::new();
+    for folder in SOURCES {
+        read_all(&root().join(folder), &mut sources);
+    }
+    let page = Page::read(&root().join("docs/src/threat-model.md")).text();
+    let named: Vec<&str> = page
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|code| code.matches('_').count() >= 2 && !code.contains(' '))
+        .collect();
+    assert!(
+        named.len() > 30,
+        "the page names only {} tests",
+        named.len()
+    );
+    for name in named {
+        assert!(
+            sources.contains(&format!("fn {name}(")),
+            "there is no test {name}"
+        );
+    }
+}
