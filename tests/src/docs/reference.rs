@@ -61,7 +61,7 @@ fn limits() -> String {
             "`limits.output_bytes` in DRIVER.md. Structured output and content blocks together",
         ),
     ];
-    let fixed: [(&str, String, &str); 11] = [
+    let fixed: [(&str, String, &str); 12] = [
         (
             "stdio_bytes",
             bytes(limits.stdio_bytes),
@@ -96,6 +96,11 @@ fn limits() -> String {
             "json_depth",
             count(limits.json_depth as u64),
             "nesting of input, context and output",
+        ),
+        (
+            "json_values",
+            count(limits.json_values as u64),
+            "scalars, arrays and objects in input, context and output each",
         ),
         (
             "component_bytes",
@@ -205,6 +210,21 @@ fn subcommands(help: &str) -> impl Iterator<Item = &str> {
         .take_while(|line| !line.is_empty())
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
+}
+
+#[test]
+fn the_page_of_limits_has_all_of_them() {
+    let source = std::fs::read_to_string(root().join("host/src/limits.rs")).unwrap();
+    let (_, fields) = source.split_once("pub struct Limits {").unwrap();
+    let (fields, _) = fields.split_once("\n}").unwrap();
+    let names = fields.lines().filter_map(|line| {
+        let (name, _) = line.trim().strip_prefix("pub ")?.split_once(':')?;
+        Some(name)
+    });
+    let page = limits();
+    for name in names {
+        assert!(page.contains(&format!("| `{name}` |")), "{name}");
+    }
 }
 
 #[test]
