@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use markdown::Page;
 
+use crate::support::outside::have;
 use crate::support::{Machine, root};
 
 /// Commands that no page's test runs, and who runs them instead.
@@ -21,6 +22,13 @@ const NOT_RUN: &[(&str, &str)] = &[(
     "cargo xtask test",
     "whoever runs this test; it would start itself",
 )];
+
+/// Commands of other people's programs, by their beginning, and how to find out
+/// whether the program is there. Where it is not, they are left out.
+const OUTSIDE: &[(&str, &str, &str)] = &[
+    ("openssl ", "openssl", "version"),
+    ("tar --zstd ", "zstd", "--version"),
+];
 
 /// All pages of the book, by their path below `docs/src`.
 fn book() -> Vec<Page> {
@@ -47,11 +55,16 @@ fn readme() -> Page {
 
 fn book_page(name: &str) {
     let page = Page::read(&root().join("docs/src").join(name));
-    let steps = session::runnable(&page);
+    let mut steps = session::runnable(&page);
     assert!(
         !steps.is_empty(),
         "{name} shows no command: remove its test"
     );
+    steps.retain(|step| {
+        OUTSIDE.iter().all(|(command, program, argument)| {
+            !step.command.starts_with(command) || have(program, &[argument])
+        })
+    });
     let machine = Machine::new();
     session::run(
         &page.path,
