@@ -223,15 +223,10 @@ fn a_result_that_is_too_large_is_not_passed_on() {
 #[test]
 fn a_question_is_not_asked_where_nobody_can_answer() {
     let machine = machine();
-    for what in ["ask", "ask-nothing", "ask-twice-the-same"] {
-        let codes = ["input_unavailable", "upstream_error", "unauthorised"];
-        let ended = call(&machine, &json!({ "do": what }));
-        let envelope = ended.json();
-        assert_eq!(envelope["ok"], false, "{ended}");
-        assert!(
-            codes.contains(&envelope["error"]["code"].as_str().unwrap()),
-            "{ended}"
-        );
+    for what in ["ask", "ask-nothing", "ask-twice-the-same", "ask-huge-state"] {
+        let input = json!({ "do": what, "n": 3_000_000 });
+        let envelope = fails(&machine, &input, &["input_unavailable"]);
+        assert_eq!(envelope["error"]["class"], "setup_required", "{envelope}");
     }
 }
 
