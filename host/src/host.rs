@@ -11,6 +11,7 @@ use wasmtime::component::Linker;
 use crate::admission::Admission;
 use crate::approval;
 use crate::builder::HostBuilder;
+use crate::checks::{self, Checks};
 use crate::compile::{self, Cache, Compiler};
 use crate::dispatch;
 use crate::error::HostError;
@@ -42,6 +43,7 @@ struct Inner {
     limits: Limits,
     catalogue: Catalogue,
     admission: Admission,
+    checks: Checks,
 }
 
 /// One tool as a catalogue shows it.
@@ -87,6 +89,7 @@ impl Host {
                 limits,
                 catalogue,
                 admission,
+                checks: Checks::new(),
             }),
         })
     }
@@ -141,7 +144,15 @@ impl Host {
         let granted = policy::apply(validated)?;
         let approved = approval::obtain(granted)?;
         let prepared = self.prepared(&driver).await?;
-        dispatch::run(approved, prepared, &inner.admission, metadata, captured).await
+        dispatch::run(
+            approved,
+            prepared,
+            &inner.admission,
+            &inner.checks,
+            metadata,
+            captured,
+        )
+        .await
     }
 
     /// Validates at once, or, where it may take long, on another thread: the
@@ -151,21 +162,23 @@ impl Host {
         resolved: Resolved,
         request: Request,
     ) -> Result<Validated<Call>, CallError> {
-        if request.is_below(dispatch::LARGE) {
-            return validate::validate(resolved, request, &self.inner.limits);
+        let inner = &self.inner;
+        if request.is_below(checks::short_bytes(&resolved.tool.contract.inputs)) {
+            return validate::validate(resolved, request, &inner.limits);
         }
+        let longest = inner.limits.timeout.maximum;
+        let allowed = request.timeout.unwrap_or(longest).min(longest);
+        let started = Instant::now();
+        let deadline = started.checked_add(allowed).unwrap_or(started);
         let host = self.clone();
-        let check = move || validate::validate(resolved, request, &host.inner.limits);
-        tokio::task::spawn_blocking(check)
+        inner
+            .checks
+            .run(
+                deadline,
+                || dispatch::timed_out(allowed, started.elapsed()),
+                move || validate::validate(resolved, request, &host.inner.limits),
+            )
             .await
-            .unwrap_or_else(|error| {
-                tracing::error!(%error, "validating an input failed");
-                Err(CallError::new(
-                    ErrorCode::INTERNAL,
-                    ErrorClass::ExecutionFailed,
-                    "validating the input failed",
-                ))
-            })
     }
 
     /// Compiles the drivers of all tools, or takes them from the cache, so that
@@ -194,13 +207,11 @@ impl Host {
             // A task of its own: a caller that goes away does not stop the
             // compiler for those who wait too.
             let task = tokio::spawn(async move {
-                driver
-                    .prepared
-                    .get_or_init(|| host.prepare_driver(driver.clone()))
-                    .await;
+                let prepare = || host.prepare_driver(driver.clone());
+                driver.prepared.get_or_try_init(prepare).await.map(|_| ())
             });
-            if let Err(error) = task.await {
-                tracing::error!(%error, "preparing a driver failed");
+            if let Ok(Err(error)) | Err(error) = task.await {
+                tracing::error!(%error, "preparing a driver was broken off");
             }
         }
         let problem = match driver.prepared.get() {
@@ -216,18 +227,19 @@ impl Host {
         .with_hint("report this to the driver's publisher"))
     }
 
-    async fn prepare_driver(&self, driver: Arc<LoadedDriver>) -> Result<Prepared, String> {
+    /// The outer error is no verdict on the driver, and not kept.
+    async fn prepare_driver(
+        &self,
+        driver: Arc<LoadedDriver>,
+    ) -> Result<Result<Prepared, String>, tokio::task::JoinError> {
         let host = self.clone();
-        match tokio::task::spawn_blocking(move || host.inner.prepare(&driver)).await {
-            Ok(result) => result,
-            Err(error) => Err(format!("compiling it failed: {error}")),
-        }
+        tokio::task::spawn_blocking(move || host.inner.prepare(&driver)).await
     }
 }
 
 impl Inner {
     fn prepare(&self, driver: &LoadedDriver) -> Result<Prepared, String> {
-        let (Some(digest), Some(wasm)) = (driver.digest, driver.take_wasm()) else {
+        let (Some(digest), Some(wasm)) = (driver.digest, driver.wasm()) else {
             return Err("it has no component".to_owned());
         };
         let allowed = self.limits.component_bytes;
@@ -252,6 +264,7 @@ impl Inner {
             .map_err(|error| format!("it asks for what this host does not have: {error:#}"))?;
         let pre = v0_1::DriverPre::new(pre)
             .map_err(|error| format!("it does not export `{}`: {error:#}", v0_1::EXPORT))?;
+        driver.drop_wasm();
         Ok(Prepared::new(pre))
     }
 }

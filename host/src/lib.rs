@@ -25,6 +25,7 @@
 mod admission;
 mod approval;
 mod builder;
+mod checks;
 pub mod compile;
 mod dispatch;
 mod error;

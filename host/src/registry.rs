@@ -42,12 +42,17 @@ impl LoadedDriver {
         }
     }
 
-    /// The component's bytes. Gives them up: they are compiled once.
-    pub(crate) fn take_wasm(&self) -> Option<Arc<[u8]>> {
+    /// The component's bytes, as long as they are kept.
+    pub(crate) fn wasm(&self) -> Option<Arc<[u8]>> {
         self.wasm
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .take()
+            .clone()
+    }
+
+    /// Gives up the component's bytes: it is compiled.
+    pub(crate) fn drop_wasm(&self) {
+        *self.wasm.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 

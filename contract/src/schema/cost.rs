@@ -15,8 +15,10 @@ use super::view::resolve;
 use super::walk::{Applies, children};
 use crate::codes;
 
-/// Schemas that may apply to one part of a value, each counted as often as it is reached.
-const AT_ONE_PLACE: f64 = 50_000.0;
+/// Schemas that may apply to one part of a value, each counted as often as it is reached. Times the
+/// values that a document may have ([`crate::json::Limits::values`]), this is what one check costs: a
+/// few seconds at the very most.
+const AT_ONE_PLACE: f64 = 500.0;
 /// Bound on the size of the tables made here.
 const TABLE: usize = 200_000;
 /// Steps that collecting errors may take.

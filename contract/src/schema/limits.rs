@@ -16,7 +16,7 @@ const DEPTH: usize = 64;
 /// Characters of one pattern: compile time rises with length.
 const PATTERN: usize = 1024;
 /// Patterns in one document.
-const PATTERNS: usize = 256;
+const PATTERNS: usize = 64;
 /// References by anchor in one document: each is looked for in all of it.
 const ANCHORS: usize = 64;
 
@@ -163,6 +163,28 @@ fn check_keywords(
         check_keywords(child.schema, &child.pointer(path), false, counts)?;
     }
     Ok(())
+}
+
+/// What a pattern weighs against any other value: it is compiled to some kilobytes.
+const PATTERN_WEIGHT: usize = 100;
+
+/// The values of a schema, its patterns counted [`PATTERN_WEIGHT`] times.
+pub(super) fn weight(schema: &Value) -> usize {
+    let own = match schema {
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| match (key.as_str(), value) {
+                ("pattern", Value::String(_)) => PATTERN_WEIGHT,
+                ("patternProperties", Value::Object(patterns)) => {
+                    PATTERN_WEIGHT.saturating_mul(patterns.len()) + weight(value)
+                }
+                _ => weight(value),
+            })
+            .sum(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        _ => 0,
+    };
+    own + 1
 }
 
 /// Whether a document uses a keyword that is bound to the document it stands in.

@@ -22,9 +22,9 @@ pub(crate) use walk::escape;
 /// Texts longer than this are not quoted in messages: they would drown the message.
 const QUOTED: usize = 80;
 
-/// Bytes that one compiled pattern may take; the engine's default of 10 MiB times the number of
-/// patterns in a schema would be the publisher's to spend.
-const PATTERN_BYTES: usize = 512 * 1024;
+/// Bytes that one compiled pattern may take. Matching takes time in proportion to them, and memory:
+/// the engine's default of 10 MiB would be the publisher's to spend.
+const PATTERN_BYTES: usize = 32 * 1024;
 
 /// A compiled schema. Cheap to clone.
 #[derive(Clone)]
@@ -39,6 +39,7 @@ struct Inner {
     validator: Validator,
     /// How deep a value may be before collecting its errors could take exponential time; `None`: any.
     explainable: Option<usize>,
+    weight: usize,
     marks: view::Marks,
     /// Filled only where there are marks.
     patterns: view::Patterns,
@@ -108,6 +109,7 @@ impl Schema {
         limits::check(value, None)?;
         let closed = bundle::close(value, scope)?;
         let explainable = cost::check(&closed)?;
+        let weight = limits::weight(&closed);
         let validator = build(&closed)?;
         let marks = view::Marks::of(&closed);
         let marked = marks.internal || marks.sensitive;
@@ -122,10 +124,18 @@ impl Schema {
                 closed,
                 validator,
                 explainable,
+                weight,
                 marks,
                 patterns,
             }),
         })
+    }
+
+    /// What compiling and keeping it costs, in units of one small keyword: its values, and its
+    /// patterns many times over. For a budget over all schemas of a bundle.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.inner.weight
     }
 
     /// Checks a value. The value must have been held to [`crate::json::Limits`] before.

@@ -264,3 +264,37 @@ proptest! {
         prop_assert!(start.elapsed() < Duration::from_secs(5));
     }
 }
+
+#[test]
+fn a_schema_that_applies_too_often_to_each_value_is_refused_even_where_it_is_finite() {
+    let all = |of: &str| json!({ "allOf": vec![json!({ "$ref": of }); 35] });
+    let fan = json!({
+        "type": "array", "items": { "$ref": "#/$defs/b" },
+        "$defs": { "a": all("#/$defs/c"), "b": all("#/$defs/a"), "c": { "type": "integer" } },
+    });
+    let error = Schema::compile(&fan, &NoScope).expect_err("35 times 35 at each item");
+    assert_eq!(error.code(), "schema-cost");
+}
+
+#[test]
+fn a_pattern_that_compiles_to_a_large_machine_is_refused() {
+    for pattern in ["[ab]*a[ab]{1000}[cd]", "\\p{L}{100}"] {
+        let schema = json!({ "type": "string", "pattern": pattern });
+        let error = Schema::compile(&schema, &NoScope).expect_err(pattern);
+        assert_eq!(error.code(), "schema-pattern", "{pattern}");
+    }
+    let usual = json!({ "pattern": "^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$" });
+    assert!(Schema::compile(&usual, &NoScope).is_ok());
+}
+
+#[test]
+fn patterns_weigh_more_than_other_values() {
+    let weight = |schema: Value| {
+        Schema::compile(&schema, &NoScope)
+            .expect("a schema")
+            .weight()
+    };
+    let plain = weight(json!({ "type": "string", "minLength": 1 }));
+    assert!(weight(json!({ "type": "string", "pattern": "^a$" })) > plain + 90);
+    assert!(weight(json!({ "patternProperties": { "^a$": {}, "^b$": {} } })) > plain + 190);
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::limits::CallLimits;
-use crate::result::{CallError, ErrorClass, ErrorCode, Hit, map_driver_error, too_large};
+use crate::result::{CallError, ErrorClass, ErrorCode, Hit, Origin, map_driver_error, too_large};
 use crate::sandbox::Exceeded;
 use crate::sandbox::run::{Ending, Usage};
 use crate::sandbox::v0_1::handler::Outcome;
@@ -39,7 +39,7 @@ pub(super) fn output_of(
         )
         .with_limit(Hit {
             limit: "fuel",
-            used: usage.fuel,
+            used: allowed,
             allowed,
         })
         .with_hint(
@@ -52,15 +52,21 @@ pub(super) fn output_of(
             if let (false, Value::Object(fields)) = (stderr.is_empty(), &mut cause) {
                 fields.insert("stderr".to_owned(), Value::String(stderr.to_owned()));
             }
-            let message = match panic_line(stderr) {
-                Some(panic) => format!("the driver panicked: {panic}"),
-                None => format!("the driver trapped: {how}"),
+            let error = |message| {
+                CallError::new(
+                    ErrorCode::UPSTREAM_ERROR,
+                    ErrorClass::ExecutionFailed,
+                    message,
+                )
             };
-            Err(CallError::new(
-                ErrorCode::UPSTREAM_ERROR,
-                ErrorClass::ExecutionFailed,
-                message,
-            )
+            // A panic's message is the driver's own text, and marked as such.
+            Err(match panic_line(stderr) {
+                Some(panic) => CallError {
+                    origin: Origin::Driver,
+                    ..error(format!("the driver panicked: {panic}"))
+                },
+                None => error(format!("the driver trapped: {how}")),
+            }
             .with_cause(cause)
             .with_hint("report this to the driver's publisher"))
         }
@@ -115,7 +121,7 @@ fn over(exceeded: Exceeded) -> CallError {
     .with_hint(raise)
 }
 
-pub(super) fn timed_out(allowed: Duration, took: Duration) -> CallError {
+pub(crate) fn timed_out(allowed: Duration, took: Duration) -> CallError {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     CallError::new(
         ErrorCode::TIMEOUT,

@@ -4,7 +4,7 @@
 mod ending;
 mod output;
 
-pub(crate) use output::LARGE;
+pub(crate) use ending::timed_out;
 
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use toolward_contract::tool::Retry;
 
 use crate::admission::Admission;
 use crate::approval::Approved;
+use crate::checks::Checks;
 use crate::result::{CallError, Captured, Metadata, Output};
 use crate::sandbox::deadline;
 use crate::sandbox::run::{self, Prepared};
@@ -24,6 +25,7 @@ pub(crate) async fn run(
     approved: Approved<Call>,
     prepared: &Prepared,
     admission: &Admission,
+    checks: &Checks,
     metadata: &mut Metadata,
     captured: &mut Captured,
 ) -> Result<Output, CallError> {
@@ -45,7 +47,7 @@ pub(crate) async fn run(
     let mut slot = admission.enter().await?;
     let dispatched = Instant::now();
     let deadline = dispatched.checked_add(call.timeout).unwrap_or(dispatched);
-    let late = || ending::timed_out(call.timeout, dispatched.elapsed());
+    let late = || timed_out(call.timeout, dispatched.elapsed());
     loop {
         invocation.attempt = invocation.attempt.saturating_add(1);
         invocation.remaining_ms = u64::try_from(
@@ -54,9 +56,12 @@ pub(crate) async fn run(
                 .as_millis(),
         )
         .unwrap_or(u64::MAX);
+        // What earlier attempts used is gone.
+        let fuel = limits.fuel.saturating_sub(metadata.fuel);
         let (ending, usage) = run::attempt(
             prepared,
             limits,
+            fuel,
             &invocation,
             deadline,
             call.observer.clone(),
@@ -72,7 +77,9 @@ pub(crate) async fn run(
             stderr: usage.stderr,
         };
         let error = match result {
-            Ok(output) => return output::accept(output, limits, contract, deadline, late).await,
+            Ok(output) => {
+                return output::accept(output, limits, contract, checks, deadline, late).await;
+            }
             Err(error) => error,
         };
 

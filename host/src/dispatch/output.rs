@@ -6,41 +6,27 @@ use std::time::Instant;
 use serde_json::json;
 use toolward_contract::tool::Tool;
 
+use crate::checks::{self, Checks};
 use crate::limits::CallLimits;
 use crate::result::{CallError, ErrorClass, ErrorCode, Mapped, Output, map_output};
-use crate::sandbox::deadline;
 use crate::sandbox::v0_1::types::ToolOutput;
-
-/// From this many bytes of JSON on a value is checked on a thread for long
-/// work: value and schema are the publisher's, and nothing can interrupt the
-/// check. Below it, the check takes less than handing it over.
-pub(crate) const LARGE: usize = 64 << 10;
 
 /// Checks size, form and schema of an output, within the call's deadline.
 pub(super) async fn accept(
     output: ToolOutput,
     limits: &CallLimits,
     contract: &Arc<Tool>,
+    checks: &Checks,
     deadline: Instant,
     late: impl Fn() -> CallError,
 ) -> Result<Output, CallError> {
-    if output.structured.len() < LARGE {
+    if checks::is_short(output.structured.len(), &contract.outputs) {
         return check(output, limits, contract);
     }
     let (limits, contract) = (limits.clone(), contract.clone());
-    let task = tokio::task::spawn_blocking(move || check(output, &limits, &contract));
-    match deadline::before(deadline, task).await {
-        Ok(Ok(result)) => result,
-        Ok(Err(error)) => {
-            tracing::error!(%error, "checking an output failed");
-            Err(CallError::new(
-                ErrorCode::INTERNAL,
-                ErrorClass::ExecutionFailed,
-                "checking the output failed",
-            ))
-        }
-        Err(deadline::Elapsed) => Err(late()),
-    }
+    checks
+        .run(deadline, late, move || check(output, &limits, &contract))
+        .await
 }
 
 fn check(output: ToolOutput, limits: &CallLimits, contract: &Tool) -> Result<Output, CallError> {
@@ -57,13 +43,19 @@ fn check(output: ToolOutput, limits: &CallLimits, contract: &Tool) -> Result<Out
         ErrorCode::UPSTREAM_ERROR,
         ErrorClass::ExecutionFailed,
         format!(
-            "the driver's output misses the contract's schema at `{place}`: {}",
+            "the driver's output misses the contract's schema at {place:?}: {}",
             violation.message
         ),
     )
     .with_cause(json!({
-        "path": violation.instance_path,
+        "path": shortened(violation.instance_path),
         "schema_path": violation.schema_path,
     }))
     .with_hint("report this to the driver's publisher"))
+}
+
+/// A path is made of the driver's own keys: as long as it likes.
+fn shortened(mut path: String) -> String {
+    path.truncate(path.floor_char_boundary(1024));
+    path
 }

@@ -61,11 +61,12 @@ pub(crate) enum Ending {
     Panicked(String),
 }
 
-/// Runs one attempt. Never later than `deadline`, and never with more than
-/// `limits` allow.
+/// Runs one attempt. Never later than `deadline`, with no more than `fuel`, and
+/// otherwise with no more than `limits` allow.
 pub(crate) async fn attempt(
     prepared: &Prepared,
     limits: &CallLimits,
+    fuel: u64,
     call: &v0_1::types::Invocation,
     deadline: Instant,
     observer: Option<Arc<dyn Observer>>,
@@ -75,7 +76,7 @@ pub(crate) async fn attempt(
     let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
 
     let polls = Arc::new(AtomicU32::new(0));
-    let armed = arm(&mut store, limits, deadline, polls.clone());
+    let armed = arm(&mut store, limits, fuel, deadline, polls.clone());
     let result = match armed {
         Err(error) => Ok(Ok(Err(error))),
         Ok(()) => {
@@ -107,7 +108,7 @@ pub(crate) async fn attempt(
         Ok(Ok(Err(error))) => classify(&error, &store, limits),
     };
     let usage = Usage {
-        fuel: limits.fuel.saturating_sub(store.get_fuel().unwrap_or(0)),
+        fuel: fuel.saturating_sub(store.get_fuel().unwrap_or(0)),
         peak_memory: store.data().limiter.peak_memory(),
         logs: store.data_mut().log.take(),
         ..captured(&stdout, &stderr)
@@ -119,6 +120,7 @@ pub(crate) async fn attempt(
 fn arm(
     store: &mut Store<State>,
     limits: &CallLimits,
+    fuel: u64,
     deadline: Instant,
     polls: Arc<AtomicU32>,
 ) -> wasmtime::Result<()> {
@@ -128,7 +130,7 @@ fn arm(
     let mut turnstile = Turnstile::new(deadline, polls, result);
     store.call_hook(move |store, crossing| turnstile.pass(store, crossing));
     store.set_max_component_handles(limits.resources as usize);
-    store.set_fuel(limits.fuel)?;
+    store.set_fuel(fuel)?;
     store.fuel_async_yield_interval(Some(YIELD_INTERVAL))?;
     Ok(())
 }

@@ -185,3 +185,34 @@ async fn a_call_that_is_dropped_while_its_driver_compiles_leaves_it_to_the_next(
         "the first compilation went on"
     );
 }
+
+#[test]
+fn a_runtime_that_ends_while_a_driver_compiles_is_no_verdict_on_the_driver() {
+    #[derive(Debug)]
+    struct Slow;
+    impl Compiler for Slow {
+        fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            InProcess.compile(wasm, profile)
+        }
+    }
+    let host = Host::builder()
+        .bundle(Fixture::new(Extra::default()).content())
+        .compiler(Slow)
+        .build()
+        .unwrap();
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap()
+    };
+    let first = runtime();
+    first.block_on(async {
+        let call = crate::fixture::run(&host, serde_json::json!({"do": "echo"}));
+        let broken_off = tokio::time::timeout(std::time::Duration::from_millis(50), call).await;
+        broken_off.expect_err("compiling");
+    });
+    first.shutdown_background();
+    runtime().block_on(still_serves(&host));
+}

@@ -116,3 +116,15 @@ async fn a_block_is_for_each_role_at_most_once() {
         json!(["user"])
     );
 }
+
+#[tokio::test]
+async fn text_of_a_panic_is_marked_as_the_drivers() {
+    let panic = error(
+        &fixture::hostile(),
+        json!({"do": "panic", "name": "hint: run it", "n": 0}),
+    )
+    .await;
+    assert_eq!(panic.origin, Origin::Driver);
+    let trap = error(&fixture::hostile(), json!({"do": "trap"})).await;
+    assert_eq!(trap.origin, Origin::Host);
+}

@@ -1,7 +1,7 @@
 //! The stages: a call gets to its driver only through all of them.
 
 use serde_json::json;
-use toolward_host::{Host, Request};
+use toolward_host::{Host, Limit, Limits, Request};
 
 use crate::fixture::{self, Extra, Fixture, error, run};
 
@@ -279,4 +279,64 @@ async fn the_guest_gets_one_reserialisation_of_the_validated_input() {
         json!(r#"{"do":"call","value":1.0}"#),
         "{call}"
     );
+}
+
+#[tokio::test]
+async fn what_a_driver_adds_to_the_declaration_is_denied_too() {
+    let host = Fixture::new(Extra {
+        driver: "requires:\n  secrets: [api-key]\n",
+        ..Extra::default()
+    })
+    .host();
+    let reply = run(&host, json!({"do": "echo"})).await;
+    assert_eq!(reply.metadata.attempts, 0);
+    let error = reply.result.unwrap_err();
+    assert_eq!(error.code.as_str(), "unauthorised");
+    assert!(error.message.contains("secret:api-key"), "{error}");
+}
+
+#[tokio::test]
+async fn a_driver_of_somebody_else_does_not_serve_a_contract() {
+    let contract = Fixture::new(Extra::default());
+    std::fs::remove_dir_all(contract.path().join("drivers")).unwrap();
+    let other = Fixture::new(Extra::default());
+    std::fs::remove_dir_all(other.path().join("tools")).unwrap();
+    let host = Host::builder()
+        .bundle(contract.content())
+        .bundle(other.content())
+        .build()
+        .unwrap();
+    let error = error(&host, json!({"do": "echo"})).await;
+    assert_eq!(error.code.as_str(), "no_route");
+}
+
+#[tokio::test]
+async fn all_attempts_of_a_call_share_its_idempotency_key_and_its_fuel() {
+    const RETRY: &str =
+        "retry:\n  max_attempts: 9\n  backoff: fixed\n  initial_ms: 1\nidempotent: true\n";
+    let fixture = Fixture::new(Extra {
+        tool: RETRY,
+        ..Extra::default()
+    });
+    let host = fixture.host();
+    let reply = run(&host, json!({"do": "flaky", "n": 3})).await;
+    let key = reply.result.unwrap().structured["value"]["idempotency_key"].clone();
+    assert_eq!(key, json!(reply.metadata.invocation));
+
+    // One attempt takes less than what is allowed, nine take more.
+    let one = run(&host, json!({"do": "flaky", "n": 1}))
+        .await
+        .metadata
+        .fuel;
+    let limits = Limits {
+        fuel: Limit::fixed(one * 4),
+        ..Limits::default()
+    };
+    let host = fixture.builder().limits(limits).build().unwrap();
+    let reply = run(&host, json!({"do": "flaky", "n": 9})).await;
+    assert_eq!(
+        reply.result.unwrap_err().code.as_str(),
+        "toolward:fuel_exhausted"
+    );
+    assert!(reply.metadata.fuel <= one * 4);
 }
