@@ -25,6 +25,8 @@ pub const MAX_BYTES: usize = 256 * 1024;
 pub const FILE: &str = "manifest.toml";
 /// The envelope's name in a bundle.
 pub const ENVELOPE_FILE: &str = "manifest.dsse.json";
+/// The machine index's name in a bundle: the only `path` that `[artifacts.tools]` may have.
+pub const TOOLS_FILE: &str = "tools.json";
 
 /// What a file is for. The kinds of DESIGN 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

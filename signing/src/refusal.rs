@@ -199,7 +199,7 @@ reasons! {
         "sign the bundle again with `toolward sign`";
     /// The envelope is for another kind of document.
     PayloadType = "payload-type", "the envelope is for another kind of document",
-        "sign the bundle again with `toolward sign`";
+        "pack and sign the bundle again, or get it again from its publisher";
     /// No key of the trust store made any of the signatures.
     UnknownPublisher = "unknown-publisher", "nobody in the trust store signed this bundle",
         "if you know this publisher, get its public key from the publisher itself and name it in the trust store or with `--trust-key`";

@@ -18,6 +18,7 @@
 mod archive;
 mod directory;
 mod document;
+mod integral;
 mod signers;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cap_std::ambient_authority;
+use cap_std::fs::Dir;
 use semver::Version;
 
 use crate::archive::Contents;
@@ -39,6 +41,10 @@ use crate::path::BundlePath;
 use crate::provenance::Provenance;
 use crate::refusal::{Reason, Refusal};
 use crate::trust::{Publisher, TrustStore};
+
+pub use integral::{Integral, integral};
+
+use document::Signed;
 
 /// How large all files of a bundle together may be, in bytes: they are held in memory.
 pub const MAX_BYTES: u64 = 512 * 1024 * 1024;
@@ -205,12 +211,9 @@ pub fn open(
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
-    let metadata =
-        std::fs::metadata(path).map_err(|error| Refusal::io(path.display().to_string(), &error))?;
-    if metadata.is_dir() {
-        directory(path, trust, options)
-    } else {
-        archive(path, trust, options)
+    match locate(path)? {
+        Form::Directory(root) => in_directory(&root, trust, options),
+        Form::Archive(bytes) => archive_bytes(&bytes, trust, options),
     }
 }
 
@@ -224,16 +227,7 @@ pub fn directory(
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
-    let place = || path.display().to_string();
-    let directory =
-        cap_std::fs::Dir::open_ambient_dir(path, ambient_authority()).map_err(|error| {
-            if error.kind() == std::io::ErrorKind::NotADirectory {
-                Refusal::new(Reason::NotABundle).at(place())
-            } else {
-                Refusal::io(place(), &error)
-            }
-        })?;
-    directory::verify(&directory, trust, options)
+    in_directory(&open_directory(path)?, trust, options)
 }
 
 /// Verifies a `.toolbundle` file, which is opened once.
@@ -245,17 +239,7 @@ pub fn archive(
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
-    let place = || path.display().to_string();
-    let io = |error: std::io::Error| Refusal::io(place(), &error);
-    // Before opening: a pipe would be waited for.
-    if !std::fs::metadata(path).map_err(io)?.is_file() {
-        return Err(Refusal::new(Reason::NotABundle).at(place()));
-    }
-    let file = cap_std::fs::File::open_ambient(path, ambient_authority()).map_err(io)?;
-    let length = file.metadata().map_err(io)?.len();
-    let mut bytes = Vec::with_capacity(usize::try_from(length.min(MAX_BYTES)).unwrap_or(0));
-    read_archive(file, &mut bytes, &place())?;
-    archive::verify(&bytes, trust, options)
+    archive_bytes(&open_archive(path)?, trust, options)
 }
 
 /// Verifies an archive that comes from a reader. All of it is read first, at most [`MAX_BYTES`].
@@ -269,7 +253,7 @@ pub fn archive_reader(
 ) -> Result<Verified<Bundle>, Refusal> {
     let mut bytes = Vec::new();
     read_archive(reader, &mut bytes, "the archive")?;
-    archive::verify(&bytes, trust, options)
+    archive_bytes(&bytes, trust, options)
 }
 
 /// Verifies an archive in memory.
@@ -281,7 +265,62 @@ pub fn archive_bytes(
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
-    archive::verify(bytes, trust, options)
+    let (signed, files) = archive::read(bytes, |envelope, manifest| {
+        Signed::new(envelope, manifest, trust, options)
+    })?;
+    Ok(signed.with_files(files))
+}
+
+fn in_directory(
+    root: &Dir,
+    trust: &TrustStore,
+    options: &VerifyOptions<'_>,
+) -> Result<Verified<Bundle>, Refusal> {
+    let (signed, files) = directory::read(root, |envelope, manifest| {
+        Signed::new(envelope, manifest, trust, options)
+    })?;
+    Ok(signed.with_files(files))
+}
+
+/// What lies at a path.
+enum Form {
+    Directory(Dir),
+    Archive(Vec<u8>),
+}
+
+fn locate(path: &Path) -> Result<Form, Refusal> {
+    let metadata =
+        std::fs::metadata(path).map_err(|error| Refusal::io(path.display().to_string(), &error))?;
+    if metadata.is_dir() {
+        open_directory(path).map(Form::Directory)
+    } else {
+        open_archive(path).map(Form::Archive)
+    }
+}
+
+fn open_directory(path: &Path) -> Result<Dir, Refusal> {
+    let place = || path.display().to_string();
+    Dir::open_ambient_dir(path, ambient_authority()).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::NotADirectory {
+            Refusal::new(Reason::NotABundle).at(place())
+        } else {
+            Refusal::io(place(), &error)
+        }
+    })
+}
+
+fn open_archive(path: &Path) -> Result<Vec<u8>, Refusal> {
+    let place = || path.display().to_string();
+    let io = |error: std::io::Error| Refusal::io(place(), &error);
+    // Before opening: a pipe would be waited for.
+    if !std::fs::metadata(path).map_err(io)?.is_file() {
+        return Err(Refusal::new(Reason::NotABundle).at(place()));
+    }
+    let file = cap_std::fs::File::open_ambient(path, ambient_authority()).map_err(io)?;
+    let length = file.metadata().map_err(io)?.len();
+    let mut bytes = Vec::with_capacity(usize::try_from(length.min(MAX_BYTES)).unwrap_or(0));
+    read_archive(file, &mut bytes, &place())?;
+    Ok(bytes)
 }
 
 fn read_archive(reader: impl Read, bytes: &mut Vec<u8>, place: &str) -> Result<(), Refusal> {

@@ -4,7 +4,7 @@ use semver::Version;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{FILE, FileEntry, MAX_BYTES, Manifest, SCHEMA, ToolsEntry};
+use super::{FILE, FileEntry, MAX_BYTES, Manifest, SCHEMA, TOOLS_FILE, ToolsEntry};
 use crate::digest::Digest;
 use crate::moment::Timestamp;
 use crate::path::{self, BundlePath};
@@ -183,7 +183,7 @@ impl Reader<'_> {
 
     fn tools(&self, raw: &RawTools) -> Result<ToolsEntry, Refusal> {
         Ok(ToolsEntry {
-            path: self.value(&raw.path, |text| listed_path(text))?,
+            path: self.value(&raw.path, |text| tools_path(text))?,
             blake3: self.value(&raw.blake3, |text| text.parse::<Digest>())?,
             size: self.value(&raw.size, number)?,
             version: self.value(&raw.version, number)?,
@@ -230,6 +230,16 @@ fn version(text: &str) -> Result<Version, Refusal> {
             .expected("a semantic version such as 1.2.3")
             .found(format!("{} ({error})", quoted(text)))
     })
+}
+
+/// Hosts read the index by its name; a reader that follows the manifest must find the same file.
+fn tools_path(text: &str) -> Result<BundlePath, Refusal> {
+    if text == TOOLS_FILE {
+        return BundlePath::parse(text);
+    }
+    Err(Refusal::new(Reason::ManifestField)
+        .expected(TOOLS_FILE)
+        .found(quoted(text)))
 }
 
 /// A path that a manifest may list: the three documents around it are not among them.

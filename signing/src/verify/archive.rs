@@ -1,32 +1,28 @@
 //! Reading an archive: one pass, each entry checked as it arrives. Nothing is ever unpacked by a library,
 //! and every header is compared with the only one that its file may have.
 
-use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read};
-use std::sync::Arc;
 
 use zstd::stream::read::Decoder;
 
 use super::directory::read_hashed;
-use super::document::Signed;
-use super::{Bundle, Verified, VerifyOptions};
+use super::document::{Files, Head};
 use crate::archive::header::{BLOCK, Block, Claimed, ZEROS};
 use crate::archive::{END, MAX_RATIO, RATIO_FLOOR, WINDOW_LOG, entry_size};
 use crate::manifest::{self, ENVELOPE_FILE, Expected, Manifest};
 use crate::path::BundlePath;
 use crate::refusal::{Reason, Refusal};
 use crate::text::{bytes, quoted_bytes};
-use crate::trust::TrustStore;
 use crate::{envelope, provenance};
 
 /// How a zstd frame begins (RFC 8878, section 3.1.1). A skippable frame begins otherwise.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-pub(super) fn verify(
+/// Reads an archive whose first two entries `open` accepts.
+pub(super) fn read<H: Head>(
     archive: &[u8],
-    trust: &TrustStore,
-    options: &VerifyOptions<'_>,
-) -> Result<Verified<Bundle>, Refusal> {
+    open: impl FnOnce(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
+) -> Result<(H, Files), Refusal> {
     if !archive.starts_with(&ZSTD_MAGIC) {
         return Err(Refusal::new(Reason::ArchiveFormat)
             .expected("a file that begins with a zstd frame")
@@ -35,8 +31,8 @@ pub(super) fn verify(
     let mut tar = Tar::new(archive)?;
     let envelope = tar.document(ENVELOPE_FILE, envelope::MAX_BYTES, Reason::EnvelopeMissing)?;
     let loose = tar.document(manifest::FILE, manifest::MAX_BYTES, Reason::ManifestMissing)?;
-    let mut signed = Signed::new(&envelope, &loose, trust, options)?;
-    check_ratio(&signed.manifest, archive.len() as u64)?;
+    let mut head = open(Some(&envelope), Some(&loose))?;
+    check_ratio(head.manifest(), archive.len() as u64)?;
 
     let mut header = tar.header()?;
     if let Some(block) = &header
@@ -44,28 +40,28 @@ pub(super) fn verify(
         && claimed.path == provenance::FILE.as_bytes()
     {
         let document = tar.small(&claimed, provenance::FILE, envelope::MAX_BYTES)?;
-        signed.provenance(&document)?;
+        head.provenance(&document)?;
         header = tar.header()?;
     }
-    let listed: Vec<(BundlePath, Expected)> = signed
-        .manifest
+    let listed: Vec<(BundlePath, Expected)> = head
+        .manifest()
         .sorted()
         .into_iter()
         .map(|(path, expected)| (path.clone(), expected))
         .collect();
-    let mut files: BTreeMap<BundlePath, Arc<[u8]>> = BTreeMap::new();
+    let mut files = Files::new();
     for (path, expected) in &listed {
         let Some(block) = header else {
             return Err(Refusal::new(Reason::FileMissing).at(path.as_str()));
         };
         let claimed = Claimed::read(&block)?;
         if claimed.path != path.as_str().as_bytes() {
-            return Err(misplaced(&claimed, Some(path), &signed.manifest, &files));
+            return Err(misplaced(&claimed, Some(path), head.manifest(), &files));
         }
         claimed.must_be(path.as_str(), expected.size)?;
         let content = read_hashed(*expected, |piece| {
             tar.fill(piece)?;
-            signed.progress(piece.len());
+            head.progress(piece.len());
             Ok(())
         })
         .map_err(|refusal| refusal.at(path.as_str()))?;
@@ -75,10 +71,10 @@ pub(super) fn verify(
     }
     if let Some(block) = &header {
         let claimed = Claimed::read(block)?;
-        return Err(misplaced(&claimed, None, &signed.manifest, &files));
+        return Err(misplaced(&claimed, None, head.manifest(), &files));
     }
     tar.end()?;
-    signed.with_files(files)
+    Ok((head, files))
 }
 
 /// The size of the whole is known from the signed manifest, before anything large is read.
@@ -99,7 +95,7 @@ fn misplaced(
     claimed: &Claimed<'_>,
     wanted: Option<&BundlePath>,
     manifest: &Manifest,
-    seen: &BTreeMap<BundlePath, Arc<[u8]>>,
+    seen: &Files,
 ) -> Refusal {
     let place = quoted_bytes(&claimed.path);
     let name = match std::str::from_utf8(&claimed.path) {

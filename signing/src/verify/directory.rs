@@ -8,39 +8,35 @@ use std::sync::Arc;
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, File, OpenOptions};
 
-use super::document::Signed;
-use super::{Bundle, Verified, VerifyOptions};
+use super::document::{Files, Head};
 use crate::digest::Hasher;
 use crate::manifest::{self, ENVELOPE_FILE, Expected};
 use crate::path::BundlePath;
 use crate::refusal::{Reason, Refusal};
 use crate::text::{bytes, quoted};
-use crate::trust::TrustStore;
 use crate::{envelope, provenance};
 
 /// How much is read before it is hashed: small enough to be still in the cache.
 pub(super) const PIECE: usize = 128 * 1024;
 
-pub(super) fn verify(
+/// Reads a directory whose envelope and manifest, as far as they are there, `open` accepts.
+pub(super) fn read<H: Head>(
     root: &Dir,
-    trust: &TrustStore,
-    options: &VerifyOptions<'_>,
-) -> Result<Verified<Bundle>, Refusal> {
-    let envelope = read_document(root, ENVELOPE_FILE, envelope::MAX_BYTES)?
-        .ok_or_else(|| Refusal::new(Reason::EnvelopeMissing).at(ENVELOPE_FILE))?;
-    let loose = read_document(root, manifest::FILE, manifest::MAX_BYTES)?
-        .ok_or_else(|| Refusal::new(Reason::ManifestMissing).at(manifest::FILE))?;
-    let mut signed = Signed::new(&envelope, &loose, trust, options)?;
+    open: impl FnOnce(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
+) -> Result<(H, Files), Refusal> {
+    let envelope = read_document(root, ENVELOPE_FILE, envelope::MAX_BYTES)?;
+    let loose = read_document(root, manifest::FILE, manifest::MAX_BYTES)?;
+    let mut head = open(envelope.as_deref(), loose.as_deref())?;
     if let Some(provenance) = read_document(root, provenance::FILE, envelope::MAX_BYTES)? {
-        signed.provenance(&provenance)?;
+        head.provenance(&provenance)?;
     }
-    let expected: BTreeMap<String, Expected> = signed
-        .manifest
+    let expected: BTreeMap<String, Expected> = head
+        .manifest()
         .entries()
         .map(|(path, expected)| (path.as_str().to_owned(), expected))
         .collect();
-    let folders: BTreeSet<String> = signed
-        .manifest
+    let folders: BTreeSet<String> = head
+        .manifest()
         .entries()
         .flat_map(|(path, _)| path.folders())
         .map(str::to_owned)
@@ -48,12 +44,19 @@ pub(super) fn verify(
     let mut walk = Walk {
         expected,
         folders,
-        signed: &mut signed,
-        files: BTreeMap::new(),
+        head: &mut head,
+        files: Files::new(),
     };
     walk.folder(root, "")?;
     let files = walk.files;
-    signed.with_files(files)
+    let missing = head
+        .manifest()
+        .entries()
+        .find(|(path, _)| !files.contains_key(*path));
+    if let Some((path, _)) = missing {
+        return Err(Refusal::new(Reason::FileMissing).at(path.as_str()));
+    }
+    Ok((head, files))
 }
 
 /// Reads one of the documents at the root, or `None` if it is not there.
@@ -111,14 +114,14 @@ fn open_file(folder: &Dir, name: &str, place: &str) -> Result<File, OpenError> {
     }
 }
 
-struct Walk<'a, 'b> {
+struct Walk<'a, H> {
     expected: BTreeMap<String, Expected>,
     folders: BTreeSet<String>,
-    signed: &'a mut Signed<'b>,
-    files: BTreeMap<BundlePath, Arc<[u8]>>,
+    head: &'a mut H,
+    files: Files,
 }
 
-impl Walk<'_, '_> {
+impl<H: Head> Walk<'_, H> {
     /// Reads all files in and below a folder of the bundle; `prefix` is its path with a final slash. What
     /// the manifest doesn't list is refused, so that the walk is no longer than the manifest.
     fn folder(&mut self, folder: &Dir, prefix: &str) -> Result<(), Refusal> {
@@ -205,7 +208,7 @@ impl Walk<'_, '_> {
                 ErrorKind::UnexpectedEof => wrong_size(0).found("less"),
                 _ => io(error),
             })?;
-            self.signed.progress(piece.len());
+            self.head.progress(piece.len());
             Ok(())
         })?;
         if file.read(&mut [0]).map_err(io)? != 0 {

@@ -14,9 +14,66 @@ use crate::provenance::{self, Provenance};
 use crate::refusal::{Reason, Refusal};
 use crate::trust::{EXAMPLE_WARNING, Publisher, TrustStore};
 
+/// The files of a bundle, by path.
+pub(super) type Files = BTreeMap<BundlePath, Arc<[u8]>>;
+
+/// The documents before the files, accepted: what a reader needs of them while it reads the files.
+pub(super) trait Head {
+    /// What the manifest lists is what is read.
+    fn manifest(&self) -> &Manifest;
+    /// Takes the bytes of `provenance.dsse.json`, or refuses them.
+    fn provenance(&mut self, bytes: &[u8]) -> Result<(), Refusal>;
+    /// Tells that `count` more bytes were hashed.
+    fn progress(&mut self, count: usize);
+}
+
+/// Reads an envelope over a bundle's manifest. Its signatures are not looked at.
+pub(super) fn parse_envelope(bytes: &[u8]) -> Result<Envelope, Refusal> {
+    let envelope = Envelope::parse(bytes).map_err(|refusal| refusal.at(ENVELOPE_FILE))?;
+    if envelope.payload_type() == MANIFEST_TYPE {
+        return Ok(envelope);
+    }
+    Err(Refusal::new(Reason::PayloadType)
+        .at(ENVELOPE_FILE)
+        .expected(MANIFEST_TYPE)
+        .found(crate::text::quoted(envelope.payload_type())))
+}
+
+/// Refuses a `manifest.toml` that is not the envelope's.
+pub(super) fn check_loose(envelope: &Envelope, loose: &[u8]) -> Result<(), Refusal> {
+    if envelope.payload() == loose {
+        return Ok(());
+    }
+    Err(Refusal::new(Reason::ManifestMismatch)
+        .at(FILE)
+        .expected(format!("digest {}", Digest::of(envelope.payload())))
+        .found(format!("digest {}", Digest::of(loose))))
+}
+
+/// Reads a manifest, and refuses one whose files are too large together.
+pub(super) fn parse_manifest(bytes: &[u8]) -> Result<Manifest, Refusal> {
+    let manifest = Manifest::parse(bytes)?;
+    let total = manifest.total_size();
+    if total > MAX_BYTES {
+        return Err(Refusal::new(Reason::TooLarge)
+            .at(FILE)
+            .expected("files of at most 536870912 bytes together")
+            .found(crate::text::bytes(total)));
+    }
+    Ok(manifest)
+}
+
+pub(super) fn envelope_missing() -> Refusal {
+    Refusal::new(Reason::EnvelopeMissing).at(ENVELOPE_FILE)
+}
+
+pub(super) fn manifest_missing() -> Refusal {
+    Refusal::new(Reason::ManifestMissing).at(FILE)
+}
+
 /// A manifest that somebody trusted signed, and who.
 pub(super) struct Signed<'a> {
-    pub(super) manifest: Manifest,
+    manifest: Manifest,
     manifest_bytes: Arc<[u8]>,
     envelope_bytes: Arc<[u8]>,
     publisher: Arc<Publisher>,
@@ -33,36 +90,21 @@ impl<'a> Signed<'a> {
     /// Checks the envelope's signatures, then parses the payload, in that order: nothing of a manifest is
     /// looked at before somebody trusted has signed it.
     pub(super) fn new(
-        envelope_bytes: &[u8],
-        loose_manifest: &[u8],
+        envelope_bytes: Option<&[u8]>,
+        loose_manifest: Option<&[u8]>,
         trust: &'a TrustStore,
         options: &'a VerifyOptions<'a>,
     ) -> Result<Self, Refusal> {
-        let at_envelope = |refusal: Refusal| refusal.at(ENVELOPE_FILE);
-        let envelope = Envelope::parse(envelope_bytes).map_err(at_envelope)?;
-        if envelope.payload_type() != MANIFEST_TYPE {
-            return Err(Refusal::new(Reason::PayloadType)
-                .at(ENVELOPE_FILE)
-                .expected(MANIFEST_TYPE)
-                .found(crate::text::quoted(envelope.payload_type())));
-        }
-        let signed_by = signers::trusted_signers(&envelope, trust).map_err(at_envelope)?;
-        if envelope.payload() != loose_manifest {
-            return Err(Refusal::new(Reason::ManifestMismatch)
-                .at(FILE)
-                .expected(format!("digest {}", Digest::of(envelope.payload())))
-                .found(format!("digest {}", Digest::of(loose_manifest))));
-        }
-        let manifest = Manifest::parse(envelope.payload())?;
+        let envelope_bytes = envelope_bytes.ok_or_else(envelope_missing)?;
+        let loose_manifest = loose_manifest.ok_or_else(manifest_missing)?;
+        let envelope = parse_envelope(envelope_bytes)?;
+        let signed_by = signers::trusted_signers(&envelope, trust)
+            .map_err(|refusal| refusal.at(ENVELOPE_FILE))?;
+        check_loose(&envelope, loose_manifest)?;
+        let manifest = parse_manifest(envelope.payload())?;
         let (publisher, signers) =
             signers::publisher(&manifest, &signed_by, trust).map_err(|refusal| refusal.at(FILE))?;
         let total = manifest.total_size();
-        if total > MAX_BYTES {
-            return Err(Refusal::new(Reason::TooLarge)
-                .at(FILE)
-                .expected("files of at most 536870912 bytes together")
-                .found(crate::text::bytes(total)));
-        }
         let mut warnings = Vec::new();
         if publisher.is_ad_hoc() && publisher.keys().iter().any(|key| key.is_example()) {
             warnings.push(EXAMPLE_WARNING.to_owned());
@@ -89,8 +131,31 @@ impl<'a> Signed<'a> {
         })
     }
 
-    /// Checks the bytes of `provenance.dsse.json`.
-    pub(super) fn provenance(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+    /// The bundle, from files that were compared with the manifest, all of them.
+    pub(super) fn with_files(self, files: Files) -> Verified<Bundle> {
+        let (provenance, provenance_bytes) = self.provenance.unzip();
+        Verified(Bundle {
+            manifest_digest: Digest::of(&self.manifest_bytes),
+            manifest: self.manifest,
+            manifest_bytes: self.manifest_bytes,
+            envelope_bytes: self.envelope_bytes,
+            files,
+            publisher: self.publisher,
+            signers: self.signers,
+            provenance,
+            provenance_bytes,
+            warnings: self.warnings,
+            trust: self.trust.clone(),
+        })
+    }
+}
+
+impl Head for Signed<'_> {
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn provenance(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         let at_provenance = |refusal: Refusal| refusal.at(provenance::FILE);
         let envelope = Envelope::parse(bytes).map_err(at_provenance)?;
         if envelope.payload_type() != provenance::PAYLOAD_TYPE {
@@ -106,8 +171,7 @@ impl<'a> Signed<'a> {
         Ok(())
     }
 
-    /// Tells that `count` more bytes were hashed.
-    pub(super) fn progress(&mut self, count: usize) {
+    fn progress(&mut self, count: usize) {
         self.done += count as u64;
         if let Some(progress) = self.options.progress {
             progress(Progress {
@@ -115,34 +179,6 @@ impl<'a> Signed<'a> {
                 total: self.total,
             });
         }
-    }
-
-    /// The bundle, from files that were compared with the manifest, all of them.
-    pub(super) fn with_files(
-        self,
-        files: BTreeMap<BundlePath, Arc<[u8]>>,
-    ) -> Result<Verified<Bundle>, Refusal> {
-        if let Some((path, _)) = self
-            .manifest
-            .entries()
-            .find(|(path, _)| !files.contains_key(*path))
-        {
-            return Err(Refusal::new(Reason::FileMissing).at(path.as_str()));
-        }
-        let (provenance, provenance_bytes) = self.provenance.unzip();
-        Ok(Verified(Bundle {
-            manifest_digest: Digest::of(&self.manifest_bytes),
-            manifest: self.manifest,
-            manifest_bytes: self.manifest_bytes,
-            envelope_bytes: self.envelope_bytes,
-            files,
-            publisher: self.publisher,
-            signers: self.signers,
-            provenance,
-            provenance_bytes,
-            warnings: self.warnings,
-            trust: self.trust.clone(),
-        }))
     }
 }
 

@@ -12,6 +12,8 @@ mod directories;
 #[cfg(test)]
 mod independent;
 #[cfg(test)]
+mod integral;
+#[cfg(test)]
 mod keys;
 #[cfg(test)]
 mod manifests;

@@ -57,6 +57,14 @@ fn what_would_not_read_back_is_not_written() {
 }
 
 #[test]
+fn an_index_under_another_name_than_hosts_read_is_refused() {
+    let other = good().replace("\"tools.json\"", "\"tools/index.json\"");
+    let (code, place) = refused(other.as_bytes());
+    assert_eq!(code, "manifest-field");
+    assert!(place.starts_with("manifest.toml:"), "{place}");
+}
+
+#[test]
 fn carriage_returns_byte_order_marks_and_bidirectional_characters_are_refused() {
     let good = good();
     let cases: Vec<Vec<u8>> = vec![

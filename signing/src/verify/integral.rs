@@ -1,0 +1,98 @@
+//! Reading a bundle whose files are those of its own manifest, without asking who signed it: for signing it,
+//! and for people who look at it before they decide whom to trust. Nothing read here may be run.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::document::{Files, Head, check_loose, manifest_missing, parse_envelope, parse_manifest};
+use super::{Form, archive, directory, locate};
+use crate::digest::Digest;
+use crate::envelope::Envelope;
+use crate::manifest::Manifest;
+use crate::refusal::Refusal;
+
+/// A bundle that is what its own manifest says. Anybody can make one: no signature was looked at.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Integral {
+    /// The manifest. Publisher and id are claims.
+    pub manifest: Manifest,
+    /// The bytes of `manifest.toml`.
+    pub manifest_bytes: Arc<[u8]>,
+    /// The digest of these bytes.
+    pub manifest_digest: Digest,
+    /// `manifest.dsse.json`, of this manifest. A directory that was packed and not signed has none.
+    pub envelope: Option<Envelope>,
+    /// The bytes of `provenance.dsse.json`, if there. Not read.
+    pub provenance_bytes: Option<Arc<[u8]>>,
+    /// `tools.json` and all other listed files, by path.
+    pub files: Files,
+}
+
+impl fmt::Debug for Integral {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Integral")
+            .field("id", &self.manifest.id)
+            .field("version", &self.manifest.version)
+            .field("files", &self.files.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads a bundle directory or a `.toolbundle` file, whichever `path` is, as strictly as
+/// [`open`](super::open) does, whoever signed it.
+///
+/// # Errors
+/// Those of [`open`](super::open), but none of those about keys, publishers and age.
+pub fn integral(path: &Path) -> Result<Integral, Refusal> {
+    let (head, files) = match locate(path)? {
+        Form::Directory(root) => directory::read(&root, Unsigned::new)?,
+        Form::Archive(bytes) => archive::read(&bytes, Unsigned::new)?,
+    };
+    Ok(Integral {
+        manifest_digest: Digest::of(&head.manifest_bytes),
+        manifest: head.manifest,
+        manifest_bytes: head.manifest_bytes,
+        envelope: head.envelope,
+        provenance_bytes: head.provenance,
+        files,
+    })
+}
+
+/// A manifest, signed or not.
+struct Unsigned {
+    manifest: Manifest,
+    manifest_bytes: Arc<[u8]>,
+    envelope: Option<Envelope>,
+    provenance: Option<Arc<[u8]>>,
+}
+
+impl Unsigned {
+    fn new(envelope: Option<&[u8]>, manifest: Option<&[u8]>) -> Result<Self, Refusal> {
+        let manifest_bytes = manifest.ok_or_else(manifest_missing)?;
+        let envelope = envelope.map(parse_envelope).transpose()?;
+        if let Some(envelope) = &envelope {
+            check_loose(envelope, manifest_bytes)?;
+        }
+        Ok(Self {
+            manifest: parse_manifest(manifest_bytes)?,
+            manifest_bytes: manifest_bytes.into(),
+            envelope,
+            provenance: None,
+        })
+    }
+}
+
+impl Head for Unsigned {
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn provenance(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+        self.provenance = Some(bytes.into());
+        Ok(())
+    }
+
+    fn progress(&mut self, _count: usize) {}
+}
