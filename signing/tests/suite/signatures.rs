@@ -39,6 +39,41 @@ fn a_signature_over_something_else_is_refused() {
 }
 
 #[test]
+fn signatures_that_say_no_key_are_tried_with_so_many_keys_and_the_others_always() {
+    let mut tables: Vec<_> = (0..20_u8)
+        .map(|number| {
+            let keys: Vec<_> = (0..10).map(|n| key(number * 10 + n).public()).collect();
+            let prefix = format!("p{number}");
+            publisher(&prefix, &keys, 1, &[&prefix])
+        })
+        .collect();
+    tables.push(publisher("acme", &[key(200).public()], 1, &["text"]));
+    let trust = store(&tables);
+    let mut signed = Sample::new().sign(&[&key(200)]);
+    let mut document: serde_json::Value = serde_json::from_slice(&signed.envelope).unwrap();
+    let mut with = |junk: usize, keyid: bool| {
+        let mut signature = document["signatures"]
+            .as_array()
+            .unwrap()
+            .last()
+            .unwrap()
+            .clone();
+        if !keyid {
+            signature.as_object_mut().unwrap().remove("keyid");
+        }
+        let forged = serde_json::json!({ "sig": "A".repeat(86) });
+        let mut signatures = vec![forged; junk];
+        signatures.push(signature);
+        document["signatures"] = signatures.into();
+        signed.envelope = serde_json::to_vec(&document).unwrap();
+        signed.verify(&trust)
+    };
+    with(15, true).unwrap();
+    with(1, false).unwrap();
+    assert_eq!(code(with(15, false)), "unknown-publisher");
+}
+
+#[test]
 fn a_signature_that_claims_a_trusted_key_must_verify_even_if_others_suffice() {
     let mut signed = Sample::new().sign(&[&key(1), &key(2)]);
     let trust = store(&[publisher(
