@@ -327,6 +327,9 @@ impl Content {
         diagnostics.extend(rules::unique_ids(&documents));
         diagnostics.extend(rules::implementations(&documents));
         let (index, tools) = read_index(&files, &documents, &mut diagnostics);
+        if let Some(index) = &index {
+            diagnostics.extend(check_version(&manifest, index));
+        }
 
         let mut drivers = Vec::with_capacity(documents.drivers.len());
         for driver in &documents.drivers {
@@ -419,6 +422,22 @@ fn read_index(
         }
     }
     (Some(index), tools)
+}
+
+/// The manifest's word on which version of `tools.json` it lists (DESIGN 3).
+fn check_version(manifest: &Manifest, index: &Index) -> Option<Diagnostic> {
+    let (listed, found) = (manifest.tools.version, index.version);
+    (listed != u64::from(found)).then(|| {
+        whole(
+            "manifest.toml",
+            Severity::Error,
+            codes::TOOLS_VERSION,
+            format!(
+                "expected the `version` of [artifacts.tools] to be that of tools.json, {found}, found {listed}"
+            ),
+            Some("pack the bundle again: `toolward pack`".to_owned()),
+        )
+    })
 }
 
 fn check_roles(manifest: &Manifest) -> Result<(), ContentError> {

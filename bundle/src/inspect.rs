@@ -185,11 +185,13 @@ impl Inspection {
         }
     }
 
-    /// Lays open a packed directory or an archive without verifying anything.
+    /// Lays open a packed directory or an archive that is what its own manifest
+    /// says, whoever signed it.
     ///
     /// # Errors
     ///
-    /// When it can't be read, or has no readable manifest.
+    /// When it can't be read, or a file is missing, extra, or not the one that
+    /// the manifest lists.
     pub fn unverified(path: &Path) -> Result<Self, AuthorError> {
         let sealed = Sealed::read(path)?;
         let manifest = sealed.manifest()?;

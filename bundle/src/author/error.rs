@@ -48,14 +48,6 @@ pub enum AuthorError {
         /// The place.
         path: PathBuf,
     },
-    /// The thing to sign isn't there or is neither directory nor archive.
-    #[error("{path}: this is no bundle: {reason}", path = path.display())]
-    NotABundle {
-        /// The place.
-        path: PathBuf,
-        /// What was found.
-        reason: String,
-    },
 }
 
 impl AuthorError {
@@ -73,7 +65,6 @@ impl AuthorError {
             Self::Refused { refusal, .. } => refusal.code(),
             Self::Write { .. } => "write-failed",
             Self::Exists { .. } => "output-exists",
-            Self::NotABundle { .. } => "not-a-bundle",
         }
     }
 
@@ -93,13 +84,7 @@ impl AuthorError {
             Self::Write { .. } => Some(
                 "name a place in a directory that is there and that you may write to".to_owned(),
             ),
-            Self::Exists { .. } => {
-                Some("name another place, or remove it first".to_owned())
-            }
-            Self::NotABundle { .. } => Some(
-                "name a packed directory (with manifest.toml) or a .toolbundle archive; `toolward pack` makes them"
-                    .to_owned(),
-            ),
+            Self::Exists { .. } => Some("name another place, or remove it first".to_owned()),
         }
     }
 

@@ -15,7 +15,7 @@ pub use provenance::provenance;
 pub use sign::Sealed;
 
 /// The name of the machine index in a bundle.
-pub const TOOLS_JSON: &str = "tools.json";
+pub const TOOLS_JSON: &str = toolward_signing::manifest::TOOLS_FILE;
 
 /// The ending of an archive's name.
 pub const ARCHIVE_EXTENSION: &str = "toolbundle";

@@ -3,10 +3,10 @@
 //! verifies with: a signature never covers what its owner hasn't got in hand.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use toolward_signing::Refusal;
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::{KeyId, SigningKey};
@@ -15,10 +15,8 @@ use toolward_signing::path::BundlePath;
 use toolward_signing::provenance::{self, Provenance};
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
-use toolward_signing::{Reason, Refusal};
 
 use super::{AuthorError, Packed, output};
-use crate::files::{self, MAX_TOTAL};
 
 /// A bundle with its envelope, in memory. The name says what it is for; until
 /// [`Sealed::sign`] was called it may hold no signature at all.
@@ -43,114 +41,25 @@ impl Sealed {
         }
     }
 
-    /// Reads a packed directory or an archive. Nothing is verified yet.
+    /// Reads a packed directory or an archive, and checks every file against
+    /// the manifest with the code that hosts verify with. Who signed it is not
+    /// asked.
     ///
     /// # Errors
     ///
-    /// When it can't be read, or is no bundle.
+    /// When it can't be read, is no bundle, or is not what its manifest says.
     pub fn read(path: &Path) -> Result<Self, AuthorError> {
-        if path.is_dir() {
-            Self::read_directory(path)
-        } else {
-            Self::read_archive(path)
-        }
-    }
-
-    fn read_directory(path: &Path) -> Result<Self, AuthorError> {
-        let mut files = files::tree(path)?;
-        let Some(manifest_bytes) = files.remove(manifest::FILE) else {
-            return Err(AuthorError::NotABundle {
-                path: path.to_owned(),
-                reason: "it has no manifest.toml".to_owned(),
-            });
-        };
-        let envelope = match files.remove(manifest::ENVELOPE_FILE) {
-            None => Envelope::new(MANIFEST_TYPE, manifest_bytes.to_vec()),
-            Some(bytes) => {
-                let envelope = Envelope::parse(&bytes).map_err(|r| refused(path, r))?;
-                if envelope.payload() != &*manifest_bytes {
-                    return Err(AuthorError::NotABundle {
-                        path: path.to_owned(),
-                        reason: "manifest.dsse.json signs another manifest than the manifest.toml beside it"
-                            .to_owned(),
-                    });
-                }
-                envelope
-            }
-        };
+        let bundle = verify::integral(path).map_err(|refusal| refused(path, refusal))?;
+        let unsigned = || Envelope::new(MANIFEST_TYPE, bundle.manifest_bytes.to_vec());
         Ok(Self {
             place: path.to_owned(),
-            envelope,
-            provenance: files.remove(provenance::FILE).map(|bytes| bytes.to_vec()),
-            files,
-        })
-    }
-
-    fn read_archive(path: &Path) -> Result<Self, AuthorError> {
-        let io = |source| {
-            AuthorError::Files(files::FilesError::Io {
-                path: path.to_owned(),
-                source,
-            })
-        };
-        let not_a_bundle = |reason: &str| AuthorError::NotABundle {
-            path: path.to_owned(),
-            reason: reason.to_owned(),
-        };
-        let file = std::fs::File::open(path).map_err(io)?;
-        // Nobody vouches for this archive yet: it gets no more room than a
-        // verified one would.
-        let compressed = file.metadata().map_err(io)?.len();
-        let allowed = compressed
-            .saturating_mul(archive::MAX_RATIO)
-            .clamp(archive::RATIO_FLOOR, MAX_TOTAL);
-        let decoder = zstd::Decoder::new(file).map_err(io)?;
-        let mut entries = tar::Archive::new(decoder.take(allowed.saturating_add(1)));
-        let mut total = 0_u64;
-        let mut files = BTreeMap::new();
-        for entry in entries
-            .entries()
-            .map_err(|_| not_a_bundle("it is no zstd-compressed tar"))?
-        {
-            let mut entry = entry.map_err(|_| not_a_bundle("it is no zstd-compressed tar"))?;
-            let name = std::str::from_utf8(&entry.path_bytes())
-                .map_err(|_| not_a_bundle("a name in it is not UTF-8"))?
-                .to_owned();
-            if !entry.header().entry_type().is_file() {
-                return Err(not_a_bundle("it holds something that is no regular file"));
-            }
-            total = total.saturating_add(entry.size());
-            if total > allowed {
-                let refusal = Refusal::new(Reason::ArchiveRatio)
-                    .expected(format!("at most {allowed} bytes"))
-                    .found(format!("{total} bytes or more"));
-                return Err(refused(path, refusal));
-            }
-            let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes).map_err(io)?;
-            if files.insert(name, Arc::<[u8]>::from(bytes)).is_some() {
-                return Err(not_a_bundle("it holds a name twice"));
-            }
-        }
-        let (Some(envelope), Some(manifest_bytes)) = (
-            files.remove(manifest::ENVELOPE_FILE),
-            files.remove(manifest::FILE),
-        ) else {
-            return Err(not_a_bundle(
-                "it has no manifest.dsse.json or no manifest.toml",
-            ));
-        };
-        let envelope = Envelope::parse(&envelope).map_err(|refusal| refused(path, refusal))?;
-        if envelope.payload() != &*manifest_bytes {
-            return Err(not_a_bundle(
-                "its envelope signs another manifest than it holds",
-            ));
-        }
-        Ok(Self {
-            place: path.to_owned(),
-            envelope,
-            provenance: files.remove(provenance::FILE).map(|bytes| bytes.to_vec()),
-            files,
+            envelope: bundle.envelope.unwrap_or_else(unsigned),
+            provenance: bundle.provenance_bytes.map(|bytes| bytes.to_vec()),
+            files: bundle
+                .files
+                .into_iter()
+                .map(|(path, bytes)| (path.as_str().to_owned(), bytes))
+                .collect(),
         })
     }
 
@@ -181,8 +90,8 @@ impl Sealed {
         self.envelope.signatures().len()
     }
 
-    /// Checks every file against the manifest, then adds the key's signature.
-    /// A key that has signed already signs no second time.
+    /// Checks every file against the manifest, then adds the key's signature,
+    /// in place of what is there as one by this key.
     ///
     /// # Errors
     ///
@@ -191,10 +100,10 @@ impl Sealed {
     pub fn sign(&mut self, key: &SigningKey) -> Result<KeyId, AuthorError> {
         let public = key.public();
         let key_id = public.key_id();
+        let mut envelope = self.envelope.clone();
+        envelope.sign(key);
         // Verified as somebody would who trusts this key alone. The provenance
         // is left out: another key of the publisher may have signed it.
-        let mut envelope = Envelope::new(MANIFEST_TYPE, self.envelope.payload().to_vec());
-        envelope.sign(key);
         let probe = self.archive_with(&self.bytes_of(&envelope)?, None)?;
         let options = VerifyOptions {
             now: None,
@@ -202,16 +111,7 @@ impl Sealed {
         };
         verify::archive_bytes(&probe, &TrustStore::for_key(public), &options)
             .map_err(|refusal| refused(&self.place, refusal))?;
-
-        let named = key_id.to_string();
-        let signed_before = self
-            .envelope
-            .signatures()
-            .iter()
-            .any(|signature| signature.keyid.as_deref() == Some(named.as_str()));
-        if !signed_before {
-            self.envelope.sign(key);
-        }
+        self.envelope = envelope;
         Ok(key_id)
     }
 
@@ -239,12 +139,22 @@ impl Sealed {
         self.archive_with(&self.bytes_of(&self.envelope)?, self.provenance.as_deref())
     }
 
-    /// Writes the archive to `path`, in place of one that is there.
+    /// Writes the archive to `path`, in place of a bundle of the same id that
+    /// is there.
     ///
     /// # Errors
     ///
-    /// As [`Sealed::to_archive`], and when the file can't be written.
+    /// As [`Sealed::to_archive`], when something else is there, and when the
+    /// file can't be written.
     pub fn write_archive(&self, path: &Path) -> Result<(), AuthorError> {
+        if path.symlink_metadata().is_ok() {
+            let id = self.manifest()?.id;
+            if !verify::integral(path).is_ok_and(|bundle| bundle.manifest.id == id) {
+                return Err(AuthorError::Exists {
+                    path: path.to_owned(),
+                });
+            }
+        }
         output::file(path, &self.to_archive()?)
     }
 

@@ -210,16 +210,54 @@ fn nothing_is_signed_that_is_not_what_the_manifest_says() {
 
     let tool = path.join("tools/demo.greet/TOOL.md");
     std::fs::write(&tool, TOOL.replace("Greets", "Steals")).unwrap();
-    let error = Sealed::read(&path).unwrap().sign(&key).unwrap_err();
+    let error = Sealed::read(&path).unwrap_err();
     assert!(matches!(error, AuthorError::Refused { .. }), "{error}");
     std::fs::write(&tool, TOOL).unwrap();
 
     std::fs::write(path.join("extra.txt"), "").unwrap();
-    let error = Sealed::read(&path).unwrap().sign(&key).unwrap_err();
+    let error = Sealed::read(&path).unwrap_err();
     assert!(matches!(error, AuthorError::Refused { .. }), "{error}");
     std::fs::remove_file(path.join("extra.txt")).unwrap();
 
     Sealed::read(&path).unwrap().sign(&key).unwrap();
+}
+
+#[test]
+fn a_signature_that_only_claims_the_key_is_replaced_by_one() {
+    let demo = Demo::new();
+    let key = SigningKey::generate().unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("out");
+    let mut sealed = Sealed::new(&demo.pack());
+    sealed.sign(&key).unwrap();
+    sealed.write_directory(&path).unwrap();
+    let envelope = path.join("manifest.dsse.json");
+    let mut claim: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&envelope).unwrap()).unwrap();
+    claim["signatures"][0]["sig"] = "AA==".into();
+    std::fs::write(&envelope, claim.to_string()).unwrap();
+
+    let mut again = Sealed::read(&path).unwrap();
+    again.sign(&key).unwrap();
+    assert_eq!(again.signatures(), 1);
+    again.write_envelope(&path).unwrap();
+    let trust = TrustStore::for_key(key.public());
+    verify::open(&path, &trust, &VerifyOptions::default()).unwrap();
+}
+
+#[test]
+fn no_other_kind_of_document_is_signed_in_a_bundles_name() {
+    let demo = Demo::new();
+    let key = SigningKey::generate().unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("out");
+    let mut sealed = Sealed::new(&demo.pack());
+    sealed.sign(&key).unwrap();
+    sealed.write_directory(&path).unwrap();
+    let envelope = path.join("manifest.dsse.json");
+    let text = std::fs::read_to_string(&envelope).unwrap();
+    std::fs::write(&envelope, text.replace("bundle.manifest", "publisher")).unwrap();
+    assert_eq!(Sealed::read(&path).unwrap_err().code(), "payload-type");
 }
 
 #[test]
@@ -233,13 +271,28 @@ fn a_directory_that_exists_is_not_written_over() {
 }
 
 #[test]
+fn an_archive_replaces_a_bundle_of_its_id_and_nothing_else() {
+    let demo = Demo::new();
+    let mut sealed = Sealed::new(&demo.pack());
+    sealed.sign(&SigningKey::generate().unwrap()).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("out.toolbundle");
+    sealed.write_archive(&path).unwrap();
+    sealed.write_archive(&path).unwrap();
+    std::fs::write(&path, "precious").unwrap();
+    let error = sealed.write_archive(&path).unwrap_err();
+    assert_eq!(error.code(), "output-exists");
+    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+}
+
+#[test]
 fn what_is_no_bundle_is_not_read_as_one() {
     let place = tempfile::tempdir().unwrap();
     let error = Sealed::read(place.path()).unwrap_err();
-    assert_eq!(error.code(), "not-a-bundle");
+    assert_eq!(error.code(), "manifest-missing");
     let file = place.path().join("x.toolbundle");
     std::fs::write(&file, "nothing of the sort").unwrap();
-    assert_eq!(Sealed::read(&file).unwrap_err().code(), "not-a-bundle");
+    assert_eq!(Sealed::read(&file).unwrap_err().code(), "archive-format");
 }
 
 #[test]

@@ -171,6 +171,31 @@ fn a_role_that_contradicts_the_name_is_refused() {
 }
 
 #[test]
+fn a_manifest_that_gives_the_index_another_version_is_refused() {
+    let mut packed = Demo::new().pack();
+    packed.manifest.tools.version = 7;
+    packed.manifest_bytes = packed.manifest.to_bytes().unwrap();
+    assert_eq!(read_signed(&packed).unwrap_err().code(), "tools-version");
+}
+
+#[test]
+fn an_inspection_of_what_the_manifest_does_not_list_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("out");
+    toolward_bundle::author::Sealed::new(&Demo::new().pack())
+        .write_directory(&path)
+        .unwrap();
+    let tool = path.join("tools/demo.greet/TOOL.md");
+    std::fs::write(&tool, TOOL.replace("Greets", "Steals")).unwrap();
+    let code =
+        |result: Result<Inspection, toolward_bundle::AuthorError>| result.unwrap_err().code();
+    assert_eq!(code(Inspection::unverified(&path)), "digest-mismatch");
+    std::fs::write(&tool, TOOL).unwrap();
+    std::fs::write(path.join("extra"), "").unwrap();
+    assert_eq!(code(Inspection::unverified(&path)), "file-extra");
+}
+
+#[test]
 fn an_inspection_says_whether_anything_was_verified() {
     let demo = Demo::new();
     let packed = demo.pack();
