@@ -186,7 +186,7 @@ fn every_command_speaks_json() {
         assert!(ended.json().is_object(), "{ended}");
         assert_eq!(ended.stdout.lines().count(), 1, "{ended}");
     }
-    for line in machine.toolward("test b --json").ends(0).json_lines() {
+    for line in machine.toolward("test --dev b --json").ends(0).json_lines() {
         assert_eq!(line["ok"], true);
     }
     assert_eq!(
@@ -213,7 +213,8 @@ fn every_failure_speaks_json() {
         ("verify text-stats.toolbundle --config broken.toml", 2),
         ("verify gone --trust-key example.pub.pem", 2),
         ("verify b --trust-key example.pub.pem", 3),
-        ("inspect gone", 1),
+        ("inspect gone", 2),
+        ("sign gone --key example.pub.pem", 2),
         ("test gone --trust-key example.pub.pem", 2),
         ("call hostile.run --dev gone --set do=echo", 1),
         ("call hostile.run --dev b --set do=trap", 1),

@@ -206,7 +206,7 @@ fn the_directories_under_work_pass_their_tests_too() {
             .join(example)
             .join("driver.wasm");
         assert!(components.is_file(), "run `cargo xtask guests` first");
-        machine.toolward("test").arg(folder(example)).ends(0);
+        machine.toolward("test --dev").arg(folder(example)).ends(0);
     }
 }
 

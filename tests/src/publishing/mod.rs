@@ -66,7 +66,10 @@ fn a_new_bundle_is_checked_built_tested_packed_signed_verified_and_called() {
         .ends(0);
     assert_eq!(checked.stdout, "");
 
-    let tested = machine.toolward("test greeter --json").ends(0).json_lines();
+    let tested = machine
+        .toolward("test --dev greeter --json")
+        .ends(0)
+        .json_lines();
     assert_eq!(tested.len(), 2, "{tested:?}");
     assert!(tested.iter().all(|test| test["ok"] == true), "{tested:?}");
 
@@ -194,19 +197,19 @@ fn a_key_that_openssl_made_signs() {
 fn test_fails_where_an_example_and_a_driver_disagree() {
     let machine = Machine::new();
     crate::hostile::add(&machine, "b");
-    machine.toolward("test b").ends(0);
+    machine.toolward("test --dev b").ends(0);
     let name = "b/tools/hostile.run/TOOL.md";
     let changed = machine.text(name).replace(
         "output: { did: echo, value: [1, two, null] }",
         "output: { did: echo, value: [1, three, null] }",
     );
     machine.write(name, changed);
-    let ended = machine.toolward("test b").ends(1);
+    let ended = machine.toolward("test --dev b").ends(1);
     assert!(ended.stdout.contains("FAILED"), "{ended}");
     assert!(
         ended.stdout.contains("three") && ended.stdout.contains("two"),
         "{ended}"
     );
-    let lines = machine.toolward("test b --json").ends(1).json_lines();
+    let lines = machine.toolward("test --dev b --json").ends(1).json_lines();
     assert_eq!(lines[0]["ok"], false);
 }

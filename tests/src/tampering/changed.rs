@@ -1,12 +1,14 @@
 //! Changed after it was signed.
 
 use std::fs;
+use std::io::Write as _;
 
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::secrecy::ExposeSecret as _;
 
 use super::{call_refused, machine_with_key, refused, signed};
-use crate::support::{Machine, Signed};
+use crate::support::machine::toolward;
+use crate::support::{Machine, Run, Signed};
 
 const TOOL_MD: &str = "tools/text.stats/TOOL.md";
 const DRIVER: &str = "drivers/text-stats/driver.wasm";
@@ -300,7 +302,7 @@ fn a_manifest_of_other_files_under_the_same_envelope_is_refused() {
     );
 }
 
-/// A tar archive of one file of zeros.
+/// An archive of one file of zeros.
 fn zeros(name: &str, mebibytes: usize) -> Vec<u8> {
     let size = mebibytes << 20;
     let mut header = [0; 512];
@@ -315,7 +317,14 @@ fn zeros(name: &str, mebibytes: usize) -> Vec<u8> {
     header[257..265].copy_from_slice(b"ustar\x0000");
     let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
     header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    [&header[..], &vec![0; size], &[0; 1024]].concat()
+    let mut archive = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+    archive.write_all(&header).unwrap();
+    let mebibyte = vec![0; 1 << 20];
+    for _ in 0..mebibytes {
+        archive.write_all(&mebibyte).unwrap();
+    }
+    archive.write_all(&[0; 1024]).unwrap();
+    archive.finish().unwrap()
 }
 
 #[test]
@@ -323,17 +332,25 @@ fn an_archive_that_expands_without_measure_is_not_expanded() {
     let (machine, key) = machine_with_key();
     machine.write("key.pem", key.to_pem().unwrap().expose_secret());
     for name in ["zeros", "manifest.dsse.json"] {
-        let archive = zstd::stream::encode_all(zeros(name, 300).as_slice(), 1).unwrap();
+        let archive = zeros(name, 1000);
         assert!(archive.len() < 1 << 20);
         machine.write("b.toolbundle", archive);
-        machine
-            .toolward("verify b.toolbundle --trust-key key.pub.pem")
-            .ends(3);
-        // These two read what nobody has verified.
-        for words in ["inspect b.toolbundle", "sign b.toolbundle --key key.pem"] {
-            let ended = machine.toolward(words).end();
+        for words in [
+            "verify b.toolbundle --trust-key key.pub.pem",
+            // These two read what nobody has signed.
+            "inspect b.toolbundle",
+            "sign b.toolbundle --key key.pem",
+        ] {
+            // With 500 MB of address space, expanding it would end in an abort.
+            let mut shell = machine.program("sh");
+            shell.args(["-c", "ulimit -v 500000 && exec \"$0\" \"$@\""]);
+            shell.arg(toolward()).args(words.split(' '));
+            let ended = Run::new(shell).end();
             assert!(matches!(ended.code, Some(1 | 3)), "{ended}");
-            ended.says("archive-ratio");
+            assert!(
+                ended.stderr.contains("error[") && ended.stderr.contains("hint: "),
+                "{ended}"
+            );
         }
     }
 }

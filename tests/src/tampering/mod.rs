@@ -3,6 +3,7 @@
 
 mod age;
 mod changed;
+mod confused;
 mod inconsistent;
 mod trust;
 mod unfinished;

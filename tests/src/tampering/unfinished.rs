@@ -130,7 +130,7 @@ fn a_changed_archive_is_not_signed() {
     let sign = "sign bad.toolbundle --key key.pem --passphrase-file right.txt";
     changes_nothing(&machine, sign, 3, "digest-mismatch");
     machine.write("bad.toolbundle", "no archive");
-    changes_nothing(&machine, sign, 1, "not-a-bundle");
+    changes_nothing(&machine, sign, 3, "archive-format");
 }
 
 #[test]
@@ -144,7 +144,12 @@ fn a_directory_that_is_no_bundle_is_neither_packed_nor_signed() {
         1,
         "bundle-toml-missing",
     );
-    changes_nothing(&machine, &format!("sign empty {key}"), 1, "not-a-bundle");
+    changes_nothing(
+        &machine,
+        &format!("sign empty {key}"),
+        3,
+        "manifest-missing",
+    );
 }
 
 #[test]
