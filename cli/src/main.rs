@@ -2,8 +2,8 @@
 //! could be asked of a library is done in one.
 //!
 //! Exit codes: 0 fine; 1 the tool or a check failed; 2 wrong usage; 3
-//! verification refused; 4 denied by policy. A reader that closes the pipe is
-//! no failure.
+//! verification refused; 4 denied by policy. A reader that closes the pipe
+//! changes none of them.
 
 mod arguments;
 mod commands;

@@ -15,7 +15,8 @@ use crate::failure::{Exit, Failure};
 /// Longest message of somebody else's that is shown, in characters.
 const MESSAGE: usize = 4000;
 
-/// How a command ends whose reader has gone, or with its words written.
+/// With its words written, or with the reason why not. A reader that has gone
+/// needs no words, and is no reason to leave work undone.
 pub(crate) type Written = Result<(), Failure>;
 
 #[derive(Debug)]
@@ -76,7 +77,7 @@ impl Output {
             return;
         }
         let label = self.paint("warning:", Severity::Warning);
-        write_err(&format!("{label} {}\n", text::visible(&message, MESSAGE)));
+        write_err(&format!("{label} {}\n", block(&message)));
     }
 
     /// Writes a diagnostic the way compilers do.
@@ -87,9 +88,6 @@ impl Output {
 
     /// Says why the command failed, and gives its exit code.
     pub(crate) fn failure(&mut self, failure: &Failure) -> Exit {
-        if failure.code == BROKEN_PIPE {
-            return Exit::Fine;
-        }
         if self.json {
             let _ = self.value(&failure.to_json());
             return failure.exit;
@@ -109,13 +107,13 @@ impl Output {
             for hint in &failure.hints {
                 let said = |diagnostic: &Diagnostic| diagnostic.hint.as_ref() == Some(hint);
                 if !failure.diagnostics.iter().any(said) {
-                    message.push_str(&format!("  hint: {}\n", text::visible(hint, MESSAGE)));
+                    message.push_str(&format!("  hint: {}\n", block(hint)));
                 }
             }
             write_err(&message);
             return failure.exit;
         }
-        let mut message = format!("{label} {}\n", text::visible(&failure.message, MESSAGE));
+        let mut message = format!("{label} {}\n", block(&failure.message));
         if let Some(cause) = &failure.cause {
             message.push_str(&format!(
                 "  cause: {}\n",
@@ -123,7 +121,7 @@ impl Output {
             ));
         }
         for hint in &failure.hints {
-            message.push_str(&format!("  hint: {}\n", text::visible(hint, MESSAGE)));
+            message.push_str(&format!("  hint: {}\n", block(hint)));
         }
         write_err(&message);
         failure.exit
@@ -139,10 +137,10 @@ impl Output {
             text::visible_line(&diagnostic.file, MESSAGE),
             diagnostic.line,
             diagnostic.column,
-            text::visible(&diagnostic.message, MESSAGE)
+            text::visible_line(&diagnostic.message, MESSAGE)
         );
         if let Some(hint) = &diagnostic.hint {
-            shown.push_str(&format!("\n  hint: {}", text::visible(hint, MESSAGE)));
+            shown.push_str(&format!("\n  hint: {}", text::visible_line(hint, MESSAGE)));
         }
         shown
     }
@@ -160,20 +158,22 @@ impl Output {
     }
 }
 
-/// The code of the failure that is none.
-const BROKEN_PIPE: &str = "broken-pipe";
-
 fn write_out(text: &str) -> Written {
     let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|error| {
-        let code = if error.kind() == ErrorKind::BrokenPipe {
-            BROKEN_PIPE
-        } else {
-            "output-unwritable"
-        };
-        Failure::new(Exit::Failed, code, format!("standard output: {error}"))
-    })
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::new(
+            Exit::Failed,
+            "output-unwritable",
+            format!("standard output: {error}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Text of several lines, the later ones marked: none can pass for a line of
+/// the command's own.
+fn block(text: &str) -> String {
+    text::visible(text, MESSAGE).replace('\n', "\n  | ")
 }
 
 /// Writes bytes of the command's own making to standard output.
