@@ -74,4 +74,14 @@ mod tests {
         parse("toolward call t --dev d --bundle b").unwrap_err();
         parse("toolward call t --dev d --trust-key k").unwrap_err();
     }
+
+    #[test]
+    fn a_test_runs_unsigned_code_only_where_dev_names_it() {
+        let parse = |line: &str| Cli::try_parse_from(line.split(' '));
+        parse("toolward test --dev d").unwrap();
+        parse("toolward test b --trust-key k").unwrap();
+        parse("toolward test").unwrap_err();
+        parse("toolward test b --dev d").unwrap_err();
+        parse("toolward test --dev d --config c").unwrap_err();
+    }
 }

@@ -12,7 +12,7 @@ use toolward_bundle::content::ContentError;
 use toolward_bundle::scaffold::ScaffoldError;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_host::HostError;
-use toolward_signing::Refusal;
+use toolward_signing::{Reason, Refusal};
 
 /// The exit codes, as `--help` documents them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +121,19 @@ impl Failure {
             error.insert("diagnostics".to_owned(), json!(self.diagnostics));
         }
         json!({ "ok": false, "error": error })
+    }
+}
+
+/// A bundle that is not what its manifest says is refused, as by `verify`.
+pub(crate) fn packed(error: AuthorError) -> Failure {
+    match error {
+        // Nothing was looked at that could be refused.
+        AuthorError::Refused { refusal, .. } if refusal.reason() == Reason::Io => Failure {
+            exit: Exit::Usage,
+            ..Failure::refused(&refusal)
+        },
+        AuthorError::Refused { refusal, .. } => Failure::refused(&refusal),
+        other => Failure::from(other),
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use toolward_bundle::content::Content;
 use toolward_signing::key::PublicKey;
+use toolward_signing::manifest;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, Bundle, Verified, VerifyOptions};
 
@@ -16,6 +17,9 @@ use crate::progress::Bar;
 
 /// The file that trust is read from.
 pub(crate) const CONFIG_FILE: &str = "toolward.toml";
+
+/// What makes a directory one that an author works in.
+const BUNDLE_TOML: &str = "bundle.toml";
 
 /// Longest key or configuration file, in bytes.
 const MAX_FILE: u64 = 1024 * 1024;
@@ -34,11 +38,14 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
+    /// Whether the user said for this command whom to trust.
+    pub(crate) fn is_named(&self) -> bool {
+        !self.trust_key.is_empty() || self.config.is_some()
+    }
+
     /// Whether the user said whom to trust, or has a configuration that does.
     pub(crate) fn is_given(&self, environment: &Environment) -> bool {
-        !self.trust_key.is_empty()
-            || self.config.is_some()
-            || default_config(environment).is_some_and(|path| path.is_file())
+        self.is_named() || default_config(environment).is_some_and(|path| path.is_file())
     }
 
     pub(crate) fn store(
@@ -113,6 +120,25 @@ impl Trust {
         let bundle = self.open(path, environment, output)?;
         Content::from_verified(bundle).map_err(|error| failure::content(&error, Exit::Refused))
     }
+}
+
+/// Whether a directory is one that an author works in. A packed bundle is not,
+/// whatever else lies in it: its signatures are looked at.
+pub(crate) fn is_under_work(directory: &Path) -> bool {
+    let packed = [manifest::ENVELOPE_FILE, manifest::FILE];
+    directory.join(BUNDLE_TOML).is_file()
+        && !packed
+            .iter()
+            .any(|name| directory.join(name).symlink_metadata().is_ok())
+}
+
+/// A directory under work, which somebody named to be run without signatures.
+pub(crate) fn dev_content(directory: &Path, output: &Output) -> Result<Content, Failure> {
+    output.note(format!(
+        "{}: unsigned, under work; nothing is granted to it",
+        directory.display()
+    ));
+    Content::from_dev(directory).map_err(|error| failure::content(&error, Exit::Failed))
 }
 
 /// Where the user's trust is configured.

@@ -16,10 +16,10 @@ use toolward_host::{
 };
 
 use crate::environment::Environment;
-use crate::failure::{self, Exit, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::progress::{Bar, PATIENCE};
-use crate::trust::Trust;
+use crate::trust::{Trust, dev_content};
 
 /// Longest input, in bytes: one more than the host takes, so that the host says
 /// which limit it is.
@@ -94,13 +94,7 @@ impl Source {
     fn content(&self, environment: &Environment, output: &Output) -> Result<Content, Failure> {
         match (&self.bundle, &self.dev) {
             (Some(bundle), _) => self.trust.content(bundle, environment, output),
-            (None, Some(directory)) => {
-                output.note(format!(
-                    "{}: unsigned, under work; nothing is granted to it",
-                    directory.display()
-                ));
-                Content::from_dev(directory).map_err(|error| failure::content(&error, Exit::Failed))
-            }
+            (None, Some(directory)) => dev_content(directory, output),
             (None, None) => Err(Failure::usage("bundle-missing", "no bundle was named")
                 .hint("give --bundle PATH with --trust-key PEM, or --dev DIR")),
         }

@@ -13,7 +13,7 @@ use toolward_bundle::text::visible_line;
 use crate::environment::Environment;
 use crate::failure::{self, Exit, Failure};
 use crate::output::{Output, Written};
-use crate::trust::Trust;
+use crate::trust::{Trust, is_under_work};
 
 /// Longest text of a bundle's that is shown on a line, in characters.
 const LINE: usize = 300;
@@ -45,14 +45,15 @@ pub(crate) fn run(
         component(path, output)?;
         return Ok(Exit::Fine);
     }
-    let inspection = if path.join("bundle.toml").is_file() {
+    let trust = &arguments.trust;
+    let inspection = if !trust.is_named() && is_under_work(path) {
         let content =
             Content::from_dev(path).map_err(|error| failure::content(&error, Exit::Failed))?;
         Inspection::of(&content)
-    } else if arguments.trust.is_given(environment) {
-        Inspection::of(&arguments.trust.content(path, environment, output)?)
+    } else if trust.is_given(environment) {
+        Inspection::of(&trust.content(path, environment, output)?)
     } else {
-        Inspection::unverified(path)?
+        Inspection::unverified(path).map_err(failure::packed)?
     };
     if output.json() {
         output.value(&inspection)?;

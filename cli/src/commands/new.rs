@@ -77,7 +77,7 @@ pub(crate) fn run(
     }
     let directory = arguments.directory.display();
     output.note(format!(
-        "\nNext:\n  toolward check {directory}\n  toolward build {directory}\n  toolward test {directory}"
+        "\nNext:\n  toolward check {directory}\n  toolward build {directory}\n  toolward test --dev {directory}"
     ));
     Ok(Exit::Fine)
 }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use toolward_bundle::author::{ARCHIVE_EXTENSION, AuthorError, Sealed};
+use toolward_bundle::author::{ARCHIVE_EXTENSION, Sealed};
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{self, Exit, Failure};
 use crate::keyfile::{self, Passphrase};
 use crate::output::Output;
 
@@ -29,12 +29,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let mut sealed = Sealed::read(&arguments.bundle)?;
+    let mut sealed = Sealed::read(&arguments.bundle).map_err(failure::packed)?;
     let manifest = sealed.manifest()?;
     let mut signers = Vec::new();
     for path in &arguments.key {
         let key = keyfile::read(path, &arguments.passphrase, output)?;
-        signers.push(sealed.sign(&key).map_err(refused)?);
+        signers.push(sealed.sign(&key).map_err(failure::packed)?);
     }
     let place = arguments.output.as_ref().unwrap_or(&arguments.bundle);
     let archive = place
@@ -64,12 +64,4 @@ pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
         ));
     }
     Ok(Exit::Fine)
-}
-
-/// A bundle that is not what its manifest says is refused, as by `verify`.
-fn refused(error: AuthorError) -> Failure {
-    match error {
-        AuthorError::Refused { refusal, .. } => Failure::refused(&refusal),
-        other => Failure::from(other),
-    }
 }

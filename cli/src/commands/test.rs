@@ -1,6 +1,6 @@
 //! `test`: the examples of a bundle's contracts, against each of its drivers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -12,15 +12,20 @@ use toolward_host::{Reply, Request};
 use super::call::{CacheFlags, runtime};
 use super::check::counted;
 use crate::environment::Environment;
-use crate::failure::{self, Exit, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::trust::Trust;
+use crate::trust::{Trust, dev_content, is_under_work};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A bundle under work (the directory with bundle.toml), or a signed bundle
-    #[arg(default_value = ".")]
-    bundle: PathBuf,
+    /// A signed bundle: a directory or an archive
+    #[arg(required_unless_present = "dev")]
+    bundle: Option<PathBuf>,
+
+    /// A bundle under work, unsigned: the directory with bundle.toml. Nothing
+    /// is granted to it
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["bundle", "trust_key", "config"])]
+    dev: Option<PathBuf>,
 
     #[command(flatten)]
     trust: Trust,
@@ -41,11 +46,13 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let path = &arguments.bundle;
-    let content = if path.join("bundle.toml").is_file() {
-        Content::from_dev(path).map_err(|error| failure::content(&error, Exit::Failed))?
-    } else {
-        arguments.trust.content(path, environment, output)?
+    let (path, content) = match (&arguments.bundle, &arguments.dev) {
+        (Some(path), _) => (path, signed(path, &arguments.trust, environment, output)?),
+        (None, Some(directory)) => (directory, dev_content(directory, output)?),
+        (None, None) => {
+            return Err(Failure::usage("bundle-missing", "no bundle was named")
+                .hint("give a bundle with --trust-key PEM, or --dev DIR"));
+        }
     };
     let cases = cases(&content);
     let host = arguments.cache.host(content, environment, output)?;
@@ -72,6 +79,22 @@ pub(crate) fn run(
         counted(cases.len(), "example")
     ));
     Ok(if failed > 0 { Exit::Failed } else { Exit::Fine })
+}
+
+fn signed(
+    path: &Path,
+    trust: &Trust,
+    environment: &Environment,
+    output: &Output,
+) -> Result<Content, Failure> {
+    if !trust.is_named() && is_under_work(path) {
+        let message = format!("{}: nobody has signed this bundle", path.display());
+        return Err(Failure::usage("bundle-unsigned", message).hint(format!(
+            "to run what lies there, unsigned: toolward test --dev {}",
+            path.display()
+        )));
+    }
+    trust.content(path, environment, output)
 }
 
 fn cases(content: &Content) -> Vec<Case> {
