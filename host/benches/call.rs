@@ -15,7 +15,7 @@ use toolward_host::{Cache, Host, Request};
 use wasmtime::component::Component;
 
 mod support;
-use support::{Bare, INPUT, TOOL};
+use support::{Bare, ECHO, TEXT_STATS};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
@@ -25,41 +25,44 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 fn warm(criterion: &mut Criterion) {
-    let runtime = runtime();
-    let engine = support::engine();
-    let component = Component::new(&engine, support::wasm()).expect("compiles");
-    let bare = Bare::new(engine, &component);
-    let host = Host::builder()
-        .bundle(support::content())
-        .build()
-        .expect("a host");
-    let first = runtime.block_on(host.call(Request::new(TOOL, INPUT)));
-    assert!(first.result.is_ok(), "{}", first.envelope());
+    for (name, subject) in [("warm_echo", ECHO), ("warm_text_stats", TEXT_STATS)] {
+        let runtime = runtime();
+        let engine = support::engine();
+        let component = Component::new(&engine, subject.wasm()).expect("compiles");
+        let bare = Bare::new(engine, &component, subject);
+        let host = Host::builder()
+            .bundle(subject.content())
+            .build()
+            .expect("a host");
+        let call = || host.call(Request::new(subject.tool, subject.input));
+        let first = runtime.block_on(call());
+        assert!(first.result.is_ok(), "{}", first.envelope());
 
-    let mut group = criterion.benchmark_group("warm");
-    group.bench_function("bare", |bencher| {
-        bencher
-            .to_async(&runtime)
-            .iter(|| async { black_box(bare.call().await) });
-    });
-    group.bench_function("host", |bencher| {
-        bencher
-            .to_async(&runtime)
-            .iter(|| async { black_box(host.call(Request::new(TOOL, INPUT)).await) });
-    });
-    group.bench_function("host_with_envelope", |bencher| {
-        bencher
-            .to_async(&runtime)
-            .iter(|| async { black_box(host.call(Request::new(TOOL, INPUT)).await.envelope()) });
-    });
-    group.finish();
+        let mut group = criterion.benchmark_group(name);
+        group.bench_function("bare", |bencher| {
+            bencher
+                .to_async(&runtime)
+                .iter(|| async { black_box(bare.call().await) });
+        });
+        group.bench_function("host", |bencher| {
+            bencher
+                .to_async(&runtime)
+                .iter(|| async { black_box(call().await) });
+        });
+        group.bench_function("host_and_envelope_text", |bencher| {
+            bencher
+                .to_async(&runtime)
+                .iter(|| async { black_box(serde_json::to_string(&call().await)) });
+        });
+        group.finish();
+    }
 }
 
 fn cold(criterion: &mut Criterion) {
     let runtime = runtime();
     let directory = tempfile::tempdir().expect("a directory");
     let engine = support::engine();
-    let wasm = support::wasm();
+    let wasm = TEXT_STATS.wasm();
     let artefact = directory.path().join("artefact.cwasm");
     let bytes = engine.precompile_component(&wasm).expect("compiles");
     std::fs::write(&artefact, bytes).expect("writes");
@@ -68,12 +71,12 @@ fn cold(criterion: &mut Criterion) {
     let host = || {
         let cache = Cache::open(&cache).expect("a cache");
         Host::builder()
-            .bundle(support::content())
+            .bundle(TEXT_STATS.content())
             .cache(cache)
             .build()
             .expect("a host")
     };
-    let first = runtime.block_on(host().call(Request::new(TOOL, INPUT)));
+    let first = runtime.block_on(host().call(Request::new(TEXT_STATS.tool, TEXT_STATS.input)));
     assert!(first.result.is_ok(), "{}", first.envelope());
 
     let mut group = criterion.benchmark_group("cold");
@@ -87,7 +90,7 @@ fn cold(criterion: &mut Criterion) {
                 black_box(blake3::hash(&bytes));
                 // SAFETY: the artefact was written above and not touched since.
                 let component = unsafe { Component::deserialize_file(&engine, &artefact) };
-                let bare = Bare::new(engine, &component.expect("loads"));
+                let bare = Bare::new(engine, &component.expect("loads"), TEXT_STATS);
                 runtime.block_on(bare.call())
             },
             criterion::BatchSize::PerIteration,
@@ -96,7 +99,7 @@ fn cold(criterion: &mut Criterion) {
     group.bench_function("host", |bencher| {
         bencher.iter_batched(
             host,
-            |host| runtime.block_on(host.call(Request::new(TOOL, INPUT))),
+            |host| runtime.block_on(host.call(Request::new(TEXT_STATS.tool, TEXT_STATS.input))),
             criterion::BatchSize::PerIteration,
         );
     });

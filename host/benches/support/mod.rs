@@ -21,27 +21,53 @@ mod bindings {
 use bindings::toolward::driver::{log, progress, secrets, tools, types};
 pub use bindings::{Driver, DriverPre};
 
-/// The tool under test.
-pub const TOOL: &str = "text.stats";
-
-/// About 200 bytes of input for it.
-pub const INPUT: &str = r#"{"text":"The quick brown fox jumps over the lazy dog. Pack my box with five dozen liquor jugs. How vexingly quick daft zebras jump! Sphinx of black quartz, judge my vow. Bright vixens jump; dozy fowl quack."}"#;
-
-/// The example bundle's authoring directory.
-pub fn example() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/text-stats")
+/// A driver to measure: a guest that uses std through WASI.
+#[derive(Clone, Copy)]
+pub struct Subject {
+    /// The bundle's directory below the repository's root.
+    directory: &'static str,
+    /// The component below it.
+    component: &'static str,
+    /// The tool's id.
+    pub tool: &'static str,
+    /// About 200 bytes of input.
+    pub input: &'static str,
 }
 
-/// The example bundle, unsigned: its driver must have been built
-/// (`cargo xtask guests`).
-pub fn content() -> Content {
-    Content::from_dev(&example()).expect("the example bundle; run `cargo xtask guests` first")
-}
+/// Gives back what it gets: next to no work of its own.
+pub const ECHO: Subject = Subject {
+    directory: "tests/guests/hostile",
+    component: "drivers/hostile/driver.wasm",
+    tool: "hostile.run",
+    input: r#"{"do":"echo","value":{"customer":"c-1029","items":[{"sku":"a-1","count":3,"price":12.5},{"sku":"b-2","count":1,"price":99.0}],"note":"leave it with the neighbours, please","urgent":false,"tags":["x","y"]}}"#,
+};
 
-/// The bytes of its driver.
-pub fn wasm() -> Vec<u8> {
-    let path = example().join("drivers/text-stats/driver.wasm");
-    std::fs::read(path).expect("the example driver; run `cargo xtask guests` first")
+/// Counts the words of a text: some work of its own.
+pub const TEXT_STATS: Subject = Subject {
+    directory: "examples/text-stats",
+    component: "drivers/text-stats/driver.wasm",
+    tool: "text.stats",
+    input: r#"{"text":"The quick brown fox jumps over the lazy dog. Pack my box with five dozen liquor jugs. How vexingly quick daft zebras jump! Sphinx of black quartz, judge my vow. Bright vixens jump; dozy fowl quack."}"#,
+};
+
+impl Subject {
+    fn path(&self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("..")
+            .join(self.directory)
+    }
+
+    /// The bundle, unsigned; its driver must have been built
+    /// (`cargo xtask guests`).
+    pub fn content(&self) -> Content {
+        Content::from_dev(&self.path()).expect("a bundle; run `cargo xtask guests` first")
+    }
+
+    /// The bytes of its driver.
+    pub fn wasm(&self) -> Vec<u8> {
+        let path = self.path().join(self.component);
+        std::fs::read(path).expect("a driver; run `cargo xtask guests` first")
+    }
 }
 
 /// An engine with the host's own settings.
@@ -104,10 +130,11 @@ impl tools::Host for State {
 pub struct Bare {
     engine: Engine,
     pre: DriverPre<State>,
+    subject: Subject,
 }
 
 impl Bare {
-    pub fn new(engine: Engine, component: &Component) -> Self {
+    pub fn new(engine: Engine, component: &Component, subject: Subject) -> Self {
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker).expect("WASI");
         Driver::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state).expect("imports");
@@ -115,7 +142,11 @@ impl Bare {
             .instantiate_pre(component)
             .expect("all imports are there");
         let pre = DriverPre::new(pre).expect("the handler is there");
-        Self { engine, pre }
+        Self {
+            engine,
+            pre,
+            subject,
+        }
     }
 
     /// A fresh store with WASI, instantiate, call, drop: no checks, no
@@ -135,9 +166,9 @@ impl Bare {
             .expect("fuel is on");
         let call = types::Invocation {
             id: "0190f5fe-7c00-7a00-8000-000000000000".to_owned(),
-            tool: TOOL.to_owned(),
+            tool: self.subject.tool.to_owned(),
             tool_version: "1.0.0".to_owned(),
-            input: INPUT.to_owned(),
+            input: self.subject.input.to_owned(),
             context: "{}".to_owned(),
             attempt: 1,
             remaining_ms: 30_000,

@@ -12,8 +12,9 @@ pub use error::{CallError, Hit, Origin};
 pub(crate) use content::{Mapped, map_output, too_large};
 pub(crate) use error::map_driver_error;
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use crate::observer::LogRecord;
 
@@ -77,24 +78,30 @@ pub struct Captured {
 }
 
 impl Reply {
-    /// The envelope: `{"ok": true, "value": …, "meta": …}` or
-    /// `{"ok": false, "error": …, "meta": …}`. Content blocks are under
-    /// `content` where there are any.
+    /// The envelope as a value; [`Reply`] itself serialises to the same, without
+    /// a copy of the output.
     pub fn envelope(&self) -> Value {
-        let meta = serde_json::to_value(&self.metadata).unwrap_or(Value::Null);
+        serde_json::to_value(self).unwrap_or(Value::Null)
+    }
+}
+
+/// The envelope: `{"ok": true, "value": …, "meta": …}` or
+/// `{"ok": false, "error": …, "meta": …}`. Content blocks are under `content`
+/// where there are any.
+impl Serialize for Reply {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut envelope = serializer.serialize_struct("Reply", 4)?;
+        envelope.serialize_field("ok", &self.result.is_ok())?;
         match &self.result {
             Ok(output) => {
-                let mut envelope = json!({ "ok": true, "value": output.structured });
-                if let Value::Object(fields) = &mut envelope {
-                    if !output.content.is_empty() {
-                        let content = serde_json::to_value(&output.content).unwrap_or(Value::Null);
-                        fields.insert("content".to_owned(), content);
-                    }
-                    fields.insert("meta".to_owned(), meta);
+                envelope.serialize_field("value", &output.structured)?;
+                if !output.content.is_empty() {
+                    envelope.serialize_field("content", &output.content)?;
                 }
-                envelope
             }
-            Err(error) => json!({ "ok": false, "error": error, "meta": meta }),
+            Err(error) => envelope.serialize_field("error", error)?,
         }
+        envelope.serialize_field("meta", &self.metadata)?;
+        envelope.end()
     }
 }

@@ -22,7 +22,11 @@ pub(crate) async fn before<F: Future>(deadline: Instant, future: F) -> Result<F:
     let mut timer = pin!(tokio::time::sleep_until(deadline.into()));
     poll_fn(|context| {
         let polled = future.as_mut().poll(context);
-        if Instant::now() >= deadline || timer.as_mut().poll(context).is_ready() {
+        if Instant::now() >= deadline {
+            return Poll::Ready(Err(Elapsed));
+        }
+        // The timer is only set once there is something to wait for.
+        if polled.is_pending() && timer.as_mut().poll(context).is_ready() {
             return Poll::Ready(Err(Elapsed));
         }
         polled.map(Ok)
