@@ -3,6 +3,8 @@
 //! bounded (DESIGN 9). Not for text that a machine reads: JSON output stays as
 //! it is, since JSON escapes what it must.
 
+pub use toolward_signing::text::is_hidden;
+
 /// Shows `text` of several lines, at most `limit` characters of it. Line feeds
 /// and tabs stay; everything that [`visible_line`] replaces is replaced.
 #[must_use]
@@ -60,31 +62,6 @@ fn show(text: &str, limit: usize, lines: bool) -> String {
         out.push_str(&format!("… ({left} more characters)"));
     }
     out
-}
-
-/// Whether a character shows nothing of its own or changes how its neighbours
-/// show.
-#[must_use]
-pub fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            // soft hyphen, combining grapheme joiner, Arabic letter mark
-            '\u{ad}' | '\u{34f}' | '\u{61c}'
-            // Hangul and Khmer fillers, Mongolian variation selectors
-            | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-            // zero-width characters and bidirectional marks
-            | '\u{200b}'..='\u{200f}'
-            // line and paragraph separator, bidirectional embeddings
-            | '\u{2028}'..='\u{202e}'
-            // word joiner, invisible operators, bidirectional isolates
-            | '\u{2060}'..='\u{206f}'
-            | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
-            // private use, whose look is anybody's guess
-            | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}'
-            // musical and shorthand format controls
-            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-            // tags and the supplementary variation selectors
-            | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

@@ -24,11 +24,11 @@ pub mod path;
 pub mod provenance;
 pub mod refusal;
 pub mod sources;
+pub mod text;
 pub mod trust;
 pub mod verify;
 
 mod json;
-mod text;
 mod toml10;
 
 pub use digest::Digest;

@@ -6,13 +6,29 @@ use std::fmt::Write as _;
 /// little to flood a terminal.
 const QUOTE_MAX: usize = 80;
 
-/// Whether a character may mislead a person who reads the text: control characters, those that change the
-/// direction of writing, line separators that only some tools honour, and invisible tags.
-pub(crate) fn is_misleading(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+/// Whether a character may mislead a person who reads the text: it shows nothing of its own, or changes how
+/// its neighbours show. No signed text may hold one, but for line feeds.
+#[must_use]
+pub fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            // soft hyphen, combining grapheme joiner, Arabic letter mark
+            '\u{ad}' | '\u{34f}' | '\u{61c}'
+            // Hangul and Khmer fillers, Mongolian variation selectors
+            | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            // zero-width characters and bidirectional marks
+            | '\u{200b}'..='\u{200f}'
+            // line and paragraph separator, bidirectional embeddings
+            | '\u{2028}'..='\u{202e}'
+            // word joiner, invisible operators, bidirectional isolates
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            // private use, whose look is anybody's guess
+            | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}'
+            // musical and shorthand format controls
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            // tags and the supplementary variation selectors
+            | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Hostile text between quotation marks, shortened, with misleading characters made visible.
@@ -32,7 +48,7 @@ fn shown(text: &str, max: usize, mark: &str) -> String {
             out.push('…');
             break;
         }
-        if is_misleading(c) || (!mark.is_empty() && matches!(c, '"' | '\\')) {
+        if is_hidden(c) || (!mark.is_empty() && matches!(c, '"' | '\\')) {
             // Writing to a String can't fail.
             let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
         } else {

@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::moment::Timestamp;
 use crate::path::{self, BundlePath};
 use crate::refusal::{Reason, Refusal};
-use crate::text::{is_misleading, position, quoted, visible};
+use crate::text::{is_hidden, position, quoted, visible};
 use crate::{id, provenance, toml10};
 
 /// The manifest as TOML has it; each value remembers where it stands.
@@ -88,7 +88,7 @@ fn plain_text(bytes: &[u8]) -> Result<&str, Refusal> {
     })?;
     if let Some((offset, c)) = text
         .char_indices()
-        .find(|(_, c)| is_misleading(*c) && *c != '\n')
+        .find(|(_, c)| is_hidden(*c) && *c != '\n')
     {
         let found = match c {
             '\r' => "a carriage return".to_owned(),
