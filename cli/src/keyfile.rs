@@ -1,6 +1,7 @@
 //! Private keys in files: reading them, with their passphrase, and writing them
 //! so that nobody else can read them.
 
+use std::cell::OnceCell;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,10 @@ pub(crate) struct Passphrase {
     /// descriptor
     #[arg(long, value_name = "NUMBER", conflicts_with = "passphrase_file")]
     pub(crate) passphrase_fd: Option<u32>,
+
+    /// What was read: a pipe can't be read again for the next key.
+    #[arg(skip)]
+    known: OnceCell<SecretString>,
 }
 
 impl Passphrase {
@@ -35,6 +40,9 @@ impl Passphrase {
             (None, Some(number)) => PathBuf::from(format!("/dev/fd/{number}")),
             (None, None) => return Ok(None),
         };
+        if let Some(known) = self.known.get() {
+            return Ok(Some(known.clone()));
+        }
         let text = read_secret(&path)?;
         let line = text.expose_secret().lines().next().unwrap_or_default();
         if line.is_empty() {
@@ -43,7 +51,10 @@ impl Passphrase {
                 format!("{}: the first line is empty", path.display()),
             ));
         }
-        Ok(Some(SecretString::from(line.to_owned())))
+        let known = self
+            .known
+            .get_or_init(|| SecretString::from(line.to_owned()));
+        Ok(Some(known.clone()))
     }
 
     /// The passphrase, asked for on the terminal unless it was given.
@@ -72,7 +83,16 @@ pub(crate) fn read(
     passphrase: &Passphrase,
     output: &Output,
 ) -> Result<SigningKey, Failure> {
-    let pem = read_secret(path)?;
+    parse(path, &read_secret(path)?, passphrase, output)
+}
+
+/// A private key whose file was read already.
+pub(crate) fn parse(
+    path: &Path,
+    pem: &SecretString,
+    passphrase: &Passphrase,
+    output: &Output,
+) -> Result<SigningKey, Failure> {
     let secret = if is_encrypted_pem(pem.expose_secret()) {
         Some(passphrase.obtain(&format!("Passphrase of {}", path.display()), false)?)
     } else {
@@ -96,7 +116,8 @@ pub(crate) fn read(
     Ok(key)
 }
 
-fn read_secret(path: &Path) -> Result<SecretString, Failure> {
+/// Reads a small file that may hold a secret.
+pub(crate) fn read_secret(path: &Path) -> Result<SecretString, Failure> {
     let mut text = String::new();
     std::fs::File::open(path)
         .and_then(|file| file.take(MAX_SECRET).read_to_string(&mut text))

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use toolward_signing::key::{PublicKey, SigningKey};
+use toolward_signing::secrecy::ExposeSecret as _;
 
 use crate::failure::{Exit, Failure};
 use crate::keyfile::{self, Passphrase};
 use crate::output::Output;
-use crate::trust::read_text;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -131,9 +131,10 @@ fn new(
 }
 
 fn show(path: &Path, passphrase: &Passphrase, output: &mut Output) -> Result<(), Failure> {
-    let pem = read_text(path)?;
-    let (kind, public) = if pem.contains("-----BEGIN PUBLIC KEY-----") {
-        let public = PublicKey::from_pem(&pem).map_err(|refusal| {
+    let pem = keyfile::read_secret(path)?;
+    let text = pem.expose_secret();
+    let (kind, public) = if text.contains("-----BEGIN PUBLIC KEY-----") {
+        let public = PublicKey::from_pem(text).map_err(|refusal| {
             let failure = failed(&refusal);
             Failure {
                 message: format!("{}: {}", path.display(), failure.message),
@@ -142,13 +143,16 @@ fn show(path: &Path, passphrase: &Passphrase, output: &mut Output) -> Result<(),
         })?;
         ("public", public)
     } else {
-        let encrypted = toolward_signing::key::is_encrypted_pem(&pem);
+        let encrypted = toolward_signing::key::is_encrypted_pem(text);
         let kind = if encrypted {
             "private, encrypted"
         } else {
             "private"
         };
-        (kind, keyfile::read(path, passphrase, output)?.public())
+        (
+            kind,
+            keyfile::parse(path, &pem, passphrase, output)?.public(),
+        )
     };
     let key_id = public.key_id();
     let example = public.is_example();
@@ -197,13 +201,14 @@ fn encrypt(
     if out.symlink_metadata().is_ok() {
         return Err(keyfile::exists(out));
     }
-    if toolward_signing::key::is_encrypted_pem(&read_text(path)?) {
+    let pem = keyfile::read_secret(path)?;
+    if toolward_signing::key::is_encrypted_pem(pem.expose_secret()) {
         return Err(Failure::usage(
             "key-encrypted",
             format!("{}: this key is encrypted already", path.display()),
         ));
     }
-    let key = keyfile::read(path, passphrase, output)?;
+    let key = keyfile::parse(path, &pem, passphrase, output)?;
     let secret = passphrase.obtain("Passphrase for the encrypted key", true)?;
     let pem = key
         .to_encrypted_pem(&secret)
