@@ -4,7 +4,9 @@
 //! Only the top level is read. The bodies of core modules are stepped over, so
 //! that the cost follows the number of sections and not the amount of code.
 
-use wasmparser::{Chunk, ComponentExternalKind, Encoding, Parser, Payload};
+use wasmparser::{
+    Chunk, ComponentExternalKind, ComponentInstance, Encoding, Instance, Parser, Payload,
+};
 
 /// The interface that a driver exports (DESIGN 6).
 pub const HANDLER: &str = "toolward:driver/handler@0.1.0";
@@ -64,6 +66,65 @@ pub struct Surface {
     pub components: usize,
     /// Length of the binary in bytes.
     pub size: u64,
+}
+
+/// The most instances that a component may make of what is nested in it. An
+/// engine lays them all out when it compiles: levels that each instantiate the
+/// one below a hundred times need two kilobytes to ask for 10^12.
+pub const MAX_INSTANCES: usize = 256;
+
+/// Counts, for each level of nesting, the instances that one component of that
+/// level makes at most.
+#[derive(Debug, Default)]
+struct Instantiations {
+    /// By level: most core instances, most component instances.
+    most: Vec<(usize, usize)>,
+    /// The components that enclose the present one, which is `here`.
+    outer: Vec<(usize, usize)>,
+    here: (usize, usize),
+}
+
+impl Instantiations {
+    fn core(&mut self) {
+        self.here.0 = self.here.0.saturating_add(1);
+    }
+
+    fn component(&mut self) {
+        self.here.1 = self.here.1.saturating_add(1);
+    }
+
+    fn enter(&mut self) {
+        self.outer.push(std::mem::take(&mut self.here));
+    }
+
+    fn leave(&mut self) {
+        self.note();
+        self.here = self.outer.pop().unwrap_or_default();
+    }
+
+    fn note(&mut self) {
+        let level = self.outer.len();
+        if self.most.len() <= level {
+            self.most.resize(level.saturating_add(1), (0, 0));
+        }
+        if let Some(most) = self.most.get_mut(level) {
+            *most = (most.0.max(self.here.0), most.1.max(self.here.1));
+        }
+    }
+
+    /// At most so many instances in all, if every level instantiates the most
+    /// demanding component of the next.
+    fn total(&mut self) -> usize {
+        self.note();
+        self.most
+            .iter()
+            .rev()
+            .fold(0_usize, |below, (core, components)| {
+                components
+                    .saturating_mul(below.saturating_add(1))
+                    .saturating_add(*core)
+            })
+    }
 }
 
 /// Why a file is no component that a host would look at.
@@ -200,6 +261,7 @@ impl Surface {
     fn walk(&mut self, bytes: &[u8]) -> Result<(), SurfaceError> {
         // The parsers of the components that enclose the present one.
         let mut enclosing: Vec<Parser> = Vec::new();
+        let mut made = Instantiations::default();
         let mut parser = Parser::new(0);
         let mut rest = bytes;
         loop {
@@ -231,6 +293,21 @@ impl Surface {
                         return Err(too_complex("levels of nesting", MAX_DEPTH));
                     }
                     enclosing.push(std::mem::replace(&mut parser, inner));
+                    made.enter();
+                }
+                Payload::InstanceSection(section) => {
+                    for instance in section {
+                        if let Instance::Instantiate { .. } = instance? {
+                            made.core();
+                        }
+                    }
+                }
+                Payload::ComponentInstanceSection(section) => {
+                    for instance in section {
+                        if let ComponentInstance::Instantiate { .. } = instance? {
+                            made.component();
+                        }
+                    }
                 }
                 Payload::ComponentImportSection(section) if top => {
                     for import in section {
@@ -255,7 +332,13 @@ impl Surface {
                     }
                 }
                 Payload::End(_) => match enclosing.pop() {
-                    Some(outer) => parser = outer,
+                    Some(outer) => {
+                        made.leave();
+                        parser = outer;
+                    }
+                    None if made.total() > MAX_INSTANCES => {
+                        return Err(too_complex("instances", MAX_INSTANCES));
+                    }
                     None if rest.is_empty() => return Ok(()),
                     None => return Err(truncated(bytes)),
                 },
@@ -320,6 +403,25 @@ mod tests {
 
     fn surface(wat: &str) -> Result<Surface, SurfaceError> {
         Surface::read(&wat::parse_str(wat).unwrap())
+    }
+
+    #[test]
+    fn levels_that_multiply_their_instances_are_refused() {
+        let bomb = |levels: usize, each: usize| {
+            let leaf =
+                "(component $c (core module $m) (core instance (instantiate $m)))".to_owned();
+            let inner = (1..levels).fold(leaf, |below, _| {
+                let made = "(instance (instantiate $c))".repeat(each);
+                format!("(component $c {below} {made})")
+            });
+            let made = "(instance (instantiate $c))".repeat(each);
+            surface(&format!("(component {inner} {made})"))
+        };
+        assert!(bomb(2, 4).is_ok());
+        let refused = bomb(6, 16).unwrap_err();
+        assert_eq!(refused.code(), "component-too-complex");
+        assert!(refused.to_string().contains("instances"), "{refused}");
+        assert_eq!(bomb(1, 1000).unwrap_err().code(), "component-too-complex");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use toolward_contract::action::Action;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_contract::driver::Driver;
 use toolward_contract::json;
+use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_signing::manifest::Role;
 
@@ -78,6 +79,23 @@ pub(crate) fn beside(document: &str, name: &str) -> String {
     }
 }
 
+/// What all schemas of a bundle may weigh together ([`Schema::weight`]): each is
+/// compiled by every host that loads the bundle, and kept.
+const SCHEMAS: usize = 200_000;
+
+/// What the schemas of a contract weigh.
+fn schemas(tool: &Tool) -> usize {
+    [
+        Some(&tool.inputs),
+        Some(&tool.outputs),
+        tool.context_schema.as_ref(),
+    ]
+    .into_iter()
+    .flatten()
+    .map(Schema::weight)
+    .fold(0, usize::saturating_add)
+}
+
 impl Documents {
     /// Reads all documents among `files`.
     #[must_use]
@@ -97,13 +115,28 @@ impl Documents {
             files,
             actions: &actions,
         };
+        let mut weight = 0_usize;
         for (path, bytes) in files {
             match role_of(path) {
+                Role::Contract if weight > SCHEMAS => {}
                 Role::Contract => {
                     if let Some(text) = documents.text(path, bytes) {
                         let parsed = Tool::parse(path, text, &scope);
                         documents.diagnostics.extend(parsed.diagnostics);
+                        weight = weight.saturating_add(parsed.value.as_ref().map_or(0, schemas));
                         push(&mut documents.tools, path, parsed.value);
+                    }
+                    if weight > SCHEMAS {
+                        documents.diagnostics.push(whole(
+                            path,
+                            Severity::Error,
+                            codes::SCHEMAS_TOO_LARGE,
+                            format!(
+                                "the schemas of all contracts up to this one weigh {weight}, \
+                                 more than the {SCHEMAS} that a bundle may have"
+                            ),
+                            Some("split the bundle, or use fewer patterns".to_owned()),
+                        ));
                     }
                 }
                 Role::Driver => {

@@ -11,6 +11,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use toolward_contract::json;
 use toolward_host::{Cache, Host, Request};
 use wasmtime::component::Component;
 
@@ -106,5 +107,42 @@ fn cold(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, warm, cold);
+/// Where the difference between `host` and `bare` goes, as far as it can be
+/// measured by itself.
+fn parts(criterion: &mut Criterion) {
+    let runtime = runtime();
+    let host = Host::builder()
+        .bundle(ECHO.content())
+        .build()
+        .expect("a host");
+    let tool = host.tool(ECHO.tool).expect("the tool").contract;
+    let reply = runtime.block_on(host.call(Request::new(ECHO.tool, ECHO.input)));
+    let output = reply.result.as_ref().expect("an output").structured.clone();
+    let text = output.to_string();
+    let limits = json::Limits::default();
+    let input = json::parse(ECHO.input.as_bytes(), &limits).expect("JSON");
+
+    let mut group = criterion.benchmark_group("parts");
+    group.bench_function("parse_input", |bencher| {
+        bencher.iter(|| black_box(json::parse(ECHO.input.as_bytes(), &limits)));
+    });
+    group.bench_function("validate_input", |bencher| {
+        bencher.iter(|| black_box(tool.inputs.validate(&input)));
+    });
+    group.bench_function("write_input", |bencher| {
+        bencher.iter(|| black_box(input.to_string()))
+    });
+    group.bench_function("parse_output", |bencher| {
+        bencher.iter(|| black_box(json::parse(text.as_bytes(), &limits)));
+    });
+    group.bench_function("validate_output", |bencher| {
+        bencher.iter(|| black_box(tool.outputs.validate(&output)));
+    });
+    group.bench_function("write_envelope", |bencher| {
+        bencher.iter(|| black_box(serde_json::to_string(&reply)));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, warm, cold, parts);
 criterion_main!(benches);

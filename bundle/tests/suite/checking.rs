@@ -19,6 +19,38 @@ fn a_good_bundle_has_nothing_to_be_said_about() {
 }
 
 #[test]
+fn schemas_that_are_too_large_together_are_refused_before_all_are_compiled() {
+    let demo = Demo::new();
+    let properties: String = (0..60)
+        .map(|number| format!("    p{number}: {{ type: string, pattern: '^a{number}$' }}\n"))
+        .collect();
+    for number in 0..100 {
+        demo.write(
+            &format!("tools/demo.many{number}/TOOL.md"),
+            format!(
+                "---\nname: Many\nid: demo.many{number}\ndescription: Many patterns.\n\
+                 version: 1.0.0\ninputs:\n  type: object\n  properties:\n{properties}\
+                 outputs: {{ type: object }}\n---\n"
+            ),
+        );
+    }
+    let report = check_path(demo.path());
+    assert_eq!(
+        codes(&report)
+            .iter()
+            .filter(|code| **code == "schemas-too-large")
+            .count(),
+        1
+    );
+    // The rest is not read any more.
+    let read = codes(&report)
+        .iter()
+        .filter(|code| **code == "driver-missing")
+        .count();
+    assert!((20..50).contains(&read), "{read}");
+}
+
+#[test]
 fn each_lint_is_a_warning_with_its_own_code() {
     let demo = Demo::new();
     demo.write(
