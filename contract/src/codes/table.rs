@@ -162,8 +162,8 @@ codes! {
          below `properties`, `items` or the like."
     SCHEMA_COST "schema-cost" Error
         "a schema can be checked in reasonable time"
-        "References that fan out again and again make every check exponential. Refer to each shared schema \
-         once per place."
+        "References that fan out again and again make every check exponential, and every pattern \
+         looks at all of a text. Refer to each shared schema once per place, and use fewer patterns there."
     INPUTS_NOT_OBJECT "inputs-not-object" Warning
         "`inputs` describes an object"
         "Callers send named arguments; MCP needs an object. Wrap the value in a property."

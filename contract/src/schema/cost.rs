@@ -1,4 +1,5 @@
-//! Refuses schemas whose check could take for ever: loops, and references that fan out. Runs no check itself.
+//! Refuses schemas whose check could take for ever: loops, references that fan out, and many patterns for
+//! one text. Runs no check itself.
 //!
 //! `a` referring twice to `b`, `b` twice to `c` and so on is short to write and takes 2^n steps to
 //! follow; a schema that refers to itself twice for the same part of a value takes 2^depth. The
@@ -19,6 +20,9 @@ use crate::codes;
 /// values that a document may have ([`crate::json::Limits::values`]), this is what one check costs: a
 /// few seconds at the very most.
 const AT_ONE_PLACE: f64 = 500.0;
+/// What a pattern counts against another schema: it looks at every byte of a text, in the worst case
+/// some hundred times, where the others look at a value once.
+const PATTERN: f64 = 25.0;
 /// Bound on the size of the tables made here.
 const TABLE: usize = 200_000;
 /// Steps that collecting errors may take.
@@ -39,6 +43,8 @@ type Key<'s> = Option<&'s str>;
 
 struct Graph<'s> {
     paths: Vec<String>,
+    /// What each schema costs by itself.
+    own: Vec<f64>,
     in_place: Vec<Vec<usize>>,
     inside: Vec<Vec<(Key<'s>, usize)>>,
 }
@@ -48,6 +54,7 @@ impl<'s> Graph<'s> {
     fn of(root: &'s Value) -> Result<Graph<'s>, SchemaError> {
         let mut graph = Graph {
             paths: Vec::new(),
+            own: Vec::new(),
             in_place: Vec::new(),
             inside: Vec::new(),
         };
@@ -92,6 +99,7 @@ impl<'s> Graph<'s> {
             .or_insert_with(|| {
                 let index = self.paths.len();
                 self.paths.push(path);
+                self.own.push(own_cost(schema));
                 self.in_place.push(Vec::new());
                 self.inside.push(Vec::new());
                 waiting.push((schema, index));
@@ -118,6 +126,10 @@ impl<'s> Graph<'s> {
                 .for_each(|edges| edges.push((None, to))),
             Applies::Nowhere => {}
         }
+    }
+
+    fn own(&self, node: usize) -> f64 {
+        self.own.get(node).copied().unwrap_or(1.0)
     }
 
     fn in_place(&self, node: usize) -> &[usize] {
@@ -228,6 +240,14 @@ impl<'s> Graph<'s> {
     }
 }
 
+/// One, and what its own patterns cost: those of `pattern`, and of `patternProperties` for each name.
+fn own_cost(schema: &Value) -> f64 {
+    let own = schema.get("pattern").is_some_and(Value::is_string);
+    let names = schema.get("patternProperties").and_then(Value::as_object);
+    let patterns = usize::from(own) + names.map_or(0, serde_json::Map::len);
+    1.0 + PATTERN * f64::from(u32::try_from(patterns).unwrap_or(u32::MAX))
+}
+
 fn get(numbers: &[usize], at: usize) -> usize {
     numbers.get(at).copied().unwrap_or(usize::MAX)
 }
@@ -255,13 +275,13 @@ impl Costs {
         components: &[usize],
     ) -> Result<Option<usize>, SchemaError> {
         let expensive = |node| {
-            graph.refuse(&codes::SCHEMA_COST, node, "expected a schema that can be checked in reasonable time, found references that fan out")
+            graph.refuse(&codes::SCHEMA_COST, node, "expected a schema that can be checked in reasonable time, found references that fan out, or too many patterns in one place")
         };
         let mut here = vec![0.0_f64; graph.paths.len()];
         let mut reach: Vec<Reach<'_>> = vec![Reach::default(); graph.paths.len()];
         let mut table = 0;
         for &node in order {
-            let mut own = 1.0;
+            let mut own = graph.own(node);
             let mut steps: BTreeMap<(Key<'_>, usize), f64> = BTreeMap::new();
             for &inner in graph.in_place(node) {
                 own += here.get(inner).copied().unwrap_or_default();

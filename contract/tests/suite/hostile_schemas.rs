@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolward_contract::NoScope;
 use toolward_contract::schema::{Schema, SchemaError};
 
@@ -297,4 +297,25 @@ fn patterns_weigh_more_than_other_values() {
     let plain = weight(json!({ "type": "string", "minLength": 1 }));
     assert!(weight(json!({ "type": "string", "pattern": "^a$" })) > plain + 90);
     assert!(weight(json!({ "patternProperties": { "^a$": {}, "^b$": {} } })) > plain + 190);
+}
+
+#[test]
+fn many_patterns_for_one_text_are_refused_and_for_many_texts_are_not() {
+    let pattern = |n: usize| json!({ "pattern": format!("^[ab]*a[ab]{{300}}{n}") });
+    let patterns = |n: usize| (0..n).map(pattern).collect::<Vec<_>>();
+    let all = |n: usize| json!({ "allOf": patterns(n) });
+    let names = |n: usize| {
+        let names: Map<String, Value> = (0..n).map(|n| (format!("^a{n}"), json!({}))).collect();
+        json!({ "patternProperties": names })
+    };
+    for schema in [all(40), names(40)] {
+        let error = Schema::compile(&schema, &NoScope).expect_err("40 for each text");
+        assert_eq!(error.code(), "schema-cost");
+    }
+    for schema in [all(5), names(5)] {
+        assert!(Schema::compile(&schema, &NoScope).is_ok(), "{schema}");
+    }
+    let texts: Map<String, Value> = (0..40).map(|n| (format!("p{n}"), pattern(n))).collect();
+    let apart = json!({ "properties": texts });
+    assert!(Schema::compile(&apart, &NoScope).is_ok());
 }
