@@ -133,7 +133,7 @@ pub enum ContentError {
     PrefixNotGranted {
         /// The file that brings the id.
         path: String,
-        /// `bundle`, `contract`, `driver` or `action`.
+        /// `bundle`, `contract`, `contract alias`, `driver` or `action`.
         kind: &'static str,
         /// The id.
         id: String,
@@ -474,7 +474,14 @@ fn check_prefixes(
         .actions
         .iter()
         .map(|action| ("action", action.value.id.as_str(), action.path.as_str()));
-    for (kind, id, path) in bundle.chain(contracts).chain(drivers).chain(actions) {
+    // A host answers to an alias as it does to an id.
+    let aliases = tools.iter().flat_map(|entry| {
+        let path = entry.path.as_deref().unwrap_or(author::TOOLS_JSON);
+        let aliases = entry.tool.aliases.iter();
+        aliases.map(move |alias| ("contract alias", alias.as_str(), path))
+    });
+    let ids = bundle.chain(contracts).chain(drivers).chain(actions);
+    for (kind, id, path) in ids.chain(aliases) {
         if !granted(id) {
             return Err(ContentError::PrefixNotGranted {
                 path: path.to_owned(),

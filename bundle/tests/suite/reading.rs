@@ -91,6 +91,28 @@ fn every_id_has_to_lie_inside_the_publishers_prefixes() {
     }
 }
 
+#[test]
+fn an_alias_has_to_lie_inside_the_publishers_prefixes_too() {
+    let read = |alias: &str| {
+        let demo = Demo::new();
+        let head = TOOL.strip_suffix("---\n").unwrap_or(TOOL);
+        let aliases = format!("metadata: {{ toolward: {{ aliases: [{alias}] }} }}\n---\n");
+        demo.write("tools/demo.greet/TOOL.md", format!("{head}{aliases}"));
+        read_trusting(&demo.pack(), |key| {
+            TrustStore::from_toml(&format!(
+                "[[publisher]]\nname = \"acme\"\nprefixes = [\"demo\", \"demo-greet\"]\nkeys = ['''\n{}''']\n",
+                key.public().to_pem().unwrap()
+            ))
+            .unwrap()
+        })
+    };
+    let content = read("demo.hello").unwrap();
+    assert_eq!(content.tools[0].tool.aliases, ["demo.hello"]);
+    let error = read("bank.pay").unwrap_err();
+    assert_eq!(error.code(), "prefix-not-granted");
+    assert!(error.to_string().contains("bank.pay"), "{error}");
+}
+
 fn refused_component(wasm: &[u8], driver: &str) -> (&'static str, String) {
     let demo = Demo::new();
     demo.write("drivers/demo-greet/DRIVER.md", driver);

@@ -145,7 +145,8 @@ pub(crate) fn run(
     let host = arguments.source.cache.host(content, environment, output)?;
     let bar = Arc::new(Bar::new(format!("calling {}", arguments.tool), output));
     let request = request.observer(Arc::new(Watch(Arc::clone(&bar))));
-    let reply = runtime()?.block_on(async {
+    let runtime = runtime()?;
+    let reply = runtime.block_on(async {
         let mut call = std::pin::pin!(host.call(request));
         // Compiling a driver for the first time may take seconds.
         match tokio::time::timeout(PATIENCE, &mut call).await {
@@ -156,6 +157,8 @@ pub(crate) fn run(
             }
         }
     });
+    // A check that goes on past its deadline is not waited for.
+    runtime.shutdown_background();
     drop(bar);
     show(arguments, &reply, output)
 }

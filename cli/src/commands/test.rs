@@ -66,6 +66,7 @@ pub(crate) fn run(
         failed += usize::from(problem.is_some());
         report(case, &reply, problem.as_deref(), output)?;
     }
+    runtime.shutdown_background();
     if cases.is_empty() {
         return Err(Failure::new(
             Exit::Failed,

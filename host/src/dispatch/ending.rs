@@ -113,12 +113,25 @@ fn over(exceeded: Exceeded) -> CallError {
         code,
         ErrorClass::ExecutionFailed,
         format!(
-            "the driver asked for {} of {} ({} allowed)",
-            hit.used, hit.limit, hit.allowed
+            "the driver asked for {} {}, {} are allowed (limit `{}`)",
+            hit.used,
+            unit(hit.limit),
+            hit.allowed,
+            hit.limit
         ),
     )
     .with_limit(hit)
     .with_hint(raise)
+}
+
+/// What a limit counts.
+fn unit(limit: &str) -> &'static str {
+    match limit {
+        "log_records" => "log records",
+        "resources" => "handles",
+        "table_elements" => "table elements",
+        _ => "bytes",
+    }
 }
 
 pub(crate) fn timed_out(allowed: Duration, took: Duration) -> CallError {

@@ -65,7 +65,7 @@ impl Limiter {
         };
         Self {
             memory: total("memory", memory_bytes),
-            tables: total("tables", table_elements),
+            tables: total("table_elements", table_elements),
         }
     }
 
