@@ -18,7 +18,7 @@ use toolward_signing::verify::{Bundle, Verified};
 
 use crate::author::{self, AuthorError, PackOptions};
 use crate::codes;
-use crate::component::Surface;
+use crate::component::Component;
 use crate::documents::{Documents, borrowed, role_of};
 use crate::locate::whole;
 use crate::rules;
@@ -57,20 +57,6 @@ impl Origin {
     pub fn is_dev(&self) -> bool {
         matches!(self, Self::Dev { .. })
     }
-}
-
-/// A driver's component: the bytes to compile and what they show outside.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Component {
-    /// The file's name within the bundle.
-    pub path: String,
-    /// BLAKE3 of the bytes.
-    pub digest: Digest,
-    /// The component.
-    pub bytes: Arc<[u8]>,
-    /// Its imports and exports.
-    pub surface: Surface,
 }
 
 /// A contract and where it stands.

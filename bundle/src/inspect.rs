@@ -13,8 +13,8 @@ use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
 
 use crate::author::{AuthorError, Sealed};
-use crate::component::Surface;
-use crate::content::{Component, Content, Origin};
+use crate::component::{Component, Surface};
+use crate::content::{Content, Origin};
 use crate::documents::Documents;
 use crate::rules;
 

@@ -28,5 +28,6 @@ pub mod scaffold;
 pub mod text;
 
 pub use author::{AuthorError, Packed};
+pub use component::Component;
 pub use component::Surface;
-pub use content::{Component, Content, ContentError, DriverEntry, Origin, ToolEntry};
+pub use content::{Content, ContentError, DriverEntry, Origin, ToolEntry};

@@ -12,8 +12,7 @@ use toolward_contract::driver::{Driver, DriverKind};
 use toolward_signing::digest::Digest;
 
 use crate::codes;
-use crate::component::{HANDLER, Surface};
-use crate::content::Component;
+use crate::component::{Component, HANDLER, Surface};
 use crate::documents::{Documents, Located, beside};
 use crate::locate::{key_position, whole};
 

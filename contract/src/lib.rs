@@ -25,10 +25,13 @@ pub mod capability;
 mod codes;
 pub mod diagnostic;
 pub mod driver;
+mod id;
 pub mod index;
 pub mod json;
 pub mod schema;
+mod shared;
 mod source;
+mod terms;
 pub mod tool;
 mod wording;
 

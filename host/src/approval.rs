@@ -1,7 +1,8 @@
 //! Approval: a person's yes to one call. Nobody can be asked yet, so what
 //! needs a yes is denied.
 
-use crate::policy::{Grant, Granted};
+use crate::grant::Granted;
+use crate::policy::Grant;
 use crate::result::{CallError, ErrorClass, ErrorCode};
 use crate::validate::Call;
 

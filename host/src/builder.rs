@@ -10,6 +10,13 @@ use crate::error::HostError;
 use crate::host::Host;
 use crate::limits::Limits;
 
+impl Host {
+    /// A host under construction, with nothing loaded.
+    pub fn builder() -> HostBuilder {
+        HostBuilder::default()
+    }
+}
+
 /// Collects what a [`Host`] is made of.
 #[derive(Debug, Default)]
 #[must_use]

@@ -10,13 +10,13 @@ use wasmtime::component::Linker;
 
 use crate::admission::Admission;
 use crate::approval;
-use crate::builder::HostBuilder;
 use crate::checks::{self, Checks};
 use crate::compile::{self, Cache, Compiler};
 use crate::dispatch;
 use crate::error::HostError;
+use crate::grant;
 use crate::limits::Limits;
-use crate::policy::{self, Decision};
+use crate::policy::Decision;
 use crate::registry::{Catalogue, LoadedDriver, ToolEntry};
 use crate::request::Request;
 use crate::resolve::{self, Resolved};
@@ -62,11 +62,6 @@ pub struct ToolInfo {
 }
 
 impl Host {
-    /// A host under construction, with nothing loaded.
-    pub fn builder() -> HostBuilder {
-        HostBuilder::default()
-    }
-
     pub(crate) fn build(
         contents: Vec<Content>,
         limits: Limits,
@@ -141,7 +136,7 @@ impl Host {
         metadata.driver = Some(driver.driver.id.to_string());
         metadata.bundle = Some(driver.bundle.clone());
 
-        let granted = policy::apply(validated)?;
+        let granted = grant::apply(validated)?;
         let approved = approval::obtain(granted)?;
         let prepared = self.prepared(&driver).await?;
         dispatch::run(

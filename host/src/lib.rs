@@ -29,6 +29,7 @@ mod checks;
 pub mod compile;
 mod dispatch;
 mod error;
+mod grant;
 mod host;
 mod limits;
 mod observer;

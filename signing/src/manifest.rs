@@ -25,6 +25,8 @@ pub const MAX_BYTES: usize = 256 * 1024;
 pub const FILE: &str = "manifest.toml";
 /// The envelope's name in a bundle.
 pub const ENVELOPE_FILE: &str = "manifest.dsse.json";
+/// The provenance's name in a bundle: no manifest lists it either.
+pub const PROVENANCE_FILE: &str = "provenance.dsse.json";
 /// The machine index's name in a bundle: the only `path` that `[artifacts.tools]` may have.
 pub const TOOLS_FILE: &str = "tools.json";
 

@@ -13,7 +13,7 @@ use crate::refusal::{Reason, Refusal};
 use crate::text::{quoted, visible};
 
 /// The document's name in a bundle. No manifest lists it.
-pub const FILE: &str = "provenance.dsse.json";
+pub use crate::manifest::PROVENANCE_FILE as FILE;
 /// The payload type under which a statement is signed.
 pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 /// The statement's type.

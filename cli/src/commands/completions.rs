@@ -1,9 +1,8 @@
 //! `completions`: a script that completes this command's arguments.
 
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::arguments::Cli;
 use crate::failure::{Exit, Failure};
 
 #[derive(Debug, Args)]
@@ -13,15 +12,10 @@ pub(crate) struct Arguments {
     shell: Shell,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &Arguments, mut command: clap::Command) -> Result<Exit, Failure> {
     // Into memory first: the generator panics when its output is gone.
     let mut script = Vec::new();
-    clap_complete::generate(
-        arguments.shell,
-        &mut Cli::command(),
-        "toolward",
-        &mut script,
-    );
+    clap_complete::generate(arguments.shell, &mut command, "toolward", &mut script);
     crate::output::raw(&script)?;
     Ok(Exit::Fine)
 }

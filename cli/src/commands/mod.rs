@@ -13,7 +13,9 @@ pub(crate) mod sign;
 pub(crate) mod test;
 pub(crate) mod verify;
 
-use crate::arguments::Command;
+use clap::CommandFactory as _;
+
+use crate::arguments::{Cli, Command};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -35,6 +37,6 @@ pub(crate) fn run(
         Command::Test(arguments) => test::run(&arguments, environment, output),
         Command::Keys(arguments) => keys::run(&arguments, output),
         Command::Doctor(arguments) => doctor::run(&arguments, environment, output),
-        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
     }
 }

@@ -5,8 +5,8 @@ use super::Action;
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Position, Report};
-use crate::tool::shared::{Given, GivenRequires, REQUIRES};
-use crate::tool::{Approval, Requires};
+use crate::shared::{Given, GivenRequires, REQUIRES};
+use crate::terms::{Approval, Requires};
 
 /// What a contract says itself, before its action is merged in. `None`: not said.
 pub(crate) struct Claims {

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use crate::capability::CapabilitySet;
 use crate::codes;
 use crate::diagnostic::{Parsed, Report};
+use crate::shared;
 use crate::source::{Fields, Node, split, text, texts};
-use crate::tool::shared;
-use crate::tool::{Approval, Requires};
+use crate::terms::{Approval, Requires};
 use crate::wording;
 
 pub(crate) use merge::{Claims, Merged, merge};
@@ -46,6 +46,15 @@ pub struct Action {
     pub metadata: Map<String, Value>,
     /// The Markdown below the front matter. Informational.
     pub body: String,
+}
+
+/// The action behind a contract's `implements`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Implementation {
+    /// As written: an id, a registry reference or a path; the id for an inline action.
+    pub reference: String,
+    /// What it stands for.
+    pub action: Action,
 }
 
 impl Action {

@@ -1,12 +1,11 @@
 //! `implements` in a contract: which action, and where from. Merging is elsewhere.
 
-use super::{Action, inline, is_id};
+use super::{Action, Implementation, inline, is_id};
 use crate::Scope;
 use crate::codes;
 use crate::diagnostic::Report;
+use crate::shared::Given;
 use crate::source::{Content, Fields, Node};
-use crate::tool::Implementation;
-use crate::tool::shared::Given;
 
 /// The action that a contract implements, if it says so and the action is known.
 pub(crate) fn resolve(

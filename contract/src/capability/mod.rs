@@ -141,7 +141,7 @@ impl Capability {
             }
             Class::Tool if scope != "*" => {
                 let id =
-                    crate::tool::ToolId::relaxed(scope).map_err(|error| fail(error.to_string()))?;
+                    crate::id::ToolId::relaxed(scope).map_err(|error| fail(error.to_string()))?;
                 Scope::Name(id.to_string())
             }
             Class::Other(_) => {

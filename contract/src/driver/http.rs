@@ -3,8 +3,8 @@
 use super::template::{Body, Part, Template};
 use crate::codes;
 use crate::diagnostic::Report;
+use crate::shared::word;
 use crate::source::{Content, Fields, Node, text};
-use crate::tool::shared::word;
 
 /// One request, with placeholders.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,9 @@ use super::mapping::Mapping;
 use super::{CostOverride, DriverKind, HttpCall, Implements};
 use crate::codes;
 use crate::diagnostic::Report;
+use crate::id::ToolId;
+use crate::shared;
 use crate::source::{Fields, Node, list, number, text, texts};
-use crate::tool::{ToolId, shared};
 
 pub(super) fn read(
     node: &Node,
@@ -87,7 +88,7 @@ fn entry(
         .get("metadata")
         .and_then(|metadata| metadata.get("http"));
     let label = format!("{}.http", fields.name("metadata"));
-    let metadata = super::parse::mapping(&mut fields, "metadata", report).unwrap_or_default();
+    let metadata = super::plain::mapping(&mut fields, "metadata", report).unwrap_or_default();
     let http = match (kind, request) {
         (Some(DriverKind::Http), Some(request)) => HttpCall::read(request, &label, report),
         (Some(DriverKind::Http), None) => {

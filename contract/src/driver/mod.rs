@@ -5,6 +5,7 @@ mod http;
 mod implements;
 mod mapping;
 mod parse;
+mod plain;
 mod template;
 
 use std::fmt;

@@ -1,14 +1,13 @@
 //! DRIVER.md field by field. Entries of `implements` are read elsewhere.
 
-use serde_json::{Map, Value};
-
+use super::plain::mapping;
 use super::{Driver, DriverKind, DriverLimits, Platform, implements};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Parsed, Report};
+use crate::shared::{self, REQUIRES, requires_parts, scopes};
 use crate::source::{Content, Fields, Node, integer, split, text, texts};
 use crate::tool::Requires;
-use crate::tool::shared::{self, REQUIRES, requires_parts, scopes};
 use crate::wording;
 
 /// AIP-30 knows them; neither a component nor a declarative http driver has a use for them.
@@ -236,25 +235,4 @@ fn limits(fields: &mut Fields<'_>, report: &mut Report<'_>) -> DriverLimits {
     };
     inner.finish(report);
     limits
-}
-
-/// A mapping that is kept as written.
-pub(super) fn mapping(
-    fields: &mut Fields<'_>,
-    key: &'static str,
-    report: &mut Report<'_>,
-) -> Option<Map<String, Value>> {
-    let label = fields.name(key);
-    let node = fields.take(key)?;
-    match node.to_value() {
-        Value::Object(members) => Some(members),
-        _ => {
-            report.add(
-                &codes::WRONG_TYPE,
-                node.at,
-                format!("expected `{label}` to be a mapping, found {}", node.kind()),
-            );
-            None
-        }
-    }
 }

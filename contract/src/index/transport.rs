@@ -2,8 +2,9 @@
 
 use crate::codes;
 use crate::diagnostic::Report;
+use crate::id::ToolId;
+use crate::shared;
 use crate::source::{Content, Fields, Node, text, texts};
-use crate::tool::{ToolId, shared};
 
 /// What carries a tool out.
 #[derive(Clone, Debug, PartialEq, Eq)]

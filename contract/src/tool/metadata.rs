@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::shared::{GivenRequires, OUR_REQUIRES, requires_parts};
 use crate::codes;
 use crate::diagnostic::Report;
+use crate::shared::{GivenRequires, OUR_REQUIRES, requires_parts};
 use crate::source::{Content, Fields, Node, suggestion};
 use crate::wording::is_deceptive;
 

@@ -2,27 +2,24 @@
 
 mod define;
 mod examples;
-mod id;
 mod metadata;
 mod parse;
-pub(crate) mod shared;
-mod terms;
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use crate::Scope;
-use crate::action::Action;
 use crate::capability::CapabilitySet;
 use crate::diagnostic::Parsed;
 use crate::schema::Schema;
 
 pub(crate) use parse::schema as schema_of;
 
+pub use crate::action::Implementation;
+pub use crate::id::{IdError, ToolId};
+pub use crate::terms::{Approval, Backoff, CostClass, DriverConstraints, Example, Requires, Retry};
 pub use define::{define_tool, define_tool_in};
-pub use id::{IdError, ToolId};
-pub use terms::{Approval, Backoff, CostClass, DriverConstraints, Example, Requires, Retry};
 
 /// AIP-14's default for `timeout_ms`: 30 seconds.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -86,15 +83,6 @@ pub struct Tool {
     pub fires_events: Vec<String>,
     /// The Markdown below the front matter. Informational.
     pub body: String,
-}
-
-/// The action behind `implements`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Implementation {
-    /// As written: an id, a registry reference or a path; the id for an inline action.
-    pub reference: String,
-    /// What it stands for.
-    pub action: Action,
 }
 
 impl Tool {

@@ -1,13 +1,13 @@
 //! TOOL.md field by field (AIP-14, "Frontmatter"). Knows no YAML.
 
 use super::metadata::Metadata;
-use super::shared::{self, Given};
 use super::{Approval, DEFAULT_TIMEOUT, DriverConstraints, Tool, examples};
 use crate::Scope;
 use crate::action::{self, Claims};
 use crate::codes;
 use crate::diagnostic::{Parsed, Position, Report};
 use crate::schema::Schema;
+use crate::shared::{self, Given};
 use crate::source::{Content, Fields, Node, Spelling, boolean, split, text, texts};
 use crate::wording;
 

@@ -10,7 +10,7 @@ use crate::moment::Timestamp;
 use crate::path::{self, BundlePath};
 use crate::refusal::{Reason, Refusal};
 use crate::text::{is_hidden, position, quoted, visible};
-use crate::{id, provenance, toml10};
+use crate::{id, toml10};
 
 /// The manifest as TOML has it; each value remembers where it stands.
 #[derive(Deserialize)]
@@ -245,7 +245,7 @@ fn tools_path(text: &str) -> Result<BundlePath, Refusal> {
 /// A path that a manifest may list: the three documents around it are not among them.
 fn listed_path(text: &str) -> Result<BundlePath, Refusal> {
     let path = BundlePath::parse(text)?;
-    let reserved = [FILE, super::ENVELOPE_FILE, provenance::FILE];
+    let reserved = [FILE, super::ENVELOPE_FILE, super::PROVENANCE_FILE];
     if reserved
         .iter()
         .any(|reserved| reserved.eq_ignore_ascii_case(text))

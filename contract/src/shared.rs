@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Approval, Backoff, CostClass, Requires, Retry, ToolId};
 use crate::capability::{Capability, CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Position, Report};
+use crate::id::ToolId;
 use crate::source::{Fields, Node, integer, suggestion, text, texts};
+use crate::terms::{Approval, Backoff, CostClass, Requires, Retry};
 
 /// A value as the author gave it, with its place.
 #[derive(Clone, Debug)]

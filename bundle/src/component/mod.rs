@@ -4,9 +4,16 @@
 //! Only the top level is read. The bodies of core modules are stepped over, so
 //! that the cost follows the number of sections and not the amount of code.
 
+use std::sync::Arc;
+
+use toolward_signing::Digest;
 use wasmparser::{
     Chunk, ComponentExternalKind, ComponentInstance, Encoding, Instance, Parser, Payload,
 };
+
+mod instances;
+
+use instances::{Instantiations, MAX_INSTANCES};
 
 /// The interface that a driver exports (DESIGN 6).
 pub const HANDLER: &str = "toolward:driver/handler@0.1.0";
@@ -66,65 +73,6 @@ pub struct Surface {
     pub components: usize,
     /// Length of the binary in bytes.
     pub size: u64,
-}
-
-/// The most instances that a component may make of what is nested in it. An
-/// engine lays them all out when it compiles: levels that each instantiate the
-/// one below a hundred times need two kilobytes to ask for 10^12.
-pub const MAX_INSTANCES: usize = 256;
-
-/// Counts, for each level of nesting, the instances that one component of that
-/// level makes at most.
-#[derive(Debug, Default)]
-struct Instantiations {
-    /// By level: most core instances, most component instances.
-    most: Vec<(usize, usize)>,
-    /// The components that enclose the present one, which is `here`.
-    outer: Vec<(usize, usize)>,
-    here: (usize, usize),
-}
-
-impl Instantiations {
-    fn core(&mut self) {
-        self.here.0 = self.here.0.saturating_add(1);
-    }
-
-    fn component(&mut self) {
-        self.here.1 = self.here.1.saturating_add(1);
-    }
-
-    fn enter(&mut self) {
-        self.outer.push(std::mem::take(&mut self.here));
-    }
-
-    fn leave(&mut self) {
-        self.note();
-        self.here = self.outer.pop().unwrap_or_default();
-    }
-
-    fn note(&mut self) {
-        let level = self.outer.len();
-        if self.most.len() <= level {
-            self.most.resize(level.saturating_add(1), (0, 0));
-        }
-        if let Some(most) = self.most.get_mut(level) {
-            *most = (most.0.max(self.here.0), most.1.max(self.here.1));
-        }
-    }
-
-    /// At most so many instances in all, if every level instantiates the most
-    /// demanding component of the next.
-    fn total(&mut self) -> usize {
-        self.note();
-        self.most
-            .iter()
-            .rev()
-            .fold(0_usize, |below, (core, components)| {
-                components
-                    .saturating_mul(below.saturating_add(1))
-                    .saturating_add(*core)
-            })
-    }
 }
 
 /// Why a file is no component that a host would look at.
@@ -195,6 +143,20 @@ impl From<wasmparser::BinaryReaderError> for SurfaceError {
             message: error.message().to_owned(),
         }
     }
+}
+
+/// A driver's component: the bytes to compile and what they show outside.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Component {
+    /// The file's name within the bundle.
+    pub path: String,
+    /// BLAKE3 of the bytes.
+    pub digest: Digest,
+    /// The component.
+    pub bytes: Arc<[u8]>,
+    /// Its imports and exports.
+    pub surface: Surface,
 }
 
 impl Surface {
