@@ -15,13 +15,20 @@ use toolward_signing::{Digest, secrecy};
 
 use crate::support::{Sample, acme, envelope, key};
 
+/// Says that a test left something out, and why. Past the harness, which keeps
+/// what a passing test prints.
+pub(crate) fn skipped(why: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
 /// Runs a command, or says that its program is absent.
 fn run(command: &mut Command) -> Option<Output> {
     match command.output() {
         Ok(output) => Some(output),
         Err(error) => {
             let program = command.get_program().to_string_lossy().into_owned();
-            println!("skipped: `{program}` can't be run here: {error}");
+            skipped(&format!("`{program}` can't be run here: {error}"));
             None
         }
     }
@@ -58,7 +65,7 @@ fn installed(name: &str, install: impl FnOnce(&Path) -> Command) -> Option<PathB
         Some(folder)
     } else {
         let error = String::from_utf8_lossy(&output.stderr);
-        println!("skipped: {name} can't be installed here: {error}");
+        skipped(&format!("{name} can't be installed here: {error}"));
         None
     }
 }
@@ -222,7 +229,7 @@ fn gnu_tar_lists_and_extracts_an_archive() {
         return;
     };
     if !version.contains("GNU tar") || run(Command::new("zstd").arg("--version")).is_none() {
-        println!("skipped: needs GNU tar and zstd, found {version}");
+        skipped(&format!("needs GNU tar and zstd, found {version}"));
         return;
     }
     let tar = |arguments: &[&str]| {
@@ -297,7 +304,7 @@ print(json.dumps(tomllib.load(open(sys.argv[1], 'rb'))))
     };
     let read: serde_json::Value = serde_json::from_str(&json).unwrap();
     if read.is_null() {
-        println!("skipped: this Python has no tomllib");
+        skipped("this Python has no tomllib");
         return;
     }
     let entry = |path: &str, digest: Digest, size: u64, more: (&str, serde_json::Value)| serde_json::json!({ "path": path, "blake3": digest, "size": size, more.0: more.1 });
@@ -442,7 +449,7 @@ print(json.dumps([read(text) for text in json.load(open(sys.argv[1]))]))
         return;
     };
     let Some(found) = serde_json::from_str::<Option<Vec<Option<String>>>>(&json).unwrap() else {
-        println!("skipped: this Python has no tomllib");
+        skipped("this Python has no tomllib");
         return;
     };
     let (mut accepted, mut syntax) = (0, 0);

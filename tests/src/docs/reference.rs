@@ -40,13 +40,13 @@ fn limits() -> String {
             "fuel",
             limits.fuel,
             count,
-            "`limits.fuel` in DRIVER.md. About one unit per instruction, for each attempt",
+            "`limits.fuel` in DRIVER.md. About one unit per instruction, all attempts together",
         ),
         row(
             "timeout",
             limits.timeout,
             |time| format!("{} s", time.as_secs()),
-            "`timeout_ms` of the contract, `timeout_override_ms` of the driver. From dispatch to the result, retries included",
+            "`timeout_ms` of the contract, `timeout_override_ms` of the driver. From dispatch to the result, retries included; waiting for a slot and compiling lie before it",
         ),
         row(
             "memory_bytes",
@@ -139,9 +139,13 @@ fn limits() -> String {
     }
     page.push_str(
         "\nA call that hits a limit ends with an error whose `limit` field gives the name, what was used and \
-         what was allowed, and whose hint says what to raise. Fuel and memory are counted anew for each \
-         attempt; the timeout covers all attempts. Starting a component is guest code and lies inside every \
-         limit.\n",
+         what was allowed, and whose hint says what to raise. There `timeout` is called `timeout_ms`, \
+         `memory_bytes` `memory`, `output_bytes` `output`, and `stdio_bytes` `stdout` or `stderr`; an input \
+         that is too large or too deep is `input_invalid`, without that field. The timeout and the fuel cover \
+         all attempts; everything else is counted anew for each. Starting a component is guest code and lies \
+         inside every limit.\n\n\
+         Some limits are the host's own and can't be set: `host_call_bytes`, 256 KiB that a guest hands over \
+         in one call of the host; and in a component 32 core instances, 4 memories and 16 tables.\n",
     );
     page
 }

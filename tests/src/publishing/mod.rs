@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::support::machine::guest_cargo;
-use crate::support::outside::{have, openssl_key, output};
+use crate::support::outside::{have, openssl_key, output, skipped};
 use crate::support::{Machine, copy, root, tree};
 
 /// Where guests are compiled: one place, so that their dependencies are
@@ -50,7 +50,7 @@ fn a_new_bundle_is_checked_built_tested_packed_signed_verified_and_called() {
     machine.toolward("check greeter").ends(0);
 
     let Some(cargo) = guest_cargo() else {
-        println!("skipped: no guest toolchain; `cargo xtask guests` sets it up");
+        skipped("no guest toolchain; `cargo xtask guests` sets it up");
         return;
     };
     let built = machine
@@ -122,7 +122,7 @@ fn the_tests_of_a_new_driver_pass_without_a_host() {
 #[test]
 fn a_driver_that_does_not_compile_is_not_built_and_nothing_is_left() {
     let Some(cargo) = guest_cargo() else {
-        println!("skipped: no guest toolchain; `cargo xtask guests` sets it up");
+        skipped("no guest toolchain; `cargo xtask guests` sets it up");
         return;
     };
     let machine = Machine::new();

@@ -4,6 +4,13 @@
 use std::path::Path;
 use std::process::Command;
 
+/// Says that a test left something out, and why. Past the harness, which keeps
+/// what a passing test prints.
+pub(crate) fn skipped(why: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
 /// Whether a program runs. Prints why the test goes no further where not.
 pub(crate) fn have(program: &str, arguments: &[&str]) -> bool {
     let there = Command::new(program)
@@ -11,10 +18,10 @@ pub(crate) fn have(program: &str, arguments: &[&str]) -> bool {
         .output()
         .is_ok_and(|output| output.status.success());
     if !there {
-        println!(
-            "skipped: `{program} {}` does not run here",
+        skipped(&format!(
+            "`{program} {}` does not run here",
             arguments.join(" ")
-        );
+        ));
     }
     there
 }
@@ -48,7 +55,9 @@ pub(crate) fn python(package: &str, requirement: &str) -> Option<Command> {
             .args(["--target", FOLDER, requirement])
             .output();
         if !imports() {
-            println!("skipped: python3 has no {package}, and it can't be installed");
+            skipped(&format!(
+                "python3 has no {package}, and it can't be installed"
+            ));
             return None;
         }
     }
