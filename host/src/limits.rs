@@ -33,7 +33,8 @@ impl<T: Ord + Copy> Limit<T> {
 /// The operator's limits on every call of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Fuel per attempt, in wasmtime's units: about one per instruction.
+    /// Fuel of all attempts of a call, in wasmtime's units: about one per
+    /// instruction.
     /// Stops endless loops even where the clock does not move.
     pub fuel: Limit<u64>,
     /// Wall clock from dispatch to the terminal result, retries included.
