@@ -1,6 +1,6 @@
 //! The typed contents of a bundle: from `Verified<Bundle>`, or, marked as such,
 //! from a directory under work. Nothing is opened again here: what is parsed
-//! are the bytes that were verified (DESIGN 3).
+//! are the bytes that were verified.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ pub struct DriverEntry {
     pub component: Option<Component>,
 }
 
-/// A bundle's contents, every rule of DESIGN 3 to 6 checked.
+/// A bundle's contents, every rule of the formats checked.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Content {
@@ -218,8 +218,8 @@ impl Content {
     /// # Errors
     ///
     /// When a document doesn't parse, a component is missing or exports another
-    /// world, `tools.json` disagrees with the contracts (DESIGN 5), or an id
-    /// lies outside the publisher's prefixes (DESIGN 3).
+    /// world, `tools.json` disagrees with the contracts, or an id
+    /// lies outside the publisher's prefixes.
     pub fn from_verified(bundle: Verified<Bundle>) -> Result<Self, ContentError> {
         let bundle = bundle.into_inner();
         let publisher = bundle.publisher.name().to_owned();
@@ -356,7 +356,7 @@ impl Content {
 }
 
 /// `tools.json` and the contracts: those of the TOOL.md files, or, in a bundle
-/// that has none, those of a version 1 document (DESIGN 5).
+/// that has none, those of a version 1 document.
 fn read_index(
     files: &BTreeMap<String, Arc<[u8]>>,
     documents: &Documents,
@@ -410,7 +410,7 @@ fn read_index(
     (Some(index), tools)
 }
 
-/// The manifest's word on which version of `tools.json` it lists (DESIGN 3).
+/// The manifest's word on which version of `tools.json` it lists.
 fn check_version(manifest: &Manifest, index: &Index) -> Option<Diagnostic> {
     let (listed, found) = (manifest.tools.version, index.version);
     (listed != u64::from(found)).then(|| {

@@ -42,7 +42,7 @@ pub struct Documents {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// The role that a file's name gives it (DESIGN 3).
+/// The role that a file's name gives it.
 #[must_use]
 pub fn role_of(path: &str) -> Role {
     let (folder, _) = path.split_once('/').unwrap_or(("", path));

@@ -24,13 +24,13 @@ pub const FOLDERS: &[&str] = &[
     "tools",
 ];
 
-/// All files together, in bytes: the limit of the archive (DESIGN 3).
+/// All files together, in bytes: the limit of the archive.
 pub const MAX_TOTAL: u64 = 512 * 1024 * 1024;
 
 /// How many files a bundle may have. A manifest of 256 KiB holds fewer.
 pub const MAX_FILES: usize = 4096;
 
-/// How deep folders may lie (DESIGN 3: at most 8 segments).
+/// How deep folders may lie (at most 8 segments).
 const MAX_DEPTH: usize = 8;
 
 /// The files of a bundle under work, by name within the bundle.

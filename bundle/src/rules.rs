@@ -186,7 +186,7 @@ impl Report<'_> {
     }
 
     /// A component that imports what nothing declares is refused at load, not
-    /// only denied at run time (DESIGN 7).
+    /// only denied at run time.
     fn declared(
         &self,
         path: &str,

@@ -1,6 +1,6 @@
 //! Makes text that somebody else wrote safe to show to a person: control,
 //! bidirectional, tag and escape characters become visible, and the length is
-//! bounded (DESIGN 9). Not for text that a machine reads: JSON output stays as
+//! bounded. Not for text that a machine reads: JSON output stays as
 //! it is, since JSON escapes what it must.
 
 pub use toolward_signing::text::is_hidden;

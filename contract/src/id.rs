@@ -33,7 +33,7 @@ impl ToolId {
         ToolId::checked(text, false)
     }
 
-    /// Reads an id as version 1 of tools.json writes it: `_` is allowed too (DESIGN 5).
+    /// Reads an id as version 1 of tools.json writes it: `_` is allowed too.
     ///
     /// # Errors
     /// Another length or other characters.

@@ -1,7 +1,7 @@
 //! Strict JSON: what every input, output and index document is parsed with. Not a schema check.
 //!
 //! JSON leaves open what duplicate keys, huge integers and deep nesting mean, and two readers that
-//! choose differently see two documents (DESIGN 4). Here they are refused.
+//! choose differently see two documents. Here they are refused.
 
 use std::cell::Cell;
 use std::fmt;
@@ -27,7 +27,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 1 MiB, 64 levels, 250,000 values (DESIGN 8).
+    /// 1 MiB, 64 levels, 250,000 values.
     fn default() -> Self {
         Limits {
             bytes: 1 << 20,

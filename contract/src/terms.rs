@@ -15,7 +15,7 @@ pub enum Approval {
     OnMutate,
     /// Always prompts.
     Always,
-    /// Defers to a named policy; counts as [`Approval::Always`] until that is resolved (DESIGN 4).
+    /// Defers to a named policy; counts as [`Approval::Always`] until that is resolved.
     Policy(String),
 }
 
@@ -102,7 +102,7 @@ pub enum Backoff {
 }
 
 /// A retry policy. Retries happen only where the error says retryable and the tool is idempotent or
-/// nothing was dispatched (DESIGN 9).
+/// nothing was dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Retry {
     /// Attempts in all, the first included; 1 to 100.
@@ -194,7 +194,7 @@ pub struct DriverConstraints {
 
 impl DriverConstraints {
     /// Whether a driver of this kind may serve the tool. A component counts as `component` and as
-    /// `sdk`, because both run in the host's process (DESIGN 4).
+    /// `sdk`, because both run in the host's process.
     #[must_use]
     pub fn permits(&self, kind: &str) -> bool {
         let names: &[&str] = if kind == "component" {

@@ -118,7 +118,7 @@ impl Host {
         }
     }
 
-    /// The stages of DESIGN 2. Each takes what only the one before it makes.
+    /// The stages. Each takes what only the one before it makes.
     async fn stages(
         &self,
         request: Request,

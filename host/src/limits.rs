@@ -24,7 +24,7 @@ impl<T: Ord + Copy> Limit<T> {
         }
     }
 
-    /// `min(request or default, maximum)` (DESIGN 8).
+    /// `min(request or default, maximum)`.
     pub fn apply(&self, request: Option<T>) -> T {
         request.unwrap_or(self.default).min(self.maximum)
     }

@@ -185,7 +185,7 @@ impl Catalogue {
     }
 }
 
-/// The drivers that may serve a contract, best first (DESIGN 9): of the
+/// The drivers that may serve a contract, best first: of the
 /// contract's own publisher, for this version, of a kind that the contract
 /// allows and this host runs.
 fn routes(

@@ -1,6 +1,6 @@
 //! Validation: from JSON text to values that the contract allows, and the
 //! driver that takes them. What guest, approval and ledger see from here on is
-//! one re-serialisation of the validated value (DESIGN 4).
+//! one re-serialisation of the validated value.
 
 use std::sync::Arc;
 use std::time::Duration;

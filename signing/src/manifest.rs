@@ -30,7 +30,7 @@ pub const PROVENANCE_FILE: &str = "provenance.dsse.json";
 /// The machine index's name in a bundle: the only `path` that `[artifacts.tools]` may have.
 pub const TOOLS_FILE: &str = "tools.json";
 
-/// What a file is for. The kinds of DESIGN 3.
+/// What a file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Role {

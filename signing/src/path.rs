@@ -1,4 +1,4 @@
-//! Paths inside a bundle, and the rules that make them safe on every system (DESIGN 3). Names on a host's
+//! Paths inside a bundle, and the rules that make them safe on every system. Names on a host's
 //! disk are not meant: those go through `cap-std`.
 
 use std::borrow::Borrow;

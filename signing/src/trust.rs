@@ -1,5 +1,5 @@
-//! Whom an operator trusts: publishers, their keys, how many must sign, and which ids they may publish
-//! (DESIGN 3, "Trust store"). A publisher never adds to it; no file is opened here.
+//! Whom an operator trusts: publishers, their keys, how many must sign, and which ids they may publish.
+//! A publisher never adds to it; no file is opened here.
 
 mod config;
 

@@ -105,7 +105,7 @@ impl Bundle {
     }
 
     /// Whether the bundle's publisher may publish `id`. It binds every id that a bundle brings, not the
-    /// bundle's own only, which was checked (DESIGN 3, "Trust store").
+    /// bundle's own only, which was checked.
     #[must_use]
     pub fn may_publish(&self, id: &str) -> bool {
         self.trust.covers(&self.publisher, id)

@@ -25,7 +25,7 @@ pub struct BundleToml {
     pub id: String,
     /// The bundle's version.
     pub version: semver::Version,
-    /// Rises with every release of the id (DESIGN 3).
+    /// Rises with every release of the id.
     pub sequence: u64,
     /// Who is going to sign. Trust is decided by keys, not by this name.
     pub publisher: String,

@@ -15,7 +15,7 @@ mod instances;
 
 use instances::{Instantiations, MAX_INSTANCES};
 
-/// The interface that a driver exports (DESIGN 6).
+/// The interface that a driver exports.
 pub const HANDLER: &str = "toolward:driver/handler@0.1.0";
 
 /// Largest component that is read, in bytes. A Python driver has 19 MB; a
@@ -37,7 +37,7 @@ pub const MAX_NAMES: usize = 4096;
 pub const MAX_NAME: usize = 1024;
 
 /// The namespaces and packages that a driver may import, each with the version
-/// prefix that the host knows (DESIGN 6: WASI 0.2 stands outside the world).
+/// prefix that the host knows (WASI 0.2 stands outside the world).
 const KNOWN_IMPORTS: &[(&str, &str)] = &[
     ("toolward:driver/", "0.1."),
     ("wasi:cli/", "0.2."),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The network part of a capability. No port means the default one of the scheme (DESIGN 7).
+/// The network part of a capability. No port means the default one of the scheme.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPattern {
     pub(super) name: HostName,

@@ -29,7 +29,7 @@ pub enum Class {
     Tool,
     /// `user:form`, `user:sample`, `user:roots`
     User,
-    /// A class that this host does not know. It counts as a mutation and grants nothing (DESIGN 4).
+    /// A class that this host does not know. It counts as a mutation and grants nothing.
     Other(String),
 }
 
@@ -197,7 +197,7 @@ impl Capability {
         }
     }
 
-    /// Whether it is `*`: granted only where policy itself writes `*` (DESIGN 7).
+    /// Whether it is `*`: granted only where policy itself writes `*`.
     #[must_use]
     pub fn is_wildcard(&self) -> bool {
         match &self.scope {

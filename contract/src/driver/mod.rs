@@ -74,7 +74,7 @@ pub struct Driver {
     pub implements: Vec<Implements>,
     /// `network.egress`: the part of the contract's network that it uses. Empty: none.
     pub egress: CapabilitySet,
-    /// What it needs beyond the contract. Needs a policy rule that names the driver (DESIGN 7).
+    /// What it needs beyond the contract. Needs a policy rule that names the driver.
     pub requires: Requires,
     /// Where it can run.
     pub platform: Platform,

@@ -1,4 +1,4 @@
-//! Whether tools.json says what contracts and drivers say (the table of DESIGN 5). Compares values, not bytes.
+//! Whether tools.json says what contracts and drivers say (see the book, "Index: tools.json"). Compares values, not bytes.
 
 use serde_json::{Value, json};
 

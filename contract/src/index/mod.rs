@@ -1,4 +1,4 @@
-//! The machine index of a bundle: tools.json, versions 1 and 2 (DESIGN 5). Contracts are the truth; this repeats them.
+//! The machine index of a bundle: tools.json, versions 1 and 2. Contracts are the truth; this repeats them.
 
 mod agree;
 mod contracts;
@@ -81,7 +81,7 @@ impl Index {
         generate::bytes(self)
     }
 
-    /// Whether the index says what contracts and drivers say, as values over the table of DESIGN 5.
+    /// Whether the index says what contracts and drivers say, as values, field by field.
     /// A version 1 entry without a contract, and its transport, have nothing to agree with.
     ///
     /// # Errors

@@ -208,7 +208,7 @@ impl Schema {
     }
 
     /// JSON pointers of the values in `instance` that the schema marks `writeOnly` or `x-sensitive`,
-    /// in any of its branches. They belong in no ledger, log or trace (DESIGN 9).
+    /// in any of its branches. They belong in no ledger, log or trace.
     #[must_use]
     pub fn sensitive_paths(&self, instance: &Value) -> Vec<String> {
         if !self.has_sensitive() {

@@ -344,7 +344,7 @@ fn constraints(fields: &mut Fields<'_>, report: &mut Report<'_>) -> DriverConstr
     constraints
 }
 
-/// `contextSchema` at the top or below `metadata`; both only if equal (DESIGN 4).
+/// `contextSchema` at the top or below `metadata`; both only if equal.
 fn context_schema(
     fields: &mut Fields<'_>,
     metadata: &Metadata<'_>,

@@ -1,5 +1,5 @@
-//! From the way an attempt ended to what the caller is told: the table of
-//! DESIGN 9.
+//! From the way an attempt ended to what the caller is told: the table of error
+//! codes.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::sandbox::v0_1::types::ToolOutput;
 /// Bytes of a trapped driver's standard error that its error quotes.
 const QUOTED: usize = 2048;
 
-/// What the driver returned, or the error that the table of DESIGN 9 names.
+/// What the driver returned, or the error that stands for what happened.
 pub(super) fn output_of(
     ending: Ending,
     usage: &Usage,

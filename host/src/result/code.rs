@@ -1,4 +1,4 @@
-//! Error codes and classes: the table of DESIGN 9. Codes are AIP-14's where it
+//! Error codes and classes. Codes are AIP-14's where it
 //! has one, else `toolward:…`; classes are Agent Tool 0.2.0's.
 
 use std::borrow::Cow;

@@ -1,5 +1,5 @@
 //! How a call ends: the terminal result, its metadata, and the envelope that
-//! callers see (AIP-14 "Errors", DESIGN 9).
+//! callers see (AIP-14 "Errors").
 
 mod code;
 mod content;

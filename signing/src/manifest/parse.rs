@@ -71,7 +71,7 @@ pub(super) fn manifest(bytes: &[u8]) -> Result<Manifest, Refusal> {
     Reader { bytes }.manifest(raw)
 }
 
-/// The rules of text, DESIGN 3: each is there so that what a person sees is what is signed.
+/// The rules of text: each is there so that what a person sees is what is signed.
 fn plain_text(bytes: &[u8]) -> Result<&str, Refusal> {
     let refusal = || Refusal::new(Reason::ManifestText);
     if bytes.len() > MAX_BYTES {
