@@ -152,7 +152,7 @@ impl BuildError {
                     "this compiler has no {TARGET}: `rustup target add {TARGET}`, or name another Cargo with `--guest-cargo`"
                 )
             } else {
-                "the compiler says above what is wrong; `toolward doctor` tries the guest toolchain itself"
+                "the compiler says what is wrong; is there a target wasm32-wasip2? `--guest-cargo` names another cargo"
                     .to_owned()
             }),
             Self::NoComponent { .. } => {
@@ -220,7 +220,27 @@ pub fn probe(cargo: &OsStr) -> Result<(), BuildError> {
         offline: true,
     };
     let manifest = directory.path().join("Cargo.toml");
-    let artefact = run_cargo(&manifest, &entry, &options, &mut |_| {})?;
+    let mut said = String::new();
+    let artefact = run_cargo(&manifest, &entry, &options, &mut |progress| {
+        if let Progress::Line(line) = progress
+            && line.starts_with("error")
+            && said.is_empty()
+        {
+            said = line.to_owned();
+        }
+    })
+    .map_err(|error| match error {
+        BuildError::Failed {
+            status,
+            target_missing,
+            ..
+        } if !said.is_empty() => BuildError::Failed {
+            krate: format!("{} ({said})", entry.krate),
+            status,
+            target_missing,
+        },
+        other => other,
+    })?;
     let bytes = read_bounded(&artefact).map_err(failed)?;
     Surface::read(&bytes).map_err(|source| BuildError::Surface {
         krate: entry.krate,

@@ -14,7 +14,7 @@ use crate::sandbox::deadline;
 /// Bytes of JSON times weight of the schema: below it a check takes some
 /// milliseconds at the very most, and microseconds as a rule, which is less than
 /// handing it over.
-const LARGE: usize = 4_000_000;
+const LARGE: usize = 500_000;
 
 /// Whether a text of so many bytes is checked at once against `schema`.
 pub(crate) fn is_short(bytes: usize, schema: &Schema) -> bool {
@@ -24,6 +24,13 @@ pub(crate) fn is_short(bytes: usize, schema: &Schema) -> bool {
 /// The most bytes that [`is_short`] takes for `schema`.
 pub(crate) fn short_bytes(schema: &Schema) -> usize {
     LARGE.checked_div(schema.weight()).unwrap_or(LARGE)
+}
+
+/// A path into a value is made of the value's own keys: as long as its sender
+/// likes.
+pub(crate) fn shortened(mut path: String) -> String {
+    path.truncate(path.floor_char_boundary(1024));
+    path
 }
 
 /// The places for long checks of one host.

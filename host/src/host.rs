@@ -161,7 +161,7 @@ impl Host {
         if request.is_below(checks::short_bytes(&resolved.tool.contract.inputs)) {
             return validate::validate(resolved, request, &inner.limits);
         }
-        let longest = inner.limits.timeout.maximum;
+        let longest = inner.limits.timeout;
         let allowed = request.timeout.unwrap_or(longest).min(longest);
         let started = Instant::now();
         let deadline = started.checked_add(allowed).unwrap_or(started);

@@ -37,8 +37,10 @@ pub struct Limits {
     /// instruction.
     /// Stops endless loops even where the clock does not move.
     pub fuel: Limit<u64>,
-    /// Wall clock from dispatch to the terminal result, retries included.
-    pub timeout: Limit<Duration>,
+    /// The most wall clock that a contract gets, from dispatch to the terminal
+    /// result, retries included. A contract always asks: for 30 s where it gives
+    /// no `timeout_ms` (AIP-14).
+    pub timeout: Duration,
     /// Bytes of all linear memories of a call together.
     pub memory_bytes: Limit<u64>,
     /// Bytes of structured output and content blocks together.
@@ -76,10 +78,7 @@ impl Default for Limits {
                 default: 10_000_000_000,
                 maximum: 100_000_000_000,
             },
-            timeout: Limit {
-                default: Duration::from_secs(30),
-                maximum: Duration::from_secs(300),
-            },
+            timeout: Duration::from_secs(300),
             memory_bytes: Limit {
                 default: 64 * MIB,
                 maximum: 256 * MIB,
@@ -125,7 +124,7 @@ impl CallLimits {
         let output_bytes = limits.output_bytes.apply(driver.output_bytes);
         Self {
             fuel: limits.fuel.apply(driver.fuel),
-            timeout: limits.timeout.apply(Some(timeout)),
+            timeout: timeout.min(limits.timeout),
             memory_bytes: limits
                 .memory_bytes
                 .apply(driver.memory_mib.map(|mib| mib.saturating_mul(1 << 20))),

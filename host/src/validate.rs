@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use toolward_contract::json;
 use toolward_contract::schema::Schema;
 
+use crate::checks::shortened;
 use crate::limits::Limits;
 use crate::observer::Observer;
+use crate::policy::Decision;
 use crate::registry::{LoadedDriver, Route, ToolEntry};
 use crate::request::{Input, Request};
 use crate::resolve::Resolved;
@@ -110,15 +112,23 @@ pub(crate) fn validate(
     }))
 }
 
-/// The first driver that has dropped none of the inputs that are used.
+/// The first driver that has dropped none of the inputs that are used and is not
+/// denied; where all of those are denied, the first of them, for the denial.
 fn pick(resolved: &Resolved, input: &Value) -> Result<Arc<Route>, CallError> {
     let used = |name: &String| input.get(name).is_some();
     let mut dropped = None;
+    let mut denied = None;
     for route in resolved.routes() {
-        match route.implements.drop_inputs.iter().find(|name| used(name)) {
-            None => return Ok(route.clone()),
-            Some(name) => dropped = Some((name.clone(), route.driver.driver.id.to_string())),
+        if let Some(name) = route.implements.drop_inputs.iter().find(|name| used(name)) {
+            dropped = Some((name.clone(), route.driver.driver.id.to_string()));
+        } else if matches!(route.decision, Decision::Deny(_)) {
+            denied.get_or_insert(route);
+        } else {
+            return Ok(route.clone());
         }
+    }
+    if let Some(route) = denied {
+        return Ok(route.clone());
     }
     let (input, driver) = dropped.unwrap_or_default();
     Err(CallError::new(
@@ -138,7 +148,7 @@ fn check(schema: &Schema, value: &Value, what: &str) -> Result<(), CallError> {
         .into_iter()
         .map(|violation| {
             json!({
-                "path": violation.instance_path,
+                "path": shortened(violation.instance_path),
                 "schema_path": violation.schema_path,
                 "message": violation.message,
             })

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use toolward_signing::Digest;
 use wasmparser::{
-    Chunk, ComponentExternalKind, ComponentInstance, Encoding, Instance, Parser, Payload,
+    Chunk, ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind,
+    ComponentTypeRef, Encoding, Instance, Parser, Payload,
 };
 
 mod instances;
@@ -159,6 +160,22 @@ pub struct Component {
     pub surface: Surface,
 }
 
+/// Whether an alias brings in a component that is defined elsewhere. With such
+/// ones the levels of nesting would bound nothing: siblings could instantiate
+/// each other, a hundred times each. No toolchain needs it for a driver.
+fn brings_a_component(alias: &ComponentAlias<'_>) -> bool {
+    matches!(
+        alias,
+        ComponentAlias::Outer {
+            kind: ComponentOuterAliasKind::Component,
+            ..
+        } | ComponentAlias::InstanceExport {
+            kind: ComponentExternalKind::Component,
+            ..
+        }
+    )
+}
+
 impl Surface {
     /// Reads the outside of `bytes`.
     ///
@@ -268,6 +285,20 @@ impl Surface {
                     for instance in section {
                         if let ComponentInstance::Instantiate { .. } = instance? {
                             made.component();
+                        }
+                    }
+                }
+                Payload::ComponentAliasSection(section) => {
+                    for alias in section {
+                        if brings_a_component(&alias?) {
+                            return Err(too_complex("components taken from elsewhere", 0));
+                        }
+                    }
+                }
+                Payload::ComponentImportSection(section) if !top => {
+                    for import in section {
+                        if let ComponentTypeRef::Component(_) = import?.ty {
+                            return Err(too_complex("components taken from elsewhere", 0));
                         }
                     }
                 }
@@ -384,6 +415,23 @@ mod tests {
         assert_eq!(refused.code(), "component-too-complex");
         assert!(refused.to_string().contains("instances"), "{refused}");
         assert_eq!(bomb(1, 1000).unwrap_err().code(), "component-too-complex");
+    }
+
+    #[test]
+    fn siblings_that_instantiate_each_other_are_refused() {
+        for wat in [
+            "(component (component $a) (component $b (alias outer 1 $a (component $c)) \
+             (instance (instantiate $c))))",
+            "(component (component $a (component $b) (export \"b\" (component $b))) \
+             (instance $i (instantiate $a)) (alias export $i \"b\" (component $c)))",
+            "(component (component $a (import \"c\" (component $c)) (instance (instantiate $c))))",
+        ] {
+            assert_eq!(
+                surface(wat).unwrap_err().code(),
+                "component-too-complex",
+                "{wat}"
+            );
+        }
     }
 
     #[test]

@@ -292,6 +292,12 @@ fn show(arguments: &Arguments, reply: &Reply, output: &mut Output) -> Result<Exi
     match &reply.result {
         Ok(value) => {
             output.pretty(&value.structured)?;
+            if !value.content.is_empty() {
+                output.note(format!(
+                    "and {} content block(s); --json shows them",
+                    value.content.len()
+                ));
+            }
             Ok(exit)
         }
         Err(error) => Err(call_failure(error, reply)),

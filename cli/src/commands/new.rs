@@ -76,6 +76,12 @@ pub(crate) fn run(
         output.line(arguments.directory.join(file).display())?;
     }
     let directory = arguments.directory.display();
+    if arguments.sdk.is_none() {
+        output.note(
+            "The driver's crate asks for a released toolward-guest. From a checkout of Toolward, \
+             name its folder: toolward new --sdk PATH/guest-sdk …",
+        );
+    }
     output.note(format!(
         "\nNext:\n  toolward check {directory}\n  toolward build {directory}\n  toolward test --dev {directory}"
     ));

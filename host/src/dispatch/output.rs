@@ -6,6 +6,7 @@ use std::time::Instant;
 use serde_json::json;
 use toolward_contract::tool::Tool;
 
+use crate::checks::shortened;
 use crate::checks::{self, Checks};
 use crate::limits::CallLimits;
 use crate::result::{CallError, ErrorClass, ErrorCode, Mapped, Output, map_output};
@@ -52,10 +53,4 @@ fn check(output: ToolOutput, limits: &CallLimits, contract: &Tool) -> Result<Out
         "schema_path": violation.schema_path,
     }))
     .with_hint("report this to the driver's publisher"))
-}
-
-/// A path is made of the driver's own keys: as long as it likes.
-fn shortened(mut path: String) -> String {
-    path.truncate(path.floor_char_boundary(1024));
-    path
 }

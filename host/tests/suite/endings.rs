@@ -13,7 +13,7 @@ fn small() -> Limits {
         fuel: Limit::fixed(50_000_000),
         memory_bytes: Limit::fixed(8 << 20),
         output_bytes: Limit::fixed(64 << 10),
-        timeout: Limit::fixed(Duration::from_millis(500)),
+        timeout: Duration::from_millis(500),
         ..Limits::default()
     }
 }
@@ -49,7 +49,7 @@ async fn an_endless_loop_ends_when_its_fuel_is_spent() {
 async fn an_endless_loop_ends_at_the_deadline_if_that_comes_first() {
     let mut limits = small();
     limits.fuel = Limit::fixed(u64::MAX / 2);
-    limits.timeout = Limit::fixed(Duration::from_millis(100));
+    limits.timeout = Duration::from_millis(100);
     let started = Instant::now();
     let error = ends(json!({"do": "loop"}), limits).await;
     assert_eq!(hit(&error), ("timeout", "timeout_ms"));
@@ -64,7 +64,7 @@ async fn an_endless_loop_ends_at_the_deadline_if_that_comes_first() {
 async fn a_loop_of_host_calls_ends_too() {
     let mut limits = small();
     limits.fuel = Limit::fixed(u64::MAX / 2);
-    limits.timeout = Limit::fixed(Duration::from_millis(100));
+    limits.timeout = Duration::from_millis(100);
     assert_eq!(
         hit(&ends(json!({"do": "loop-host-call"}), limits).await).0,
         "timeout"
@@ -75,7 +75,7 @@ async fn a_loop_of_host_calls_ends_too() {
 async fn a_loop_of_host_calls_with_large_arguments_ends_at_the_deadline() {
     let limits = Limits {
         fuel: Limit::fixed(u64::MAX / 2),
-        timeout: Limit::fixed(Duration::from_millis(300)),
+        timeout: Duration::from_millis(300),
         ..Limits::default()
     };
     let started = Instant::now();
@@ -242,7 +242,7 @@ async fn an_exit_of_the_guest_does_not_end_the_host() {
 #[tokio::test]
 async fn a_second_call_gets_limits_of_its_own() {
     let mut limits = small();
-    limits.timeout = Limit::fixed(Duration::from_millis(300));
+    limits.timeout = Duration::from_millis(300);
     let host = Fixture::new(Extra::default())
         .builder()
         .limits(limits)

@@ -13,7 +13,7 @@ const NORMAL: Duration = Duration::from_secs(2);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_beside_every_kind_of_bad_call_end_well_and_in_normal_time() {
     let limits = Limits {
-        timeout: Limit::fixed(Duration::from_secs(3)),
+        timeout: Duration::from_secs(3),
         memory_bytes: Limit::fixed(16 << 20),
         ..Limits::default()
     };
@@ -111,7 +111,7 @@ async fn nothing_of_one_call_is_left_for_the_next() {
 async fn on_a_single_thread_a_guest_that_only_calls_the_host_lets_others_run() {
     let limits = Limits {
         fuel: Limit::fixed(u64::MAX / 2),
-        timeout: Limit::fixed(Duration::from_secs(5)),
+        timeout: Duration::from_secs(5),
         ..Limits::default()
     };
     let host = Fixture::new(Extra::default())

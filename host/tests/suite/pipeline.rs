@@ -340,3 +340,16 @@ async fn all_attempts_of_a_call_share_its_idempotency_key_and_its_fuel() {
     );
     assert!(reply.metadata.fuel <= one * 4);
 }
+
+#[tokio::test]
+async fn a_driver_that_is_denied_gives_way_to_one_that_is_not() {
+    let fixture = Fixture::new(Extra {
+        tool: "default_implementation: hostile\n",
+        driver: "requires:\n  secrets: [api-key]\n",
+        ..Extra::default()
+    });
+    fixture.driver("other", "hostile.run", Extra::default());
+    let reply = run(&fixture.host(), json!({"do": "echo"})).await;
+    assert!(reply.result.is_ok(), "{:?}", reply.result);
+    assert_eq!(reply.metadata.driver.unwrap(), "other");
+}

@@ -15,6 +15,9 @@ use crate::text::visible;
 struct Raw {
     #[serde(default)]
     publisher: Vec<RawPublisher>,
+    /// A slip that would otherwise trust nobody, in silence.
+    #[serde(default)]
+    publishers: Option<toml::Value>,
 }
 
 #[derive(Deserialize)]
@@ -48,6 +51,11 @@ pub(super) fn publishers(
             None => refusal,
         }
     })?;
+    if raw.publishers.is_some() {
+        return Err(Refusal::new(Reason::TrustInvalid)
+            .expected("one `[[publisher]]` table for each publisher")
+            .found("`publishers`"));
+    }
     if raw.publisher.len() > MAX_PUBLISHERS {
         return Err(Refusal::new(Reason::TrustInvalid)
             .expected("at most 256 publishers")

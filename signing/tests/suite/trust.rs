@@ -154,3 +154,13 @@ fn a_store_without_publishers_lets_nobody_publish() {
     assert!(store.may_publish(&name, "whatever"));
     assert!(!store.may_publish("acme", "whatever"));
 }
+
+#[test]
+fn a_slip_in_the_tables_name_is_an_error_and_not_an_empty_store() {
+    let text = publisher("acme", &[key(1).public()], 1, &["acme"]);
+    let slip = text.replace("[[publisher]]", "[[publishers]]");
+    assert_ne!(text, slip);
+    let refusal = TrustStore::from_toml(&slip).unwrap_err();
+    assert_eq!(refusal.code(), "trust-invalid");
+    assert!(refusal.to_string().contains("publishers"), "{refusal}");
+}

@@ -44,7 +44,11 @@ fn limits() -> String {
         ),
         row(
             "timeout",
-            limits.timeout,
+            // What a contract that gives no `timeout_ms` asks for.
+            Limit {
+                default: toolward_contract::tool::DEFAULT_TIMEOUT,
+                maximum: limits.timeout,
+            },
             |time| format!("{} s", time.as_secs()),
             "`timeout_ms` of the contract, `timeout_override_ms` of the driver. From dispatch to the result, retries included; waiting for a slot and compiling lie before it",
         ),
