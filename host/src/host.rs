@@ -198,14 +198,15 @@ impl Host {
     /// that does not compile never will.
     async fn prepared<'a>(&self, driver: &'a Arc<LoadedDriver>) -> Result<&'a Prepared, CallError> {
         if driver.prepared.get().is_none() {
+            let preparing = driver.preparing.clone().lock_owned().await;
             let (host, driver) = (self.clone(), driver.clone());
-            // A task of its own: a caller that goes away does not stop the
-            // compiler for those who wait too.
-            let task = tokio::spawn(async move {
-                let prepare = || host.prepare_driver(driver.clone());
-                driver.prepared.get_or_try_init(prepare).await.map(|_| ())
+            // The thread holds the lock, not the caller: it goes on if the caller
+            // goes away, and even if nobody drives the caller's runtime.
+            let task = tokio::task::spawn_blocking(move || {
+                driver.prepared.get_or_init(|| host.inner.prepare(&driver));
+                drop(preparing);
             });
-            if let Ok(Err(error)) | Err(error) = task.await {
+            if let Err(error) = task.await {
                 tracing::error!(%error, "preparing a driver was broken off");
             }
         }
@@ -220,15 +221,6 @@ impl Host {
             format!("the driver `{}` can't be used: {problem}", driver.driver.id),
         )
         .with_hint("report this to the driver's publisher"))
-    }
-
-    /// The outer error is no verdict on the driver, and not kept.
-    async fn prepare_driver(
-        &self,
-        driver: Arc<LoadedDriver>,
-    ) -> Result<Result<Prepared, String>, tokio::task::JoinError> {
-        let host = self.clone();
-        tokio::task::spawn_blocking(move || host.inner.prepare(&driver)).await
     }
 }
 

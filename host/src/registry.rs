@@ -2,9 +2,8 @@
 //! may serve it. A snapshot: built once, then only read.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use tokio::sync::OnceCell;
 use toolward_bundle::content::{Content, DriverEntry};
 use toolward_contract::driver::{Driver, DriverKind, Implements, Platform};
 use toolward_contract::tool::{Retry, Tool};
@@ -23,7 +22,9 @@ pub(crate) struct LoadedDriver {
     /// The verified bytes, until they are compiled.
     wasm: Mutex<Option<Arc<[u8]>>>,
     pub(crate) digest: Option<Digest>,
-    pub(crate) prepared: OnceCell<Result<Prepared, String>>,
+    pub(crate) prepared: OnceLock<Result<Prepared, String>>,
+    /// Held by whoever prepares it.
+    pub(crate) preparing: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl LoadedDriver {
@@ -38,7 +39,8 @@ impl LoadedDriver {
             publisher: publisher.to_owned(),
             wasm: Mutex::new(wasm),
             digest,
-            prepared: OnceCell::new(),
+            prepared: OnceLock::new(),
+            preparing: Arc::default(),
         }
     }
 
@@ -73,6 +75,8 @@ pub(crate) struct ToolEntry {
     pub(crate) full_id: String,
     pub(crate) publisher: String,
     pub(crate) bundle: String,
+    /// Whether its bundle is unsigned, under work.
+    dev: bool,
     pub(crate) routes: Vec<Arc<Route>>,
 }
 
@@ -91,6 +95,7 @@ impl Catalogue {
         let mut contracts = Vec::new();
         for content in contents {
             let publisher = content.origin.publisher();
+            let dev = content.origin.is_dev();
             let bundle = content.manifest_digest.to_string();
             let label = format!(
                 "{} {} by {publisher}",
@@ -108,20 +113,24 @@ impl Catalogue {
                     });
                 }
             }
-            contracts.extend(
-                content
-                    .tools
-                    .into_iter()
-                    .map(|entry| (entry.tool, publisher.clone(), bundle.clone(), label.clone())),
-            );
+            contracts.extend(content.tools.into_iter().map(|entry| {
+                (
+                    entry.tool,
+                    publisher.clone(),
+                    bundle.clone(),
+                    label.clone(),
+                    dev,
+                )
+            }));
         }
-        for (contract, publisher, bundle, label) in contracts {
+        for (contract, publisher, bundle, label, dev) in contracts {
             let routes = routes(&contract, &publisher, &drivers, limits);
             let entry = Arc::new(ToolEntry {
                 major_id: contract.major_id(),
                 full_id: format!("{}@{}", contract.id, contract.version),
                 publisher,
                 bundle,
+                dev,
                 routes,
                 contract,
             });
@@ -141,10 +150,10 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// A bare id means its highest major; an alias never shadows an id, and one
-    /// that two tools claim means neither.
+    /// A bare id means its highest major. An alias never shadows an id, nor one of
+    /// a bundle under work one of a signed bundle; claimed by two tools, it means
+    /// neither.
     fn name_all(&mut self) {
-        let mut aliases: HashMap<String, Option<Arc<ToolEntry>>> = HashMap::new();
         for entry in self.tools.values() {
             let id = entry.contract.id.to_string();
             let newest = self
@@ -154,25 +163,31 @@ impl Catalogue {
             if newest {
                 self.names.insert(id, entry.clone());
             }
+        }
+        for dev in [false, true] {
+            for (alias, entry) in self.aliases(dev) {
+                if let Some(entry) = entry {
+                    self.names.entry(alias).or_insert(entry);
+                }
+            }
+        }
+    }
+
+    /// The aliases of all signed bundles, or of all under work; `None` for one
+    /// that two tools claim.
+    fn aliases(&self, dev: bool) -> HashMap<String, Option<Arc<ToolEntry>>> {
+        let mut aliases: HashMap<String, Option<Arc<ToolEntry>>> = HashMap::new();
+        for entry in self.tools.values().filter(|entry| entry.dev == dev) {
             for alias in &entry.contract.aliases {
                 aliases
                     .entry(alias.clone())
                     .and_modify(|known| {
-                        if known
-                            .as_ref()
-                            .is_some_and(|known| known.contract.id != entry.contract.id)
-                        {
-                            *known = None;
-                        }
+                        known.take_if(|known| known.contract.id != entry.contract.id);
                     })
                     .or_insert_with(|| Some(entry.clone()));
             }
         }
-        for (alias, entry) in aliases {
-            if let Some(entry) = entry {
-                self.names.entry(alias).or_insert(entry);
-            }
-        }
+        aliases
     }
 
     /// The tool that `name` means: `id@major`, an id, or an alias.

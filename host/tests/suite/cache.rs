@@ -216,3 +216,39 @@ fn a_runtime_that_ends_while_a_driver_compiles_is_no_verdict_on_the_driver() {
     first.shutdown_background();
     runtime().block_on(still_serves(&host));
 }
+
+#[test]
+fn a_runtime_that_nobody_drives_any_more_holds_up_no_other() {
+    #[derive(Debug)]
+    struct Slow;
+    impl Compiler for Slow {
+        fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            InProcess.compile(wasm, profile)
+        }
+    }
+    let host = Host::builder()
+        .bundle(Fixture::new(Extra::default()).content())
+        .compiler(Slow)
+        .build()
+        .unwrap();
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap()
+    };
+    let idle = runtime();
+    idle.block_on(async {
+        let call = crate::fixture::run(&host, serde_json::json!({"do": "echo"}));
+        let left = tokio::time::timeout(std::time::Duration::from_millis(50), call).await;
+        left.expect_err("compiling");
+    });
+    runtime().block_on(async {
+        let limit = std::time::Duration::from_secs(60);
+        tokio::time::timeout(limit, still_serves(&host))
+            .await
+            .expect("it is held up");
+    });
+    drop(idle);
+}

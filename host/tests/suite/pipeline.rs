@@ -353,3 +353,35 @@ async fn a_driver_that_is_denied_gives_way_to_one_that_is_not() {
     assert!(reply.result.is_ok(), "{:?}", reply.result);
     assert_eq!(reply.metadata.driver.unwrap(), "other");
 }
+
+#[tokio::test]
+async fn an_alias_reaches_its_tool_and_no_other_tools_id() {
+    let aliases = |names: &str| format!("metadata:\n  toolward:\n    aliases: [{names}]\n");
+    let first = Fixture::new(Extra {
+        tool: &aliases("hostile.old, hostile.both, hostile.second"),
+        ..Extra::default()
+    });
+    let second = Fixture::new(Extra::default());
+    std::fs::remove_dir_all(second.path().join("tools")).unwrap();
+    std::fs::remove_dir_all(second.path().join("drivers")).unwrap();
+    second.tool("hostile.second", &aliases("hostile.both"));
+    second.driver("second", "hostile.second", Extra::default());
+    let host = Host::builder()
+        .bundle(first.content())
+        .bundle(second.content())
+        .build()
+        .unwrap();
+    let reached = |name: &'static str| {
+        let host = host.clone();
+        async move {
+            let reply = host.call(Request::new(name, r#"{"do": "echo"}"#)).await;
+            reply.result.is_ok().then_some(reply.metadata.tool)
+        }
+    };
+    assert_eq!(reached("hostile.old").await.unwrap(), "hostile.run@1.0.0");
+    assert_eq!(
+        reached("hostile.second").await.unwrap(),
+        "hostile.second@1.0.0"
+    );
+    assert_eq!(reached("hostile.both").await, None, "two tools claim it");
+}
