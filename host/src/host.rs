@@ -199,15 +199,19 @@ impl Host {
     async fn prepared<'a>(&self, driver: &'a Arc<LoadedDriver>) -> Result<&'a Prepared, CallError> {
         if driver.prepared.get().is_none() {
             let preparing = driver.preparing.clone().lock_owned().await;
-            let (host, driver) = (self.clone(), driver.clone());
+            let (host, shared) = (self.clone(), driver.clone());
             // The thread holds the lock, not the caller: it goes on if the caller
             // goes away, and even if nobody drives the caller's runtime.
             let task = tokio::task::spawn_blocking(move || {
-                driver.prepared.get_or_init(|| host.inner.prepare(&driver));
+                shared.prepared.get_or_init(|| host.inner.prepare(&shared));
                 drop(preparing);
             });
             if let Err(error) = task.await {
                 tracing::error!(%error, "preparing a driver was broken off");
+                if error.is_panic() {
+                    // It would again: a verdict on the driver, kept like others.
+                    let _ = driver.prepared.set(Err("the compiler panicked".to_owned()));
+                }
             }
         }
         let problem = match driver.prepared.get() {

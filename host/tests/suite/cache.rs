@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use toolward_host::{Cache, CompileError, Compiler, EngineProfile, Host, InProcess};
 
@@ -158,97 +159,92 @@ async fn a_compiler_that_fails_is_asked_once_and_the_call_says_so() {
     }
 }
 
-#[tokio::test]
-async fn a_call_that_is_dropped_while_its_driver_compiles_leaves_it_to_the_next() {
-    #[derive(Debug, Clone, Default)]
-    struct Slow(Counting);
-    impl Compiler for Slow {
-        fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
-            std::thread::sleep(std::time::Duration::from_millis(300));
-            self.0.compile(wasm, profile)
-        }
+/// Takes its time, and counts.
+#[derive(Debug, Clone, Default)]
+struct Slow(Counting);
+
+impl Compiler for Slow {
+    fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
+        std::thread::sleep(Duration::from_millis(300));
+        self.0.compile(wasm, profile)
     }
+}
+
+/// A host whose driver is still to be compiled, slowly.
+fn slow() -> (Host, Slow) {
     let slow = Slow::default();
     let host = Host::builder()
         .bundle(Fixture::new(Extra::default()).content())
         .compiler(slow.clone())
         .build()
         .unwrap();
-    let call = crate::fixture::run(&host, serde_json::json!({"do": "echo"}));
-    tokio::time::timeout(std::time::Duration::from_millis(50), call)
-        .await
-        .expect_err("compiling");
+    (host, slow)
+}
+
+/// Makes the first call and goes away while its driver compiles.
+async fn begin_and_leave(host: &Host) {
+    let call = crate::fixture::run(host, serde_json::json!({"do": "echo"}));
+    let left = tokio::time::timeout(Duration::from_millis(50), call).await;
+    assert!(left.is_err(), "it compiles");
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_while_its_driver_compiles_leaves_it_to_the_next() {
+    let (host, slow) = slow();
+    begin_and_leave(&host).await;
     still_serves(&host).await;
-    assert_eq!(
-        slow.0.0.load(Ordering::SeqCst),
-        1,
-        "the first compilation went on"
-    );
+    assert_eq!(slow.0.0.load(Ordering::SeqCst), 1, "the first went on");
 }
 
 #[test]
 fn a_runtime_that_ends_while_a_driver_compiles_is_no_verdict_on_the_driver() {
-    #[derive(Debug)]
-    struct Slow;
-    impl Compiler for Slow {
-        fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
-            std::thread::sleep(std::time::Duration::from_millis(300));
-            InProcess.compile(wasm, profile)
-        }
-    }
-    let host = Host::builder()
-        .bundle(Fixture::new(Extra::default()).content())
-        .compiler(Slow)
-        .build()
-        .unwrap();
-    let runtime = || {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .unwrap()
-    };
+    let (host, _) = slow();
     let first = runtime();
-    first.block_on(async {
-        let call = crate::fixture::run(&host, serde_json::json!({"do": "echo"}));
-        let broken_off = tokio::time::timeout(std::time::Duration::from_millis(50), call).await;
-        broken_off.expect_err("compiling");
-    });
+    first.block_on(begin_and_leave(&host));
     first.shutdown_background();
     runtime().block_on(still_serves(&host));
 }
 
 #[test]
 fn a_runtime_that_nobody_drives_any_more_holds_up_no_other() {
-    #[derive(Debug)]
-    struct Slow;
-    impl Compiler for Slow {
-        fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
-            std::thread::sleep(std::time::Duration::from_millis(300));
-            InProcess.compile(wasm, profile)
-        }
-    }
-    let host = Host::builder()
-        .bundle(Fixture::new(Extra::default()).content())
-        .compiler(Slow)
-        .build()
-        .unwrap();
-    let runtime = || {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .unwrap()
-    };
+    let (host, _) = slow();
     let idle = runtime();
-    idle.block_on(async {
-        let call = crate::fixture::run(&host, serde_json::json!({"do": "echo"}));
-        let left = tokio::time::timeout(std::time::Duration::from_millis(50), call).await;
-        left.expect_err("compiling");
-    });
+    idle.block_on(begin_and_leave(&host));
     runtime().block_on(async {
-        let limit = std::time::Duration::from_secs(60);
-        tokio::time::timeout(limit, still_serves(&host))
+        tokio::time::timeout(Duration::from_secs(60), still_serves(&host))
             .await
             .expect("it is held up");
     });
     drop(idle);
+}
+
+#[tokio::test]
+async fn a_compiler_that_panics_is_asked_once_and_the_call_says_so() {
+    #[derive(Debug)]
+    struct Panicking(Arc<AtomicUsize>);
+    impl Compiler for Panicking {
+        fn compile(&self, _: &[u8], _: &EngineProfile) -> Result<Vec<u8>, CompileError> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            panic!("in a test");
+        }
+    }
+    let asked = Arc::new(AtomicUsize::new(0));
+    let host = Host::builder()
+        .bundle(Fixture::new(Extra::default()).content())
+        .compiler(Panicking(asked.clone()))
+        .build()
+        .unwrap();
+    for _ in 0..2 {
+        let error = crate::fixture::error(&host, serde_json::json!({"do": "echo"})).await;
+        assert_eq!(error.code.as_str(), "upstream_error");
+        assert!(error.message.contains("panicked"), "{error}");
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
 }

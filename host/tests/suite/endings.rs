@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolward_host::{CallError, Limit, Limits, Request};
 
-use crate::fixture::{self, Extra, Fixture, error, run, still_serves};
+use crate::fixture::{self, Extra, Fixture, error, limited, run, still_serves};
 
 fn small() -> Limits {
     Limits {
@@ -28,11 +28,7 @@ fn hit(error: &CallError) -> (&str, &'static str) {
 }
 
 async fn ends(input: serde_json::Value, limits: Limits) -> CallError {
-    let host = Fixture::new(Extra::default())
-        .builder()
-        .limits(limits)
-        .build()
-        .unwrap();
+    let host = limited(limits);
     let error = error(&host, input).await;
     still_serves(&host).await;
     error
@@ -130,11 +126,7 @@ async fn a_guest_with_more_initial_memory_than_allowed_never_starts() {
         default: 64 << 10,
         maximum: 8 << 20,
     };
-    let host = Fixture::new(Extra::default())
-        .builder()
-        .limits(limits)
-        .build()
-        .unwrap();
+    let host = limited(limits);
     let error = error(&host, json!({"do": "echo"})).await;
     assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory"));
 }
@@ -142,11 +134,7 @@ async fn a_guest_with_more_initial_memory_than_allowed_never_starts() {
 #[tokio::test]
 async fn printing_without_end_ends_at_the_cap_of_each_stream() {
     for stream in ["stdout", "stderr"] {
-        let host = Fixture::new(Extra::default())
-            .builder()
-            .limits(small())
-            .build()
-            .unwrap();
+        let host = limited(small());
         let reply = run(&host, json!({"do": "print-forever", "name": stream})).await;
         let captured = match stream {
             "stdout" => &reply.captured.stdout,
@@ -243,11 +231,7 @@ async fn an_exit_of_the_guest_does_not_end_the_host() {
 async fn a_second_call_gets_limits_of_its_own() {
     let mut limits = small();
     limits.timeout = Duration::from_millis(300);
-    let host = Fixture::new(Extra::default())
-        .builder()
-        .limits(limits)
-        .build()
-        .unwrap();
+    let host = limited(limits);
     for _ in 0..3 {
         assert_eq!(
             error(&host, json!({"do": "sleep", "n": 60_000}))

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolward_bundle::content::Content;
-use toolward_host::{Cache, CallError, Host, HostBuilder, Reply, Request};
+use toolward_host::{Cache, CallError, Host, HostBuilder, Limits, Reply, Request};
 
 /// An unsigned bundle in a directory that goes with it.
 pub(crate) struct Fixture {
@@ -110,6 +110,15 @@ impl Fixture {
     pub(crate) fn host(&self) -> Host {
         self.builder().build().unwrap()
     }
+}
+
+/// A host with the plain hostile tool and these limits.
+pub(crate) fn limited(limits: Limits) -> Host {
+    Fixture::new(Extra::default())
+        .builder()
+        .limits(limits)
+        .build()
+        .unwrap()
 }
 
 /// A host with the plain hostile tool.

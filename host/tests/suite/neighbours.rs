@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolward_host::{Limit, Limits, Request};
 
-use crate::fixture::{Extra, Fixture, run, still_serves};
+use crate::fixture::{Extra, Fixture, limited, run, still_serves};
 
 /// Slack for a busy machine; a neighbour's call takes microseconds.
 const NORMAL: Duration = Duration::from_secs(2);
@@ -17,11 +17,7 @@ async fn calls_beside_every_kind_of_bad_call_end_well_and_in_normal_time() {
         memory_bytes: Limit::fixed(16 << 20),
         ..Limits::default()
     };
-    let host = Fixture::new(Extra::default())
-        .builder()
-        .limits(limits)
-        .build()
-        .unwrap();
+    let host = limited(limits);
     still_serves(&host).await;
 
     let bad = [
@@ -59,11 +55,7 @@ async fn a_call_whose_future_is_dropped_is_gone_and_frees_its_slot() {
         queue: 0,
         ..Limits::default()
     };
-    let host = Fixture::new(Extra::default())
-        .builder()
-        .limits(limits)
-        .build()
-        .unwrap();
+    let host = limited(limits);
     still_serves(&host).await;
     let sleeper = host.call(Request::with_value(
         "hostile.run",
@@ -82,11 +74,7 @@ async fn a_full_host_says_when_to_come_back() {
         queue: 0,
         ..Limits::default()
     };
-    let host = Fixture::new(Extra::default())
-        .builder()
-        .limits(limits)
-        .build()
-        .unwrap();
+    let host = limited(limits);
     still_serves(&host).await;
     let (slow, refused) = tokio::join!(
         run(&host, json!({"do": "sleep", "n": 200})),
@@ -114,11 +102,7 @@ async fn on_a_single_thread_a_guest_that_only_calls_the_host_lets_others_run() {
         timeout: Duration::from_secs(5),
         ..Limits::default()
     };
-    let host = Fixture::new(Extra::default())
-        .builder()
-        .limits(limits)
-        .build()
-        .unwrap();
+    let host = limited(limits);
     still_serves(&host).await;
     let greedy = {
         let host = host.clone();
