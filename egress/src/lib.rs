@@ -1,0 +1,1 @@
+//! Outgoing HTTP under rules: hosts, addresses, headers, secrets, sizes.

@@ -1,0 +1,1 @@
+//! Key-value buckets of tools, kept in SQLite.

@@ -1,0 +1,162 @@
+//! The grant: all that the sandbox of one (contract, driver) gets. Made by
+//! [`crate::decide`] only; empty means nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use toolward_contract::capability::{HostPattern, PathPattern};
+
+/// All that a sandbox gets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Grant {
+    pub(crate) network: Vec<HostGrant>,
+    pub(crate) workspaces: Vec<WorkspaceGrant>,
+    pub(crate) buckets: Vec<BucketGrant>,
+    pub(crate) secrets: Vec<SecretGrant>,
+    pub(crate) tools: Vec<String>,
+    pub(crate) user: UserGrant,
+    pub(crate) on_violation: OnViolation,
+}
+
+impl Grant {
+    /// Hosts that outgoing HTTP may reach.
+    #[must_use]
+    pub fn network(&self) -> &[HostGrant] {
+        &self.network
+    }
+
+    /// Directories, or parts of them, that are opened.
+    #[must_use]
+    pub fn workspaces(&self) -> &[WorkspaceGrant] {
+        &self.workspaces
+    }
+
+    /// Key-value buckets.
+    #[must_use]
+    pub fn buckets(&self) -> &[BucketGrant] {
+        &self.buckets
+    }
+
+    /// Secrets.
+    #[must_use]
+    pub fn secrets(&self) -> &[SecretGrant] {
+        &self.secrets
+    }
+
+    /// Ids of the tools that may be called.
+    #[must_use]
+    pub fn tools(&self) -> &[String] {
+        &self.tools
+    }
+
+    /// What may be asked of the person or client behind the caller.
+    #[must_use]
+    pub fn user(&self) -> UserGrant {
+        self.user
+    }
+
+    /// What happens at the first attempt to go beyond this grant.
+    #[must_use]
+    pub fn on_violation(&self) -> OnViolation {
+        self.on_violation
+    }
+}
+
+/// One host pattern that outgoing HTTP may reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostGrant {
+    /// The host, as granted; no port means 443, and 80 where `plain_http`.
+    pub host: HostPattern,
+    /// Whether methods other than GET, HEAD and OPTIONS pass.
+    pub unsafe_methods: bool,
+    /// Whether `http://` passes, too.
+    pub plain_http: bool,
+    /// Addresses beyond global unicast that the name may resolve to.
+    pub addresses: Vec<IpNet>,
+    /// Headers that the guest may set itself though they carry credentials
+    /// (`authorization`, `cookie`); lower case.
+    pub headers: Vec<String>,
+}
+
+/// A workspace path and the host directory behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspaceGrant {
+    /// The virtual paths that are granted.
+    pub path: PathPattern,
+    /// The virtual path that policy mapped: `path` lies at or below it.
+    pub root: String,
+    /// The host directory that `root` stands for. Absolute.
+    pub directory: PathBuf,
+    /// Whether it may be changed.
+    pub write: bool,
+    /// Bytes that one call may add; `None`: the host's limit.
+    pub max_bytes: Option<u64>,
+    /// Files and directories that one call may create; `None`: the host's
+    /// limit.
+    pub max_files: Option<u64>,
+}
+
+/// A key-value bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BucketGrant {
+    /// The bucket's name, as the guest opens it.
+    pub name: String,
+    /// The publisher whose bucket it is: the contract's own, or the one that
+    /// shares it.
+    pub owner: String,
+    /// Whether it may be changed.
+    pub write: bool,
+}
+
+/// A secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretGrant {
+    /// Its name.
+    pub slug: String,
+    /// The publisher in whose space it lies.
+    pub publisher: String,
+    /// Where its placeholder is replaced; `None`: nowhere, it may only be
+    /// stored or revealed.
+    pub binding: Option<Arc<SecretBinding>>,
+    /// Whether the guest may read the value itself.
+    pub reveal: bool,
+    /// Whether the guest may store a new value.
+    pub store: bool,
+}
+
+/// The one place where a secret goes out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretBinding {
+    /// The host, lower case, without port; reached by https only.
+    pub host: String,
+    /// The port; 443 where policy names none.
+    pub port: u16,
+    /// The header, lower case.
+    pub header: String,
+    /// The methods, upper case. Never empty.
+    pub methods: Vec<String>,
+    /// What the path starts with: `/` for all paths. Whole segments.
+    pub path_prefix: String,
+}
+
+/// What may be asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UserGrant {
+    /// Forms for the person behind the caller.
+    pub form: bool,
+    /// Samples of the caller's model.
+    pub sample: bool,
+    /// The caller's workspace roots.
+    pub roots: bool,
+}
+
+/// What happens when a driver tries what it was not granted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OnViolation {
+    /// The attempt fails inside the guest, and is recorded.
+    #[default]
+    Record,
+    /// It also ends the call.
+    End,
+}
