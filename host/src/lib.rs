@@ -40,6 +40,7 @@ mod resolve;
 mod result;
 mod sandbox;
 mod validate;
+mod violations;
 
 pub use builder::HostBuilder;
 pub use compile::{Cache, CompileError, Compiler, InProcess};
@@ -53,3 +54,4 @@ pub use result::{
     Origin, Output, Reply, ResourceBody, Role,
 };
 pub use sandbox::engine::EngineProfile;
+pub use violations::{Violation, ViolationKind};

@@ -1,0 +1,163 @@
+//! What a driver tried beyond its grant: recorded, counted, and, where policy
+//! says so, the end of the call. Denying is not done here: by the time
+//! something is recorded it has been refused.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use toolward_policy::OnViolation;
+
+/// Violations of one call that are kept; more are only counted.
+const KEPT: usize = 32;
+
+/// Bytes of a subject that are kept.
+const SUBJECT: usize = 256;
+
+/// What kind of thing was tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ViolationKind {
+    /// A request to a host, or in a way, that is not granted.
+    Network,
+    /// A raw socket or a name lookup; nobody is granted these.
+    Socket,
+    /// A path that is not granted, or a change of one that is read-only.
+    Path,
+    /// A secret that is not granted, or its use in another place.
+    Secret,
+    /// A call of a tool that is not granted.
+    Tool,
+    /// A bucket that is not granted, or a change of one that is read-only.
+    Database,
+    /// A question of a kind that is not granted.
+    User,
+}
+
+/// One thing that was tried and refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// What kind of thing.
+    pub kind: ViolationKind,
+    /// Which one: a host, a path, a secret's name. Untrusted text, shortened.
+    pub subject: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            ViolationKind::Network => "network",
+            ViolationKind::Socket => "socket",
+            ViolationKind::Path => "path",
+            ViolationKind::Secret => "secret",
+            ViolationKind::Tool => "tool",
+            ViolationKind::Database => "database",
+            ViolationKind::User => "user",
+        };
+        write!(f, "{kind} {:?}", self.subject)
+    }
+}
+
+/// Policy ends the call at its first violation. Raised as a host error, so that
+/// the guest is ended where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EndsCall(pub(crate) Violation);
+
+impl fmt::Display for EndsCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "beyond its grant: {}", self.0)
+    }
+}
+
+impl std::error::Error for EndsCall {}
+
+/// The violations of one call, all attempts together. Clones share everything.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Violations {
+    found: Arc<Mutex<Found>>,
+    on_violation: OnViolation,
+}
+
+/// What was found so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The first of each, in order.
+    pub(crate) first: Vec<Violation>,
+    /// How many there were.
+    pub(crate) total: u64,
+}
+
+impl Violations {
+    pub(crate) fn new(on_violation: OnViolation) -> Self {
+        Self {
+            found: Arc::default(),
+            on_violation,
+        }
+    }
+
+    /// Records one. An error says that policy ends the call: raise it as a trap.
+    pub(crate) fn record(&self, kind: ViolationKind, subject: &str) -> Result<(), EndsCall> {
+        let end = subject.floor_char_boundary(SUBJECT);
+        let violation = Violation {
+            kind,
+            subject: subject.get(..end).unwrap_or_default().to_owned(),
+        };
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.total = found.total.saturating_add(1);
+        if found.first.len() < KEPT && !found.first.contains(&violation) {
+            tracing::warn!(%violation, "a driver tried what it was not granted");
+            found.first.push(violation.clone());
+        }
+        match self.on_violation {
+            OnViolation::Record => Ok(()),
+            OnViolation::End => Err(EndsCall(violation)),
+        }
+    }
+
+    /// What was found so far.
+    pub(crate) fn found(&self) -> Found {
+        self.found
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_violation_is_kept_once_and_all_are_counted() {
+        let violations = Violations::new(OnViolation::Record);
+        for _ in 0..3 {
+            violations
+                .record(ViolationKind::Path, "/etc/passwd")
+                .expect("goes on");
+        }
+        for n in 0..100 {
+            violations
+                .record(ViolationKind::Network, &format!("h{n}.example"))
+                .expect("goes on");
+        }
+        let found = violations.found();
+        assert_eq!((found.first.len(), found.total), (KEPT, 103));
+    }
+
+    #[test]
+    fn policy_can_end_the_call_at_the_first() {
+        let violations = Violations::new(OnViolation::End);
+        assert!(violations.record(ViolationKind::Secret, "token").is_err());
+        assert_eq!(violations.found().total, 1);
+    }
+
+    #[test]
+    fn a_long_subject_is_shortened_at_a_character() {
+        let violations = Violations::default();
+        violations
+            .record(ViolationKind::Path, &"ä".repeat(10_000))
+            .expect("goes on");
+        assert!(violations.found().first[0].subject.len() <= SUBJECT);
+    }
+}
