@@ -1,14 +1,29 @@
-//! `bindings`: the guest SDK's generated module, written or compared.
+//! `bindings`: the guest SDK's generated modules, written or compared.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::{Outcome, process, repository};
 
-const FILE: &str = "guest-sdk/src/bindings.rs";
+/// A world of `wit/`, and the file that its bindings go to.
+const FILES: [(&str, &str); 2] = [
+    ("driver", "guest-sdk/src/bindings.rs"),
+    (
+        "wasi:keyvalue/imports@0.2.0-draft",
+        "guest-sdk/src/keyvalue/bindings.rs",
+    ),
+];
 
 /// Generates the bindings; with `check` it only compares.
 pub(crate) fn run(check: bool) -> Outcome {
     let root = repository::root()?;
+    for (world, file) in FILES {
+        one(&root, world, file, check)?;
+    }
+    Ok(())
+}
+
+fn one(root: &Path, world: &str, name: &str, check: bool) -> Outcome {
     let wanted = process::output(
         Command::new(repository::cargo())
             .args(["run", "--quiet", "--locked", "--manifest-path"])
@@ -16,20 +31,21 @@ pub(crate) fn run(check: bool) -> Outcome {
             .arg("--target-dir")
             .arg(repository::target()?.join("xtask-bindings"))
             .arg("--")
-            .arg(root.join("wit/driver.wit")),
+            .arg(root.join("wit"))
+            .arg(world),
     )?;
-    let file = root.join(FILE);
+    let file = root.join(name);
     let found = std::fs::read(&file).unwrap_or_default();
     if found == wanted {
-        println!("{FILE} is what wit/driver.wit gives");
+        println!("{name} is what wit/ gives");
         return Ok(());
     }
     if check {
         return Err(format!(
-            "{FILE} is not what wit/driver.wit gives; run `cargo xtask bindings` and commit it"
+            "{name} is not what wit/ gives; run `cargo xtask bindings` and commit it"
         ));
     }
-    std::fs::write(&file, wanted).map_err(|error| format!("{FILE}: {error}"))?;
-    println!("{FILE} written");
+    std::fs::write(&file, wanted).map_err(|error| format!("{name}: {error}"))?;
+    println!("{name} written");
     Ok(())
 }

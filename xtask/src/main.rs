@@ -25,7 +25,7 @@ const USAGE: &str = "\
 usage: cargo xtask CHORE
 
   guests               set up a compiler for wasm32-wasip2, build all drivers
-  bindings [--check]   guest-sdk/src/bindings.rs from wit/driver.wit
+  bindings [--check]   the guest SDK's bindings from wit/
   examples [--check]   examples/bundles from the examples, signed with their key
   docs [--check]       the book's tables of codes, from those in the crates
   test [ARGUMENT...]   everything that tests need, then all tests; arguments go to

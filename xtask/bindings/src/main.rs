@@ -1,4 +1,4 @@
-//! Writes the Rust bindings of `wit/driver.wit` to standard output. A package
+//! Writes the Rust bindings of one world in `wit/` to standard output. A package
 //! of its own, so that the other chores don't wait for the generator to build.
 //! It writes no file: `cargo xtask bindings` compares, or replaces.
 
@@ -9,18 +9,11 @@ use wit_bindgen_core::wit_parser::Resolve;
 use wit_bindgen_core::{Files, WorldGenerator};
 use wit_bindgen_rust::Opts;
 
-/// The one world that a driver implements.
-const WORLD: &str = "driver";
-
-fn generate(wit: &str) -> Result<Vec<u8>, String> {
+fn generate(wit: &str, world: &str) -> Result<Vec<u8>, String> {
     let mut resolve = Resolve::default();
-    let source = std::fs::read_to_string(wit).map_err(|e| format!("{wit}: {e}"))?;
-    // The name given to the parser ends up in no output: keep it machine-free.
-    let package = resolve
-        .push_source("driver.wit", &source)
-        .map_err(|e| format!("{e:?}"))?;
+    let (package, _) = resolve.push_dir(wit).map_err(|e| format!("{e:?}"))?;
     let world = resolve
-        .select_world(&[package], Some(WORLD))
+        .select_world(&[package], Some(world))
         .map_err(|e| format!("{e:?}"))?;
     let options = Opts {
         format: true,
@@ -44,11 +37,12 @@ fn generate(wit: &str) -> Result<Vec<u8>, String> {
 }
 
 fn main() -> ExitCode {
-    let Some(wit) = std::env::args().nth(1) else {
-        eprintln!("usage: xtask-bindings WIT");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [wit, world] = arguments.as_slice() else {
+        eprintln!("usage: xtask-bindings FOLDER WORLD");
         return ExitCode::from(2);
     };
-    let done = generate(&wit).and_then(|bytes| {
+    let done = generate(wit, world).and_then(|bytes| {
         std::io::stdout()
             .write_all(&bytes)
             .map_err(|e| format!("standard output: {e}"))
