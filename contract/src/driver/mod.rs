@@ -111,15 +111,34 @@ pub struct Platform {
     pub min_memory_mb: Option<u64>,
 }
 
-/// Limits that a driver asks for. `None`: the host's default.
+/// Limits that a driver asks for, each of a call and at least 1. `None`: the host's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DriverLimits {
-    /// Fuel per call.
+    /// Fuel.
     pub fuel: Option<u64>,
     /// Memory of all linear memories together, in MiB.
     pub memory_mib: Option<u64>,
     /// Size of the result, in bytes.
     pub output_bytes: Option<u64>,
+    /// Captured standard output, and as much standard error, in bytes.
+    pub stdio_bytes: Option<u64>,
+    /// Log records.
+    pub log_records: Option<u64>,
+    /// Streams, pollables and other handles at once.
+    pub resources: Option<u64>,
+    /// HTTP requests at once.
+    pub http_requests: Option<u64>,
+    /// Size of one HTTP body, of a request or a response, in bytes.
+    pub http_body_bytes: Option<u64>,
+    /// Time of one HTTP request, in milliseconds.
+    pub http_timeout_ms: Option<u64>,
+    /// Bytes written below its workspaces.
+    pub workspace_bytes: Option<u64>,
+    /// Files made below its workspaces.
+    pub workspace_files: Option<u64>,
+    /// Calls of other tools.
+    pub nested_calls: Option<u64>,
 }
 
 /// One entry of `implements`.

@@ -232,6 +232,15 @@ fn limits(fields: &mut Fields<'_>, report: &mut Report<'_>) -> DriverLimits {
         fuel: limit("fuel"),
         memory_mib: limit("memory_mib"),
         output_bytes: limit("output_bytes"),
+        stdio_bytes: limit("stdio_bytes"),
+        log_records: limit("log_records"),
+        resources: limit("resources"),
+        http_requests: limit("http_requests"),
+        http_body_bytes: limit("http_body_bytes"),
+        http_timeout_ms: limit("http_timeout_ms"),
+        workspace_bytes: limit("workspace_bytes"),
+        workspace_files: limit("workspace_files"),
+        nested_calls: limit("nested_calls"),
     };
     inner.finish(report);
     limits

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolward_contract::NoScope;
-use toolward_contract::driver::{Driver, Endpoint, Part, Response, Template};
+use toolward_contract::driver::{Driver, DriverLimits, Endpoint, Part, Response, Template};
 use toolward_contract::tool::Tool;
 
 fn driver(entry: &str, extra: &str) -> Driver {
@@ -67,6 +67,46 @@ fn missing_egress_is_no_network() {
         .egress
         .to_string(),
         "[network:*.a.example]"
+    );
+}
+
+#[test]
+fn each_limit_is_the_one_that_was_asked_for() {
+    let names = [
+        "fuel",
+        "memory_mib",
+        "output_bytes",
+        "stdio_bytes",
+        "log_records",
+        "resources",
+        "http_requests",
+        "http_body_bytes",
+        "http_timeout_ms",
+        "workspace_bytes",
+        "workspace_files",
+        "nested_calls",
+    ];
+    let lines = names.iter().zip(11..);
+    let text: String = lines.map(|(name, n)| format!("  {name}: {n}\n")).collect();
+    let limits = driver("    version: 1.x\n", &format!("limits:\n{text}")).limits;
+    let found = [
+        limits.fuel,
+        limits.memory_mib,
+        limits.output_bytes,
+        limits.stdio_bytes,
+        limits.log_records,
+        limits.resources,
+        limits.http_requests,
+        limits.http_body_bytes,
+        limits.http_timeout_ms,
+        limits.workspace_bytes,
+        limits.workspace_files,
+        limits.nested_calls,
+    ];
+    assert!(found.into_iter().eq((11..23).map(Some)), "{found:?}");
+    assert_eq!(
+        driver("    version: 1.x\n", "").limits,
+        DriverLimits::default()
     );
 }
 
