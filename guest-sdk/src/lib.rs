@@ -38,6 +38,9 @@
 //! | asking the person behind the caller | [`Questions`], [`Outcome`], [`Resume`] |
 //! | progress, log records | [`progress`], [`log`] |
 //! | secrets, other tools (both need a grant) | [`secrets`], [`tools`] |
+//! | HTTP requests (a grant, and the feature `http`) | [`http`] |
+//! | key-value buckets (a grant, and the feature `keyvalue`) | [`keyvalue`] |
+//! | files (a grant) | [`std::fs`], below the paths that the contract names |
 
 #[rustfmt::skip]
 #[doc(hidden)]
@@ -57,6 +60,10 @@ mod ask;
 mod block;
 mod call;
 mod error;
+#[cfg(feature = "http")]
+pub mod http;
+#[cfg(feature = "keyvalue")]
+pub mod keyvalue;
 pub mod log;
 mod outcome;
 mod panics;

@@ -2,10 +2,11 @@
 //! grants. A driver normally never sees one: it sends a placeholder, which the
 //! host replaces on the way to the hosts tied to the secret.
 //!
-//! Outside a component (a driver's own tests) every secret is denied.
+//! Outside a component (a driver's own tests) every secret is denied, but those of
+//! [`testing::Grants`](crate::testing::Grants).
 
-use crate::Error;
 use crate::bindings::toolward::driver::secrets as wit;
+use crate::{Error, testing};
 
 /// Text for an outgoing header, that the host replaces by the secret. It is
 /// good for this call only, and useless elsewhere.
@@ -15,10 +16,13 @@ use crate::bindings::toolward::driver::secrets as wit;
 /// where the operator has no value for it, `upstream_error` where the store fails.
 pub fn placeholder(slug: &str) -> Result<String, Error> {
     if cfg!(target_family = "wasm") {
-        wit::placeholder(slug).map_err(|error| explain(slug, error))
+        wit::placeholder(slug)
     } else {
-        Err(explain(slug, wit::SecretError::Denied))
+        testing::secret(slug)
+            .map(|_| format!("placeholder:{slug}"))
+            .ok_or(wit::SecretError::Denied)
     }
+    .map_err(|error| explain(slug, error))
 }
 
 /// The secret itself, which takes a policy line of its own.
@@ -27,10 +31,11 @@ pub fn placeholder(slug: &str) -> Result<String, Error> {
 /// As [`placeholder`].
 pub fn reveal(slug: &str) -> Result<Vec<u8>, Error> {
     if cfg!(target_family = "wasm") {
-        wit::reveal(slug).map_err(|error| explain(slug, error))
+        wit::reveal(slug)
     } else {
-        Err(explain(slug, wit::SecretError::Denied))
+        testing::secret(slug).ok_or(wit::SecretError::Denied)
     }
+    .map_err(|error| explain(slug, error))
 }
 
 /// Stores a new value, where the contract declares `mutates: secret:<slug>`.
@@ -39,10 +44,11 @@ pub fn reveal(slug: &str) -> Result<Vec<u8>, Error> {
 /// As [`placeholder`].
 pub fn store(slug: &str, value: &[u8]) -> Result<(), Error> {
     if cfg!(target_family = "wasm") {
-        wit::store(slug, value).map_err(|error| explain(slug, error))
+        wit::store(slug, value)
     } else {
-        Err(explain(slug, wit::SecretError::Denied))
+        testing::store_secret(slug, value).ok_or(wit::SecretError::Denied)
     }
+    .map_err(|error| explain(slug, error))
 }
 
 fn explain(slug: &str, error: wit::SecretError) -> Error {

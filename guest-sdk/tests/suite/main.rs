@@ -8,9 +8,12 @@
     reason = "helpers of tests fail by panicking"
 )]
 
+mod buckets;
 mod calls;
 mod errors;
+mod grants;
 mod questions;
+mod requests;
 
 use toolward_guest::{Call, Error, driver};
 

@@ -1,12 +1,24 @@
 //! Calls a handler without a host, in the tests of a driver's own crate: types
 //! go through JSON as they do in a component. What it leaves out is the host:
-//! schemas, limits, grants. `toolward test` runs the contract's examples with it.
+//! schemas, limits, policy; [`Grants`] stands in for what it grants, where a handler
+//! uses secrets, tools, the network or buckets. `toolward test` runs the contract's examples with it.
+
+#[cfg(feature = "keyvalue")]
+mod bucket;
+mod grants;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::bindings::toolward::driver::types as wit;
 use crate::{Answer, Call, Error, IntoOutcome, Outcome, Questions, Reply, run};
+
+#[cfg(feature = "keyvalue")]
+pub(crate) use bucket::TestBucket;
+pub use grants::Grants;
+#[cfg(feature = "http")]
+pub(crate) use grants::answer;
+pub(crate) use grants::{call_tool, secret, store_secret};
 
 /// One call with an empty context, as its first attempt.
 ///
