@@ -151,11 +151,26 @@ pub fn parse(text: &[u8], limits: &Limits) -> Result<Value, JsonError> {
 /// # Errors
 /// The first rule broken; the place is always 1:1.
 pub fn check(value: &Value, limits: &Limits) -> Result<(), JsonError> {
+    measure(value, limits).map(|_| ())
+}
+
+/// What a value within limits takes.
+pub(crate) struct Spent {
+    pub(crate) bytes: usize,
+    pub(crate) values: usize,
+}
+
+/// [`check`], and how much of the limits the value takes.
+pub(crate) fn measure(value: &Value, limits: &Limits) -> Result<Spent, JsonError> {
     let mut values = limits.values;
     check_level(value, limits.depth, &mut values, limits)?;
     let mut counter = Counter { left: limits.bytes };
     serde_json::to_writer(&mut counter, value)
-        .map_err(|_| too_large(limits.bytes.saturating_add(1), limits))
+        .map_err(|_| too_large(limits.bytes.saturating_add(1), limits))?;
+    Ok(Spent {
+        bytes: limits.bytes.saturating_sub(counter.left),
+        values: limits.values.saturating_sub(values),
+    })
 }
 
 fn check_level(

@@ -96,7 +96,7 @@ impl HostPattern {
         name && self.port.map_or(default_port, |own| own == port)
     }
 
-    pub(super) fn covers(&self, other: &HostPattern) -> bool {
+    pub(crate) fn covers(&self, other: &HostPattern) -> bool {
         let name = match (&self.name, &other.name) {
             (HostName::Any, _) => true,
             (_, HostName::Any) | (HostName::Exact(_), HostName::Below(_)) => false,

@@ -249,6 +249,14 @@ codes! {
     HTTP_BODY_UNEXPECTED "http-body-unexpected" Error
         "GET and HEAD requests have no body"
         "Use another method, or put the values into the query of `endpoint`."
+    HTTP_INPUT_UNKNOWN "http-input-unknown" Error
+        "placeholders name inputs of the contract"
+        "Correct the name. Where `mapping` renames an input, the placeholder has the new name."
+    HTTP_UNDECLARED "http-undeclared" Error
+        "the contract declares what a declarative driver does"
+        "Its host is in `requires.network` or `mutates` of the contract, or in the driver's own `requires.network`; \
+         POST, PUT, PATCH and DELETE need `network:HOST` or `external:SERVICE` in `mutates`; a secret in a header is in \
+         `requires.secrets` of either. The request would be refused at every call."
     DRIVER_VERSION_MISMATCH "driver-version-mismatch" Error
         "a driver's version range takes in the contract beside it"
         "Widen the range after checking that the driver serves the new contract."
@@ -304,6 +312,27 @@ codes! {
     TRANSPORT_URL_INVALID "transport-url-invalid" Error
         "`transport.url` is an absolute http or https URL"
         "Scheme and host are literal; placeholders may follow them."
+    TRANSPORT_UNSUPPORTED "transport-unsupported" Warning
+        "this host runs components and HTTP requests"
+        "An `exec` transport would run a program of the host's machine outside every sandbox. The tool is listed and \
+         can't be called. Write a driver for it."
+    TRANSPORT_URL_REFUSED "transport-url-refused" Warning
+        "`transport.url` is https, with placeholders in path segments and query values only"
+        "A placeholder is `${NAME}` or `${input.NAME}`; secrets go into headers. Plain http, a fragment and \
+         characters that belong percent-encoded are refused. The tool is listed and can't be called."
+    TRANSPORT_HEADER_REFUSED "transport-header-refused" Warning
+        "`transport.headers` have static values, with placeholders for secrets only"
+        "A placeholder is `${secret:ID}`, `${secret.ID}` or, for an id in `secrets`, `${ID}`; other uses of `$`, `{` \
+         and `}` would be sent as they are, and are refused. `Host`, `Content-Length`, hop-by-hop and `Proxy-*` headers \
+         are the host's own. The tool is listed and can't be called."
+    TRANSPORT_INPUT_UNPLACED "transport-input-unplaced" Warning
+        "a request without a body has a place for every input"
+        "POST, PUT and PATCH send the input as JSON. With another method, an input that `transport.url` does not \
+         use would be dropped silently. The tool is listed and can't be called."
+    TRANSPORT_UNDECLARED "transport-undeclared" Warning
+        "an http transport uses only what its entry declares"
+        "The host is in `capabilities` as `net:HOST`, each secret in `secrets`. A missing capability denies the \
+         attachment. The tool is listed and can't be called."
     INDEX_ENTRY_MISSING "index-entry-missing" Error
         "every contract with a driver in the bundle is in tools.json"
         "Run `toolward pack` again; don't edit tools.json by hand."

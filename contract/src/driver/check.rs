@@ -1,6 +1,7 @@
 //! Holds a driver to a contract that it implements: it may narrow, never widen. Looks at one pair.
 
 use super::{Driver, Implements};
+use crate::capability::{Capability, Class};
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Report};
 use crate::tool::Tool;
@@ -96,5 +97,66 @@ pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnosti
             ),
         );
     }
+    request(driver, entry, tool, &mut report);
     report.finish::<()>(Some(())).diagnostics
+}
+
+/// Holds the request of a declarative driver to the contract: what it would be refused at every call.
+fn request(driver: &Driver, entry: &Implements, tool: &Tool, report: &mut Report<'_>) {
+    let (Some(call), Some(origin)) = (&entry.http, driver.origin()) else {
+        return;
+    };
+    let inputs = tool.inputs.shape();
+    for name in call.inputs() {
+        let renamed = entry.mapping.iter().any(|(own, _)| own == name);
+        let elsewhere = entry.mapping.iter().any(|(_, source)| source.from == name);
+        if !renamed && (elsewhere || inputs.lacks(name)) {
+            let message = format!(
+                "expected placeholders for inputs of {}, found `${{input.{name}}}`",
+                tool.id
+            );
+            report.add(&codes::HTTP_INPUT_UNKNOWN, entry.at, message);
+        }
+    }
+    let host = |capability: &Capability| {
+        *capability.class() == Class::External
+            || capability.host().is_some_and(|host| host.covers(origin))
+    };
+    let written = tool.mutates.iter().any(host);
+    let read = || {
+        let own = driver.requires.capabilities.iter();
+        own.chain(&tool.requires.capabilities).any(host)
+    };
+    if !(written || call.method.is_safe() && read()) {
+        let message = format!(
+            "expected {} to declare {} to {origin}, found no such declaration",
+            tool.id,
+            if call.method.is_safe() {
+                "requests"
+            } else {
+                "requests that change something"
+            }
+        );
+        let hint = if call.method.is_safe() {
+            format!("add `requires: {{ network: [\"{origin}\"] }}` to the contract")
+        } else {
+            format!("add `mutates: [\"network:{origin}\"]` to the contract")
+        };
+        report.add_with_hint(&codes::HTTP_UNDECLARED, entry.at, message, hint);
+    }
+    let declared: Vec<String> = driver
+        .requires
+        .secrets()
+        .chain(tool.requires.secrets())
+        .collect();
+    for slug in call.secrets() {
+        if !declared.iter().any(|own| own == slug) {
+            let message = format!(
+                "expected {} or the driver to declare the secret `{slug}`, found no such declaration",
+                tool.id
+            );
+            let hint = format!("add `requires: {{ secrets: [\"{slug}\"] }}` to the contract");
+            report.add_with_hint(&codes::HTTP_UNDECLARED, entry.at, message, hint);
+        }
+    }
 }

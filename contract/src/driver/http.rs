@@ -1,5 +1,6 @@
 //! The request of a declarative driver (`kind: http`): parsed and checked. The host makes it, under the grant.
 
+use super::response::Response;
 use super::template::{Body, Part, Template};
 use crate::codes;
 use crate::diagnostic::Report;
@@ -20,6 +21,9 @@ pub struct HttpCall {
     pub body: Option<Body>,
     /// Where the output is in the response.
     pub response: Response,
+    /// Secrets that the request needs and that no header places: the host puts each into the header
+    /// that policy names for it. Only a transport of tools.json has any.
+    pub secrets_by_policy: Vec<String>,
 }
 
 /// Path and query, split before anything is filled in, so that a value can't change the structure.
@@ -38,6 +42,8 @@ pub enum Method {
     Get,
     /// HEAD
     Head,
+    /// OPTIONS
+    Options,
     /// POST
     Post,
     /// PUT
@@ -52,6 +58,7 @@ impl Method {
     const ALL: &[(&str, Method)] = &[
         ("GET", Method::Get),
         ("HEAD", Method::Head),
+        ("OPTIONS", Method::Options),
         ("POST", Method::Post),
         ("PUT", Method::Put),
         ("PATCH", Method::Patch),
@@ -79,25 +86,12 @@ impl Method {
     /// Whether it only reads (RFC 9110, section 9.2.1): allowed by `requires.network` alone.
     #[must_use]
     pub fn is_safe(self) -> bool {
-        matches!(self, Method::Get | Method::Head)
+        matches!(self, Method::Get | Method::Head | Method::Options)
     }
 
-    fn takes_body(self) -> bool {
-        !matches!(self, Method::Get | Method::Head)
+    pub(crate) fn takes_body(self) -> bool {
+        !self.is_safe()
     }
-}
-
-/// Where the output is in a JSON response.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Response {
-    /// The whole body.
-    #[default]
-    Whole,
-    /// The part that a JSON pointer names.
-    Pointer(String),
-    /// An object made of parts: output name and JSON pointer.
-    Outputs(Vec<(String, String)>),
 }
 
 /// Headers that the host sets itself or that say something about the connection (RFC 9110, section
@@ -164,6 +158,7 @@ impl HttpCall {
             headers,
             body,
             response,
+            secrets_by_policy: Vec::new(),
         })
     }
 }
@@ -241,37 +236,40 @@ fn headers(node: &Node, label: &str, report: &mut Report<'_>) -> Vec<(String, Te
     let mut headers: Vec<(String, Template)> = Vec::new();
     for entry in entries {
         let name = entry.key.to_ascii_lowercase();
-        let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-        let refused = if name.is_empty() || !name.bytes().all(token) {
-            Some("a header name")
-        } else if RESERVED.contains(&name.as_str()) || name.starts_with("proxy-") {
-            Some("a header that a driver may set")
-        } else if headers.iter().any(|(other, _)| *other == name) {
-            Some("each header once, whatever its case")
-        } else {
-            None
+        let Some(value) = text(&entry.value, &format!("{label}.{}", entry.key), report) else {
+            continue;
         };
-        if let Some(expected) = refused {
+        if let Some(expected) = header_refusal(&name, value, &headers) {
             let message = format!("expected {expected} in `{label}`, found {:?}", entry.key);
             report.add(&codes::HTTP_HEADER_INVALID, entry.key_at, message);
             continue;
         }
-        let Some(value) = text(&entry.value, &format!("{label}.{}", entry.key), report) else {
-            continue;
-        };
         match Template::parse(value) {
-            Ok(_) if value.chars().any(|c| c.is_control() || !c.is_ascii()) => {
-                let message = format!(
-                    "expected printable ASCII in the value of `{}`, found another character",
-                    entry.key
-                );
-                report.add(&codes::HTTP_HEADER_INVALID, entry.value.at, message);
-            }
             Ok(template) => headers.push((name, template)),
             Err(message) => report.add(&codes::HTTP_TEMPLATE_INVALID, entry.value.at, message),
         }
     }
     headers
+}
+
+/// What a header would have to be to be sent, if it can't be. `name` is in lower case.
+pub(crate) fn header_refusal(
+    name: &str,
+    value: &str,
+    others: &[(String, Template)],
+) -> Option<&'static str> {
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if name.is_empty() || !name.bytes().all(token) {
+        Some("a header name")
+    } else if RESERVED.contains(&name) || name.starts_with("proxy-") {
+        Some("a header that a driver may set")
+    } else if others.iter().any(|(other, _)| other == name) {
+        Some("each header once, whatever its case")
+    } else if !value.bytes().all(|b| matches!(b, b' '..=b'~')) {
+        Some("printable ASCII as value")
+    } else {
+        None
+    }
 }
 
 fn response(node: &Node, label: &str, report: &mut Report<'_>) -> Response {

@@ -6,6 +6,8 @@ mod implements;
 mod mapping;
 mod parse;
 mod plain;
+mod render;
+mod response;
 mod template;
 
 use std::fmt;
@@ -13,12 +15,15 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::capability::CapabilitySet;
+use crate::capability::{CapabilitySet, HostPattern};
 use crate::diagnostic::{Diagnostic, Parsed, Position};
 use crate::tool::{CostClass, Requires, Retry, Tool, ToolId};
 
-pub use http::{Endpoint, HttpCall, Method, Response};
+pub(crate) use http::header_refusal;
+pub use http::{Endpoint, HttpCall, Method};
 pub use mapping::{Mapping, MappingError, Source, Transform};
+pub use render::{HeaderPiece, RenderError, RenderErrorKind, Rendered};
+pub use response::{ExtractError, Response};
 pub use template::{Body, Part, Template};
 
 /// The id of a driver: the same form as a contract's.
@@ -187,6 +192,15 @@ impl Driver {
     #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Driver> {
         parse::document(file, source)
+    }
+
+    /// The one host that the requests of a declarative driver go to, by https; no port means 443.
+    /// `None` for other kinds.
+    #[must_use]
+    pub fn origin(&self) -> Option<&HostPattern> {
+        let host = self.egress.iter().next()?.host()?;
+        (self.kind == DriverKind::Http && self.egress.len() == 1 && host.is_literal())
+            .then_some(host)
     }
 
     /// The first entry that serves this version of a contract.

@@ -1,4 +1,6 @@
-//! Text with placeholders: `${input.NAME}` and `${secret.SLUG}`. Parsed here, filled in by the host.
+//! Text with placeholders: `${input.NAME}` and `${secret.SLUG}`. Parsed here, not filled in.
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -16,7 +18,7 @@ pub struct Template {
 pub enum Part {
     /// Text as it is.
     Literal(String),
-    /// `${input.a.b}`: the value at that path of the (mapped) input.
+    /// `${input.a.b}`: the value at that path of the (mapped) input; of no path, the input itself.
     Input(Vec<String>),
     /// `${secret.SLUG}`: bound last, in header values only.
     Secret(String),
@@ -144,5 +146,15 @@ impl Body {
             }
             other => Body::Literal(other.clone()),
         })
+    }
+
+    /// Adds the inputs that it uses, by their first name.
+    pub(crate) fn inputs<'b>(&'b self, names: &mut BTreeSet<&'b str>) {
+        match self {
+            Body::Literal(_) => {}
+            Body::Text(template) => names.extend(template.inputs()),
+            Body::List(items) => items.iter().for_each(|item| item.inputs(names)),
+            Body::Object(members) => members.iter().for_each(|(_, body)| body.inputs(names)),
+        }
     }
 }

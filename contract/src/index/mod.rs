@@ -1,6 +1,7 @@
 //! The machine index of a bundle: tools.json, versions 1 and 2. Contracts are the truth; this repeats them.
 
 mod agree;
+mod attachment;
 mod contracts;
 mod family;
 mod generate;
@@ -100,5 +101,19 @@ impl Index {
         } else {
             Vec::new()
         }
+    }
+}
+
+impl IndexEntry {
+    /// The driver that an `http` transport stands for, of kind `http` and with the tool's id, for
+    /// `contract`: that of [`Index::contracts`], or the TOOL.md with the entry's id. `None` for a
+    /// component, which has a DRIVER.md. `file` names the document in diagnostics.
+    ///
+    /// # Errors
+    /// One `transport-…` warning: what the transport needs can't be had safely, or is not declared.
+    /// The attachment is denied, the tool has no driver.
+    #[must_use]
+    pub fn driver(&self, contract: &Tool, file: &str) -> Option<Result<Driver, Diagnostic>> {
+        attachment::driver(self, contract, file)
     }
 }

@@ -45,10 +45,26 @@ impl Scope for Bundle {
 }
 
 fn contract() -> Tool {
-    let source = read(&corpus().join("scope/image.create.tool.md"));
+    scoped("image.create")
+}
+
+fn scoped(id: &str) -> Tool {
+    let source = read(&corpus().join(format!("scope/{id}.tool.md")));
     Tool::parse("TOOL.md", &source, &NoScope)
         .into_result()
         .expect("the contract is valid")
+}
+
+/// What comes of the attachments of a version 1 document, with the contracts that it gives.
+fn attached(name: &str, text: &str) -> Vec<Diagnostic> {
+    let index = Index::parse(name, text.as_bytes(), &Bundle)
+        .into_result()
+        .expect("the index alone is valid");
+    let contracts = index.contracts();
+    let pairs = index.tools.iter().zip(&contracts);
+    pairs
+        .filter_map(|(entry, contract)| entry.driver(contract, name)?.err())
+        .collect()
 }
 
 /// What a file gives, by its name's ending.
@@ -68,11 +84,15 @@ fn diagnostics(name: &str, text: &str) -> Vec<Diagnostic> {
         let driver = Driver::parse(name, text)
             .into_result()
             .expect("the driver alone is valid");
-        driver.check_against(&contract(), name)
+        let mut found = driver.check_against(&contract(), name);
+        found.extend(driver.check_against(&scoped("item.read"), name));
+        found
     } else if name.ends_with(".driver.md") {
         of(Driver::parse(name, text))
     } else if name.ends_with(".action.md") {
         of(Action::parse(name, text))
+    } else if name.ends_with(".attach.tools.json") {
+        attached(name, text)
     } else if name.ends_with(".agree.tools.json") {
         let index = Index::parse(name, text.as_bytes(), &Bundle)
             .into_result()

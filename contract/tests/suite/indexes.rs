@@ -1,11 +1,11 @@
 //! tools.json: written from contracts, read back, compared.
 
 use serde_json::{Value, json};
-use toolward_contract::NoScope;
 use toolward_contract::capability::Capability;
-use toolward_contract::driver::Driver;
+use toolward_contract::driver::{Driver, DriverKind, HeaderPiece};
 use toolward_contract::index::{Index, Transport, family, parse_family};
 use toolward_contract::tool::{Approval, Tool};
+use toolward_contract::{Diagnostic, NoScope, Severity};
 
 fn tool(id: &str, extra: &str) -> Tool {
     let source = format!(
@@ -172,6 +172,84 @@ fn a_version_1_entry_is_read_in_the_careful_way() {
         version_1(&get, &json!({ "budget": { "usd": 1.5 } })).metadata["runloop"]["budget"]["usd"],
         1.5
     );
+}
+
+/// The driver of a version 1 entry with the id `item.find`, and its contract.
+fn attached(transport: &Value, extra: &Value) -> Result<(Driver, Tool), Diagnostic> {
+    let mut entry = json!({
+        "id": "item.find", "description": "Finds.", "transport": transport,
+        "input_schema": { "properties": { "q": {} } }, "result_schema": {}, "capabilities": ["net:a.example:8443"],
+    });
+    for (key, value) in extra.as_object().expect("an object") {
+        entry[key] = value.clone();
+    }
+    let bytes = serde_json::to_vec(&json!({ "version": 1, "tools": [entry] })).expect("JSON");
+    let index = Index::parse("tools.json", &bytes, &NoScope)
+        .into_result()
+        .unwrap_or_else(|found| panic!("{found:?}"));
+    let contract = index.contracts().remove(0);
+    let made = index.tools[0]
+        .driver(&contract, "tools.json")
+        .expect("an http transport is no component");
+    made.map(|driver| (driver, contract))
+}
+
+#[test]
+fn an_http_transport_is_a_driver_under_the_rules_of_driver_md() {
+    let get = json!({
+        "kind": "http", "method": "GET", "url": "https://a.example:8443?q=${q}",
+        "headers": { "Authorization": "Bearer ${secret:shop/key}" },
+    });
+    let (driver, contract) =
+        attached(&get, &json!({ "secrets": ["shop/key", "other"] })).expect("it is expressible");
+    assert_eq!(driver.kind, DriverKind::Http);
+    assert_eq!(
+        driver.origin().map(ToString::to_string),
+        Some("a.example:8443".to_owned())
+    );
+    assert_eq!(driver.egress.to_string(), "[network:a.example:8443]");
+    let entry = driver
+        .implements_tool("item.find", &contract.version)
+        .expect("it serves its contract");
+    let call = entry.http.as_ref().expect("a request");
+    assert!(call.secrets().into_iter().eq(["other", "shop/key"]));
+    let rendered = call.render(&json!({ "q": "a&b" }), 0).expect("it fits");
+    assert_eq!(rendered.path_and_query, "/?q=a%26b");
+    assert_eq!(rendered.secrets_by_policy, ["other"]);
+    assert_eq!(rendered.body, None);
+    let header = [
+        HeaderPiece::Text("Bearer ".to_owned()),
+        HeaderPiece::Secret("shop/key".to_owned()),
+    ];
+    assert_eq!(
+        rendered.headers,
+        [("authorization".to_owned(), header.to_vec())]
+    );
+}
+
+#[test]
+fn an_http_transport_sends_the_whole_input_where_there_is_a_body() {
+    let post = json!({ "kind": "http", "method": "POST", "url": "https://a.example:8443/find" });
+    let (driver, _) = attached(&post, &json!({})).expect("it is expressible");
+    let call = driver.implements[0].http.as_ref().expect("a request");
+    let input = json!({ "q": [1, { "x": null }], "more": "text" });
+    let rendered = call.render(&input, 1000).expect("it fits");
+    let body: Value = serde_json::from_slice(&rendered.body.expect("a body")).expect("JSON");
+    assert_eq!(body, input);
+}
+
+#[test]
+fn a_transport_that_goes_where_nothing_was_declared_is_denied_and_not_the_document() {
+    let post = json!({ "kind": "http", "method": "POST", "url": "https://b.example/find" });
+    let refused = attached(&post, &json!({})).expect_err("the host is another");
+    assert_eq!(
+        (refused.code, refused.severity, refused.file.as_str()),
+        ("transport-undeclared", Severity::Warning, "tools.json")
+    );
+    assert!(refused.message.contains("b.example"), "{refused}");
+    let exec = json!({ "kind": "exec", "command": "/bin/true" });
+    let refused = attached(&exec, &json!({})).expect_err("no programs");
+    assert_eq!(refused.code, "transport-unsupported");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod contracts;
 mod corpus;
 mod drivers;
 mod hostile_schemas;
+mod http_requests;
 mod indexes;
 mod schemas;
 mod spec_examples;

@@ -1,0 +1,88 @@
+//! Where a declarative driver's output is in the JSON response, and taking it out. Not its validation.
+
+use serde_json::{Map, Value};
+
+use crate::json::{self, JsonError, Limits};
+
+/// Where the output is in a JSON response.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Response {
+    /// The whole body.
+    #[default]
+    Whole,
+    /// The part that a JSON pointer names.
+    Pointer(String),
+    /// An object made of parts: output name and JSON pointer.
+    Outputs(Vec<(String, String)>),
+}
+
+/// Why a response holds no output.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExtractError {
+    /// The response has nothing at the place of the output.
+    #[error("expected the output at {pointer} of the response, found nothing there")]
+    Missing {
+        /// The JSON pointer.
+        pointer: String,
+    },
+    /// The output is larger than it may be.
+    #[error("in the output: {0}")]
+    Limit(JsonError),
+}
+
+impl ExtractError {
+    /// Stable kebab-case code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            ExtractError::Missing { .. } => "http-response-missing",
+            ExtractError::Limit(error) => error.code(),
+        }
+    }
+}
+
+impl Response {
+    /// The output in a response's parsed body; null stands for a response without one. An output of
+    /// [`Response::Outputs`] that is not there is absent: whether it may be is the contract's to say.
+    ///
+    /// # Errors
+    /// Nothing where [`Response::Pointer`] points, or an output beyond `limits`: several outputs
+    /// may name the same part, which is therefore counted before it is copied.
+    pub fn extract(&self, body: &Value, limits: &Limits) -> Result<Value, ExtractError> {
+        let output = match self {
+            Response::Whole => body,
+            Response::Pointer(pointer) => {
+                body.pointer(pointer).ok_or_else(|| ExtractError::Missing {
+                    pointer: pointer.clone(),
+                })?
+            }
+            Response::Outputs(parts) => return outputs(parts, body, limits),
+        };
+        json::check(output, limits).map_err(ExtractError::Limit)?;
+        Ok(output.clone())
+    }
+}
+
+fn outputs(
+    parts: &[(String, String)],
+    body: &Value,
+    limits: &Limits,
+) -> Result<Value, ExtractError> {
+    let mut output = Map::new();
+    let mut left = *limits;
+    left.depth = limits.depth.saturating_sub(1);
+    for (name, pointer) in parts {
+        let Some(part) = body.pointer(pointer) else {
+            continue;
+        };
+        let spent = json::measure(part, &left).map_err(ExtractError::Limit)?;
+        left.bytes = left.bytes.saturating_sub(spent.bytes);
+        left.values = left.values.saturating_sub(spent.values);
+        output.insert(name.clone(), part.clone());
+    }
+    let output = Value::Object(output);
+    json::check(&output, limits).map_err(ExtractError::Limit)?;
+    Ok(output)
+}

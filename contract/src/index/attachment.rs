@@ -1,0 +1,244 @@
+//! The driver that a version 1 `http` transport stands for, under the rules of DRIVER.md. Runs nothing.
+//!
+//! Version 1 leaves open how placeholders are spelled, where inputs go and what is encoded. What
+//! has one careful reading is taken; everything else is refused, so that nothing is dropped
+//! silently or sent where nobody declared it.
+
+use serde_json::Map;
+
+use super::{IndexEntry, Transport};
+use crate::capability::{Capability, CapabilitySet, Class};
+use crate::codes;
+use crate::diagnostic::{CodeInfo, Diagnostic};
+use crate::driver::{
+    Body, CostOverride, Driver, DriverKind, DriverLimits, Endpoint, HttpCall, Implements, Mapping,
+    Method, Part, Platform, Response, Template, header_refusal,
+};
+use crate::tool::{Requires, Tool};
+
+/// The rule that an entry breaks, and how.
+type Refusal = (&'static CodeInfo, String);
+
+pub(super) fn driver(
+    entry: &IndexEntry,
+    contract: &Tool,
+    file: &str,
+) -> Option<Result<Driver, Diagnostic>> {
+    let made = match &entry.transport {
+        Transport::Component { .. } => return None,
+        Transport::Exec { command, .. } => Err((
+            &codes::TRANSPORT_UNSUPPORTED,
+            format!(
+                "expected an http transport for {}, found the program {command}",
+                entry.id
+            ),
+        )),
+        Transport::Http {
+            method,
+            url,
+            headers,
+        } => attach(entry, contract, method, url, headers),
+    };
+    Some(made.map_err(|(code, message)| Diagnostic::new(code, file, entry.at, message)))
+}
+
+fn attach(
+    entry: &IndexEntry,
+    contract: &Tool,
+    method: &str,
+    url: &str,
+    headers: &[(String, String)],
+) -> Result<Driver, Refusal> {
+    let wrong = |expected: &str| {
+        let message = format!("expected the url of {} {expected}, found {url:?}", entry.id);
+        (&codes::TRANSPORT_URL_REFUSED, message)
+    };
+    let (origin, endpoint) = split(entry, url)
+        .ok_or_else(|| wrong("to be https, with placeholders only in path and query"))?;
+    let endpoint = Endpoint::parse(&endpoint).map_err(|_| {
+        wrong(
+            "to have `${NAME}` in path segments and query values, everything else percent-encoded",
+        )
+    })?;
+    let method = Method::parse(method).ok_or_else(|| wrong("to have a known method"))?;
+    let headers = read_headers(entry, headers)?;
+    let placed: Vec<&str> = headers
+        .iter()
+        .flat_map(|(_, value)| value.secrets())
+        .collect();
+    let unplaced = entry.secrets.iter();
+    let secrets_by_policy = unplaced
+        .filter(|slug| !placed.contains(&slug.as_str()))
+        .cloned()
+        .collect();
+    let takes_input = matches!(method, Method::Post | Method::Put | Method::Patch);
+    let whole = Template {
+        parts: vec![Part::Input(Vec::new())],
+    };
+    let call = HttpCall {
+        endpoint,
+        method,
+        headers,
+        body: takes_input.then_some(Body::Text(whole)),
+        response: Response::Whole,
+        secrets_by_policy,
+    };
+    if !takes_input {
+        let used = call.inputs();
+        let inputs = entry.input_schema.shape();
+        if let Some(name) = inputs
+            .names
+            .iter()
+            .find(|name| !used.contains(name.as_str()))
+        {
+            let message = format!(
+                "expected the url of {} to use every input, as {} sends no body, found no `${{{name}}}` in {url:?}",
+                entry.id,
+                method.as_str()
+            );
+            return Err((&codes::TRANSPORT_INPUT_UNPLACED, message));
+        }
+    }
+    let driver = assemble(entry, contract, origin, call)
+        .ok_or_else(|| wrong("to belong to a contract whose version npm can read"))?;
+    let objection = driver.check_against(contract, "");
+    match objection.into_iter().find(Diagnostic::is_error) {
+        None => Ok(driver),
+        Some(found) if found.code == codes::HTTP_INPUT_UNKNOWN.code => {
+            Err((&codes::TRANSPORT_URL_REFUSED, found.message))
+        }
+        Some(found) => Err((&codes::TRANSPORT_UNDECLARED, found.message)),
+    }
+}
+
+/// Authority, and path with query in the spelling of DRIVER.md.
+fn split(entry: &IndexEntry, url: &str) -> Option<(Capability, String)> {
+    let rest = url.strip_prefix("https://")?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at_checked(end)?;
+    let origin = Capability::of(Class::Network, authority).ok()?;
+    origin.host().filter(|host| host.is_literal())?;
+    let slash = if rest.starts_with('/') { "" } else { "/" };
+    Some((
+        origin,
+        format!("{slash}{}", respelled(rest, &entry.secrets, false)),
+    ))
+}
+
+fn read_headers(
+    entry: &IndexEntry,
+    headers: &[(String, String)],
+) -> Result<Vec<(String, Template)>, Refusal> {
+    let mut read: Vec<(String, Template)> = Vec::new();
+    for (key, value) in headers {
+        let refused = |expected: &str| {
+            let message = format!(
+                "expected {expected} in the headers of {}, found {key:?}",
+                entry.id
+            );
+            (&codes::TRANSPORT_HEADER_REFUSED, message)
+        };
+        let name = key.to_ascii_lowercase();
+        if let Some(expected) = header_refusal(&name, value, &read) {
+            return Err(refused(expected));
+        }
+        let template = Template::parse(&respelled(value, &entry.secrets, true))
+            .map_err(|_| refused("only placeholders for secrets"))?;
+        for part in &template.parts {
+            match part {
+                Part::Literal(text) if text.contains(['$', '{', '}']) => {
+                    return Err(refused("no `$`, `{` and `}` outside `${secret:ID}`"));
+                }
+                Part::Input(_) => return Err(refused("only placeholders for secrets")),
+                _ => {}
+            }
+        }
+        if let Some(slug) = template.secrets().find(|slug| !declares(entry, slug)) {
+            let message = format!(
+                "expected `secrets` of {} to have what its headers use, found no `{slug}`",
+                entry.id
+            );
+            return Err((&codes::TRANSPORT_UNDECLARED, message));
+        }
+        read.push((name, template));
+    }
+    Ok(read)
+}
+
+fn declares(entry: &IndexEntry, slug: &str) -> bool {
+    entry.secrets.iter().any(|own| own == slug)
+}
+
+/// `${NAME}` as `${input.NAME}`, `${secret:ID}` as `${secret.ID}`, and, in headers, `${ID}` of a
+/// secret as that. What is neither stays, to be refused with the rest.
+fn respelled(text: &str, secrets: &[String], header: bool) -> String {
+    let mut spelled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        spelled.push_str(before);
+        spelled.push_str("${");
+        let Some((inner, after)) = after.split_once('}') else {
+            rest = after;
+            continue;
+        };
+        match inner.strip_prefix("secret:") {
+            Some(slug) => spelled.extend(["secret.", slug]),
+            None if inner.starts_with("input.") || inner.starts_with("secret.") => {
+                spelled.push_str(inner);
+            }
+            None if header && secrets.iter().any(|slug| slug == inner) => {
+                spelled.extend(["secret.", inner]);
+            }
+            None => spelled.extend(["input.", inner]),
+        }
+        spelled.push('}');
+        rest = after;
+    }
+    spelled.push_str(rest);
+    spelled
+}
+
+fn assemble(
+    entry: &IndexEntry,
+    contract: &Tool,
+    origin: Capability,
+    call: HttpCall,
+) -> Option<Driver> {
+    let version_text = contract.version.to_string();
+    let implements = Implements {
+        tool: entry.id.to_string(),
+        tool_id: entry.id.clone(),
+        version: nodejs_semver::Range::parse(&version_text).ok()?,
+        version_text,
+        drop_inputs: Vec::new(),
+        drop_outputs: Vec::new(),
+        mapping: Mapping::default(),
+        cost_override: CostOverride::default(),
+        timeout: None,
+        retry: None,
+        http: Some(call),
+        metadata: Map::new(),
+        at: entry.at,
+    };
+    Some(Driver {
+        id: entry.id.clone(),
+        name: entry.id.to_string(),
+        description: entry.description.clone(),
+        version: semver::Version::new(1, 0, 0),
+        kind: DriverKind::Http,
+        component: None,
+        implements: vec![implements],
+        egress: CapabilitySet::from_iter([origin]),
+        requires: Requires::default(),
+        platform: Platform::default(),
+        timeout_override: None,
+        retry_override: None,
+        limits: DriverLimits::default(),
+        region: Vec::new(),
+        policy_tags: Vec::new(),
+        auth: None,
+        health_check: None,
+        metadata: Map::new(),
+        body: String::new(),
+    })
+}
