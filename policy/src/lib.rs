@@ -1,9 +1,37 @@
 //! What an operator grants: policy files, the decision, and the grant. Pure,
 //! without I/O.
 
+mod binding;
+mod check;
+mod decide;
+mod decision;
+mod declared;
+mod effects;
+mod error;
+mod examine;
 mod grant;
+mod limits;
+mod name;
+mod overlap;
+mod policy;
+mod read;
+mod rule;
 
+pub use decide::decide;
+pub use decision::{
+    Allowed, AskReason, Contract, Decision, Denial, Implementation, Missing, Request, Why,
+};
+pub use declared::DeclaredBy;
+pub use effects::Effects;
+pub use error::{CODES, Code, PolicyError};
 pub use grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretBinding, SecretGrant, UserGrant,
     WorkspaceGrant,
+};
+pub use limits::{LimitSetting, LimitSettings};
+pub use name::{Publisher, ToolPattern};
+pub use policy::{Policy, PolicyBuilder, RuleId, RuleKind};
+pub use rule::{
+    ApprovalClass, Defaults, DenyRule, PLACEHOLDER_DIRECTORY, Rule, Secret, SecretSource, Service,
+    Share, Workspace,
 };

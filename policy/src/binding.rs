@@ -1,0 +1,199 @@
+//! Where a secret goes out, and the headers and addresses that rules name:
+//! parsed and checked.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use toolward_contract::capability::HostPattern;
+
+use crate::error::{self, PolicyError, quoted};
+use crate::grant::SecretBinding;
+
+/// Headers that say whom a request is for or how it is framed: a secret there
+/// would change which request the upstream reads (RFC 9110, sections 7.2 and
+/// 7.6.1; RFC 9112, section 6).
+const RESERVED: &[&str] = &[
+    "connection",
+    "content-length",
+    "expect",
+    "forwarded",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+];
+
+/// Headers with credentials that a rule may let the guest set itself.
+const GUEST_HEADERS: &[&str] = &["authorization", "cookie"];
+
+/// Bytes of a header's name, a method, a path prefix.
+const HEADER: usize = 64;
+const METHOD: usize = 16;
+const PATH: usize = 1024;
+
+impl SecretBinding {
+    /// Reads the parts of `[[secret]]` that say where the secret goes out: an
+    /// `https://host[:port]`, a header, methods (at least one) and the prefix of
+    /// the path.
+    ///
+    /// # Errors
+    /// Another scheme, user, path or wildcard in the origin; a header that
+    /// frames or routes a request; no method; a path that is not plain.
+    pub fn new(
+        origin: &str,
+        header: &str,
+        methods: &[&str],
+        path_prefix: &str,
+    ) -> Result<Self, PolicyError> {
+        let (host, port) = read_origin(origin)?;
+        if methods.is_empty() {
+            return Err(no_methods());
+        }
+        let methods: Result<_, _> = methods.iter().map(|method| read_method(method)).collect();
+        Ok(Self {
+            host,
+            port,
+            header: read_header(header)?,
+            methods: methods?,
+            path_prefix: read_path_prefix(path_prefix)?,
+        })
+    }
+
+    /// Holds a binding that was put together in code to the rules of
+    /// [`SecretBinding::new`].
+    pub(crate) fn check(&self) -> Result<(), PolicyError> {
+        let origin = format!("https://{}:{}", self.host, self.port);
+        let methods: Vec<&str> = self.methods.iter().map(String::as_str).collect();
+        let read = Self::new(&origin, &self.header, &methods, &self.path_prefix)?;
+        if read == *self {
+            return Ok(());
+        }
+        Err(PolicyError::new(
+            &error::ORIGIN,
+            "expected a binding with its host and header in lower case",
+        )
+        .hinted("make it with SecretBinding::new"))
+    }
+}
+
+/// `https://host[:port]`: host and port.
+pub(crate) fn read_origin(text: &str) -> Result<(String, u16), PolicyError> {
+    let refused = |message: String| {
+        PolicyError::new(&error::ORIGIN, message).hinted("write https://host or https://host:port")
+    };
+    let Some(authority) = text.strip_prefix("https://") else {
+        return Err(refused(format!(
+            "expected an origin that starts with https://, found {}",
+            quoted(text)
+        )));
+    };
+    let host = HostPattern::parse(authority).map_err(refused)?;
+    if !host.is_literal() {
+        return Err(refused(format!(
+            "expected an origin with one host, found {}",
+            quoted(text)
+        )));
+    }
+    Ok((host.host(), host.port().unwrap_or(443)))
+}
+
+/// The name of a header that a secret may go out in, in lower case.
+pub(crate) fn read_header(text: &str) -> Result<String, PolicyError> {
+    // RFC 9110, section 5.6.2: token.
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let name = text.to_ascii_lowercase();
+    if name.is_empty() || name.len() > HEADER || !name.bytes().all(token) {
+        return Err(PolicyError::new(
+            &error::HEADER,
+            format!("expected the name of a header, found {}", quoted(text)),
+        ));
+    }
+    if RESERVED.contains(&name.as_str()) || name.starts_with("proxy-") {
+        return Err(PolicyError::new(
+            &error::HEADER,
+            format!("expected a header that a request carries to its end, found {name}"),
+        )
+        .hinted("a secret goes out in a header such as authorization or x-api-key"));
+    }
+    Ok(name)
+}
+
+/// A header that a guest may be let to set, in lower case.
+pub(crate) fn read_guest_header(text: &str) -> Result<String, PolicyError> {
+    let name = text.to_ascii_lowercase();
+    if GUEST_HEADERS.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err(PolicyError::new(
+        &error::HEADER,
+        format!("expected authorization or cookie, found {}", quoted(text)),
+    )
+    .hinted("other headers need no line here"))
+}
+
+/// A method in upper case.
+pub(crate) fn read_method(text: &str) -> Result<String, PolicyError> {
+    let plain = (1..=METHOD).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_uppercase());
+    // They make a tunnel, or echo the request with the secret in it.
+    let refused = matches!(text, "CONNECT" | "TRACE");
+    if plain && !refused {
+        return Ok(text.to_owned());
+    }
+    Err(PolicyError::new(
+        &error::METHOD,
+        format!(
+            "expected a method such as GET or POST in upper case, found {}",
+            quoted(text)
+        ),
+    ))
+}
+
+pub(crate) fn no_methods() -> PolicyError {
+    PolicyError::new(&error::METHOD, "expected at least one method, found none")
+        .hinted("leave `methods` out for GET and HEAD")
+}
+
+/// What the path of a request starts with.
+pub(crate) fn read_path_prefix(text: &str) -> Result<String, PolicyError> {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !b"%?#\\\"<>^`{|}*".contains(&byte);
+    let inner: Vec<&str> = text.split('/').skip(1).collect();
+    let segment = |(at, segment): (usize, &&str)| {
+        !matches!(*segment, "." | "..") && (!segment.is_empty() || at + 1 == inner.len())
+    };
+    let good = text.starts_with('/')
+        && text.len() <= PATH
+        && text.bytes().all(plain)
+        && inner.iter().enumerate().all(segment);
+    if good {
+        return Ok(text.to_owned());
+    }
+    Err(PolicyError::new(
+        &error::PATH,
+        format!(
+            "expected an absolute URL path without `.`, `..`, escapes and query, found {}",
+            quoted(text)
+        ),
+    )
+    .hinted("write for example \"/repos/\""))
+}
+
+/// An IP address or a network in CIDR notation.
+pub(crate) fn read_address(text: &str) -> Result<IpNet, PolicyError> {
+    let network = text
+        .parse::<IpNet>()
+        .ok()
+        .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+    network.map(|network| network.trunc()).ok_or_else(|| {
+        PolicyError::new(
+            &error::ADDRESS,
+            format!(
+                "expected an IP address or a network such as 10.0.0.0/8, found {}",
+                quoted(text)
+            ),
+        )
+    })
+}

@@ -1,0 +1,316 @@
+//! What the tables of a policy have to be, each for itself and together.
+//! Knows nothing of text: files and code are held to the same rules.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Component;
+
+use serde::Serialize;
+use toolward_contract::capability::{Capability, CapabilitySet, Class};
+
+use crate::error::{self, Code, PolicyError, quoted};
+use crate::policy::{Policy, RULES, TABLES};
+use crate::rule::{DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace};
+
+/// A kind of table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Table {
+    Workspace,
+    Secret,
+    Service,
+    Share,
+    Grant,
+    Deny,
+}
+
+/// The `index`-th table of its kind, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Place {
+    table: Table,
+    index: usize,
+}
+
+impl Place {
+    pub(crate) fn new(table: Table, index: usize) -> Self {
+        Self { table, index }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = match self.table {
+            Table::Workspace => "workspace",
+            Table::Secret => "secret",
+            Table::Service => "service",
+            Table::Share => "share",
+            Table::Grant => "grant",
+            Table::Deny => "deny",
+        };
+        write!(f, "[[{table}]] {}", self.index + 1)
+    }
+}
+
+/// What is wrong, and where.
+type Found = Result<(), (Place, PolicyError)>;
+
+/// Checks a whole policy.
+pub(crate) fn policy(policy: &Policy) -> Found {
+    let tables = [
+        (Table::Workspace, policy.workspaces.len(), TABLES),
+        (Table::Secret, policy.secrets.len(), TABLES),
+        (Table::Service, policy.services.len(), TABLES),
+        (Table::Share, policy.shares.len(), TABLES),
+        (
+            Table::Grant,
+            policy.grants.len() + policy.denies.len(),
+            RULES,
+        ),
+    ];
+    for (table, found, most) in tables {
+        if found > most {
+            let error = PolicyError::new(
+                &error::TOO_LARGE,
+                format!("expected at most {most} of them, found {found}"),
+            );
+            return Err((Place::new(table, most), error));
+        }
+    }
+    each(Table::Workspace, &policy.workspaces, workspace)?;
+    each(Table::Secret, &policy.secrets, secret)?;
+    each(Table::Service, &policy.services, service)?;
+    each(Table::Share, &policy.shares, share)?;
+    each(Table::Grant, policy.grants(), grant)?;
+    each(Table::Deny, policy.denies(), deny)?;
+    unique(Table::Workspace, &policy.workspaces, |table| {
+        table.path.to_string()
+    })?;
+    unique(Table::Secret, &policy.secrets, |table| {
+        format!("{} of {}", table.slug, table.publisher)
+    })?;
+    unique(Table::Service, &policy.services, |table| table.name.clone())?;
+    unique(Table::Share, &policy.shares, |table| {
+        format!("{} for {}", table.database, table.to)
+    })?;
+    disjoint(&policy.workspaces)
+}
+
+fn each<'t, T: 't>(
+    table: Table,
+    values: impl IntoIterator<Item = &'t T>,
+    check: impl Fn(&T) -> Result<(), PolicyError>,
+) -> Found {
+    values
+        .into_iter()
+        .enumerate()
+        .try_for_each(|(index, value)| {
+            check(value).map_err(|error| (Place::new(table, index), error))
+        })
+}
+
+fn unique<T>(table: Table, values: &[T], name: impl Fn(&T) -> String) -> Found {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, value) in values.iter().enumerate() {
+        let name = name(value);
+        if let Some(first) = seen.insert(name.clone(), index) {
+            let first = Place::new(table, first);
+            let error = PolicyError::new(
+                &error::DUPLICATE,
+                format!("expected each once, found {name} again, after {first}"),
+            )
+            .hinted("remove one of them");
+            return Err((Place::new(table, index), error));
+        }
+    }
+    Ok(())
+}
+
+/// Two workspaces in one place make each of them wider than it says. Only the
+/// names are looked at here; the host looks at what they lead to.
+fn disjoint(workspaces: &[Workspace]) -> Found {
+    let mut sorted: Vec<(usize, &Workspace)> = workspaces.iter().enumerate().collect();
+    sorted.sort_by(|(_, a), (_, b)| a.directory.cmp(&b.directory));
+    // Directories above the current one, outermost first.
+    let mut above: Vec<(usize, &Workspace)> = Vec::new();
+    for (index, workspace) in sorted {
+        above.retain(|(_, outer)| workspace.directory.starts_with(&outer.directory));
+        for (first, outer) in &above {
+            if !(outer.shared && workspace.shared) {
+                let error = PolicyError::new(
+                    &error::WORKSPACE_OVERLAP,
+                    format!(
+                        "expected directories apart from each other, found {} in {} of {}",
+                        workspace.directory.display(),
+                        outer.directory.display(),
+                        Place::new(Table::Workspace, *first),
+                    ),
+                )
+                .hinted("write `shared = true` in both if that is meant");
+                return Err((Place::new(Table::Workspace, index), error));
+            }
+        }
+        above.push((index, workspace));
+    }
+    Ok(())
+}
+
+fn workspace(workspace: &Workspace) -> Result<(), PolicyError> {
+    if !workspace.path.is_plain() {
+        return Err(PolicyError::new(
+            &error::WORKSPACE,
+            format!(
+                "expected a path without wildcards, found {}",
+                quoted(&workspace.path.to_string())
+            ),
+        )
+        .hinted("map the directory here, and write the wildcard in the grant"));
+    }
+    let directory = &workspace.directory;
+    let plain = directory
+        .components()
+        .all(|part| !matches!(part, Component::ParentDir))
+        && !directory.to_string_lossy().chars().any(char::is_control);
+    if directory.is_absolute() && plain {
+        return Ok(());
+    }
+    Err(PolicyError::new(
+        &error::WORKSPACE,
+        format!(
+            "expected an absolute directory without `..`, found {}",
+            quoted(&directory.to_string_lossy())
+        ),
+    )
+    .hinted("write the whole path; `~` and variables stand for nothing here"))
+}
+
+fn secret(secret: &Secret) -> Result<(), PolicyError> {
+    named(&Class::Secret, &secret.slug, &error::SECRET)?;
+    let source = match &secret.source {
+        SecretSource::Env(name) => {
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            (!name.is_empty() && name.chars().all(plain)).then_some(())
+        }
+        SecretSource::File(name) => {
+            (!name.is_empty() && !name.chars().any(char::is_control)).then_some(())
+        }
+        SecretSource::Store => Some(()),
+    };
+    if source.is_none() {
+        return Err(PolicyError::new(
+            &error::SECRET,
+            "expected the name of an environment variable or of a file, found another text",
+        ));
+    }
+    secret
+        .binding
+        .as_ref()
+        .map_or(Ok(()), |binding| binding.check())
+}
+
+fn service(service: &Service) -> Result<(), PolicyError> {
+    named(&Class::External, &service.name, &error::WRONG_VALUE)
+}
+
+fn share(share: &Share) -> Result<(), PolicyError> {
+    named(&Class::Database, &share.database, &error::WRONG_VALUE)?;
+    if share.from == share.to {
+        return Err(PolicyError::new(
+            &error::WRONG_VALUE,
+            format!("expected two publishers, found {} twice", share.from),
+        )
+        .hinted("a publisher's own buckets need no [[share]]"));
+    }
+    Ok(())
+}
+
+/// Refuses what is no name of something of that class.
+fn named(class: &Class, name: &str, code: &Code) -> Result<(), PolicyError> {
+    let read = Capability::of(class.clone(), name)
+        .map_err(|error| PolicyError::new(code, error.to_string()))?;
+    if read.is_wildcard() {
+        return Err(PolicyError::new(code, "expected a name, found `*`"));
+    }
+    Ok(())
+}
+
+fn grant(rule: &Rule) -> Result<(), PolicyError> {
+    known(&rule.requires, "requires")?;
+    known(&rule.mutates, "mutates")?;
+    for capability in rule.requires.iter().chain(&rule.mutates) {
+        let never = matches!(capability.class(), Class::Tool | Class::Secret);
+        if never && capability.is_wildcard() {
+            return Err(PolicyError::new(
+                &error::NEVER_GRANTED,
+                format!("expected a name, found `{capability}`"),
+            )
+            .hinted("tools and secrets are granted one by one"));
+        }
+    }
+    if let Some(capability) = rule.requires.of_class(&Class::External).next() {
+        return Err(PolicyError::new(
+            &error::NEVER_GRANTED,
+            format!("expected what can be read or called, found `{capability}`"),
+        )
+        .hinted(format!("write \"{capability}\" in `mutates`")));
+    }
+    for slug in &rule.reveal {
+        let given =
+            rule.requires.iter().chain(&rule.mutates).any(|capability| {
+                *capability.class() == Class::Secret && capability.scope() == *slug
+            });
+        if !given {
+            return Err(PolicyError::new(
+                &error::REVEAL,
+                format!(
+                    "expected `reveal` to name secrets of this grant, found {}",
+                    quoted(slug)
+                ),
+            )
+            .hinted(format!(
+                "add \"secret:{slug}\" to `requires`, or mend the name"
+            )));
+        }
+    }
+    if let Some(driver) = &rule.driver
+        && toolward_contract::tool::ToolId::parse(driver).is_err()
+    {
+        return Err(PolicyError::new(
+            &error::TOOL,
+            format!("expected the id of a driver, found {}", quoted(driver)),
+        )
+        .hinted("a driver is named whole: `*` stands for nothing here"));
+    }
+    for header in &rule.guest_headers {
+        if crate::binding::read_guest_header(header)? != *header {
+            return Err(PolicyError::new(
+                &error::HEADER,
+                format!("expected lower case, found {}", quoted(header)),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn deny(rule: &DenyRule) -> Result<(), PolicyError> {
+    match &rule.capabilities {
+        Some(capabilities) => known(capabilities, "capabilities"),
+        None => Ok(()),
+    }
+}
+
+/// A class that is not known is never granted, so naming it is a slip: in a
+/// deny it would let pass what was meant.
+fn known(capabilities: &CapabilitySet, key: &str) -> Result<(), PolicyError> {
+    for capability in capabilities {
+        if let Class::Other(class) = capability.class() {
+            return Err(PolicyError::new(
+                &error::CAPABILITY,
+                format!("expected a known class in `{key}`, found {}", quoted(class)),
+            )
+            .hinted(
+                "the classes are: network, workspace, database, secret, external, tool, user",
+            ));
+        }
+    }
+    Ok(())
+}

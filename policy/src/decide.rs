@@ -1,0 +1,335 @@
+//! The decision: declaration against policy, and what becomes of it. A pure
+//! function without I/O.
+
+use toolward_contract::capability::{Capability, Class, HostPattern};
+
+use crate::decision::{
+    ASK_FROM_RISK, Allowed, AskReason, Contract, Decision, Denial, Implementation, Missing, Request,
+};
+use crate::declared::DeclaredBy;
+use crate::effects::Effects;
+use crate::examine::{Examined, View, gives, reveals};
+use crate::grant::{BucketGrant, Grant, HostGrant, SecretGrant, WorkspaceGrant};
+use crate::policy::{Placed, Policy, RuleId};
+use crate::rule::{ApprovalClass, Rule};
+
+/// Decides what `implementation` gets to carry out `contract`: the grant is what
+/// both declare and the policy gives, whole, or the tool is blocked. Nothing
+/// that is declared is dropped in silence, and nothing is given that is not
+/// declared.
+#[must_use]
+pub fn decide(
+    contract: &Contract<'_>,
+    implementation: &Implementation<'_>,
+    policy: &Policy,
+    request: &Request,
+) -> Decision {
+    let view = View::new(*contract, *implementation, policy);
+    let examined = view.examine();
+    of(&view, &examined, request)
+}
+
+/// The decision about what was examined.
+pub(crate) fn of(view: &View<'_>, examined: &[Examined<'_>], request: &Request) -> Decision {
+    let denied_by = view.denied_by();
+    let missing: Vec<Missing> = examined.iter().flat_map(missing).collect();
+    if !denied_by.is_empty() || !missing.is_empty() {
+        let egress = view.implementation.driver.egress.iter();
+        return Decision::Deny(Denial {
+            tool: view.contract.tool.major_id(),
+            publisher: view.contract.publisher.to_owned(),
+            driver: view.implementation.driver.id.to_string(),
+            driver_publisher: view.implementation.publisher.to_owned(),
+            denied_by,
+            missing,
+            egress: egress.map(Capability::scope).collect(),
+        });
+    }
+    let own = Effects::of(view.contract.tool, view.implementation.driver);
+    let defaults = view.policy.defaults();
+    let raised = view.grants.iter().map(|placed| placed.rule.approval);
+    let approval = raised
+        .chain(defaults.approval)
+        .chain([own.approval, request.reachable.approval])
+        .max()
+        .unwrap_or_default();
+    let mut allowed = Allowed {
+        grant: grant(view, examined),
+        rules: rules(view, examined),
+        preapproved: Vec::new(),
+        effects: own.join(request.reachable),
+        approval,
+    };
+    let reasons = reasons(view, own, request.reachable);
+    if reasons.is_empty() {
+        return Decision::Allow(allowed);
+    }
+    if reasons.iter().all(AskReason::can_be_preapproved)
+        && let Some(rules) = preapproval(view, examined, request.reachable)
+    {
+        allowed.preapproved = rules;
+        return Decision::Allow(allowed);
+    }
+    Decision::Ask(allowed, reasons)
+}
+
+fn missing(examined: &Examined<'_>) -> Vec<Missing> {
+    let declared = &examined.declared;
+    let failed = examined.found.iter().filter_map(|(asked, found)| {
+        found.as_ref().err().map(|why| Missing {
+            capability: asked.clone(),
+            mutates: declared.mutates,
+            declared_by: declared.by,
+            why: why.clone(),
+        })
+    });
+    failed.collect()
+}
+
+/// The rules that gave something, in the policy's order.
+fn rules(view: &View<'_>, examined: &[Examined<'_>]) -> Vec<RuleId> {
+    let gave = |placed: &Placed<Rule>| {
+        examined
+            .iter()
+            .flat_map(|one| &one.found)
+            .flat_map(|(_, found)| found.iter().flatten())
+            .any(|rule| rule.id == placed.id)
+    };
+    let rules = view.grants.iter().filter(|placed| gave(placed));
+    rules.map(|placed| placed.id.clone()).collect()
+}
+
+fn reasons(view: &View<'_>, own: Effects, reachable: Effects) -> Vec<AskReason> {
+    let mut reasons = Vec::new();
+    let mut add = |holds: bool, reason: AskReason| {
+        if holds {
+            reasons.push(reason);
+        }
+    };
+    let always = ApprovalClass::Always;
+    add(own.approval == always, AskReason::Contract);
+    add(own.writes, AskReason::Mutates);
+    add(own.risk >= ASK_FROM_RISK, AskReason::Risk(own.risk));
+    add(reachable.writes, AskReason::ReachesMutation);
+    let risk = reachable.risk;
+    add(risk >= ASK_FROM_RISK, AskReason::ReachesRisk(risk));
+    add(reachable.approval == always, AskReason::ReachesApproval);
+    let default = view.policy.defaults().approval;
+    add(default == Some(always), AskReason::Default);
+    for placed in &view.grants {
+        let raises = placed.rule.approval == always;
+        add(raises, AskReason::Rule(placed.id.clone()));
+    }
+    reasons
+}
+
+/// The rules that stand for the person, if they do: each thing that is changed,
+/// and each tool that is called where tools change something, is given by a
+/// rule with `preapproved`.
+fn preapproval(
+    view: &View<'_>,
+    examined: &[Examined<'_>],
+    reachable: Effects,
+) -> Option<Vec<RuleId>> {
+    let calls_matter = reachable.writes || reachable.risk >= ASK_FROM_RISK;
+    let stands = |one: &&Examined<'_>| {
+        one.declared.mutates || (calls_matter && *one.declared.capability.class() == Class::Tool)
+    };
+    let covered = examined.iter().filter(stands).all(|one| {
+        let mut found = one.found.iter();
+        found.all(|(_, rules)| rules.iter().flatten().any(|placed| placed.rule.preapproved))
+    });
+    let rules = view.grants.iter().filter(|placed| placed.rule.preapproved);
+    let rules: Vec<RuleId> = rules.map(|placed| placed.id.clone()).collect();
+    (covered && !rules.is_empty()).then_some(rules)
+}
+
+fn grant(view: &View<'_>, examined: &[Examined<'_>]) -> Grant {
+    let mut grant = Grant {
+        on_violation: view
+            .grants
+            .iter()
+            .map(|placed| placed.rule.on_violation)
+            .chain(view.policy.defaults().on_violation)
+            .max()
+            .unwrap_or_default(),
+        ..Grant::default()
+    };
+    for one in examined {
+        let (mutates, by) = (one.declared.mutates, one.declared.by);
+        for (asked, found) in &one.found {
+            let Ok(rules) = found else { continue };
+            match asked.class() {
+                Class::Network => network(&mut grant, view, asked, mutates, by),
+                Class::External => external(&mut grant, view, asked, by),
+                Class::Workspace => workspace(&mut grant, view, asked, mutates),
+                Class::Database => database(&mut grant, view, asked, mutates, by),
+                Class::Secret => secret(&mut grant, view, asked, mutates, by, rules),
+                Class::Tool => grant.tools.push(asked.scope()),
+                Class::User => match asked.scope().as_str() {
+                    "form" => grant.user.form = true,
+                    "sample" => grant.user.sample = true,
+                    "roots" => grant.user.roots = true,
+                    _ => {}
+                },
+                // Examined as unknown, and so never found.
+                _ => {}
+            }
+        }
+    }
+    grant.network = widest(grant.network, HostGrant::contains);
+    grant.workspaces = widest(grant.workspaces, WorkspaceGrant::contains);
+    grant.buckets = widest(grant.buckets, |a, b| {
+        a.name == b.name && a.owner == b.owner && (a.write || !b.write)
+    });
+    grant.tools.sort();
+    grant.tools.dedup();
+    grant
+}
+
+/// What each rule gives of the asked hosts, with that rule's terms: plain http
+/// or a private address to one host is no leave for another.
+fn network(grant: &mut Grant, view: &View<'_>, asked: &Capability, mutates: bool, by: DeclaredBy) {
+    for placed in view.grants_for(by) {
+        let rule = &placed.rule;
+        let read = rule.requires.iter().map(|entry| (entry, false));
+        let write = rule.mutates.iter().map(|entry| (entry, mutates));
+        for (entry, unsafe_methods) in read.chain(write) {
+            if let Some(host) = asked.intersect(entry).and_then(|both| both.host().cloned()) {
+                grant.network.push(host_grant(rule, host, unsafe_methods));
+            }
+        }
+    }
+}
+
+fn external(grant: &mut Grant, view: &View<'_>, asked: &Capability, by: DeclaredBy) {
+    let hosts = view.service_hosts(asked);
+    for placed in view.grants_for(by) {
+        if gives(&placed.rule, asked, true) {
+            let of_rule = hosts.iter().cloned();
+            let of_rule = of_rule.map(|host| host_grant(&placed.rule, host, true));
+            grant.network.extend(of_rule);
+        }
+    }
+}
+
+fn host_grant(rule: &Rule, host: HostPattern, unsafe_methods: bool) -> HostGrant {
+    HostGrant {
+        host,
+        unsafe_methods,
+        plain_http: rule.plain_http,
+        addresses: rule.addresses.clone(),
+        headers: rule.guest_headers.clone(),
+    }
+}
+
+fn workspace(grant: &mut Grant, view: &View<'_>, asked: &Capability, write: bool) {
+    if let (Some(path), Some(workspace)) = (asked.path(), view.workspace(asked)) {
+        grant.workspaces.push(WorkspaceGrant {
+            path: path.clone(),
+            root: workspace.path.to_string(),
+            directory: workspace.directory.clone(),
+            write,
+            max_bytes: workspace.max_bytes,
+            max_files: workspace.max_files,
+        });
+    }
+}
+
+/// The publisher's own bucket, or the one that another publisher shares with it
+/// under that name. `*` is every bucket of the publisher's own and every shared
+/// one.
+fn database(grant: &mut Grant, view: &View<'_>, asked: &Capability, write: bool, by: DeclaredBy) {
+    let (name, publisher) = (asked.scope(), view.publisher_of(by));
+    let shared = view.policy.shares().iter().filter(|share| {
+        share.to.as_str() == publisher && (asked.is_wildcard() || share.database == name)
+    });
+    let before = grant.buckets.len();
+    grant.buckets.extend(shared.map(|share| BucketGrant {
+        name: share.database.clone(),
+        owner: share.from.to_string(),
+        write,
+    }));
+    if asked.is_wildcard() || grant.buckets.len() == before {
+        grant.buckets.push(BucketGrant {
+            name,
+            owner: publisher.to_owned(),
+            write,
+        });
+    }
+}
+
+fn secret(
+    grant: &mut Grant,
+    view: &View<'_>,
+    asked: &Capability,
+    store: bool,
+    by: DeclaredBy,
+    rules: &[&Placed<Rule>],
+) {
+    let slug = asked.scope();
+    let binding = view
+        .secret(asked, by)
+        .and_then(|table| table.binding.clone());
+    let reveal = reveals(rules, asked);
+    let known = grant.secrets.iter_mut().find(|known| known.slug == slug);
+    if let Some(known) = known {
+        known.reveal |= reveal;
+        known.store |= store;
+    } else {
+        grant.secrets.push(SecretGrant {
+            slug,
+            publisher: view.publisher_of(by).to_owned(),
+            binding,
+            reveal,
+            store,
+        });
+    }
+}
+
+/// Leaves out what another one holds already; of equal ones the first stays.
+fn widest<T: PartialEq>(all: Vec<T>, contains: impl Fn(&T, &T) -> bool) -> Vec<T> {
+    let mut kept: Vec<T> = Vec::with_capacity(all.len());
+    for one in all {
+        if !kept.iter().any(|wide| contains(wide, &one)) {
+            kept.retain(|narrow| !contains(&one, narrow));
+            kept.push(one);
+        }
+    }
+    kept
+}
+
+impl HostGrant {
+    /// Whether every request that passes `other` passes this one.
+    fn contains(&self, other: &Self) -> bool {
+        let host = |grant: &Self| Capability::of(Class::Network, &grant.host.to_string());
+        let covers = match (host(self), host(other)) {
+            (Ok(own), Ok(other)) => own.covers(&other),
+            _ => false,
+        };
+        // No port stands for 443 with https and 80 with http: it does not take in
+        // http at port 443.
+        let ports = self.host.port() == other.host.port() || !other.plain_http;
+        covers
+            && ports
+            && (self.unsafe_methods || !other.unsafe_methods)
+            && (self.plain_http || !other.plain_http)
+            && other
+                .addresses
+                .iter()
+                .all(|net| self.addresses.contains(net))
+            && other.headers.iter().all(|name| self.headers.contains(name))
+    }
+}
+
+impl WorkspaceGrant {
+    /// Whether everything in `other` is in this one, too.
+    fn contains(&self, other: &Self) -> bool {
+        let path = |grant: &Self| Capability::of(Class::Workspace, &grant.path.to_string());
+        let covers = match (path(self), path(other)) {
+            (Ok(own), Ok(other)) => own.covers(&other),
+            _ => false,
+        };
+        covers && self.root == other.root && (self.write || !other.write)
+    }
+}

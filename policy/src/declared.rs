@@ -1,0 +1,75 @@
+//! What a contract and its driver ask for, piece by piece: the contract's
+//! declaration, its network narrowed to the driver's egress, and what the
+//! driver's own `requires` adds.
+
+use serde::Serialize;
+use toolward_contract::capability::{Capability, CapabilitySet, Class};
+use toolward_contract::driver::Driver;
+use toolward_contract::tool::Tool;
+
+/// Who declared a capability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeclaredBy {
+    /// The contract.
+    Contract,
+    /// The driver, beyond the contract: it needs a rule that names the driver.
+    Driver,
+}
+
+/// One capability as declared, and what of it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Declared {
+    pub(crate) capability: Capability,
+    pub(crate) mutates: bool,
+    pub(crate) by: DeclaredBy,
+    /// The capability itself, or the parts of a network one that the driver's
+    /// egress takes in: none where the driver does not use it.
+    pub(crate) asked: Vec<Capability>,
+}
+
+/// All that is asked for: what the contract reads, what it changes, and what
+/// the driver adds.
+pub(crate) fn declared(tool: &Tool, driver: &Driver) -> Vec<Declared> {
+    let one = |capability: &Capability, mutates, by| Declared {
+        capability: capability.clone(),
+        mutates,
+        by,
+        asked: narrowed(capability, &driver.egress),
+    };
+    let reads = tool
+        .requires
+        .capabilities
+        .iter()
+        .filter(|capability| !implied(capability, &tool.mutates));
+    let of_contract = tool.declaration();
+    let added = driver
+        .requires
+        .capabilities
+        .iter()
+        .filter(|capability| !of_contract.covers_one(capability));
+    reads
+        .map(|capability| one(capability, false, DeclaredBy::Contract))
+        .chain(
+            tool.mutates
+                .iter()
+                .map(|capability| one(capability, true, DeclaredBy::Contract)),
+        )
+        .chain(added.map(|capability| one(capability, false, DeclaredBy::Driver)))
+        .collect()
+}
+
+/// Whether changing already says it: changing implies reading. Not for secrets,
+/// where storing and using are two things.
+fn implied(capability: &Capability, mutates: &CapabilitySet) -> bool {
+    *capability.class() != Class::Secret && mutates.covers_one(capability)
+}
+
+/// What of a capability is asked for, given the driver's egress.
+pub(crate) fn narrowed(capability: &Capability, egress: &CapabilitySet) -> Vec<Capability> {
+    if *capability.class() != Class::Network {
+        return vec![capability.clone()];
+    }
+    let one: CapabilitySet = [capability.clone()].into_iter().collect();
+    one.intersection(egress).into_iter().collect()
+}

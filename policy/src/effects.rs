@@ -1,0 +1,64 @@
+//! What calling a tool can bring about, the tools that it calls included.
+
+use serde::Serialize;
+use toolward_contract::capability::{CapabilitySet, Class};
+use toolward_contract::driver::Driver;
+use toolward_contract::tool::Tool;
+
+use crate::declared;
+use crate::rule::ApprovalClass;
+
+/// What calling a tool can bring about. Approval and annotations are made of it
+/// over everything that a tool reaches through `requires.tools`, so that a
+/// harmless tool can't launder a dangerous one. The default is a tool that
+/// only computes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Effects {
+    /// Whether it changes something; a class that this host does not know
+    /// counts as that.
+    pub writes: bool,
+    /// Whether it reaches other hosts.
+    pub network: bool,
+    /// Whether it uses or stores secrets.
+    pub secrets: bool,
+    /// The risk level, 0 to 3.
+    pub risk: u8,
+    /// The approval class that the contract asks for.
+    pub approval: ApprovalClass,
+}
+
+impl Effects {
+    /// Those of one tool carried out by one driver, without the tools that it
+    /// calls. What the driver's own `requires` adds counts.
+    #[must_use]
+    pub fn of(tool: &Tool, driver: &Driver) -> Self {
+        let all = tool.declaration().union(&driver.requires.capabilities);
+        let unknown = |set: &CapabilitySet| {
+            set.iter()
+                .any(|capability| matches!(capability.class(), Class::Other(_)))
+        };
+        let of = |class: &Class| all.of_class(class).next().is_some();
+        let network = all
+            .of_class(&Class::Network)
+            .any(|capability| !declared::narrowed(capability, &driver.egress).is_empty());
+        Self {
+            writes: !tool.mutates.is_empty() || unknown(&all),
+            network: network || of(&Class::External),
+            secrets: of(&Class::Secret),
+            risk: tool.risk_level,
+            approval: (&tool.approval).into(),
+        }
+    }
+
+    /// Those of two tools together.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        Self {
+            writes: self.writes || other.writes,
+            network: self.network || other.network,
+            secrets: self.secrets || other.secrets,
+            risk: self.risk.max(other.risk),
+            approval: self.approval.max(other.approval),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What is wrong with a policy: a stable code, a place, what was expected and
+//! found, and what to do.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::Serialize;
+
+/// Why a policy is refused. Nothing of a refused policy holds.
+///
+/// Its [`Display`](fmt::Display) form is one line without the hint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+pub struct PolicyError {
+    code: &'static str,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    /// The table that it is about, for policies built in code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
+    #[serde(skip)]
+    span: Option<Range<usize>>,
+}
+
+impl PolicyError {
+    pub(crate) fn new(code: &Code, message: impl Into<String>) -> Self {
+        Self {
+            code: code.code,
+            message: message.into(),
+            hint: None,
+            table: None,
+            line: None,
+            column: None,
+            span: None,
+        }
+    }
+
+    pub(crate) fn hinted(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says which bytes of the text it is about. An earlier, closer place stays.
+    pub(crate) fn at(mut self, span: Range<usize>) -> Self {
+        self.span.get_or_insert(span);
+        self
+    }
+
+    /// Says which table it is about.
+    pub(crate) fn of(mut self, table: impl fmt::Display) -> Self {
+        self.table.get_or_insert_with(|| table.to_string());
+        self
+    }
+
+    /// Turns the bytes into a line and a column.
+    pub(crate) fn placed(mut self, text: &str) -> Self {
+        if let Some(span) = &self.span {
+            let (line, column) = position(text, span.start);
+            self.line = Some(line);
+            self.column = Some(column);
+        }
+        self
+    }
+
+    /// Stable kebab-case code, one of [`CODES`].
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// What was expected and what was found.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do about it, where that is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Line, from 1; `None` for a policy that was built in code.
+    #[must_use]
+    pub fn line(&self) -> Option<usize> {
+        self.line
+    }
+
+    /// Column in characters, from 1.
+    #[must_use]
+    pub fn column(&self) -> Option<usize> {
+        self.column
+    }
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.line, self.column, &self.table) {
+            (Some(line), Some(column), _) => write!(f, "line {line}, column {column}: ")?,
+            (_, _, Some(table)) => write!(f, "{table}: ")?,
+            _ => {}
+        }
+        write!(f, "{}", self.message)
+    }
+}
+
+/// Line and column, both from 1, the column in characters.
+pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = text
+        .get(..text.floor_char_boundary(offset))
+        .unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let column = before.get(start..).map_or(0, |found| found.chars().count()) + 1;
+    (line, column)
+}
+
+/// Text of a policy file for a message: quoted, shortened, on one line.
+pub(crate) fn quoted(text: &str) -> String {
+    const SHOWN: usize = 80;
+    let short: String = text.chars().take(SHOWN).collect();
+    let more = if short.len() < text.len() { "…" } else { "" };
+    format!("{short:?}{more}")
+}
+
+/// A code of [`PolicyError`] and when it is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Code {
+    /// Stable and kebab-case.
+    pub code: &'static str,
+    /// When it is given.
+    pub meaning: &'static str,
+}
+
+macro_rules! codes {
+    ($($name:ident = $code:literal, $meaning:literal;)*) => {
+        $(pub(crate) const $name: Code = Code { code: $code, meaning: $meaning };)*
+        /// Every code that a [`PolicyError`] may have, for the book.
+        pub const CODES: &[Code] = &[$($name),*];
+    };
+}
+
+codes! {
+    SYNTAX = "policy-syntax", "The text is no TOML.";
+    TOO_LARGE = "policy-too-large", "More than 1 MiB of text, 4096 rules, 1024 other tables of a kind, or 1024 entries in a list.";
+    UNKNOWN_KEY = "policy-unknown-key", "A key or table that means nothing here.";
+    MISSING_KEY = "policy-missing-key", "A key that the table needs is not there.";
+    WRONG_TYPE = "policy-wrong-type", "A value of another type than the key takes.";
+    WRONG_VALUE = "policy-wrong-value", "A value outside what the key takes.";
+    PUBLISHER = "policy-publisher", "No publisher's name; a grant never says `*`.";
+    TOOL = "policy-tool", "No tool id or pattern: `*` stands for whole segments only.";
+    CAPABILITY = "policy-capability", "No capability, or one of an unknown class.";
+    NEVER_GRANTED = "policy-never-granted", "A capability that no rule can give: `tool:*`, `secret:*`, or reading of what can only be changed.";
+    REVEAL = "policy-reveal", "`reveal` names a secret that the rule does not give.";
+    WORKSPACE = "policy-workspace", "No plain virtual path, or no absolute directory.";
+    WORKSPACE_OVERLAP = "policy-workspace-overlap", "Two workspaces in one directory, or one inside the other, and not both `shared`.";
+    SECRET = "policy-secret", "A secret's source or use is incomplete or contradicts itself.";
+    ORIGIN = "policy-origin", "No `https://host[:port]`.";
+    HEADER = "policy-header", "No name of a header that a secret may go out in, or that a guest may set.";
+    METHOD = "policy-method", "No method that a secret may go out with.";
+    PATH = "policy-path", "No plain absolute URL path.";
+    HOST = "policy-host", "No host pattern.";
+    ADDRESS = "policy-address", "No IP address or network.";
+    LIMIT = "policy-limit", "No known limit, or a value that it can't have.";
+    DUPLICATE = "policy-duplicate", "Two tables about the same thing.";
+}

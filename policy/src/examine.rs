@@ -1,0 +1,229 @@
+//! Holds a declaration to a policy, capability by capability. Both the decision
+//! and its explanation are made of what is found here.
+
+use toolward_contract::capability::{Capability, Class, HostPattern};
+
+use crate::decision::{Contract, Implementation, Why};
+use crate::declared::{self, Declared, DeclaredBy};
+use crate::overlap::{hosts_overlap, overlaps};
+use crate::policy::{Placed, Policy, RuleId};
+use crate::rule::{DenyRule, Rule, Secret, Service, Workspace};
+
+/// A policy as one contract and one driver see it.
+pub(crate) struct View<'a> {
+    pub(crate) contract: Contract<'a>,
+    pub(crate) implementation: Implementation<'a>,
+    pub(crate) policy: &'a Policy,
+    /// The grants that match, in order.
+    pub(crate) grants: Vec<&'a Placed<Rule>>,
+    /// The denies that match, in order.
+    denies: Vec<&'a Placed<DenyRule>>,
+}
+
+/// The rules that give something, or why it is not given.
+pub(crate) type Found<'a> = Result<Vec<&'a Placed<Rule>>, Why>;
+
+/// One declared capability and what was found about each of its parts.
+pub(crate) struct Examined<'a> {
+    pub(crate) declared: Declared,
+    /// For each part that is asked for: the rules that give it, or why not.
+    pub(crate) found: Vec<(Capability, Found<'a>)>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(
+        contract: Contract<'a>,
+        implementation: Implementation<'a>,
+        policy: &'a Policy,
+    ) -> Self {
+        let id = contract.tool.id.as_str();
+        let major = contract.tool.version.major;
+        let driver = implementation.driver.id.as_str();
+        let grants = policy.grants.iter().filter(|placed| {
+            let rule = &placed.rule;
+            rule.publisher.as_str() == contract.publisher
+                && rule.driver_publisher.as_str() == implementation.publisher
+                && rule.driver.as_ref().is_none_or(|own| own == driver)
+                && rule.tool.matches(id, major)
+        });
+        let denies = policy.denies.iter().filter(|placed| {
+            let rule = &placed.rule;
+            // Whoever is denied is denied in both parts.
+            let publishers = [contract.publisher, implementation.publisher];
+            rule.publisher
+                .as_ref()
+                .is_none_or(|own| publishers.contains(&own.as_str()))
+                && rule.tool.matches(id, major)
+        });
+        Self {
+            contract,
+            implementation,
+            policy,
+            grants: grants.collect(),
+            denies: denies.collect(),
+        }
+    }
+
+    /// The rules that deny the whole tool.
+    pub(crate) fn denied_by(&self) -> Vec<RuleId> {
+        self.denies
+            .iter()
+            .filter(|placed| placed.rule.capabilities.is_none())
+            .map(|placed| placed.id.clone())
+            .collect()
+    }
+
+    /// Everything that is declared.
+    pub(crate) fn examine(&self) -> Vec<Examined<'a>> {
+        declared::declared(self.contract.tool, self.implementation.driver)
+            .into_iter()
+            .map(|declared| {
+                let found = declared.asked.iter();
+                let found = found.map(|asked| {
+                    let result = self.look_up(asked, declared.mutates, declared.by);
+                    (asked.clone(), result)
+                });
+                Examined {
+                    found: found.collect(),
+                    declared,
+                }
+            })
+            .collect()
+    }
+
+    /// Grants that may give what `by` declared.
+    pub(crate) fn grants_for(&self, by: DeclaredBy) -> impl Iterator<Item = &'a Placed<Rule>> {
+        self.grants
+            .iter()
+            .copied()
+            .filter(move |placed| by == DeclaredBy::Contract || placed.rule.driver.is_some())
+    }
+
+    /// In whose space the secrets of `by` lie.
+    pub(crate) fn publisher_of(&self, by: DeclaredBy) -> &'a str {
+        match by {
+            DeclaredBy::Contract => self.contract.publisher,
+            DeclaredBy::Driver => self.implementation.publisher,
+        }
+    }
+
+    fn look_up(&self, asked: &Capability, mutates: bool, by: DeclaredBy) -> Found<'a> {
+        match asked.class() {
+            Class::Other(_) => return Err(Why::UnknownClass),
+            Class::External if !mutates => return Err(Why::NeverGranted),
+            Class::Tool | Class::Secret if asked.is_wildcard() => return Err(Why::NeverGranted),
+            _ => {}
+        }
+        if let Some(rule) = self.denial_of(asked) {
+            return Err(Why::DeniedBy(rule.clone()));
+        }
+        let rules: Vec<_> = self
+            .grants_for(by)
+            .filter(|placed| gives(&placed.rule, asked, mutates))
+            .collect();
+        if rules.is_empty() {
+            return Err(self.why_not(asked, mutates, by));
+        }
+        match asked.class() {
+            Class::Workspace if self.workspace(asked).is_none() => Err(Why::NoWorkspace),
+            Class::Secret if !mutates => match self.secret(asked, by) {
+                None => Err(Why::NoSecret),
+                Some(secret) if secret.binding.is_none() && !reveals(&rules, asked) => {
+                    Err(Why::SecretNotUsable)
+                }
+                Some(_) => Ok(rules),
+            },
+            Class::External if self.services(asked).next().is_none() => Err(Why::NoService),
+            _ => Ok(rules),
+        }
+    }
+
+    fn denial_of(&self, asked: &Capability) -> Option<&'a RuleId> {
+        let hosts: Vec<HostPattern> = match asked.class() {
+            Class::External => self.service_hosts(asked),
+            _ => Vec::new(),
+        };
+        let about = |capability: &Capability| {
+            overlaps(capability, asked)
+                || capability
+                    .host()
+                    .is_some_and(|denied| hosts.iter().any(|host| hosts_overlap(denied, host)))
+        };
+        self.denies
+            .iter()
+            .find(|placed| {
+                let denied = placed.rule.capabilities.iter().flatten();
+                denied.into_iter().any(about)
+            })
+            .map(|placed| &placed.id)
+    }
+
+    fn why_not(&self, asked: &Capability, mutates: bool, by: DeclaredBy) -> Why {
+        let unnamed = by == DeclaredBy::Driver
+            && (self.grants.iter()).any(|placed| gives(&placed.rule, asked, mutates));
+        if unnamed {
+            Why::DriverNotNamed
+        } else if mutates && (self.grants_for(by)).any(|placed| gives(&placed.rule, asked, false)) {
+            Why::OnlyReading
+        } else if asked.is_wildcard() {
+            Why::WildcardNotWritten
+        } else {
+            Why::NoRule
+        }
+    }
+
+    /// The closest workspace at or above a path.
+    pub(crate) fn workspace(&self, asked: &Capability) -> Option<&'a Workspace> {
+        let above = |workspace: &&Workspace| {
+            Capability::of(Class::Workspace, &workspace.path.to_string())
+                .is_ok_and(|root| root.covers(asked))
+        };
+        self.policy
+            .workspaces
+            .iter()
+            .filter(above)
+            .max_by_key(|workspace| workspace.path.to_string().len())
+    }
+
+    /// The `[[secret]]` behind a slug.
+    pub(crate) fn secret(&self, asked: &Capability, by: DeclaredBy) -> Option<&'a Secret> {
+        let (slug, publisher) = (asked.scope(), self.publisher_of(by));
+        self.policy
+            .secrets
+            .iter()
+            .find(|secret| secret.slug == slug && secret.publisher.as_str() == publisher)
+    }
+
+    fn services(&self, asked: &Capability) -> impl Iterator<Item = &'a Service> {
+        let (all, name) = (asked.is_wildcard(), asked.scope());
+        self.policy
+            .services
+            .iter()
+            .filter(move |service| all || service.name == name)
+    }
+
+    /// The hosts behind an external service, as far as the driver's egress takes
+    /// them in.
+    pub(crate) fn service_hosts(&self, asked: &Capability) -> Vec<HostPattern> {
+        let egress = &self.implementation.driver.egress;
+        self.services(asked)
+            .flat_map(|service| &service.hosts)
+            .filter_map(|host| Capability::of(Class::Network, &host.to_string()).ok())
+            .flat_map(|host| declared::narrowed(&host, egress))
+            .filter_map(|host| host.host().cloned())
+            .collect()
+    }
+}
+
+/// Whether one entry of a rule covers it.
+pub(crate) fn gives(rule: &Rule, asked: &Capability, mutates: bool) -> bool {
+    rule.mutates.covers_one(asked) || (!mutates && rule.requires.covers_one(asked))
+}
+
+/// Whether one of the rules reveals the secret.
+pub(crate) fn reveals(rules: &[&Placed<Rule>], secret: &Capability) -> bool {
+    let slug = secret.scope();
+    rules
+        .iter()
+        .any(|placed| placed.rule.reveal.contains(&slug))
+}

@@ -1,0 +1,264 @@
+//! Names in a policy: publishers and patterns of tool ids. Parsed once; a later
+//! stage compares, and checks nothing.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+use crate::error::{self, PolicyError, quoted};
+
+/// Who signed a bundle, as the host calls it: a name of the trust store,
+/// `key:` and a key id's first 12 to 64 digits for a key trusted ad hoc, or
+/// `dev:` and the directory of unsigned work. Never a wildcard.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Publisher(Arc<str>);
+
+/// Bytes of the directory of `dev:`.
+const DEV: usize = 4096;
+
+impl Publisher {
+    /// Reads a publisher's name.
+    ///
+    /// # Errors
+    /// Another form, `*` among them.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        let good = if let Some(directory) = text.strip_prefix("dev:") {
+            (1..=DEV).contains(&directory.len()) && !directory.chars().any(char::is_control)
+        } else if let Some(key) = text.strip_prefix("key:") {
+            let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+            (12..=64).contains(&key.len()) && key.bytes().all(hex)
+        } else {
+            is_trust_name(text)
+        };
+        if good {
+            return Ok(Self(text.into()));
+        }
+        let error = PolicyError::new(
+            &error::PUBLISHER,
+            format!("expected a publisher's name, found {}", quoted(text)),
+        );
+        Err(if text.contains('*') {
+            error.hinted("a grant names its publisher; only `[[deny]]` may be about all of them")
+        } else {
+            error.hinted("write the name as in `[[publisher]]`, `key:…` or `dev:…`")
+        })
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What a trust store takes as a name.
+fn is_trust_name(text: &str) -> bool {
+    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    (2..=80).contains(&text.len())
+        && text.starts_with(alphanumeric)
+        && text.ends_with(alphanumeric)
+        && text
+            .chars()
+            .all(|c| alphanumeric(c) || matches!(c, '-' | '.'))
+        && !text.contains("..")
+}
+
+impl fmt::Display for Publisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Publisher {
+    type Err = PolicyError;
+
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
+        Self::parse(text)
+    }
+}
+
+impl Serialize for Publisher {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// Which tools a rule is about: an id whose segments may be `*`, and possibly a
+/// major version. `*` stands for one whole segment; as the last one, for one or
+/// more. `notes.*` matches `notes.append` and `notes.a.b`, and neither `notes`
+/// nor `notesx.a`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ToolPattern {
+    segments: Vec<String>,
+    major: Option<u64>,
+}
+
+impl ToolPattern {
+    /// The pattern that matches every tool.
+    #[must_use]
+    pub fn all() -> Self {
+        Self {
+            segments: vec!["*".to_owned()],
+            major: None,
+        }
+    }
+
+    /// Reads `id`, `id@major`, with `*` for whole segments.
+    ///
+    /// # Errors
+    /// Anything else.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        let refused = || {
+            PolicyError::new(
+                &error::TOOL,
+                format!(
+                    "expected a tool's id, with `*` for whole segments and possibly `@major`, \
+                     found {}",
+                    quoted(text)
+                ),
+            )
+            .hinted("write for example \"notes.append\", \"notes.*\" or \"notes.append@1\"")
+        };
+        let (id, major) = match text.split_once('@') {
+            None => (text, None),
+            Some((id, digits)) => {
+                let plain = !digits.is_empty()
+                    && digits.bytes().all(|byte| byte.is_ascii_digit())
+                    && (digits == "0" || !digits.starts_with('0'));
+                let major = plain.then(|| digits.parse().ok()).flatten();
+                (id, Some(major.ok_or_else(refused)?))
+            }
+        };
+        let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let literal = |segment: &str| {
+            segment.starts_with(alphanumeric)
+                && segment.ends_with(alphanumeric)
+                && segment
+                    .chars()
+                    .all(|c| alphanumeric(c) || matches!(c, '-' | '_'))
+        };
+        let good = id.len() <= 80
+            && id
+                .split('.')
+                .all(|segment| segment == "*" || literal(segment));
+        if !good {
+            return Err(refused());
+        }
+        Ok(Self {
+            segments: id.split('.').map(str::to_owned).collect(),
+            major,
+        })
+    }
+
+    /// Whether a tool falls under it.
+    #[must_use]
+    pub fn matches(&self, id: &str, major: u64) -> bool {
+        if self.major.is_some_and(|own| own != major) {
+            return false;
+        }
+        let mut found = id.split('.');
+        let mut own = self.segments.iter().peekable();
+        while let Some(segment) = own.next() {
+            let Some(part) = found.next() else {
+                return false;
+            };
+            let last = own.peek().is_none();
+            if segment == "*" {
+                if last {
+                    return true;
+                }
+            } else if segment != part {
+                return false;
+            }
+        }
+        found.next().is_none()
+    }
+}
+
+impl fmt::Display for ToolPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.segments.join("."))?;
+        self.major.map_or(Ok(()), |major| write!(f, "@{major}"))
+    }
+}
+
+impl FromStr for ToolPattern {
+    type Err = PolicyError;
+
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
+        Self::parse(text)
+    }
+}
+
+impl Serialize for ToolPattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_whole_segments_and_at_the_end_for_the_rest() {
+        let matches = |pattern: &str, id: &str| ToolPattern::parse(pattern).unwrap().matches(id, 1);
+        assert!(matches("*", "notes.append"));
+        assert!(matches("notes.*", "notes.append"));
+        assert!(matches("notes.*", "notes.a.b"));
+        assert!(!matches("notes.*", "notes"));
+        assert!(!matches("notes.*", "notesx.a"));
+        assert!(matches("*.append", "notes.append"));
+        assert!(!matches("*.append", "a.notes.append"));
+        assert!(!matches("notes", "notes.append"));
+        assert!(!matches("notes.append.x", "notes.append"));
+    }
+
+    #[test]
+    fn a_major_version_limits_a_pattern_to_it() {
+        let pattern = ToolPattern::parse("notes.*@2").unwrap();
+        assert!(pattern.matches("notes.append", 2));
+        assert!(!pattern.matches("notes.append", 1));
+        assert_eq!(pattern.to_string(), "notes.*@2");
+    }
+
+    #[test]
+    fn stars_inside_a_segment_and_stray_versions_are_refused() {
+        for text in [
+            "",
+            "not*",
+            "**",
+            "a..b",
+            ".a",
+            "a.",
+            "Notes",
+            "a@",
+            "a@x",
+            "a@01",
+            "a@1@2",
+            "a b",
+            "-a",
+            "a@99999999999999999999999",
+        ] {
+            assert_eq!(
+                ToolPattern::parse(text).unwrap_err().code(),
+                "policy-tool",
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn publishers_are_named_and_never_a_wildcard() {
+        for text in ["acme", "key:cd841c22fb88", "dev:/srv/my tools", "a.b-c"] {
+            Publisher::parse(text).unwrap();
+        }
+        for text in [
+            "", "*", "acme*", "a", "Acme", "dev:", "dev:a\nb", "key:xy", "a..b",
+        ] {
+            assert!(Publisher::parse(text).is_err(), "{text}");
+        }
+    }
+}

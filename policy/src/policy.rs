@@ -1,0 +1,337 @@
+//! The policy: all that an operator is ready to give, and to whom. An empty one
+//! gives nothing.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::check::{self, Place, Table};
+use crate::error::{self, PolicyError};
+use crate::limits::LimitSettings;
+use crate::rule::{Defaults, DenyRule, Rule, Secret, Service, Share, Workspace};
+
+/// Grants and denies of a policy together.
+pub(crate) const RULES: usize = 4096;
+/// Tables of each other kind.
+pub(crate) const TABLES: usize = 1024;
+
+/// Whether a rule gives or denies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleKind {
+    /// `[[grant]]`
+    Grant,
+    /// `[[deny]]`
+    Deny,
+}
+
+/// Names a rule to people, so that the rule that decided can be shown.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[non_exhaustive]
+pub struct RuleId {
+    /// Whether it gives or denies.
+    pub kind: RuleKind,
+    /// Its place among the rules of its kind in its source, from 1.
+    pub number: usize,
+    /// Where it comes from, a file's name for example.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The line where its table stands, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// What it is about, in a few words.
+    pub description: String,
+}
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            RuleKind::Grant => "grant",
+            RuleKind::Deny => "deny",
+        };
+        write!(f, "[[{kind}]] {}", self.number)?;
+        match (&self.source, self.line) {
+            (Some(source), Some(line)) => write!(f, " ({source}:{line})")?,
+            (Some(source), None) => write!(f, " ({source})")?,
+            (None, Some(line)) => write!(f, " (line {line})")?,
+            (None, None) => {}
+        }
+        write!(f, ": {}", self.description)
+    }
+}
+
+/// A rule and its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Placed<T> {
+    pub(crate) id: RuleId,
+    pub(crate) rule: T,
+}
+
+/// What an operator grants, denies and limits: read from a file
+/// ([`Policy::from_toml`]) or put together in code ([`Policy::builder`]). The
+/// default is [`Policy::empty`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    pub(crate) grants: Vec<Placed<Rule>>,
+    pub(crate) denies: Vec<Placed<DenyRule>>,
+    pub(crate) workspaces: Vec<Workspace>,
+    pub(crate) secrets: Vec<Secret>,
+    pub(crate) services: Vec<Service>,
+    pub(crate) shares: Vec<Share>,
+    ca_file: Option<String>,
+    limits: LimitSettings,
+    defaults: Defaults,
+}
+
+impl Policy {
+    /// The policy that grants nothing: every tool with a declaration is denied.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// A policy under construction.
+    pub fn builder() -> PolicyBuilder {
+        PolicyBuilder::default()
+    }
+
+    /// This policy with another one on top. Rules and tables of both hold, the
+    /// denies of either win over the grants of both, and single values
+    /// (defaults, limits, the CA file) of `later` win.
+    ///
+    /// # Errors
+    /// Where both have a table about the same thing, workspaces that overlap,
+    /// or too many rules together.
+    pub fn layer(mut self, later: Self) -> Result<Self, PolicyError> {
+        self.grants.extend(later.grants);
+        self.denies.extend(later.denies);
+        self.workspaces.extend(later.workspaces);
+        self.secrets.extend(later.secrets);
+        self.services.extend(later.services);
+        self.shares.extend(later.shares);
+        self.ca_file = later.ca_file.or(self.ca_file);
+        self.limits = self.limits.layer(&later.limits);
+        self.defaults = Defaults {
+            approval: later.defaults.approval.or(self.defaults.approval),
+            on_violation: later.defaults.on_violation.or(self.defaults.on_violation),
+        };
+        match check::policy(&self) {
+            Ok(()) => Ok(self),
+            Err((place, error)) => Err(error.of(place)),
+        }
+    }
+
+    /// The grants with their names, in order.
+    pub fn grants(&self) -> impl Iterator<Item = &Rule> {
+        self.grants.iter().map(|placed| &placed.rule)
+    }
+
+    /// The denies, in order.
+    pub fn denies(&self) -> impl Iterator<Item = &DenyRule> {
+        self.denies.iter().map(|placed| &placed.rule)
+    }
+
+    /// `[[workspace]]`: which host directories stand behind contracts' paths.
+    #[must_use]
+    pub fn workspaces(&self) -> &[Workspace] {
+        &self.workspaces
+    }
+
+    /// `[[secret]]`: where values come from and where they go out.
+    #[must_use]
+    pub fn secrets(&self) -> &[Secret] {
+        &self.secrets
+    }
+
+    /// `[[service]]`: the hosts behind external services.
+    #[must_use]
+    pub fn services(&self) -> &[Service] {
+        &self.services
+    }
+
+    /// `[[share]]`: buckets of one publisher for another.
+    #[must_use]
+    pub fn shares(&self) -> &[Share] {
+        &self.shares
+    }
+
+    /// `[network] ca_file`, as written: certificates to trust in addition to
+    /// the system's. Relative to the policy's file.
+    #[must_use]
+    pub fn ca_file(&self) -> Option<&str> {
+        self.ca_file.as_deref()
+    }
+
+    /// `[limits]`.
+    #[must_use]
+    pub fn limits(&self) -> &LimitSettings {
+        &self.limits
+    }
+
+    /// `[defaults]`.
+    #[must_use]
+    pub fn defaults(&self) -> Defaults {
+        self.defaults
+    }
+}
+
+/// Collects what a [`Policy`] is made of.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct PolicyBuilder {
+    source: Option<String>,
+    grants: Vec<Rule>,
+    denies: Vec<DenyRule>,
+    policy: Policy,
+}
+
+impl PolicyBuilder {
+    /// What people know the rules by.
+    pub fn source(mut self, name: &str) -> Self {
+        self.source = Some(name.to_owned());
+        self
+    }
+
+    /// Adds a `[[grant]]`.
+    pub fn grant(mut self, rule: Rule) -> Self {
+        self.grants.push(rule);
+        self
+    }
+
+    /// Adds a `[[deny]]`.
+    pub fn deny(mut self, rule: DenyRule) -> Self {
+        self.denies.push(rule);
+        self
+    }
+
+    /// Adds a `[[workspace]]`.
+    pub fn workspace(mut self, workspace: Workspace) -> Self {
+        self.policy.workspaces.push(workspace);
+        self
+    }
+
+    /// Adds a `[[secret]]`.
+    pub fn secret(mut self, secret: Secret) -> Self {
+        self.policy.secrets.push(secret);
+        self
+    }
+
+    /// Adds a `[[service]]`.
+    pub fn service(mut self, service: Service) -> Self {
+        self.policy.services.push(service);
+        self
+    }
+
+    /// Adds a `[[share]]`.
+    pub fn share(mut self, share: Share) -> Self {
+        self.policy.shares.push(share);
+        self
+    }
+
+    /// Sets `[network] ca_file`.
+    pub fn ca_file(mut self, file: impl Into<String>) -> Self {
+        self.policy.ca_file = Some(file.into());
+        self
+    }
+
+    /// Sets `[limits]`.
+    pub fn limits(mut self, limits: LimitSettings) -> Self {
+        self.policy.limits = limits;
+        self
+    }
+
+    /// Sets `[defaults]`.
+    pub fn defaults(mut self, defaults: Defaults) -> Self {
+        self.policy.defaults = defaults;
+        self
+    }
+
+    /// Makes the policy.
+    ///
+    /// # Errors
+    /// The first thing that is wrong: the same rules hold as for a file.
+    pub fn build(self) -> Result<Policy, PolicyError> {
+        self.build_with(&|_| None, &|place, error| error.of(place))
+    }
+
+    /// [`PolicyBuilder::build`], where tables have lines and errors places.
+    pub(crate) fn build_with(
+        self,
+        line: &dyn Fn(Place) -> Option<usize>,
+        placed: &dyn Fn(Place, PolicyError) -> PolicyError,
+    ) -> Result<Policy, PolicyError> {
+        let mut policy = self.policy;
+        let source = self.source;
+        let id = |kind, table, index, description: String| RuleId {
+            kind,
+            number: index + 1,
+            source: source.clone(),
+            line: line(Place::new(table, index)),
+            description,
+        };
+        policy.grants = (self.grants.into_iter().enumerate())
+            .map(|(index, rule)| Placed {
+                id: id(RuleKind::Grant, Table::Grant, index, rule.to_string()),
+                rule,
+            })
+            .collect();
+        policy.denies = (self.denies.into_iter().enumerate())
+            .map(|(index, rule)| Placed {
+                id: id(RuleKind::Deny, Table::Deny, index, rule.to_string()),
+                rule,
+            })
+            .collect();
+        if policy
+            .ca_file
+            .as_ref()
+            .is_some_and(|name| name.is_empty() || name.chars().any(char::is_control))
+        {
+            return Err(PolicyError::new(
+                &error::WRONG_VALUE,
+                "expected `ca_file` to name a file, found another text",
+            ));
+        }
+        match check::policy(&policy) {
+            Ok(()) => Ok(policy),
+            Err((place, error)) => Err(placed(place, error)),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tools {} of {}", self.tool, self.publisher)?;
+        match &self.driver {
+            Some(driver) => write!(f, ", by driver {driver} of {}", self.driver_publisher),
+            None if self.driver_publisher != self.publisher => {
+                write!(f, ", by drivers of {}", self.driver_publisher)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for DenyRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.capabilities {
+            None => f.write_str("everything")?,
+            Some(capabilities) => {
+                const SHOWN: usize = 5;
+                let shown: Vec<String> = capabilities
+                    .iter()
+                    .take(SHOWN)
+                    .map(ToString::to_string)
+                    .collect();
+                f.write_str(&shown.join(", "))?;
+                if capabilities.len() > SHOWN {
+                    f.write_str(", …")?;
+                }
+            }
+        }
+        write!(f, " for tools {}", self.tool)?;
+        match &self.publisher {
+            Some(publisher) => write!(f, " of {publisher}"),
+            None => f.write_str(" of everybody"),
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! One function for each table of the policy part of `toolward.toml`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use toml::de::DeValue;
+use toolward_contract::capability::{Capability, CapabilitySet, HostPattern, PathPattern};
+
+use super::fields::{self, Fields, Value};
+use crate::binding;
+use crate::error::{self, PolicyError, quoted};
+use crate::grant::{OnViolation, SecretBinding};
+use crate::limits::{LimitSetting, LimitSettings};
+use crate::name::{Publisher, ToolPattern};
+use crate::rule::{
+    ApprovalClass, Defaults, DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace,
+};
+
+pub(super) fn defaults(mut fields: Fields<'_, '_>) -> Result<Defaults, PolicyError> {
+    let approval = approval(&mut fields)?;
+    let on_violation = on_violation(&mut fields)?;
+    fields.finish()?;
+    Ok(Defaults {
+        approval,
+        on_violation,
+    })
+}
+
+pub(super) fn limits(value: &Value<'_>) -> Result<LimitSettings, PolicyError> {
+    let mut settings = LimitSettings::default();
+    let table = fields::table(value, "[limits]")?;
+    let names: Vec<&str> = LimitSettings::names().collect();
+    for (key, value) in table {
+        let name = key.get_ref();
+        if !names.contains(&name.as_ref()) {
+            let error = PolicyError::new(
+                &error::LIMIT,
+                format!("expected the name of a limit, found {}", quoted(name)),
+            )
+            .at(key.span());
+            return Err(match fields::nearest(name, &names) {
+                Some(near) => error.hinted(format!("did you mean `{near}`?")),
+                None => error.hinted(format!("the limits are: {}", names.join(", "))),
+            });
+        }
+        let setting = match value.get_ref() {
+            DeValue::Table(_) => {
+                let mut inner = Fields::of(value, "a limit")?;
+                let setting = LimitSetting {
+                    default: inner.number("default")?,
+                    maximum: inner.number("maximum")?,
+                };
+                inner.finish()?;
+                setting
+            }
+            _ => LimitSetting {
+                default: None,
+                maximum: Some(fields::number(value, name)?),
+            },
+        };
+        settings
+            .set(name, setting)
+            .map_err(|message| PolicyError::new(&error::LIMIT, message).at(value.span()))?;
+    }
+    Ok(settings)
+}
+
+pub(super) fn network(mut fields: Fields<'_, '_>) -> Result<Option<String>, PolicyError> {
+    let file = fields.text("ca_file")?.map(str::to_owned);
+    fields.finish()?;
+    Ok(file)
+}
+
+pub(super) fn workspace(mut fields: Fields<'_, '_>) -> Result<Workspace, PolicyError> {
+    let path = required(&mut fields, "path", |text| {
+        PathPattern::parse(text).map_err(|message| PolicyError::new(&error::WORKSPACE, message))
+    })?;
+    let directory = fields.need("directory")?;
+    let mut workspace = Workspace::new(path, fields::text(directory, "directory")?);
+    workspace.shared = fields.flag("shared")?;
+    workspace.max_bytes = fields.number("max_bytes")?;
+    workspace.max_files = fields.number("max_files")?;
+    fields.finish()?;
+    Ok(workspace)
+}
+
+pub(super) fn secret(mut fields: Fields<'_, '_>) -> Result<Secret, PolicyError> {
+    let slug = required(&mut fields, "slug", |text| Ok(text.to_owned()))?;
+    let publisher = required(&mut fields, "publisher", Publisher::parse)?;
+    let mut secret = Secret::new(slug, publisher);
+    secret.source = match (fields.text("env")?, fields.text("file")?) {
+        (Some(_), Some(_)) => {
+            return Err(
+                PolicyError::new(&error::SECRET, "expected `env` or `file`, found both")
+                    .hinted("say where the value comes from once"),
+            );
+        }
+        (Some(name), None) => SecretSource::Env(name.to_owned()),
+        (None, Some(name)) => SecretSource::File(name.to_owned()),
+        (None, None) => SecretSource::Store,
+    };
+    let origin = optional(&mut fields, "origin", |text| {
+        binding::read_origin(text).map(|_| text)
+    })?;
+    let header = optional(&mut fields, "header", binding::read_header)?;
+    let methods = each(&mut fields, "methods", binding::read_method)?;
+    let prefix = optional(&mut fields, "path_prefix", binding::read_path_prefix)?;
+    let span = fields.span.clone();
+    fields.finish()?;
+    secret.binding = match (origin, header) {
+        (Some(origin), Some(header)) => {
+            let methods = match &methods {
+                Some(methods) => methods.iter().map(String::as_str).collect(),
+                None => vec!["GET", "HEAD"],
+            };
+            let prefix = prefix.as_deref().unwrap_or("/");
+            let binding = SecretBinding::new(origin, &header, &methods, prefix);
+            Some(Arc::new(binding.map_err(|error| error.at(span))?))
+        }
+        (None, None) if methods.is_none() && prefix.is_none() => None,
+        _ => {
+            return Err(PolicyError::new(
+                &error::SECRET,
+                "expected `origin` and `header` together, found one of them, or `methods` or \
+                 `path_prefix` without them",
+            )
+            .hinted("leave all of them out for a secret that is only revealed"));
+        }
+    };
+    Ok(secret)
+}
+
+pub(super) fn service(mut fields: Fields<'_, '_>) -> Result<Service, PolicyError> {
+    let name = required(&mut fields, "name", |text| Ok(text.to_owned()))?;
+    let span = fields.span.clone();
+    let hosts = each(&mut fields, "hosts", |text| {
+        HostPattern::parse(text).map_err(|message| PolicyError::new(&error::HOST, message))
+    })?;
+    let hosts = hosts.ok_or_else(|| {
+        PolicyError::new(
+            &error::MISSING_KEY,
+            "expected `hosts` in [[service]], found none",
+        )
+        .at(span)
+    })?;
+    fields.finish()?;
+    Ok(Service { name, hosts })
+}
+
+pub(super) fn share(mut fields: Fields<'_, '_>) -> Result<Share, PolicyError> {
+    let share = Share {
+        database: required(&mut fields, "database", |text| Ok(text.to_owned()))?,
+        from: required(&mut fields, "from", Publisher::parse)?,
+        to: required(&mut fields, "to", Publisher::parse)?,
+    };
+    fields.finish()?;
+    Ok(share)
+}
+
+pub(super) fn grant(mut fields: Fields<'_, '_>) -> Result<Rule, PolicyError> {
+    let mut rule = Rule::new(required(&mut fields, "publisher", Publisher::parse)?);
+    if let Some(tool) = optional(&mut fields, "tool", ToolPattern::parse)? {
+        rule.tool = tool;
+    }
+    if let Some(publisher) = optional(&mut fields, "driver_publisher", Publisher::parse)? {
+        rule.driver_publisher = publisher;
+    }
+    rule.driver = fields.text("driver")?.map(str::to_owned);
+    rule.requires = capabilities(&mut fields, "requires")?.unwrap_or_default();
+    rule.mutates = capabilities(&mut fields, "mutates")?.unwrap_or_default();
+    let reveal = each(&mut fields, "reveal", |text| Ok(text.to_owned()))?;
+    rule.reveal = reveal.unwrap_or_default();
+    rule.plain_http = fields.flag("plain_http")?;
+    let addresses = each(&mut fields, "addresses", binding::read_address)?;
+    rule.addresses = addresses.unwrap_or_default();
+    let headers = each(&mut fields, "guest_headers", binding::read_guest_header)?;
+    rule.guest_headers = headers.unwrap_or_default();
+    rule.approval = approval(&mut fields)?.unwrap_or_default();
+    rule.preapproved = fields.flag("preapproved")?;
+    rule.on_violation = on_violation(&mut fields)?.unwrap_or_default();
+    fields.finish()?;
+    Ok(rule)
+}
+
+pub(super) fn deny(mut fields: Fields<'_, '_>) -> Result<DenyRule, PolicyError> {
+    let mut rule = DenyRule::all();
+    rule.publisher = optional(&mut fields, "publisher", |text| match text {
+        "*" => Ok(None),
+        name => Publisher::parse(name).map(Some),
+    })?
+    .flatten();
+    if let Some(tool) = optional(&mut fields, "tool", ToolPattern::parse)? {
+        rule.tool = tool;
+    }
+    rule.capabilities = capabilities(&mut fields, "capabilities")?;
+    fields.finish()?;
+    Ok(rule)
+}
+
+fn approval(fields: &mut Fields<'_, '_>) -> Result<Option<ApprovalClass>, PolicyError> {
+    optional(fields, "approval", |text| match text {
+        "auto" => Ok(ApprovalClass::Auto),
+        "on-mutate" => Ok(ApprovalClass::OnMutate),
+        "always" => Ok(ApprovalClass::Always),
+        _ => Err(PolicyError::new(
+            &error::WRONG_VALUE,
+            format!(
+                "expected `approval` to be auto, on-mutate or always, found {}",
+                quoted(text)
+            ),
+        )),
+    })
+}
+
+fn on_violation(fields: &mut Fields<'_, '_>) -> Result<Option<OnViolation>, PolicyError> {
+    optional(fields, "on_violation", |text| match text {
+        "record" => Ok(OnViolation::Record),
+        "end" => Ok(OnViolation::End),
+        _ => Err(PolicyError::new(
+            &error::WRONG_VALUE,
+            format!(
+                "expected `on_violation` to be record or end, found {}",
+                quoted(text)
+            ),
+        )),
+    })
+}
+
+fn capabilities(
+    fields: &mut Fields<'_, '_>,
+    key: &'static str,
+) -> Result<Option<CapabilitySet>, PolicyError> {
+    let read = each(fields, key, |text| {
+        Capability::parse(text)
+            .map_err(|error| PolicyError::new(&error::CAPABILITY, error.to_string()))
+    })?;
+    Ok(read.map(|capabilities| capabilities.into_iter().collect()))
+}
+
+fn required<'t, T>(
+    fields: &mut Fields<'t, '_>,
+    key: &'static str,
+    read: impl FnOnce(&'t str) -> Result<T, PolicyError>,
+) -> Result<T, PolicyError> {
+    let value = fields.need(key)?;
+    read(fields::text(value, key)?).map_err(|error| error.at(value.span()))
+}
+
+fn optional<'t, T>(
+    fields: &mut Fields<'t, '_>,
+    key: &'static str,
+    read: impl FnOnce(&'t str) -> Result<T, PolicyError>,
+) -> Result<Option<T>, PolicyError> {
+    let Some(value) = fields.take(key) else {
+        return Ok(None);
+    };
+    read(fields::text(value, key)?)
+        .map(Some)
+        .map_err(|error| error.at(value.span()))
+}
+
+fn each<'t, T>(
+    fields: &mut Fields<'t, '_>,
+    key: &'static str,
+    read: impl Fn(&'t str) -> Result<T, PolicyError>,
+) -> Result<Option<Vec<T>>, PolicyError> {
+    let Some(texts) = fields.texts(key)? else {
+        return Ok(None);
+    };
+    let read = |(text, span): (&'t str, Range<usize>)| read(text).map_err(|error| error.at(span));
+    texts
+        .into_iter()
+        .map(read)
+        .collect::<Result<_, _>>()
+        .map(Some)
+}

@@ -1,0 +1,251 @@
+//! The tables of a policy as validated values. What a table means is written
+//! at its fields; that the values of one table fit together is checked when a
+//! [`crate::Policy`] is made of them.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use serde::Serialize;
+use toolward_contract::capability::{CapabilitySet, HostPattern, PathPattern};
+use toolward_contract::tool::Approval;
+
+use crate::grant::{OnViolation, SecretBinding};
+use crate::name::{Publisher, ToolPattern};
+
+/// When a person is asked, from weak to strong. The strictest of all that have
+/// a say wins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApprovalClass {
+    /// Without a prompt, as far as nothing is changed.
+    #[default]
+    Auto,
+    /// Where something is changed.
+    OnMutate,
+    /// Always.
+    Always,
+}
+
+impl ApprovalClass {
+    /// The word in a policy.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::OnMutate => "on-mutate",
+            Self::Always => "always",
+        }
+    }
+}
+
+impl fmt::Display for ApprovalClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A `policy:<ref>` that nobody has resolved counts as `always`.
+impl From<&Approval> for ApprovalClass {
+    fn from(approval: &Approval) -> Self {
+        match approval {
+            Approval::Auto => Self::Auto,
+            Approval::OnMutate => Self::OnMutate,
+            Approval::Always | Approval::Policy(_) => Self::Always,
+        }
+    }
+}
+
+/// `[[grant]]`: what the operator is ready to give to the tools of one
+/// publisher. It gives nothing to a tool that does not declare it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// The publisher of the contract.
+    pub publisher: Publisher,
+    /// The tools; all of the publisher's where a file says nothing.
+    pub tool: ToolPattern,
+    /// The publisher of the driver; the contract's where a file says nothing.
+    pub driver_publisher: Publisher,
+    /// The one driver that the rule is about; `None`: all. Only a rule that
+    /// names a driver covers what the driver's own `requires` adds.
+    pub driver: Option<String>,
+    /// What may be read or called.
+    pub requires: CapabilitySet,
+    /// What may be changed, and therefore read, too.
+    pub mutates: CapabilitySet,
+    /// Names of secrets of this rule whose values the guest may read itself.
+    pub reveal: Vec<String>,
+    /// Whether `http://` passes, too, to the hosts of this rule.
+    pub plain_http: bool,
+    /// Addresses beyond global unicast that the hosts of this rule may have.
+    pub addresses: Vec<IpNet>,
+    /// Headers with credentials (`authorization`, `cookie`) that the guest may
+    /// set itself, for the hosts of this rule.
+    pub guest_headers: Vec<String>,
+    /// Raises the approval class of the tools that the rule matches.
+    pub approval: ApprovalClass,
+    /// The operator's yes in writing: it stands for the person's where
+    /// something is changed and up to risk 2, never for `always` and risk 3.
+    pub preapproved: bool,
+    /// What happens at the first attempt to go beyond the grant.
+    pub on_violation: OnViolation,
+}
+
+impl Rule {
+    /// A rule about all tools of a publisher that gives nothing.
+    #[must_use]
+    pub fn new(publisher: Publisher) -> Self {
+        Self {
+            driver_publisher: publisher.clone(),
+            publisher,
+            tool: ToolPattern::all(),
+            driver: None,
+            requires: CapabilitySet::new(),
+            mutates: CapabilitySet::new(),
+            reveal: Vec::new(),
+            plain_http: false,
+            addresses: Vec::new(),
+            guest_headers: Vec::new(),
+            approval: ApprovalClass::Auto,
+            preapproved: false,
+            on_violation: OnViolation::Record,
+        }
+    }
+}
+
+/// `[[deny]]`: what nobody gets, whatever a grant says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DenyRule {
+    /// The publisher of the contract or of the driver; `None`: all.
+    pub publisher: Option<Publisher>,
+    /// The tools.
+    pub tool: ToolPattern,
+    /// What is denied: each declared capability that has anything in common
+    /// with one of these. `None`: the whole tool. An empty set denies nothing.
+    pub capabilities: Option<CapabilitySet>,
+}
+
+impl DenyRule {
+    /// A rule that denies all tools of everybody.
+    #[must_use]
+    pub fn all() -> Self {
+        Self {
+            publisher: None,
+            tool: ToolPattern::all(),
+            capabilities: None,
+        }
+    }
+}
+
+/// `[[workspace]]`: the host directory behind a contract's path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workspace {
+    /// The virtual path, without wildcards.
+    pub path: PathPattern,
+    /// The host directory. Absolute.
+    pub directory: PathBuf,
+    /// Whether the directory may overlap that of another workspace, which must
+    /// say so, too.
+    pub shared: bool,
+    /// Bytes that one call may add; `None`: the host's limit.
+    pub max_bytes: Option<u64>,
+    /// Files and directories that one call may create; `None`: the host's
+    /// limit.
+    pub max_files: Option<u64>,
+}
+
+impl Workspace {
+    /// A workspace that is not shared and has the host's limits.
+    #[must_use]
+    pub fn new(path: PathPattern, directory: impl Into<PathBuf>) -> Self {
+        Self {
+            path,
+            directory: directory.into(),
+            shared: false,
+            max_bytes: None,
+            max_files: None,
+        }
+    }
+
+    /// Whether the directory is one that [`crate::suggest`] wrote for the
+    /// operator to replace.
+    #[must_use]
+    pub fn is_placeholder(&self) -> bool {
+        self.directory.starts_with(PLACEHOLDER_DIRECTORY)
+    }
+}
+
+/// Below it lie the directories that [`crate::suggest`] writes for the operator
+/// to replace.
+pub const PLACEHOLDER_DIRECTORY: &str = "/path/to/choose";
+
+/// Where the value of a secret comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum SecretSource {
+    /// An environment variable of the host.
+    Env(String),
+    /// A file, as written: relative to the policy's file.
+    File(String),
+    /// The publisher's own space, where tools with `mutates: secret:…` store it.
+    #[default]
+    Store,
+}
+
+/// `[[secret]]`: a secret's value, whose tools may use it, and where it goes
+/// out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// Its name, as contracts declare it.
+    pub slug: String,
+    /// The publisher whose tools may use it.
+    pub publisher: Publisher,
+    /// Where the value comes from.
+    pub source: SecretSource,
+    /// Where the placeholder is replaced; `None`: nowhere, the secret can only
+    /// be revealed.
+    pub binding: Option<Arc<SecretBinding>>,
+}
+
+impl Secret {
+    /// A secret in the publisher's own space that goes out nowhere.
+    #[must_use]
+    pub fn new(slug: impl Into<String>, publisher: Publisher) -> Self {
+        Self {
+            slug: slug.into(),
+            publisher,
+            source: SecretSource::Store,
+            binding: None,
+        }
+    }
+}
+
+/// `[[service]]`: the hosts behind `mutates: external:…`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// Its name, as contracts declare it.
+    pub name: String,
+    /// The hosts. None: the service reaches nothing.
+    pub hosts: Vec<HostPattern>,
+}
+
+/// `[[share]]`: a bucket of one publisher that the tools of another open under
+/// the same name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share {
+    /// The bucket's name.
+    pub database: String,
+    /// Whose bucket it is.
+    pub from: Publisher,
+    /// Whose tools may open it, as far as a grant gives them the bucket.
+    pub to: Publisher,
+}
+
+/// `[defaults]`. `None`: not said; a later layer that says it wins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Defaults {
+    /// The least approval class of every tool.
+    pub approval: Option<ApprovalClass>,
+    /// What happens at the first attempt to go beyond a grant.
+    pub on_violation: Option<OnViolation>,
+}
