@@ -18,7 +18,7 @@ fn stream(name: &str) -> Box<dyn Write> {
 }
 
 /// Prints `value`, or `n` bytes, to the stream `name`.
-pub fn print(input: &Input) -> Ending {
+pub(crate) fn print(input: &Input) -> Ending {
     let mut to = stream(&input.name);
     let result = match input.value.as_str() {
         Some(text) => to.write_all(text.as_bytes()),
@@ -39,14 +39,14 @@ pub fn print(input: &Input) -> Ending {
 }
 
 /// Goes on after the stream refuses more.
-pub fn print_forever(input: &Input) -> Ending {
+pub(crate) fn print_forever(input: &Input) -> Ending {
     let mut to = stream(&input.name);
     loop {
         let _ = to.write_all(&[b'x'; 4096]);
     }
 }
 
-pub fn log(input: &Input) -> Ending {
+pub(crate) fn log(input: &Input) -> Ending {
     for n in 0..input.n {
         let fields = json!({"n": n}).to_string();
         log::write(Level::Info, "a record", Some(&fields));
@@ -54,19 +54,19 @@ pub fn log(input: &Input) -> Ending {
     did(input, json!(input.n))
 }
 
-pub fn log_forever() -> Ending {
+pub(crate) fn log_forever() -> Ending {
     loop {
         log::write(Level::Error, "again", None);
     }
 }
 
 /// One record of `n` bytes, whose fields are no JSON.
-pub fn log_huge(input: &Input) -> Ending {
+pub(crate) fn log_huge(input: &Input) -> Ending {
     log::write(Level::Warn, &"l".repeat(input.n as usize), Some("{no json"));
     did(input, json!(input.n))
 }
 
-pub fn progress(input: &Input) -> Ending {
+pub(crate) fn progress(input: &Input) -> Ending {
     for n in 1..=input.n {
         report(n as f64, Some(input.n as f64));
     }
@@ -74,7 +74,7 @@ pub fn progress(input: &Input) -> Ending {
 }
 
 /// Reports that also fall, and are no numbers.
-pub fn progress_forever() -> Ending {
+pub(crate) fn progress_forever() -> Ending {
     let mut done = 0.0;
     loop {
         report(done, Some(f64::NAN));
@@ -96,7 +96,7 @@ fn report(done: f64, total: Option<f64>) {
 
 /// Hands the host `n` bytes, again and again: little work for the guest, much
 /// for the host.
-pub fn large_host_calls(input: &Input) -> Ending {
+pub(crate) fn large_host_calls(input: &Input) -> Ending {
     let update = progress::Update {
         done: 0.0,
         total: None,
@@ -108,7 +108,7 @@ pub fn large_host_calls(input: &Input) -> Ending {
 }
 
 /// Opens `n` resources of the host and closes none.
-pub fn handles(input: &Input) -> Ending {
+pub(crate) fn handles(input: &Input) -> Ending {
     let mut kept = Vec::new();
     for _ in 0..input.n {
         kept.push(wasip2::clocks::monotonic_clock::subscribe_duration(
@@ -121,17 +121,106 @@ pub fn handles(input: &Input) -> Ending {
 }
 
 /// Waits in the host, where no fuel is spent.
-pub fn sleep(input: &Input) -> Ending {
+pub(crate) fn sleep(input: &Input) -> Ending {
     pause(input.n);
     did(input, json!(input.n))
 }
 
-pub fn pause(milliseconds: u64) {
+pub(crate) fn pause(milliseconds: u64) {
     std::thread::sleep(Duration::from_millis(milliseconds));
 }
 
 /// Lets the host make `n` random bytes in one call.
-pub fn random(input: &Input) -> Ending {
+pub(crate) fn random(input: &Input) -> Ending {
     let bytes = wasip2::random::random::get_random_bytes(input.n);
     did(input, json!(bytes.len()))
+}
+
+/// A log record whose message is `name` and whose fields are `value`.
+pub(crate) fn log_text(input: &Input) -> Ending {
+    let fields = (!input.value.is_null()).then(|| input.value.to_string());
+    log::write(Level::Info, &input.name, fields.as_deref());
+    did(input, json!(true))
+}
+
+/// A report whose message is `name`.
+pub(crate) fn progress_text(input: &Input) -> Ending {
+    progress::report(&progress::Update {
+        done: 1.0,
+        total: None,
+        message: Some(input.name.clone()),
+    });
+    did(input, json!(true))
+}
+
+/// Waits for what never comes.
+pub(crate) fn block_forever() -> Ending {
+    loop {
+        wasip2::clocks::monotonic_clock::subscribe_duration(u64::MAX / 2).block();
+    }
+}
+
+/// Hands the import `name` a string of `n` bytes, and tells what came back.
+pub(crate) fn large_import(input: &Input) -> Ending {
+    let text = "m".repeat(input.n as usize);
+    did(input, give(&input.name, &text))
+}
+
+/// The same with a string of `n` bytes that the guest has never allocated: it
+/// starts near the end of its memory and reaches beyond, or claims 4 GiB.
+pub(crate) fn forged_import(input: &Input) -> Ending {
+    let start = std::hint::black_box(0xfff0_usize) as *const u8;
+    let length = (input.n as usize).min(isize::MAX as usize);
+    // SAFETY: none. Only the host ever reads it, and has to refuse.
+    let text = unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(start, length)) };
+    did(input, give(&input.name, text))
+}
+
+fn give(import: &str, text: &str) -> serde_json::Value {
+    use toolward_guest::bindings::toolward::driver::{secrets, tools};
+
+    match import {
+        "log" => log::write(Level::Info, text, None),
+        "log-fields" => log::write(Level::Info, "fields", Some(text)),
+        "progress" => progress::report(&progress::Update {
+            done: 1.0,
+            total: None,
+            message: Some(text.to_owned()),
+        }),
+        "placeholder" => {
+            let result = secrets::placeholder(text);
+            return json!(result.err().map(crate::secrets::code));
+        }
+        "reveal" => {
+            let result = secrets::reveal(text);
+            return json!(result.err().map(crate::secrets::code));
+        }
+        "store-slug" => {
+            let result = secrets::store(text, b"x");
+            return json!(result.err().map(crate::secrets::code));
+        }
+        "store" => {
+            let result = secrets::store("large", text.as_bytes());
+            return json!(result.err().map(crate::secrets::code));
+        }
+        "tool" | "tool-input" => {
+            let (tool, value) = if import == "tool" {
+                (text, "{}")
+            } else {
+                ("hostile.run", text)
+            };
+            let result = tools::call(&tools::Request {
+                tool: tool.to_owned(),
+                input: value.to_owned(),
+                timeout_ms: None,
+            });
+            return json!(result.err().map(|error| error.code));
+        }
+        "path" => {
+            let result = std::fs::read(text);
+            return json!(result.err().map(|error| format!("{:?}", error.kind())));
+        }
+        _ => return json!("no such import"),
+    }
+    json!(null)
 }

@@ -9,7 +9,7 @@ use toolward_guest::bindings::toolward::driver::types::{
 use crate::{Ending, Input, did, done, failed};
 
 /// What the host says of the call.
-pub fn call(call: &Invocation) -> Value {
+pub(crate) fn call(call: &Invocation) -> Value {
     json!({
         "id": call.id,
         "tool": call.tool,
@@ -23,7 +23,7 @@ pub fn call(call: &Invocation) -> Value {
     })
 }
 
-pub fn deep(levels: u64) -> Ending {
+pub(crate) fn deep(levels: u64) -> Ending {
     let levels = levels as usize;
     done(format!(
         r#"{{"did": "deep", "value": {}{}}}"#,
@@ -33,13 +33,13 @@ pub fn deep(levels: u64) -> Ending {
 }
 
 /// `mib` MiB of JSON string.
-pub fn huge(mib: u64) -> Ending {
+pub(crate) fn huge(mib: u64) -> Ending {
     let text = "h".repeat(mib as usize * 1024 * 1024);
     done(format!(r#"{{"did": "huge-result", "value": "{text}"}}"#))
 }
 
 /// A small value beside a block of `n` MiB.
-pub fn huge_content(input: &Input) -> Ending {
+pub(crate) fn huge_content(input: &Input) -> Ending {
     let image = Media {
         data: vec![0; input.n as usize * 1024 * 1024],
         mime_type: "image/png".to_owned(),
@@ -47,7 +47,7 @@ pub fn huge_content(input: &Input) -> Ending {
     with_blocks(input, vec![block(Content::Image(image))])
 }
 
-pub fn many_blocks(input: &Input) -> Ending {
+pub(crate) fn many_blocks(input: &Input) -> Ending {
     let blocks = (0..input.n)
         .map(|n| block(Content::Text(n.to_string())))
         .collect();
@@ -55,20 +55,20 @@ pub fn many_blocks(input: &Input) -> Ending {
 }
 
 /// A string that is none: the host's lifting has to refuse it.
-pub fn not_utf8() -> Ending {
+pub(crate) fn not_utf8() -> Ending {
     // SAFETY: none. The bytes only cross the boundary; nothing here reads them
     // as text.
     done(unsafe { String::from_utf8_unchecked(b"{\"did\": \"\xff\xfe\"}".to_vec()) })
 }
 
 /// Characters that could fool whoever reads the result on a terminal.
-pub fn escapes(input: &Input) -> Ending {
+pub(crate) fn escapes(input: &Input) -> Ending {
     let text = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}txet\u{2066}\u{e0041}\u{9b}31m\r\n";
     with_blocks(input, vec![block(Content::Text(text.to_owned()))])
 }
 
 /// One block of each kind.
-pub fn blocks(input: &Input) -> Ending {
+pub(crate) fn blocks(input: &Input) -> Ending {
     let media = |mime_type: &str| Media {
         data: vec![1, 2, 3],
         mime_type: mime_type.to_owned(),
@@ -107,7 +107,7 @@ pub fn blocks(input: &Input) -> Ending {
 }
 
 /// A block that is for the user, said `n` times.
-pub fn audience(input: &Input) -> Ending {
+pub(crate) fn audience(input: &Input) -> Ending {
     let audience = vec![Role::User; input.n as usize];
     let annotations = Some(Annotations {
         audience,
@@ -140,7 +140,7 @@ fn with_blocks(input: &Input, content: Vec<Block>) -> Ending {
 
 /// An error with the code `name`; `value` may hold `message`, `retryable`,
 /// `retry_after_ms` and `cause` (sent as it is, JSON or not).
-pub fn error(input: &Input) -> ToolError {
+pub(crate) fn error(input: &Input) -> ToolError {
     let text = |key: &str| input.value[key].as_str().map(str::to_owned);
     ToolError {
         retryable: input.value["retryable"].as_bool().unwrap_or(false),
@@ -154,7 +154,7 @@ pub fn error(input: &Input) -> ToolError {
 }
 
 /// Fails in a way that may be retried, until attempt `n`.
-pub fn flaky(call: &Invocation, input: &Input) -> Ending {
+pub(crate) fn flaky(call: &Invocation, input: &Input) -> Ending {
     if u64::from(call.attempt) < input.n {
         return Err(ToolError {
             retryable: true,
@@ -171,7 +171,7 @@ pub fn flaky(call: &Invocation, input: &Input) -> Ending {
 }
 
 /// Asks of the kind `name`, and tells what came back.
-pub fn ask(call: &Invocation, input: &Input) -> Ending {
+pub(crate) fn ask(call: &Invocation, input: &Input) -> Ending {
     if let Some(resume) = &call.resume {
         let answers: Vec<Value> = resume
             .answers
@@ -199,11 +199,11 @@ pub fn ask(call: &Invocation, input: &Input) -> Ending {
     )
 }
 
-pub fn ask_nothing() -> Ending {
+pub(crate) fn ask_nothing() -> Ending {
     request(Vec::new(), Vec::new())
 }
 
-pub fn ask_twice_the_same() -> Ending {
+pub(crate) fn ask_twice_the_same() -> Ending {
     let question = || Question {
         key: "q".to_owned(),
         ask: form(),
@@ -211,7 +211,7 @@ pub fn ask_twice_the_same() -> Ending {
     request(vec![question(), question()], Vec::new())
 }
 
-pub fn ask_huge_state(bytes: u64) -> Ending {
+pub(crate) fn ask_huge_state(bytes: u64) -> Ending {
     request(
         vec![Question {
             key: "q".to_owned(),
@@ -230,4 +230,73 @@ fn form() -> Ask {
 
 fn request(questions: Vec<Question>, state: Vec<u8>) -> Ending {
     Ok(Outcome::NeedsInput(InputRequest { questions, state }))
+}
+
+/// Text (`name` is `text`), bytes (`bytes`) or a state (`state`) of `n` bytes that
+/// the guest never had: only their length is claimed.
+pub(crate) fn forged(input: &Input) -> Ending {
+    let start = std::hint::black_box(0xfff0_usize) as *mut u8;
+    let length = (input.n as usize).min(isize::MAX as usize);
+    // SAFETY: none. Only the host reads it; the instance ends before anything here
+    // could free it.
+    let forged = unsafe { Vec::from_raw_parts(start, length, length) };
+    match input.name.as_str() {
+        "bytes" => with_blocks(
+            input,
+            vec![block(Content::Image(Media {
+                data: forged,
+                mime_type: "image/png".to_owned(),
+            }))],
+        ),
+        "state" => request(
+            vec![Question {
+                key: "q".to_owned(),
+                ask: form(),
+            }],
+            forged,
+        ),
+        // SAFETY: none, as above.
+        _ => done(unsafe { String::from_utf8_unchecked(forged) }),
+    }
+}
+
+/// Asks with the form in `value` (`message`, `schema`), and tells what came back.
+pub(crate) fn ask_form(call: &Invocation, input: &Input) -> Ending {
+    if call.resume.is_some() {
+        return ask(call, input);
+    }
+    let form = Ask::Form(Form {
+        message: input.value["message"]
+            .as_str()
+            .unwrap_or("May I?")
+            .to_owned(),
+        schema: input.value["schema"].to_string(),
+    });
+    request(
+        vec![Question {
+            key: "q".to_owned(),
+            ask: form,
+        }],
+        input.name.clone().into_bytes(),
+    )
+}
+
+/// Asks, whatever was answered, for `n` rounds (for ever where it is 0). The state
+/// counts them.
+pub(crate) fn ask_again(call: &Invocation, input: &Input) -> Ending {
+    let rounds = call
+        .resume
+        .as_ref()
+        .and_then(|resume| std::str::from_utf8(&resume.state).ok()?.parse::<u64>().ok())
+        .unwrap_or(0);
+    if input.n > 0 && rounds >= input.n {
+        return did(input, json!(rounds));
+    }
+    request(
+        vec![Question {
+            key: "q".to_owned(),
+            ask: form(),
+        }],
+        (rounds + 1).to_string().into_bytes(),
+    )
 }

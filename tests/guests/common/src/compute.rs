@@ -13,14 +13,14 @@ thread_local! {
 }
 
 /// Rises with every call that this instance serves: 1 in a fresh one.
-pub fn count() -> Value {
+pub(crate) fn count() -> Value {
     COUNT.with(|count| {
         count.set(count.get() + 1);
         json!(count.get())
     })
 }
 
-pub fn spin() -> Ending {
+pub(crate) fn spin() -> Ending {
     let mut n = 0u64;
     loop {
         n = black_box(n.wrapping_add(1));
@@ -28,14 +28,14 @@ pub fn spin() -> Ending {
 }
 
 /// Spends its time in the host instead of in its own code.
-pub fn spin_in_host_calls() -> Ending {
+pub(crate) fn spin_in_host_calls() -> Ending {
     loop {
         black_box(wasip2::clocks::monotonic_clock::now());
     }
 }
 
 /// Recurses `levels` deep, or until the stack ends where it is 0.
-pub fn recurse(levels: u64) -> Value {
+pub(crate) fn recurse(levels: u64) -> Value {
     fn down(level: u64, end: u64) -> u64 {
         let frame = black_box([level; 16]);
         if level == end {
@@ -49,7 +49,7 @@ pub fn recurse(levels: u64) -> Value {
 
 /// Recurses deeply with no frame in the guest's own memory (Ackermann's
 /// function), so that only the engine's stack can run out.
-pub fn recurse_lean(n: u64) -> Value {
+pub(crate) fn recurse_lean(n: u64) -> Value {
     fn ackermann(m: u64, n: u64) -> u64 {
         match (m, n) {
             (0, n) => n + 1,
@@ -61,7 +61,7 @@ pub fn recurse_lean(n: u64) -> Value {
 }
 
 /// Divides without the language's own check, so that the engine's trap is hit.
-pub fn divide(n: u64) -> Value {
+pub(crate) fn divide(n: u64) -> Value {
     // SAFETY: none, as the divisor is zero. The engine defines what follows: a trap.
     let zero = unsafe { NonZeroU64::new_unchecked(black_box(0)) };
     json!(black_box(n) / zero)
@@ -69,7 +69,7 @@ pub fn divide(n: u64) -> Value {
 
 /// Recurses without touching the stack in linear memory, so that the engine's
 /// own stack ends first.
-pub fn recurse_in_registers(levels: u64) -> Value {
+pub(crate) fn recurse_in_registers(levels: u64) -> Value {
     #[inline(never)]
     fn down(level: u64, end: u64) -> u64 {
         if level == end {
@@ -81,7 +81,7 @@ pub fn recurse_in_registers(levels: u64) -> Value {
     json!(down(1, if levels == 0 { u64::MAX } else { levels }))
 }
 
-pub fn trap() -> Ending {
+pub(crate) fn trap() -> Ending {
     #[cfg(target_family = "wasm")]
     core::arch::wasm32::unreachable();
     #[cfg(not(target_family = "wasm"))]
@@ -89,6 +89,6 @@ pub fn trap() -> Ending {
 }
 
 /// Panics with `name`, followed by `n` bytes.
-pub fn panic(input: &Input) -> Ending {
+pub(crate) fn panic(input: &Input) -> Ending {
     panic!("{}{}", input.name, "p".repeat(input.n as usize))
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const MIB: usize = 1024 * 1024;
 
 /// Takes `mib` MiB, one at a time, and keeps and touches all of it.
-pub fn in_steps(mib: u64) -> Value {
+pub(crate) fn in_steps(mib: u64) -> Value {
     let mut kept: Vec<Vec<u8>> = Vec::new();
     for _ in 0..mib {
         kept.push(black_box(vec![1; MIB]));
@@ -15,7 +15,7 @@ pub fn in_steps(mib: u64) -> Value {
     json!(kept.len())
 }
 
-pub fn at_once(mib: u64) -> Value {
+pub(crate) fn at_once(mib: u64) -> Value {
     let bytes = usize::try_from(mib)
         .unwrap_or(usize::MAX)
         .saturating_mul(MIB);
@@ -23,7 +23,7 @@ pub fn at_once(mib: u64) -> Value {
     json!(all.len() / MIB)
 }
 
-pub fn forever() -> ! {
+pub(crate) fn forever() -> ! {
     let mut kept: Vec<Vec<u8>> = Vec::new();
     loop {
         kept.push(black_box(vec![1; MIB]));
@@ -31,7 +31,7 @@ pub fn forever() -> ! {
 }
 
 /// Reads the last word of the address space, which no memory of 64 MiB has.
-pub fn out_of_bounds() -> Value {
+pub(crate) fn out_of_bounds() -> Value {
     let address = black_box(0xffff_fff0_usize) as *const u32;
     // SAFETY: none. The engine is to stop it, which is what the test is about.
     json!(unsafe { address.read_volatile() })

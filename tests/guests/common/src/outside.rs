@@ -17,7 +17,7 @@ fn tell<T: Into<Value>, E: Display>(result: Result<T, E>) -> Value {
     }
 }
 
-pub fn environment() -> Value {
+pub(crate) fn environment() -> Value {
     let mut stdin = Vec::new();
     let read = std::io::stdin().read_to_end(&mut stdin);
     json!({
@@ -31,35 +31,35 @@ pub fn environment() -> Value {
     })
 }
 
-pub fn read_file(path: &str) -> Value {
+pub(crate) fn read_file(path: &str) -> Value {
     tell(std::fs::read(path).map(|bytes| bytes.len()))
 }
 
-pub fn write_file(path: &str) -> Value {
+pub(crate) fn write_file(path: &str) -> Value {
     tell(std::fs::write(path, "hostile").map(|()| true))
 }
 
-pub fn list_directory(path: &str) -> Value {
+pub(crate) fn list_directory(path: &str) -> Value {
     tell(std::fs::read_dir(path).map(Iterator::count))
 }
 
-pub fn connect(address: &str) -> Value {
+pub(crate) fn connect(address: &str) -> Value {
     tell(TcpStream::connect(address).and_then(|mut to| to.write(b"hostile")))
 }
 
-pub fn listen(address: &str) -> Value {
+pub(crate) fn listen(address: &str) -> Value {
     tell(TcpListener::bind(address).map(|_| true))
 }
 
-pub fn send_datagram(address: &str) -> Value {
+pub(crate) fn send_datagram(address: &str) -> Value {
     tell(UdpSocket::bind("0.0.0.0:0").and_then(|from| from.send_to(b"hostile", address)))
 }
 
-pub fn resolve(name: &str) -> Value {
+pub(crate) fn resolve(name: &str) -> Value {
     tell((name, 80).to_socket_addrs().map(Iterator::count))
 }
 
-pub fn clock() -> Value {
+pub(crate) fn clock() -> Value {
     let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     json!({
         "unix_ms": wall.map(|since| since.as_millis() as u64).unwrap_or(0),
@@ -68,7 +68,7 @@ pub fn clock() -> Value {
 }
 
 /// The secret `name`; `value` says which of the three operations.
-pub fn secret(input: &Input) -> Value {
+pub(crate) fn secret(input: &Input) -> Value {
     match input.value.as_str() {
         Some("reveal") => tell(secrets::reveal(&input.name).map(|bytes| bytes.len())),
         Some("store") => tell(secrets::store(&input.name, b"hostile").map(|()| true)),
@@ -77,7 +77,7 @@ pub fn secret(input: &Input) -> Value {
 }
 
 /// Calls the tool `name` with `value`.
-pub fn tool(input: &Input) -> Value {
+pub(crate) fn tool(input: &Input) -> Value {
     let request = tools::Request {
         tool: input.name.clone(),
         input: input.value.to_string(),
