@@ -38,7 +38,8 @@ pub const MAX_NAMES: usize = 4096;
 pub const MAX_NAME: usize = 1024;
 
 /// The namespaces and packages that a driver may import, each with the version
-/// prefix that the host knows (WASI 0.2 stands outside the world).
+/// that the host knows (WASI 0.2 stands outside the world): all patches of one that
+/// ends in a dot, else that one only.
 const KNOWN_IMPORTS: &[(&str, &str)] = &[
     ("toolward:driver/", "0.1."),
     ("wasi:cli/", "0.2."),
@@ -48,7 +49,7 @@ const KNOWN_IMPORTS: &[(&str, &str)] = &[
     ("wasi:filesystem/", "0.2."),
     ("wasi:sockets/", "0.2."),
     ("wasi:http/", "0.2."),
-    ("wasi:keyvalue/", "0.2."),
+    ("wasi:keyvalue/", "0.2.0-draft"),
 ];
 
 /// One export of a component's top level.
@@ -355,7 +356,8 @@ fn is_known_import(name: &str) -> bool {
                 .split_once('@')
                 .and_then(|(_, found)| found.strip_prefix(version))
                 .is_some_and(|patch| {
-                    !patch.is_empty() && patch.bytes().all(|byte| byte.is_ascii_digit())
+                    patch.is_empty() != version.ends_with('.')
+                        && patch.bytes().all(|byte| byte.is_ascii_digit())
                 })
         })
     })
@@ -470,7 +472,11 @@ mod tests {
     fn only_packages_of_the_known_versions_are_known_imports() {
         assert!(is_known_import("wasi:cli/environment@0.2.6"));
         assert!(is_known_import("toolward:driver/log@0.1.0"));
+        assert!(is_known_import("wasi:keyvalue/store@0.2.0-draft"));
         for name in [
+            "wasi:keyvalue/store@0.2.0",
+            "wasi:keyvalue/store@0.2.0-draft2",
+            "wasi:keyvalue/store@0.2.0-draftish",
             "wasi:cli/environment@0.3.0",
             "wasi:cli/environment@0.2.0-rc-2023-11-10",
             "wasi:cli/environment@0.2.",
