@@ -272,7 +272,7 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
         }
     }
     if let Some(driver) = &rule.driver
-        && toolward_contract::tool::ToolId::parse(driver).is_err()
+        && toolward_contract::tool::ToolId::relaxed(driver).is_err()
     {
         return Err(PolicyError::new(
             &error::TOOL,

@@ -10,6 +10,7 @@ use crate::declared::DeclaredBy;
 use crate::effects::Effects;
 use crate::examine::{Examined, View, gives, reveals};
 use crate::grant::{BucketGrant, Grant, HostGrant, SecretGrant, WorkspaceGrant};
+use crate::lines::lacking;
 use crate::policy::{Placed, Policy, RuleId};
 use crate::rule::{ApprovalClass, Rule};
 
@@ -34,15 +35,17 @@ pub(crate) fn of(view: &View<'_>, examined: &[Examined<'_>], request: &Request) 
     let denied_by = view.denied_by();
     let missing: Vec<Missing> = examined.iter().flat_map(missing).collect();
     if !denied_by.is_empty() || !missing.is_empty() {
-        let egress = view.implementation.driver.egress.iter();
+        let workspaces = view.policy.workspaces().iter();
+        let placeholders = workspaces.filter(|workspace| workspace.is_placeholder());
         return Decision::Deny(Denial {
             tool: view.contract.tool.major_id(),
             publisher: view.contract.publisher.to_owned(),
             driver: view.implementation.driver.id.to_string(),
             driver_publisher: view.implementation.publisher.to_owned(),
             denied_by,
+            lacks: lacking(view, &missing),
             missing,
-            egress: egress.map(Capability::scope).collect(),
+            placeholders: placeholders.map(|known| known.directory.clone()).collect(),
         });
     }
     let own = Effects::of(view.contract.tool, view.implementation.driver);
@@ -146,37 +149,58 @@ fn preapproval(
 
 fn grant(view: &View<'_>, examined: &[Examined<'_>]) -> Grant {
     let mut grant = Grant {
-        on_violation: view
-            .grants
-            .iter()
-            .map(|placed| placed.rule.on_violation)
-            .chain(view.policy.defaults().on_violation)
-            .max()
-            .unwrap_or_default(),
+        on_violation: view.on_violation(),
         ..Grant::default()
     };
     for one in examined {
-        let (mutates, by) = (one.declared.mutates, one.declared.by);
         for (asked, found) in &one.found {
-            let Ok(rules) = found else { continue };
-            match asked.class() {
-                Class::Network => network(&mut grant, view, asked, mutates, by),
-                Class::External => external(&mut grant, view, asked, by),
-                Class::Workspace => workspace(&mut grant, view, asked, mutates),
-                Class::Database => database(&mut grant, view, asked, mutates, by),
-                Class::Secret => secret(&mut grant, view, asked, mutates, by, rules),
-                Class::Tool => grant.tools.push(asked.scope()),
-                Class::User => match asked.scope().as_str() {
-                    "form" => grant.user.form = true,
-                    "sample" => grant.user.sample = true,
-                    "roots" => grant.user.roots = true,
-                    _ => {}
-                },
-                // Examined as unknown, and so never found.
-                _ => {}
+            if let Ok(rules) = found {
+                add(&mut grant, view, one, asked, rules);
             }
         }
     }
+    tidy(grant)
+}
+
+/// What one part of a declaration adds to the grant.
+pub(crate) fn part(
+    view: &View<'_>,
+    one: &Examined<'_>,
+    asked: &Capability,
+    rules: &[&Placed<Rule>],
+) -> Grant {
+    let mut grant = Grant::default();
+    add(&mut grant, view, one, asked, rules);
+    tidy(grant)
+}
+
+fn add(
+    grant: &mut Grant,
+    view: &View<'_>,
+    one: &Examined<'_>,
+    asked: &Capability,
+    rules: &[&Placed<Rule>],
+) {
+    let (mutates, by) = (one.declared.mutates, one.declared.by);
+    match asked.class() {
+        Class::Network => network(grant, view, asked, mutates, by),
+        Class::External => external(grant, view, asked, by),
+        Class::Workspace => workspace(grant, view, asked, mutates),
+        Class::Database => database(grant, view, asked, mutates, by),
+        Class::Secret => secret(grant, view, asked, mutates, by, rules),
+        Class::Tool => grant.tools.push(asked.scope()),
+        Class::User => match asked.scope().as_str() {
+            "form" => grant.user.form = true,
+            "sample" => grant.user.sample = true,
+            "roots" => grant.user.roots = true,
+            _ => {}
+        },
+        // Examined as unknown, and so never given.
+        _ => {}
+    }
+}
+
+fn tidy(mut grant: Grant) -> Grant {
     grant.network = widest(grant.network, HostGrant::contains);
     grant.workspaces = widest(grant.workspaces, WorkspaceGrant::contains);
     grant.buckets = widest(grant.buckets, |a, b| {

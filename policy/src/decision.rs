@@ -1,6 +1,7 @@
 //! What [`crate::decide`] takes and finds.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::Serialize;
 use toolward_contract::capability::Capability;
@@ -10,6 +11,7 @@ use toolward_contract::tool::Tool;
 use crate::declared::DeclaredBy;
 use crate::effects::Effects;
 use crate::grant::Grant;
+use crate::lines::Lack;
 use crate::policy::RuleId;
 use crate::rule::ApprovalClass;
 
@@ -171,9 +173,12 @@ pub struct Denial {
     pub denied_by: Vec<RuleId>,
     /// What is declared and not granted.
     pub missing: Vec<Missing>,
-    /// Hosts to suggest where a table needs one: those of the driver's egress.
+    /// Tables that are lacking beside rules.
     #[serde(skip)]
-    pub(crate) egress: Vec<String>,
+    pub(crate) lacks: Vec<Lack>,
+    /// Directories that were left for the operator to replace and still are.
+    #[serde(skip)]
+    pub(crate) placeholders: Vec<PathBuf>,
 }
 
 impl fmt::Display for Denial {

@@ -5,6 +5,7 @@ use toolward_contract::capability::{Capability, Class, HostPattern};
 
 use crate::decision::{Contract, Implementation, Why};
 use crate::declared::{self, Declared, DeclaredBy};
+use crate::grant::OnViolation;
 use crate::overlap::{hosts_overlap, overlaps};
 use crate::policy::{Placed, Policy, RuleId};
 use crate::rule::{DenyRule, Rule, Secret, Service, Workspace};
@@ -99,6 +100,16 @@ impl<'a> View<'a> {
             .filter(move |placed| by == DeclaredBy::Contract || placed.rule.driver.is_some())
     }
 
+    /// What happens at the first attempt to go beyond the grant: the strictest
+    /// of the defaults and all grants that match.
+    pub(crate) fn on_violation(&self) -> OnViolation {
+        let rules = self.grants.iter().map(|placed| placed.rule.on_violation);
+        rules
+            .chain(self.policy.defaults().on_violation)
+            .max()
+            .unwrap_or_default()
+    }
+
     /// In whose space the secrets of `by` lie.
     pub(crate) fn publisher_of(&self, by: DeclaredBy) -> &'a str {
         match by {
@@ -133,7 +144,7 @@ impl<'a> View<'a> {
                 }
                 Some(_) => Ok(rules),
             },
-            Class::External if self.services(asked).next().is_none() => Err(Why::NoService),
+            Class::External if !self.has_service(asked) => Err(Why::NoService),
             _ => Ok(rules),
         }
     }
@@ -200,6 +211,11 @@ impl<'a> View<'a> {
             .services
             .iter()
             .filter(move |service| all || service.name == name)
+    }
+
+    /// Whether there is a `[[service]]` of the name.
+    pub(crate) fn has_service(&self, asked: &Capability) -> bool {
+        self.services(asked).next().is_some()
     }
 
     /// The hosts behind an external service, as far as the driver's egress takes

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use serde::Serialize;
 use toolward_contract::capability::{HostPattern, PathPattern};
 
 /// All that a sandbox gets.
@@ -100,7 +101,8 @@ pub struct WorkspaceGrant {
 /// A key-value bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketGrant {
-    /// The bucket's name, as the guest opens it.
+    /// The bucket's name, as the guest opens it; `*`: every name that no
+    /// other bucket of the grant has.
     pub name: String,
     /// The publisher whose bucket it is: the contract's own, or the one that
     /// shares it.
@@ -152,7 +154,8 @@ pub struct UserGrant {
 }
 
 /// What happens when a driver tries what it was not granted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OnViolation {
     /// The attempt fails inside the guest, and is recorded.
     #[default]

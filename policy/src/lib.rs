@@ -9,8 +9,10 @@ mod declared;
 mod effects;
 mod error;
 mod examine;
+mod explain;
 mod grant;
 mod limits;
+mod lines;
 mod name;
 mod overlap;
 mod policy;
@@ -24,11 +26,13 @@ pub use decision::{
 pub use declared::DeclaredBy;
 pub use effects::Effects;
 pub use error::{CODES, Code, PolicyError};
+pub use explain::{Explained, Explanation, Outcome, explain};
 pub use grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretBinding, SecretGrant, UserGrant,
     WorkspaceGrant,
 };
 pub use limits::{LimitSetting, LimitSettings};
+pub use lines::suggest;
 pub use name::{Publisher, ToolPattern};
 pub use policy::{Policy, PolicyBuilder, RuleId, RuleKind};
 pub use rule::{

@@ -1,0 +1,323 @@
+//! A decision with everything that led to it, side by side: what is declared,
+//! which rules give it, what is granted, and why not. Values for programs, text
+//! for people.
+
+use std::fmt;
+
+use serde::Serialize;
+use toolward_contract::capability::Capability;
+
+use crate::decide;
+use crate::decision::{AskReason, Contract, Decision, Implementation, Request, Why};
+use crate::declared::DeclaredBy;
+use crate::effects::Effects;
+use crate::examine::{Examined, View};
+use crate::grant::{BucketGrant, Grant, HostGrant, OnViolation, SecretGrant, WorkspaceGrant};
+use crate::policy::{Policy, RuleId};
+
+/// What became of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Calls run.
+    Allow,
+    /// Calls run once a person has said yes.
+    Ask,
+    /// The tool is blocked.
+    Deny,
+}
+
+/// Why a decision is what it is. Its [`Display`](fmt::Display) form has several
+/// lines. Names come from bundles: show them as you show a bundle's text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// `id@major` of the contract.
+    pub tool: String,
+    /// The contract's publisher.
+    pub publisher: String,
+    /// The driver's id.
+    pub driver: String,
+    /// The driver's publisher.
+    pub driver_publisher: String,
+    /// What became of the tool.
+    pub outcome: Outcome,
+    /// The rules that deny the whole tool.
+    pub denied_by: Vec<RuleId>,
+    /// One for each part of the declaration.
+    pub capabilities: Vec<Explained>,
+    /// Why a person is asked.
+    pub ask: Vec<AskReason>,
+    /// The rules that stand for the person.
+    pub preapproved: Vec<RuleId>,
+    /// What a call can bring about, the tools that it reaches included.
+    pub effects: Effects,
+    /// What happens at the first attempt to go beyond the grant.
+    pub on_violation: OnViolation,
+    /// The lines to add to the policy, where the tool is blocked.
+    pub lines_to_add: String,
+}
+
+/// One part of a declaration, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Explained {
+    /// The capability as declared.
+    pub declared: Capability,
+    /// Whether it is declared in `mutates`.
+    pub mutates: bool,
+    /// Who declared it.
+    pub declared_by: DeclaredBy,
+    /// What of it is asked for: for a network capability the part that the
+    /// driver's egress takes in; `None` where the driver uses nothing of it.
+    pub asked: Option<Capability>,
+    /// The rules that give it.
+    pub rules: Vec<RuleId>,
+    /// What the sandbox gets for it, for people. Empty where the tool is
+    /// blocked.
+    pub granted: Vec<String>,
+    /// Why it is not given.
+    pub missing: Option<Why>,
+}
+
+/// [`decide`](crate::decide()), with the reasons.
+#[must_use]
+pub fn explain(
+    contract: &Contract<'_>,
+    implementation: &Implementation<'_>,
+    policy: &Policy,
+    request: &Request,
+) -> Explanation {
+    let view = View::new(*contract, *implementation, policy);
+    let examined = view.examine();
+    let decision = decide::of(&view, &examined, request);
+    let own = Effects::of(contract.tool, implementation.driver);
+    let mut explanation = Explanation {
+        tool: contract.tool.major_id(),
+        publisher: contract.publisher.to_owned(),
+        driver: implementation.driver.id.to_string(),
+        driver_publisher: implementation.publisher.to_owned(),
+        outcome: Outcome::Deny,
+        denied_by: Vec::new(),
+        capabilities: Vec::new(),
+        ask: Vec::new(),
+        preapproved: Vec::new(),
+        effects: own.join(request.reachable),
+        on_violation: view.on_violation(),
+        lines_to_add: String::new(),
+    };
+    match decision {
+        Decision::Allow(allowed) => {
+            explanation.outcome = Outcome::Allow;
+            explanation.preapproved = allowed.preapproved;
+        }
+        Decision::Ask(_, reasons) => {
+            explanation.outcome = Outcome::Ask;
+            explanation.ask = reasons;
+        }
+        Decision::Deny(denial) => {
+            explanation.lines_to_add = denial.lines_to_add();
+            explanation.denied_by = denial.denied_by;
+        }
+    }
+    let blocked = explanation.outcome == Outcome::Deny;
+    explanation.capabilities = examined
+        .iter()
+        .flat_map(|one| rows(&view, one, blocked))
+        .collect();
+    explanation
+}
+
+fn rows(view: &View<'_>, one: &Examined<'_>, blocked: bool) -> Vec<Explained> {
+    let row = |asked: Option<&Capability>| Explained {
+        declared: one.declared.capability.clone(),
+        mutates: one.declared.mutates,
+        declared_by: one.declared.by,
+        asked: asked.cloned(),
+        rules: Vec::new(),
+        granted: Vec::new(),
+        missing: None,
+    };
+    if one.found.is_empty() {
+        return vec![row(None)];
+    }
+    let found = one.found.iter().map(|(asked, found)| {
+        let mut row = row(Some(asked));
+        match found {
+            Ok(rules) => {
+                row.rules = rules.iter().map(|placed| placed.id.clone()).collect();
+                if !blocked {
+                    row.granted = words(&decide::part(view, one, asked, rules));
+                }
+            }
+            Err(why) => row.missing = Some(why.clone()),
+        }
+        row
+    });
+    found.collect()
+}
+
+/// What a grant gives, for people.
+fn words(grant: &Grant) -> Vec<String> {
+    let hosts = grant.network().iter().map(ToString::to_string);
+    let workspaces = grant.workspaces().iter().map(ToString::to_string);
+    let buckets = grant.buckets().iter().map(ToString::to_string);
+    let secrets = grant.secrets().iter().map(ToString::to_string);
+    let tools = grant.tools().iter().map(|id| format!("calls of {id}"));
+    let user = grant.user();
+    let user = [
+        (user.form, "forms for the person behind the caller"),
+        (user.sample, "samples of the caller's model"),
+        (user.roots, "the caller's workspace roots"),
+    ];
+    let user = user.into_iter().filter(|(given, _)| *given);
+    hosts
+        .chain(workspaces)
+        .chain(buckets)
+        .chain(secrets)
+        .chain(tools)
+        .chain(user.map(|(_, words)| words.to_owned()))
+        .collect()
+}
+
+impl fmt::Display for HostGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let methods = match self.unsafe_methods {
+            true => "all methods",
+            false => "GET, HEAD and OPTIONS",
+        };
+        let scheme = match self.plain_http {
+            true => "http and https",
+            false => "https",
+        };
+        write!(f, "{methods} to {} by {scheme}", self.host)?;
+        if !self.addresses.is_empty() {
+            let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+            write!(f, ", at {}, too", addresses.join(", "))?;
+        }
+        if !self.headers.is_empty() {
+            write!(f, ", with the guest's own {}", self.headers.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for WorkspaceGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.write {
+            "read-write"
+        } else {
+            "read-only"
+        };
+        let directory = self.directory.display();
+        write!(f, "{} {how}, {} being {directory}", self.path, self.root)?;
+        if let Some(bytes) = self.max_bytes {
+            write!(f, ", at most {bytes} bytes more")?;
+        }
+        if let Some(files) = self.max_files {
+            write!(f, ", at most {files} files more")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for BucketGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.write {
+            "read-write"
+        } else {
+            "read-only"
+        };
+        write!(f, "bucket {} of {}, {how}", self.name, self.owner)
+    }
+}
+
+impl fmt::Display for SecretGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "secret {} of {}", self.slug, self.publisher)?;
+        if let Some(binding) = &self.binding {
+            write!(
+                f,
+                ", in `{}` of {} to https://{}:{}{}",
+                binding.header,
+                binding.methods.join(", "),
+                binding.host,
+                binding.port,
+                binding.path_prefix
+            )?;
+        }
+        if self.reveal {
+            f.write_str(", revealed to the guest")?;
+        }
+        if self.store {
+            f.write_str(", and storing it")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outcome = match self.outcome {
+            Outcome::Allow => "allowed",
+            Outcome::Ask => "allowed once a person has said yes",
+            Outcome::Deny => "blocked",
+        };
+        writeln!(f, "{} of {}: {outcome}", self.tool, self.publisher)?;
+        writeln!(f, "  driver {} of {}", self.driver, self.driver_publisher)?;
+        for rule in &self.denied_by {
+            writeln!(f, "  denied by {rule}")?;
+        }
+        if self.capabilities.is_empty() {
+            writeln!(f, "  declares nothing, and gets nothing")?;
+        }
+        for capability in &self.capabilities {
+            write!(f, "{capability}")?;
+        }
+        for reason in &self.ask {
+            writeln!(f, "  asks because {reason}")?;
+        }
+        for rule in &self.preapproved {
+            writeln!(f, "  approved by {rule}")?;
+        }
+        if self.on_violation == OnViolation::End {
+            writeln!(f, "  ends at the first attempt to go beyond this")?;
+        }
+        if !self.lines_to_add.is_empty() {
+            writeln!(
+                f,
+                "\nto allow it, add to the policy:\n\n{}",
+                self.lines_to_add.trim_end()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let who = match (self.declared_by, self.mutates) {
+            (DeclaredBy::Contract, false) => "the contract requires it",
+            (DeclaredBy::Contract, true) => "the contract changes it",
+            (DeclaredBy::Driver, _) => "the driver adds it",
+        };
+        writeln!(f, "  {}: {who}", self.declared)?;
+        match &self.asked {
+            None => return writeln!(f, "    unused  the driver's egress has nothing of it"),
+            Some(asked) if *asked != self.declared => {
+                writeln!(f, "    asked   {asked}, by the driver's egress")?;
+            }
+            Some(_) => {}
+        }
+        for rule in &self.rules {
+            writeln!(f, "    policy  {rule}")?;
+        }
+        for granted in &self.granted {
+            writeln!(f, "    grant   {granted}")?;
+        }
+        match &self.missing {
+            Some(why) => writeln!(f, "    missing {why}"),
+            None => Ok(()),
+        }
+    }
+}
