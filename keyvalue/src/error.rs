@@ -1,0 +1,141 @@
+//! Why a store could not be opened, or an operation on a bucket was refused or
+//! failed.
+
+use std::path::PathBuf;
+
+use rusqlite::ErrorCode;
+
+/// An operation was refused, or failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store's directory or file can't be used safely.
+    #[error("{} {problem}", path.display())]
+    Unusable {
+        /// The directory or file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The file is no store, or is damaged.
+    #[error("the key-value store is damaged, or another program's file: {0}")]
+    Corrupt(String),
+    /// The file was made by another version of this crate.
+    #[error("the key-value store has schema {found}; this version reads schema {expected}")]
+    Version {
+        /// The file's.
+        found: i64,
+        /// This crate's.
+        expected: i64,
+    },
+    /// Others used the store until the deadline.
+    #[error("the key-value store was busy until the deadline")]
+    Busy,
+    /// The operation was not done at the deadline, and was undone.
+    #[error("the key-value store was not done at the deadline")]
+    Deadline,
+    /// A key, a value or an operation is larger than allowed.
+    #[error("`{limit}` exceeded: {used} of {allowed} allowed")]
+    TooLarge {
+        /// The limit's name, as in [`crate::Limits`].
+        limit: &'static str,
+        /// What was asked for.
+        used: u64,
+        /// What is allowed.
+        allowed: u64,
+    },
+    /// The bucket, or the number of buckets, would grow beyond its quota.
+    #[error("quota `{limit}` exceeded: {used} of {allowed} allowed")]
+    Quota {
+        /// The limit's name, as in [`crate::Limits`].
+        limit: &'static str,
+        /// What it would have grown to.
+        used: u64,
+        /// What is allowed.
+        allowed: u64,
+    },
+    /// A change through a bucket that was opened for reading.
+    #[error("the bucket was opened for reading")]
+    ReadOnly,
+    /// What is to be incremented is no number, or the sum is too large.
+    #[error("the value can't be incremented: {0}")]
+    NotANumber(&'static str),
+    /// The disk is full.
+    #[error("the disk of the key-value store is full")]
+    Full,
+    /// The operating system or SQLite failed.
+    #[error("the key-value store failed: {0}")]
+    Io(String),
+}
+
+impl Error {
+    /// The stable code of this error.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unusable { .. } => "store-unusable",
+            Self::Corrupt(_) => "store-corrupt",
+            Self::Version { .. } => "store-version",
+            Self::Busy => "store-busy",
+            Self::Deadline => "store-deadline",
+            Self::TooLarge { .. } => "too-large",
+            Self::Quota { .. } => "quota-exceeded",
+            Self::ReadOnly => "bucket-read-only",
+            Self::NotANumber(_) => "not-a-number",
+            Self::Full => "disk-full",
+            Self::Io(_) => "store-io",
+        }
+    }
+
+    /// What to do about it, where the operator can do something.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Unusable { .. } => {
+                Some("name another place for the store, or repair owner and mode of this one")
+            }
+            Self::Corrupt(_) => Some(
+                "move the file away, with those of the same name that end in -wal and -shm, and \
+                 put a copy back that was made while no host was running; without one, the host \
+                 begins with an empty store",
+            ),
+            Self::Version { found, expected } if found > expected => Some("update toolward"),
+            Self::Version { .. } => Some("use the version of toolward that made the file"),
+            Self::Busy | Self::Deadline => {
+                Some("find out which process holds the store, or allow the call more time")
+            }
+            Self::Full => Some("make room on the disk"),
+            Self::Quota { .. } | Self::TooLarge { .. } => {
+                Some("raise the limit, if the tool is to have more")
+            }
+            Self::ReadOnly | Self::NotANumber(_) | Self::Io(_) => None,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::Error as E;
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
+            Some(ErrorCode::OperationInterrupted) => Self::Deadline,
+            Some(ErrorCode::DiskFull) => Self::Full,
+            // The constraints say what this crate itself keeps true.
+            Some(
+                ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::ConstraintViolation
+                | ErrorCode::TypeMismatch,
+            ) => Self::Corrupt(error.to_string()),
+            Some(_) => Self::Io(error.to_string()),
+            None => match error {
+                E::FromSqlConversionFailure(..)
+                | E::IntegralValueOutOfRange(..)
+                | E::InvalidColumnType(..)
+                | E::Utf8Error(..)
+                | E::QueryReturnedNoRows => Self::Corrupt(error.to_string()),
+                _ => Self::Io(error.to_string()),
+            },
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! A few things that many threads take turns with, each waiting no longer than
+//! its deadline.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::error::Error;
+
+/// Up to so many things, made when they are first needed.
+pub(crate) struct Slots<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+    make: Box<dyn Fn() -> Result<T, Error> + Send + Sync>,
+}
+
+struct State<T> {
+    idle: Vec<T>,
+    /// How many more may be made.
+    left: usize,
+    /// Tickets of those who wait; the first in line is served first, so that
+    /// nobody starves behind threads that come back at once.
+    line: VecDeque<u64>,
+    next_ticket: u64,
+}
+
+impl<T> Slots<T> {
+    /// Holds `first`, and `make`s up to `more` besides.
+    pub(crate) fn new(
+        first: T,
+        more: usize,
+        make: impl Fn() -> Result<T, Error> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            state: Mutex::new(State {
+                idle: vec![first],
+                left: more,
+                line: VecDeque::new(),
+                next_ticket: 0,
+            }),
+            changed: Condvar::new(),
+            make: Box::new(make),
+        }
+    }
+
+    /// Runs `work` with one of them, waiting for it until `deadline` at the
+    /// latest.
+    pub(crate) fn with<R>(
+        &self,
+        deadline: Instant,
+        work: impl FnOnce(&mut T) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let mut item = self.take(deadline)?;
+        let lost = Lost(self);
+        let result = work(&mut item);
+        std::mem::forget(lost);
+        self.lock().idle.push(item);
+        self.changed.notify_all();
+        result
+    }
+
+    fn take(&self, deadline: Instant) -> Result<T, Error> {
+        let mut state = self.lock();
+        let ticket = state.next_ticket;
+        state.next_ticket = ticket.wrapping_add(1);
+        state.line.push_back(ticket);
+        while state.line.front() != Some(&ticket) || (state.idle.is_empty() && state.left == 0) {
+            let wait = deadline.saturating_duration_since(Instant::now());
+            if wait.is_zero() {
+                state.line.retain(|other| *other != ticket);
+                // The next in line may have waited for this one only.
+                self.changed.notify_all();
+                return Err(Error::Busy);
+            }
+            state = self
+                .changed
+                .wait_timeout(state, wait)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        state.line.pop_front();
+        if !state.line.is_empty() {
+            self.changed.notify_all();
+        }
+        if let Some(item) = state.idle.pop() {
+            return Ok(item);
+        }
+        state.left = state.left.saturating_sub(1);
+        drop(state);
+        let lost = Lost(self);
+        let item = (self.make)()?;
+        std::mem::forget(lost);
+        Ok(item)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets another one be made when dropped: this one was lost in a panic, or could
+/// not be made.
+struct Lost<'a, T>(&'a Slots<T>);
+
+impl<T> Drop for Lost<'_, T> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.left = state.left.saturating_add(1);
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(30)
+    }
+
+    fn late() -> Instant {
+        Instant::now() + Duration::from_secs(20)
+    }
+
+    #[test]
+    fn whoever_finds_none_free_waits_until_the_deadline_and_no_longer() {
+        let slots = Slots::new(1, 0, || Ok(0));
+        slots
+            .with(late(), |_| {
+                let start = Instant::now();
+                let refused = slots.with(soon(), |_| Ok(()));
+                assert!(matches!(refused, Err(Error::Busy)));
+                assert!(start.elapsed() < Duration::from_secs(5));
+                Ok(())
+            })
+            .expect("had the one");
+        slots.with(soon(), |_| Ok(())).expect("it is free again");
+    }
+
+    #[test]
+    fn more_are_made_when_needed_and_no_more_than_allowed() {
+        let slots = Slots::new(1, 1, || Ok(2));
+        let seen = slots.with(late(), |first| {
+            slots.with(late(), |second| {
+                let third = slots.with(soon(), |_| Ok(()));
+                assert!(matches!(third, Err(Error::Busy)));
+                Ok((*first, *second))
+            })
+        });
+        assert_eq!(seen.expect("two"), (1, 2));
+    }
+
+    #[test]
+    fn one_that_could_not_be_made_or_was_lost_in_a_panic_can_be_made_again() {
+        let slots = Slots::new(1, 0, || Ok(2));
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            slots.with(late(), |_| -> Result<(), Error> { panic!("lost") })
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(slots.with(soon(), |item| Ok(*item)).expect("another"), 2);
+
+        let slots: Slots<i32> = Slots::new(1, 1, || Err(Error::Full));
+        slots
+            .with(late(), |_| {
+                for _ in 0..3 {
+                    assert!(matches!(slots.with(soon(), |_| Ok(())), Err(Error::Full)));
+                }
+                Ok(())
+            })
+            .expect("the first");
+    }
+
+    #[test]
+    fn those_who_wait_are_served_in_turn() {
+        let slots = Arc::new(Slots::new((), 0, || Ok(())));
+        let (sender, order) = mpsc::channel();
+        let mut threads = Vec::new();
+        slots
+            .with(late(), |()| {
+                for n in 0..5 {
+                    let (own, sender) = (slots.clone(), sender.clone());
+                    threads.push(std::thread::spawn(move || {
+                        own.with(late(), |()| {
+                            sender.send(n).expect("receiver lives");
+                            Ok(())
+                        })
+                        .expect("a turn");
+                    }));
+                    while slots.lock().line.len() <= n {
+                        std::thread::yield_now();
+                    }
+                }
+                Ok(())
+            })
+            .expect("had it");
+        for thread in threads {
+            thread.join().expect("ends");
+        }
+        assert_eq!(order.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    }
+}

@@ -1,0 +1,130 @@
+//! The store: one file, one connection that writes, a few that read.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::bucket::{Access, Bucket};
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::slots::Slots;
+use crate::{place, schema};
+
+/// Connections that read at the same time; more reads wait. Each is made when it
+/// is first needed.
+const READERS: usize = 4;
+
+/// All buckets of a host. Clones share everything.
+///
+/// Several processes may have one file open; it has to lie on a file system of
+/// the machine itself.
+#[derive(Clone)]
+pub struct Store {
+    connections: Arc<Connections>,
+}
+
+struct Connections {
+    /// `None`: the writer reads, too. Closed first: only a writer that is the
+    /// last writes the log back into the file and removes it.
+    readers: Option<Slots<Connection>>,
+    writer: Slots<Connection>,
+}
+
+impl Store {
+    /// Opens the store in the file `path`, making the file (0600) and its
+    /// directory (0700) if they are not there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unusable`] when directory or file belong to another user, others
+    /// have access to them, or the file is no regular one; [`Error::Corrupt`]
+    /// when it is no store, [`Error::Version`] when it is another version's.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = place::prepare(path.as_ref())?;
+        let writer = schema::open(&path)?;
+        let reader = schema::open_reader(&path)?;
+        let more = path.clone();
+        let readers = Slots::new(reader, READERS - 1, move || schema::open_reader(&more));
+        let writer = Slots::new(writer, 0, move || schema::open(&path));
+        Ok(Self {
+            connections: Arc::new(Connections {
+                readers: Some(readers),
+                writer,
+            }),
+        })
+    }
+
+    /// Makes a store that ends with its last clone.
+    ///
+    /// # Errors
+    ///
+    /// When SQLite can't be initialised.
+    pub fn in_memory() -> Result<Self, Error> {
+        let lost = || Err(Error::Io("what was in memory is lost".to_owned()));
+        Ok(Self {
+            connections: Arc::new(Connections {
+                readers: None,
+                writer: Slots::new(schema::in_memory()?, 0, lost),
+            }),
+        })
+    }
+
+    /// The bucket `name` of `owner` and `principal`. Nothing is read or made:
+    /// a bucket comes into being with its first key.
+    #[must_use]
+    pub fn bucket(
+        &self,
+        owner: &str,
+        principal: &str,
+        name: &str,
+        access: Access,
+        limits: Limits,
+    ) -> Bucket {
+        Bucket::new(self.clone(), owner, principal, name, access, limits)
+    }
+
+    /// Reads the whole store and says whether it is sound. Takes as long as the
+    /// file is large.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] when it is not; the text says where.
+    pub fn check(&self, deadline: Instant) -> Result<(), Error> {
+        self.read(deadline, schema::check)
+    }
+
+    /// Runs `work`, which reads by one statement, or in a transaction of its own.
+    pub(crate) fn read<R>(
+        &self,
+        deadline: Instant,
+        work: impl FnOnce(&mut rusqlite::Connection) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let connections = &self.connections;
+        let readers = connections.readers.as_ref().unwrap_or(&connections.writer);
+        readers.with(deadline, |connection| connection.run(deadline, work))
+    }
+
+    pub(crate) fn write<R>(
+        &self,
+        deadline: Instant,
+        work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.connections.writer.with(deadline, |connection| {
+            connection.run(deadline, |sql| {
+                let transaction =
+                    sql.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+                let result = work(&transaction)?;
+                transaction.commit()?;
+                Ok(result)
+            })
+        })
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}
