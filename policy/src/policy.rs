@@ -2,13 +2,14 @@
 //! gives nothing.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::check::{self, Place, Table};
 use crate::error::{self, PolicyError};
 use crate::limits::LimitSettings;
-use crate::rule::{Defaults, DenyRule, Rule, Secret, Service, Share, Workspace};
+use crate::rule::{Defaults, DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace};
 
 /// Grants and denies of a policy together.
 pub(crate) const RULES: usize = 4096;
@@ -180,6 +181,7 @@ impl Policy {
 #[must_use]
 pub struct PolicyBuilder {
     source: Option<String>,
+    base: Option<PathBuf>,
     grants: Vec<Rule>,
     denies: Vec<DenyRule>,
     policy: Policy,
@@ -189,6 +191,14 @@ impl PolicyBuilder {
     /// What people know the rules by.
     pub fn source(mut self, name: &str) -> Self {
         self.source = Some(name.to_owned());
+        self
+    }
+
+    /// Where relative directories of workspaces, and relative files of secrets
+    /// and authorities, lie. Without it a relative directory is refused, and
+    /// files stay as they are written.
+    pub fn base(mut self, directory: &Path) -> Self {
+        self.base = Some(directory.to_owned());
         self
     }
 
@@ -261,6 +271,9 @@ impl PolicyBuilder {
         placed: &dyn Fn(Place, PolicyError) -> PolicyError,
     ) -> Result<Policy, PolicyError> {
         let mut policy = self.policy;
+        if let Some(base) = &self.base {
+            resolve(&mut policy, base)?;
+        }
         let source = self.source;
         let id = |kind, table, index, description: String| RuleId {
             kind,
@@ -298,6 +311,38 @@ impl PolicyBuilder {
     }
 }
 
+/// Makes what is relative absolute.
+fn resolve(policy: &mut Policy, base: &Path) -> Result<(), PolicyError> {
+    // An empty name is none, and refused as such.
+    for workspace in &mut policy.workspaces {
+        if !workspace.directory.as_os_str().is_empty() {
+            workspace.directory = base.join(&workspace.directory);
+        }
+    }
+    let in_secrets = policy.secrets.iter_mut().filter_map(|secret| {
+        let SecretSource::File(name) = &mut secret.source else {
+            return None;
+        };
+        Some(name)
+    });
+    for name in in_secrets.chain(&mut policy.ca_file) {
+        if !name.is_empty() {
+            *name = base
+                .join(&*name)
+                .into_os_string()
+                .into_string()
+                .map_err(|_| {
+                    PolicyError::new(
+                        &error::WRONG_VALUE,
+                        "expected the policy in a directory whose name is UTF-8, found another",
+                    )
+                    .hinted("move the policy, or write absolute paths")
+                })?;
+        }
+    }
+    Ok(())
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "tools {} of {}", self.tool, self.publisher)?;
@@ -332,6 +377,59 @@ impl fmt::Display for DenyRule {
         match &self.publisher {
             Some(publisher) => write!(f, " of {publisher}"),
             None => f.write_str(" of everybody"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+        [network]
+        ca_file = "ca.pem"
+
+        [[workspace]]
+        path = "/notes"
+        directory = "notes"
+
+        [[workspace]]
+        path = "/docs"
+        directory = "/srv/docs"
+
+        [[secret]]
+        slug = "token"
+        publisher = "acme"
+        file = "secrets/token"
+    "#;
+
+    #[test]
+    fn what_is_relative_lies_where_the_policy_does() {
+        let policy = Policy::from_toml_in(FILE, "p.toml", Path::new("/etc/toolward")).unwrap();
+        let directories: Vec<_> = policy
+            .workspaces()
+            .iter()
+            .map(|known| known.directory.as_path())
+            .collect();
+        assert_eq!(
+            directories,
+            [Path::new("/etc/toolward/notes"), Path::new("/srv/docs")]
+        );
+        assert_eq!(policy.ca_file(), Some("/etc/toolward/ca.pem"));
+        let file = SecretSource::File("/etc/toolward/secrets/token".to_owned());
+        assert_eq!(policy.secrets()[0].source, file);
+        assert_eq!(
+            Policy::from_toml(FILE).unwrap_err().code(),
+            "policy-workspace"
+        );
+    }
+
+    #[test]
+    fn no_directory_and_one_above_are_refused_wherever_the_policy_lies() {
+        for directory in ["", "../notes"] {
+            let text = FILE.replace("\"notes\"", &format!("{directory:?}"));
+            let refused = Policy::from_toml_in(&text, "p.toml", Path::new("/etc")).unwrap_err();
+            assert_eq!(refused.code(), "policy-workspace");
         }
     }
 }

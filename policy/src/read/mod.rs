@@ -6,6 +6,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::Path;
 
 use toml::de::DeTable;
 
@@ -45,7 +46,7 @@ impl Policy {
     /// # Errors
     /// The first thing that is wrong, with line and column.
     pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
-        Self::from_toml_of(text, None)
+        Self::from_toml_of(text, None, None)
     }
 
     /// [`Policy::from_toml`] of a text that people know as `source`, a file's
@@ -54,21 +55,34 @@ impl Policy {
     /// # Errors
     /// The first thing that is wrong, with line and column.
     pub fn from_toml_named(text: &str, source: &str) -> Result<Self, PolicyError> {
-        Self::from_toml_of(text, Some(source))
+        Self::from_toml_of(text, Some(source), None)
     }
 
-    fn from_toml_of(text: &str, source: Option<&str>) -> Result<Self, PolicyError> {
+    /// [`Policy::from_toml_named`] of a file in the directory `base`: relative
+    /// directories and files in it lie there.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with line and column.
+    pub fn from_toml_in(text: &str, source: &str, base: &Path) -> Result<Self, PolicyError> {
+        Self::from_toml_of(text, Some(source), Some(base))
+    }
+
+    fn from_toml_of(
+        text: &str,
+        source: Option<&str>,
+        base: Option<&Path>,
+    ) -> Result<Self, PolicyError> {
         if text.len() > TEXT {
             return Err(PolicyError::new(
                 &error::TOO_LARGE,
                 format!("expected at most {TEXT} bytes, found {}", text.len()),
             ));
         }
-        read(text, source).map_err(|error| error.placed(text))
+        read(text, source, base).map_err(|error| error.placed(text))
     }
 }
 
-fn read(text: &str, source: Option<&str>) -> Result<Policy, PolicyError> {
+fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy, PolicyError> {
     let document = DeTable::parse(text).map_err(|error| {
         let message: String = error.message().chars().take(200).collect();
         let message = message.lines().collect::<Vec<_>>().join(", ");
@@ -82,6 +96,9 @@ fn read(text: &str, source: Option<&str>) -> Result<Policy, PolicyError> {
     let mut builder = PolicyBuilder::default();
     if let Some(source) = source {
         builder = builder.source(source);
+    }
+    if let Some(base) = base {
+        builder = builder.base(base);
     }
     // The trust store reads them.
     fields.take("publisher");
