@@ -4,14 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use toolward_contract::diagnostic::{Diagnostic, Severity};
-use toolward_contract::index::Index;
 use toolward_signing::manifest;
 
 use crate::author::{BundleToml, TOOLS_JSON, bundle_toml};
 use crate::codes;
 use crate::component::Surface;
-use crate::documents::{Documents, borrowed, file_name};
+use crate::documents::{Documents, file_name};
 use crate::files::{self, BUILD_FOLDERS, Files, FilesError};
+use crate::index;
 use crate::lints;
 use crate::locate::whole;
 use crate::rules;
@@ -300,23 +300,9 @@ fn examine_documents(files: &Files, found: &mut Findings) -> Documents {
 }
 
 fn check_index(files: &Files, documents: &Documents, found: &mut Findings) {
-    let Some(bytes) = files.get(TOOLS_JSON) else {
-        return;
-    };
-    found.documents += 1;
-    let parsed = Index::parse(TOOLS_JSON, bytes, &documents.scope(files));
-    found.diagnostics.extend(parsed.diagnostics);
-    let readable = found
-        .diagnostics
-        .iter()
-        .all(|diagnostic| diagnostic.severity != Severity::Error);
-    if let Some(index) = parsed.value.filter(|_| readable)
-        && !documents.tools.is_empty()
-    {
-        let implementing = documents.implementing();
-        if let Err(disagreements) = index.agrees(TOOLS_JSON, &borrowed(&implementing)) {
-            found.diagnostics.extend(disagreements);
-        }
+    if files.contains_key(TOOLS_JSON) {
+        found.documents += 1;
+        index::read(files, documents, &mut found.diagnostics);
     }
 }
 

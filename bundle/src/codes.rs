@@ -94,7 +94,7 @@ codes! {
         "Known are `toolward:driver` 0.1 and the WASI 0.2 packages cli, io, clocks, random, filesystem, sockets, http and keyvalue."
     COMPONENT_UNDECLARED Error "component-undeclared"
         "a driver's component imports a capability that nothing declares"
-        "A component that imports `wasi:http` needs a contract with `requires.network` or `mutates: network:…`, and `network.egress` in its DRIVER.md; one that imports `wasi:keyvalue` needs a `database` declaration. The same check refuses the bundle in a host."
+        "A component that imports `wasi:http` needs a contract with `requires.network`, `mutates: network:…` or `mutates: external:…`, and hosts of it in `network.egress` of its DRIVER.md; one that imports `wasi:keyvalue` needs a `database` declaration. The same check refuses the bundle in a host."
     COMPONENT_STRAY Warning "component-stray"
         "a component belongs to no driver"
         "No DRIVER.md beside it names this file. It is packed and signed all the same."

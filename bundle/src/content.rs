@@ -19,7 +19,8 @@ use toolward_signing::verify::{Bundle, Verified};
 use crate::author::{self, AuthorError, PackOptions};
 use crate::codes;
 use crate::component::Component;
-use crate::documents::{Documents, borrowed, role_of};
+use crate::documents::{Documents, role_of};
+use crate::index;
 use crate::locate::whole;
 use crate::rules;
 
@@ -76,7 +77,8 @@ pub struct ToolEntry {
 pub struct DriverEntry {
     /// The driver.
     pub driver: Arc<Driver>,
-    /// The name of its DRIVER.md.
+    /// The name of its DRIVER.md; `tools.json` where it comes from a transport of
+    /// a version 1 document.
     pub path: String,
     /// There for a driver of kind `component`, and only then.
     pub component: Option<Component>,
@@ -312,10 +314,18 @@ impl Content {
         let mut diagnostics = std::mem::take(&mut documents.diagnostics);
         diagnostics.extend(rules::unique_ids(&documents));
         diagnostics.extend(rules::implementations(&documents));
-        let (index, tools) = read_index(&files, &documents, &mut diagnostics);
-        if let Some(index) = &index {
-            diagnostics.extend(check_version(&manifest, index));
+        let indexed = index::read(&files, &documents, &mut diagnostics);
+        if let Some(index) = &indexed.index {
+            diagnostics.extend(index::check_version(&manifest, index));
         }
+        let written = documents.tools.iter().map(|tool| ToolEntry {
+            tool: Arc::clone(&tool.value),
+            path: Some(tool.path.clone()),
+        });
+        let indexed_only = indexed.contracts.into_iter();
+        let tools: Vec<ToolEntry> = written
+            .chain(indexed_only.map(|tool| ToolEntry { tool, path: None }))
+            .collect();
 
         let mut drivers = Vec::with_capacity(documents.drivers.len());
         for driver in &documents.drivers {
@@ -328,10 +338,15 @@ impl Content {
                 Err(diagnostic) => diagnostics.push(*diagnostic),
             }
         }
+        drivers.extend(indexed.drivers.into_iter().map(|driver| DriverEntry {
+            driver,
+            path: author::TOOLS_JSON.to_owned(),
+            component: None,
+        }));
         let (errors, warnings): (Vec<_>, Vec<_>) = diagnostics
             .into_iter()
             .partition(|diagnostic| diagnostic.severity == Severity::Error);
-        let Some(index) = index.filter(|_| errors.is_empty()) else {
+        let Some(index) = indexed.index.filter(|_| errors.is_empty()) else {
             return Err(ContentError::Invalid(errors));
         };
         check_prefixes(&manifest, &documents, &tools, publisher, granted)?;
@@ -353,77 +368,6 @@ impl Content {
             .sort_by(|a, b| a.driver.id.cmp(&b.driver.id));
         Ok(content)
     }
-}
-
-/// `tools.json` and the contracts: those of the TOOL.md files, or, in a bundle
-/// that has none, those of a version 1 document.
-fn read_index(
-    files: &BTreeMap<String, Arc<[u8]>>,
-    documents: &Documents,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> (Option<Index>, Vec<ToolEntry>) {
-    let mut tools: Vec<ToolEntry> = documents
-        .tools
-        .iter()
-        .map(|tool| ToolEntry {
-            tool: Arc::clone(&tool.value),
-            path: Some(tool.path.clone()),
-        })
-        .collect();
-    let Some(bytes) = files.get(author::TOOLS_JSON) else {
-        diagnostics.push(whole(
-            author::TOOLS_JSON,
-            Severity::Error,
-            codes::FILE_UNREADABLE,
-            "the bundle has no tools.json".to_owned(),
-            Some("pack the bundle again: `toolward pack`".to_owned()),
-        ));
-        return (None, tools);
-    };
-    let scope = documents.scope(files);
-    let parsed = Index::parse(author::TOOLS_JSON, bytes, &scope);
-    diagnostics.extend(parsed.diagnostics);
-    let Some(index) = parsed.value else {
-        return (None, tools);
-    };
-    if tools.is_empty() && index.version == 1 {
-        tools = index
-            .contracts()
-            .into_iter()
-            .map(|tool| ToolEntry {
-                tool: Arc::new(tool),
-                path: None,
-            })
-            .collect();
-        return (Some(index), tools);
-    }
-    // Where a document doesn't parse, its absence would read as a disagreement.
-    let readable = diagnostics
-        .iter()
-        .all(|diagnostic| diagnostic.severity != Severity::Error);
-    if readable {
-        let implementing = documents.implementing();
-        if let Err(disagreements) = index.agrees(author::TOOLS_JSON, &borrowed(&implementing)) {
-            diagnostics.extend(disagreements);
-        }
-    }
-    (Some(index), tools)
-}
-
-/// The manifest's word on which version of `tools.json` it lists.
-fn check_version(manifest: &Manifest, index: &Index) -> Option<Diagnostic> {
-    let (listed, found) = (manifest.tools.version, index.version);
-    (listed != u64::from(found)).then(|| {
-        whole(
-            "manifest.toml",
-            Severity::Error,
-            codes::TOOLS_VERSION,
-            format!(
-                "expected the `version` of [artifacts.tools] to be that of tools.json, {found}, found {listed}"
-            ),
-            Some("pack the bundle again: `toolward pack`".to_owned()),
-        )
-    })
 }
 
 fn check_roles(manifest: &Manifest) -> Result<(), ContentError> {

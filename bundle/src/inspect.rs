@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::Value;
+use toolward_contract::capability::CapabilitySet;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
@@ -16,7 +18,10 @@ use crate::author::{AuthorError, Sealed};
 use crate::component::{Component, Surface};
 use crate::content::{Content, Origin};
 use crate::documents::Documents;
+use crate::index;
 use crate::rules;
+
+pub use crate::declared::{Difference, Undeclared};
 
 /// A bundle, laid open. All text in it is somebody else's.
 #[derive(Debug, Clone, Serialize)]
@@ -77,6 +82,8 @@ pub struct ToolView {
     pub name: String,
     /// What it says of itself.
     pub description: String,
+    /// The inputs that its schema names, by name.
+    pub inputs: Vec<InputView>,
     /// The capabilities that it declares.
     pub declares: Vec<String>,
     /// Its approval class.
@@ -85,6 +92,19 @@ pub struct ToolView {
     pub risk_level: u8,
     /// Its time limit in milliseconds.
     pub timeout_ms: u64,
+}
+
+/// An input of a contract in short: what the schema says at first sight.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct InputView {
+    /// Its name.
+    pub name: String,
+    /// Its type, where the schema gives one.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Whether no call goes without it.
+    pub required: bool,
 }
 
 /// A driver in short.
@@ -101,7 +121,13 @@ pub struct DriverView {
     pub implements: Vec<String>,
     /// The hosts that it says it talks to.
     pub egress: Vec<String>,
-    /// Its component, where it has a usable one.
+    /// What it needs beyond its contracts.
+    pub requires: Vec<String>,
+    /// For a declarative driver, the requests that the host makes for it: method and origin.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<String>,
+    /// Its component, where it has one to look at; whether a host takes it is
+    /// among the problems.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub component: Option<ComponentView>,
 }
@@ -120,6 +146,8 @@ pub struct ComponentView {
     pub imports: Vec<String>,
     /// What it exports.
     pub exports: Vec<String>,
+    /// Where that and the declarations part.
+    pub difference: Difference,
 }
 
 /// How components were made.
@@ -156,6 +184,7 @@ impl Inspection {
             Origin::Signed { signers, .. } => signers.iter().map(ToString::to_string).collect(),
             Origin::Dev { .. } => Vec::new(),
         };
+        let tools = content.tools.iter().map(|entry| entry.tool.as_ref());
         Self {
             verified: !content.origin.is_dev(),
             publisher: content.origin.publisher(),
@@ -166,7 +195,7 @@ impl Inspection {
             drivers: content
                 .drivers
                 .iter()
-                .map(|d| driver_view(&d.driver, d.component.as_ref()))
+                .map(|d| driver_view(&d.driver, d.component.as_ref(), tools.clone()))
                 .collect(),
             provenance: content
                 .provenance
@@ -197,28 +226,37 @@ impl Inspection {
         let manifest = sealed.manifest()?;
         let mut documents = Documents::read(sealed.files());
         let mut problems = std::mem::take(&mut documents.diagnostics);
+        let indexed = index::read(sealed.files(), &documents, &mut problems);
+        let written = documents.tools.iter().map(|tool| &tool.value);
+        let tools: Vec<&Arc<Tool>> = written.chain(&indexed.contracts).collect();
+        let known = tools.iter().map(|tool| tool.as_ref());
         let mut drivers = Vec::with_capacity(documents.drivers.len());
         for driver in &documents.drivers {
-            let component = match rules::component(driver, &documents, sealed.files()) {
-                Ok(component) => component,
-                Err(problem) => {
-                    problems.push(*problem);
-                    None
-                }
-            };
-            drivers.push(driver_view(&driver.value, component.as_ref()));
+            let component = rules::readable(driver, sealed.files());
+            let component = component.unwrap_or_else(|problem| {
+                problems.push(*problem);
+                None
+            });
+            if let Some(component) = &component
+                && let Err(problem) = rules::usable(component, driver, &documents, sealed.files())
+            {
+                problems.push(*problem);
+            }
+            drivers.push(driver_view(
+                &driver.value,
+                component.as_ref(),
+                known.clone(),
+            ));
         }
+        let attached = indexed.drivers.iter();
+        drivers.extend(attached.map(|driver| driver_view(driver, None, known.clone())));
         Ok(Self {
             verified: false,
             publisher: manifest.publisher.clone(),
             signers: Vec::new(),
             manifest_digest: Digest::of(sealed.manifest_bytes()),
             manifest: manifest_view(&manifest),
-            tools: documents
-                .tools
-                .iter()
-                .map(|t| tool_view(&t.value))
-                .collect(),
+            tools: tools.iter().map(|tool| tool_view(tool)).collect(),
             drivers,
             provenance: None,
             files: file_views(&manifest),
@@ -244,14 +282,43 @@ fn tool_view(tool: &Arc<Tool>) -> ToolView {
         version: tool.version.to_string(),
         name: tool.name.clone(),
         description: tool.description.clone(),
-        declares: tool.declaration().iter().map(ToString::to_string).collect(),
+        inputs: inputs(tool),
+        declares: names(&tool.declaration()),
         approval: tool.approval.to_string(),
         risk_level: tool.risk_level,
         timeout_ms: u64::try_from(tool.timeout.as_millis()).unwrap_or(u64::MAX),
     }
 }
 
-fn driver_view(driver: &Arc<Driver>, component: Option<&Component>) -> DriverView {
+fn inputs(tool: &Tool) -> Vec<InputView> {
+    let shape = tool.inputs.shape();
+    let properties = tool.inputs.value().get("properties");
+    let property = |name: &str| properties?.get(name)?.get("type");
+    let kind = |name: &str| match property(name)? {
+        Value::String(kind) => Some(kind.clone()),
+        Value::Array(kinds) => {
+            let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
+            Some(kinds.join(" or "))
+        }
+        _ => None,
+    };
+    let view = |name: &String| InputView {
+        name: name.clone(),
+        kind: kind(name),
+        required: shape.required.contains(name),
+    };
+    shape.names.iter().map(view).collect()
+}
+
+fn driver_view<'t>(
+    driver: &Driver,
+    component: Option<&Component>,
+    tools: impl Iterator<Item = &'t Tool> + Clone,
+) -> DriverView {
+    let requests = driver.implements.iter().filter_map(|entry| {
+        let method = entry.http.as_ref()?.method.as_str();
+        Some(format!("{method} https://{}", driver.origin()?))
+    });
     DriverView {
         id: driver.id.to_string(),
         version: driver.version.to_string(),
@@ -261,12 +328,25 @@ fn driver_view(driver: &Arc<Driver>, component: Option<&Component>) -> DriverVie
             .iter()
             .map(|entry| format!("{} {}", entry.tool, entry.version))
             .collect(),
-        egress: driver.egress.iter().map(ToString::to_string).collect(),
-        component: component.map(|component| component_view(component, &component.surface)),
+        egress: names(&driver.egress),
+        requires: names(&driver.requires.capabilities),
+        requests: requests.collect(),
+        component: component.map(|component| {
+            let difference = Difference::of(&component.surface, driver, tools);
+            component_view(component, &component.surface, difference)
+        }),
     }
 }
 
-fn component_view(component: &Component, surface: &Surface) -> ComponentView {
+fn names(capabilities: &CapabilitySet) -> Vec<String> {
+    capabilities.iter().map(ToString::to_string).collect()
+}
+
+fn component_view(
+    component: &Component,
+    surface: &Surface,
+    difference: Difference,
+) -> ComponentView {
     ComponentView {
         path: component.path.clone(),
         digest: component.digest,
@@ -277,6 +357,7 @@ fn component_view(component: &Component, surface: &Surface) -> ComponentView {
             .iter()
             .map(|export| export.name.clone())
             .collect(),
+        difference,
     }
 }
 

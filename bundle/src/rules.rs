@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use toolward_contract::capability::Class;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_contract::driver::{Driver, DriverKind};
 use toolward_signing::digest::Digest;
 
 use crate::codes;
 use crate::component::{Component, HANDLER, Surface};
+use crate::declared::Declared;
 use crate::documents::{Documents, Located, beside};
 use crate::locate::{key_position, whole};
 
@@ -84,6 +84,18 @@ pub(crate) fn component(
     documents: &Documents,
     files: &BTreeMap<String, Arc<[u8]>>,
 ) -> Result<Option<Component>, Box<Diagnostic>> {
+    let component = readable(driver, files)?;
+    if let Some(component) = &component {
+        usable(component, driver, documents, files)?;
+    }
+    Ok(component)
+}
+
+/// The component of one driver, if there is one to look at.
+pub(crate) fn readable(
+    driver: &Located<Driver>,
+    files: &BTreeMap<String, Arc<[u8]>>,
+) -> Result<Option<Component>, Box<Diagnostic>> {
     if !matches!(driver.value.kind, DriverKind::Component) {
         return Ok(None);
     }
@@ -107,8 +119,26 @@ pub(crate) fn component(
             error.hint(),
         )
     })?;
+    Ok(Some(Component {
+        path,
+        digest: Digest::of(bytes),
+        bytes: Arc::clone(bytes),
+        surface,
+    }))
+}
+
+/// Whether a host takes the component of a driver: its world, its imports, and
+/// that something declares them.
+pub(crate) fn usable(
+    component: &Component,
+    driver: &Located<Driver>,
+    documents: &Documents,
+    files: &BTreeMap<String, Arc<[u8]>>,
+) -> Result<(), Box<Diagnostic>> {
+    let report = Report { driver, files };
+    let (path, surface) = (&component.path, &component.surface);
     if !surface.exports_handler() {
-        return Err(report.world(&path, &surface));
+        return Err(report.world(path, surface));
     }
     let unknown = surface.unknown_imports();
     if !unknown.is_empty() {
@@ -122,13 +152,7 @@ pub(crate) fn component(
             ),
         ));
     }
-    report.declared(&path, &surface, documents)?;
-    Ok(Some(Component {
-        path,
-        digest: Digest::of(bytes),
-        bytes: Arc::clone(bytes),
-        surface,
-    }))
+    report.declared(path, surface, documents)
 }
 
 struct Report<'a> {
@@ -193,68 +217,55 @@ impl Report<'_> {
         surface: &Surface,
         documents: &Documents,
     ) -> Result<(), Box<Diagnostic>> {
+        let tools = documents.tools.iter().map(|tool| tool.value.as_ref());
+        let declared = Declared::of(&self.driver.value, tools);
+        let egress = &self.driver.value.egress;
+        let refused = |key: &str, message: String, hint: &str| {
+            Err(self.error(
+                key,
+                codes::COMPONENT_UNDECLARED,
+                message,
+                Some(hint.to_owned()),
+            ))
+        };
         if surface.imports_package("wasi:http") {
-            if self.driver.value.egress.is_empty() {
-                return Err(self.error(
+            if egress.is_empty() {
+                return refused(
                     "network",
-                    codes::COMPONENT_UNDECLARED,
                     format!(
                         "{path} imports wasi:http, and {} declares no network",
                         self.driver.path
                     ),
-                    Some(
-                        "name the hosts in `network.egress`, or build the driver without HTTP"
-                            .to_owned(),
-                    ),
-                ));
+                    "name the hosts in `network.egress`, or build the driver without HTTP",
+                );
             }
-            if !self.declares(documents, &Class::Network) {
-                return Err(self.error(
+            if !declared.accounts_for("wasi:http") {
+                return refused(
                     "implements",
-                    codes::COMPONENT_UNDECLARED,
-                    format!("{path} imports wasi:http, and no contract that it implements declares network"),
-                    Some("add `requires.network` to the contract, or build the driver without HTTP".to_owned()),
-                ));
+                    format!(
+                        "{path} imports wasi:http, and no contract that it implements declares network"
+                    ),
+                    "add `requires.network` to the contract, or build the driver without HTTP",
+                );
+            }
+            if !declared.shares_a_host(egress) {
+                return refused(
+                    "network",
+                    format!("{path} imports wasi:http, and the contracts declare none of {egress}"),
+                    "name hosts in `network.egress` that the contract declares",
+                );
             }
         }
-        if surface.imports_package("wasi:keyvalue") && !self.declares(documents, &Class::Database) {
-            return Err(self.error(
+        if surface.imports_package("wasi:keyvalue") && !declared.accounts_for("wasi:keyvalue") {
+            return refused(
                 "component",
-                codes::COMPONENT_UNDECLARED,
-                format!("{path} imports wasi:keyvalue, and no contract that it implements declares a database"),
-                Some("add `mutates: [\"database:NAME\"]` to the contract, or build the driver without it".to_owned()),
-            ));
+                format!(
+                    "{path} imports wasi:keyvalue, and no contract that it implements declares a database"
+                ),
+                "add `mutates: [\"database:NAME\"]` to the contract, or build the driver without it",
+            );
         }
         Ok(())
-    }
-
-    /// Whether the driver or a contract that it implements declares a class.
-    /// A contract of another bundle can't be asked here; it is given the
-    /// benefit of the doubt, since the grant is computed with it at hand.
-    fn declares(&self, documents: &Documents, class: &Class) -> bool {
-        let driver = &self.driver.value;
-        if driver
-            .requires
-            .capabilities
-            .iter()
-            .any(|capability| capability.class() == class)
-        {
-            return true;
-        }
-        driver.implements.iter().any(|entry| {
-            let mut known = documents
-                .tools
-                .iter()
-                .filter(|tool| tool.value.id == entry.tool_id)
-                .peekable();
-            known.peek().is_none()
-                || known.any(|tool| {
-                    tool.value
-                        .declaration()
-                        .iter()
-                        .any(|capability| capability.class() == class)
-                })
-        })
     }
 }
 

@@ -1,1 +1,43 @@
-//! Outgoing HTTP under rules: hosts, addresses, headers, secrets, sizes.
+//! Outgoing HTTP under rules: hosts, addresses, headers, secrets, sizes, time.
+//!
+//! A [`Transport`] belongs to a host, an [`Egress`] to a route (a contract and
+//! its driver), a [`Call`] to one call. [`Call::send`] looks at all of a request
+//! before it resolves a name, and at every address before it connects. What no
+//! rule allows is refused with a stable code, and nothing is sent.
+//!
+//! Redirects are not followed, cookies not kept, bodies not decompressed, and
+//! proxies not used: whoever calls does that again through the same rules.
+
+pub mod address;
+pub mod authority;
+pub mod headers;
+pub mod target;
+
+mod call;
+mod clock;
+mod connect;
+mod error;
+mod meter;
+mod pool;
+mod request_body;
+mod resolve;
+mod response_body;
+mod rules;
+mod secret;
+mod send;
+mod tls;
+mod transport;
+
+pub use call::{BoxError, Call, CallLimits};
+pub use clock::Timeouts;
+pub use error::{
+    Denied, Error, Limit, LimitKind, Network, NetworkKind, Rule, SecretError, SecretProblem, Stage,
+    Timeout,
+};
+pub use meter::{Meter, Usage};
+pub use resolve::{Resolve, Resolving, SystemResolver};
+pub use response_body::ResponseBody;
+pub use rules::{HostRule, Rules, RulesError, SecretRule};
+pub use secret::{NoSecrets, SecretValues, ValueError};
+pub use tls::RootsError;
+pub use transport::{Egress, Transport, TransportBuilder};

@@ -8,6 +8,8 @@
 
 mod authoring;
 mod checking;
+mod declarations;
+mod indexes;
 mod reading;
 mod scaffolding;
 mod support;

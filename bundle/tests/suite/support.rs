@@ -131,3 +131,12 @@ pub(crate) fn forged(packed: &Packed, changes: &[(&str, &[u8])]) -> Packed {
     forged.manifest_bytes = forged.manifest.to_bytes().unwrap();
     forged
 }
+
+/// A packed bundle of one `tools.json` and nothing else.
+pub(crate) fn index_only(tools_json: &str) -> Packed {
+    let mut packed = Demo::new().pack();
+    packed.files.clear();
+    packed.manifest.files.clear();
+    packed.manifest.tools.version = 1;
+    forged(&packed, &[("tools.json", tools_json.as_bytes())])
+}

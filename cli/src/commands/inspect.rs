@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use toolward_bundle::component::Surface;
 use toolward_bundle::content::Content;
-use toolward_bundle::inspect::Inspection;
+use toolward_bundle::inspect::{Difference, InputView, Inspection};
 use toolward_bundle::text::visible_line;
 
 use crate::environment::Environment;
@@ -105,6 +105,8 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Written {
     for tool in &inspection.tools {
         output.line(format!("\ncontract {} {}", line(&tool.id), tool.version))?;
         output.line(format!("  {}", line(&tool.description)))?;
+        let inputs: Vec<String> = tool.inputs.iter().map(input).collect();
+        output.line(format!("  inputs     {}", list(&inputs)))?;
         output.line(format!("  declares   {}", list(&tool.declares)))?;
         output.line(format!(
             "  approval   {}, risk {}, timeout {} ms",
@@ -122,6 +124,12 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Written {
         ))?;
         output.line(format!("  implements {}", list(&driver.implements)))?;
         output.line(format!("  egress     {}", list(&driver.egress)))?;
+        if !driver.requires.is_empty() {
+            output.line(format!("  requires   {}", list(&driver.requires)))?;
+        }
+        for request in &driver.requests {
+            output.line(format!("  requests   {}", line(request)))?;
+        }
         if let Some(component) = &driver.component {
             output.line(format!(
                 "  component  {} ({} bytes, {})",
@@ -132,6 +140,7 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Written {
             for name in &component.imports {
                 output.line(format!("  imports    {}", line(name)))?;
             }
+            difference(&component.difference, output)?;
         }
     }
     if files {
@@ -150,6 +159,36 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Written {
         output.diagnostic(problem)?;
     }
     Ok(())
+}
+
+/// What is imported and not declared, and the other way round.
+fn difference(difference: &Difference, output: &mut Output) -> Written {
+    for found in &difference.undeclared {
+        let effect = if found.refused {
+            "a host refuses it"
+        } else {
+            "it gets nothing there"
+        };
+        output.line(format!(
+            "  undeclared {} is imported and not declared: {effect}",
+            line(&found.import)
+        ))?;
+    }
+    for capability in &difference.unused {
+        output.line(format!(
+            "  unused     {} is declared, and nothing imported uses it",
+            line(capability)
+        ))?;
+    }
+    Ok(())
+}
+
+fn input(input: &InputView) -> String {
+    let optional = if input.required { "" } else { "?" };
+    match &input.kind {
+        Some(kind) => format!("{}{optional} {kind}", input.name),
+        None => format!("{}{optional}", input.name),
+    }
 }
 
 fn component(path: &Path, output: &mut Output) -> Written {

@@ -1,0 +1,127 @@
+//! `tools.json` as part of a bundle: the contracts and drivers that a version 1 document stands for,
+//! and its agreement with TOOL.md and DRIVER.md.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::driver::Driver;
+use toolward_contract::index::Index;
+use toolward_contract::tool::Tool;
+use toolward_signing::manifest::Manifest;
+
+use crate::author::TOOLS_JSON;
+use crate::codes;
+use crate::documents::{Documents, borrowed};
+use crate::locate::whole;
+
+/// What `tools.json` adds to the documents.
+#[derive(Default)]
+pub(crate) struct Indexed {
+    /// `None` if it is missing or doesn't parse.
+    pub(crate) index: Option<Index>,
+    /// The contracts of a version 1 document, in a bundle without TOOL.md.
+    pub(crate) contracts: Vec<Arc<Tool>>,
+    /// The drivers that version 1 transports stand for.
+    pub(crate) drivers: Vec<Arc<Driver>>,
+}
+
+/// Reads `tools.json` and compares it with the documents.
+pub(crate) fn read(
+    files: &BTreeMap<String, Arc<[u8]>>,
+    documents: &Documents,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Indexed {
+    let Some(bytes) = files.get(TOOLS_JSON) else {
+        diagnostics.push(whole(
+            TOOLS_JSON,
+            Severity::Error,
+            codes::FILE_UNREADABLE,
+            "the bundle has no tools.json".to_owned(),
+            Some("pack the bundle again: `toolward pack`".to_owned()),
+        ));
+        return Indexed::default();
+    };
+    let parsed = Index::parse(TOOLS_JSON, bytes, &documents.scope(files));
+    diagnostics.extend(parsed.diagnostics);
+    let Some(index) = parsed.value else {
+        return Indexed::default();
+    };
+    let mut contracts = Vec::new();
+    if documents.tools.is_empty() && index.version == 1 {
+        contracts.extend(index.contracts().into_iter().map(Arc::new));
+    } else {
+        // Where a document doesn't parse, its absence would read as a disagreement.
+        let readable = diagnostics
+            .iter()
+            .all(|diagnostic| diagnostic.severity != Severity::Error);
+        let implementing = documents.implementing();
+        if readable && let Err(disagreements) = index.agrees(TOOLS_JSON, &borrowed(&implementing)) {
+            diagnostics.extend(disagreements);
+        }
+    }
+    let drivers = attached(&index, &contracts, documents, diagnostics);
+    Indexed {
+        index: Some(index),
+        contracts,
+        drivers,
+    }
+}
+
+/// The drivers of a version 1 document. One that is denied leaves its contract
+/// without a driver, and the bundle as it is.
+fn attached(
+    index: &Index,
+    contracts: &[Arc<Tool>],
+    documents: &Documents,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<Arc<Driver>> {
+    let mut drivers = Vec::new();
+    for entry in index.tools.iter().filter(|_| index.version == 1) {
+        let written = documents.tools.iter().map(|tool| &tool.value);
+        let mut all = written.chain(contracts);
+        let contract = all.find(|tool| tool.id == entry.id);
+        match contract.and_then(|contract| entry.driver(contract, TOOLS_JSON)) {
+            None => {}
+            Some(Err(denied)) => diagnostics.push(denied),
+            Some(Ok(driver)) => {
+                let mut others = documents.drivers.iter();
+                if let Some(other) = others.find(|other| other.value.id == driver.id) {
+                    let mut taken = whole(
+                        TOOLS_JSON,
+                        Severity::Error,
+                        codes::DUPLICATE_ID,
+                        format!(
+                            "the driver id {:?} is taken by {}",
+                            driver.id.as_str(),
+                            other.path
+                        ),
+                        Some(
+                            "give one of them another id, or put it into another bundle".to_owned(),
+                        ),
+                    );
+                    (taken.line, taken.column) = (entry.at.line, entry.at.column);
+                    diagnostics.push(taken);
+                }
+                drivers.push(Arc::new(driver));
+            }
+        }
+    }
+    drivers
+}
+
+/// The manifest's word on which version of `tools.json` it lists.
+pub(crate) fn check_version(manifest: &Manifest, index: &Index) -> Option<Diagnostic> {
+    let (listed, found) = (manifest.tools.version, index.version);
+    (listed != u64::from(found)).then(|| {
+        whole(
+            "manifest.toml",
+            Severity::Error,
+            codes::TOOLS_VERSION,
+            format!(
+                "expected the `version` of [artifacts.tools] to be that of tools.json, {found}, found {listed}"
+            ),
+            Some("pack the bundle again: `toolward pack`".to_owned()),
+        )
+    })
+}

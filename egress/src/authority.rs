@@ -1,0 +1,222 @@
+//! The authority of a URI, read strictly: what passes is written in one way
+//! only, and every resolver and server reads it alike.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use idna::AsciiDenyList;
+use idna::uts46::{DnsLength, Hyphens, Uts46};
+
+use crate::address;
+use crate::error::{Denied, Rule};
+
+/// ASCII that stands in no DNS name; `_` does, though it does in no host name
+/// of RFC 952.
+const NOT_IN_NAMES: AsciiDenyList = AsciiDenyList::new(true, " !\"#$%&'()*+,/:;<=>?@[\\]^`{|}~");
+
+/// A host and, where written, a port. `Display` gives the normal form.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Authority {
+    /// The host.
+    pub host: Host,
+    /// The port; `None`: the scheme's.
+    pub port: Option<u16>,
+}
+
+/// A host in normal form.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// A name: ASCII, lower case, without final dot.
+    Name(String),
+    /// An IPv4 address.
+    V4(Ipv4Addr),
+    /// An IPv6 address that embeds no IPv4 address.
+    V6(Ipv6Addr),
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Host::Name(name) => f.write_str(name),
+            Host::V4(address) => write!(f, "{address}"),
+            Host::V6(address) => write!(f, "[{address}]"),
+        }
+    }
+}
+
+impl fmt::Display for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.host)?;
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+/// Reads `host[:port]`. Names go through UTS 46 (non-transitional, strict);
+/// case is folded, a final dot dropped. RFC 3986 section 3.2.
+///
+/// # Errors
+/// The rule that it breaks: [`Rule::Userinfo`], [`Rule::Host`],
+/// [`Rule::AddressForm`] or [`Rule::Port`].
+pub fn parse(text: &str) -> Result<Authority, Denied> {
+    let denied = |rule| Denied::new(rule, text);
+    if text.contains('@') {
+        return Err(denied(Rule::Userinfo));
+    }
+    if let Some(inner) = text.strip_prefix('[') {
+        let (inner, rest) = inner.split_once(']').ok_or(denied(Rule::Host))?;
+        let port = match rest.strip_prefix(':') {
+            Some(digits) => Some(port(digits).ok_or(denied(Rule::Port))?),
+            None if rest.is_empty() => None,
+            None => return Err(denied(Rule::Host)),
+        };
+        // A zone (`%eth0`) means something on this machine only.
+        let address: Ipv6Addr = inner.parse().map_err(|_| denied(Rule::AddressForm))?;
+        if address::embeds_v4(address) {
+            return Err(denied(Rule::AddressForm));
+        }
+        let host = Host::V6(address);
+        return Ok(Authority { host, port });
+    }
+    let (host, port) = match text.split_once(':') {
+        Some((host, digits)) => (host, Some(port(digits).ok_or(denied(Rule::Port))?)),
+        None => (text, None),
+    };
+    let host = name_or_v4(host).map_err(denied)?;
+    Ok(Authority { host, port })
+}
+
+fn port(digits: &str) -> Option<u16> {
+    let plain = !digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| digits.parse().ok()).flatten()
+}
+
+fn name_or_v4(text: &str) -> Result<Host, Rule> {
+    // Names of letters, digits, hyphens and dots are the usual case, and UTS 46
+    // only folds their case; `xn--` labels have to be read.
+    let name = Uts46::new()
+        .to_ascii(
+            text.as_bytes(),
+            NOT_IN_NAMES,
+            Hyphens::CheckFirstLast,
+            DnsLength::VerifyAllowRootDot,
+        )
+        .map_err(|_| Rule::Host)?;
+    let name = name.strip_suffix('.').unwrap_or(&name);
+    if name.is_empty() {
+        return Err(Rule::Host);
+    }
+    // `127.1`, `0x7f.1`, `2130706433` and the like are addresses to some
+    // resolvers and names to others.
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let numeric = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x");
+    if !numeric {
+        return Ok(Host::Name(name.to_owned()));
+    }
+    // Digits of other scripts become ASCII digits above.
+    if !text.is_ascii() {
+        return Err(Rule::AddressForm);
+    }
+    name.parse().map(Host::V4).map_err(|_| Rule::AddressForm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(text: &str) -> Result<String, Rule> {
+        parse(text)
+            .map(|authority| authority.to_string())
+            .map_err(|denied| denied.rule)
+    }
+
+    #[test]
+    fn names_have_one_form() {
+        for (text, expected) in [
+            ("example.com", "example.com"),
+            ("EXAMPLE.com.", "example.com"),
+            ("Example.Com:8443", "example.com:8443"),
+            ("bücher.example", "xn--bcher-kva.example"),
+            ("BÜCHER.example", "xn--bcher-kva.example"),
+            ("xn--bcher-kva.example", "xn--bcher-kva.example"),
+            ("faß.example", "xn--fa-hia.example"),
+            ("example。com", "example.com"),
+            ("r3---sn-a.example", "r3---sn-a.example"),
+            ("_service.example", "_service.example"),
+            ("localhost", "localhost"),
+            ("192.0.2.1:80", "192.0.2.1:80"),
+            ("192.0.2.1.", "192.0.2.1"),
+            ("[2001:DB8:0:0::1]:443", "[2001:db8::1]:443"),
+        ] {
+            assert_eq!(normal(text), Ok(expected.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_readings_are_refused() {
+        for (text, rule) in [
+            ("", Rule::Host),
+            (".", Rule::Host),
+            ("..", Rule::Host),
+            (":443", Rule::Host),
+            ("a..b", Rule::Host),
+            ("example.com..", Rule::Host),
+            (".example.com", Rule::Host),
+            ("-a.example", Rule::Host),
+            ("a b.example", Rule::Host),
+            ("a\t.example", Rule::Host),
+            ("a\r\nhost: b", Rule::Host),
+            ("a\0.example", Rule::Host),
+            ("example.com/", Rule::Host),
+            ("example.com#", Rule::Host),
+            ("example.com\\", Rule::Host),
+            ("exa%6dple.com", Rule::Host),
+            ("*.example.com", Rule::Host),
+            ("xn--zzzzzz-.example", Rule::Host),
+            ("user@example.com", Rule::Userinfo),
+            ("user:word@example.com", Rule::Userinfo),
+            ("@example.com", Rule::Userinfo),
+            ("example.com:443@evil.example", Rule::Userinfo),
+            ("example.com:", Rule::Port),
+            ("example.com:0", Rule::Port),
+            ("example.com:0443", Rule::Port),
+            ("example.com:+443", Rule::Port),
+            ("example.com:65536", Rule::Port),
+            ("example.com:443:443", Rule::Port),
+            ("::1", Rule::Port),
+            ("2130706433", Rule::AddressForm),
+            ("127.1", Rule::AddressForm),
+            ("127.0.1", Rule::AddressForm),
+            ("0177.0.0.1", Rule::AddressForm),
+            ("0x7f.0.0.1", Rule::AddressForm),
+            ("0x7f000001", Rule::AddressForm),
+            ("127.0.0.0x1", Rule::AddressForm),
+            ("127.0.0.256", Rule::AddressForm),
+            ("127.0.0.01", Rule::AddressForm),
+            ("1.2.3.4.5", Rule::AddressForm),
+            ("example.1", Rule::AddressForm),
+            ("１２７.0.0.1", Rule::AddressForm),
+            ("①②⑦.0.0.1", Rule::AddressForm),
+            ("127。0。0。1", Rule::AddressForm),
+            ("[::1", Rule::Host),
+            ("[::1]a", Rule::Host),
+            ("[::1]:", Rule::Port),
+            ("[]", Rule::AddressForm),
+            ("[127.0.0.1]", Rule::AddressForm),
+            ("[fe80::1%eth0]", Rule::AddressForm),
+            ("[fe80::1%25eth0]", Rule::AddressForm),
+            ("[::ffff:127.0.0.1]", Rule::AddressForm),
+            ("[::ffff:7f00:1]", Rule::AddressForm),
+            ("[::127.0.0.1]", Rule::AddressForm),
+            ("[64:ff9b::7f00:1]", Rule::AddressForm),
+            ("[2002:7f00:1::]", Rule::AddressForm),
+            ("[v1.a]", Rule::AddressForm),
+        ] {
+            assert_eq!(normal(text), Err(rule), "{text}");
+        }
+        assert_eq!(
+            normal(&format!("{}.example", "a".repeat(64))),
+            Err(Rule::Host)
+        );
+        assert_eq!(normal(&"a.".repeat(200)), Err(Rule::Host));
+    }
+}

@@ -1,0 +1,209 @@
+//! Opens connections: the name is resolved once, every answer is checked, and
+//! one of exactly these addresses is connected to.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls_pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+
+use crate::address;
+use crate::authority::Host;
+use crate::clock::Clock;
+use crate::error::{Denied, Error, Network, NetworkKind, Rule, Stage};
+use crate::pool::{Connection, Key};
+use crate::rules::HostRule;
+use crate::transport::Transport;
+
+/// Addresses that are tried; all are checked.
+const TRIED: usize = 8;
+
+/// How long one attempt has before the next address is tried beside it (RFC
+/// 8305 section 5).
+const STAGGER: Duration = Duration::from_millis(250);
+
+/// Bytes of a response's head, and of the buffer that bodies are read through.
+/// A server that sends more than this before its first body byte means to fill
+/// memory.
+pub(crate) const MAX_HEAD: usize = 64 << 10;
+
+/// Opens a connection to `host`, whose addresses one of `rules` must allow.
+pub(crate) async fn open(
+    transport: &Transport,
+    rules: &[&HostRule],
+    host: &Host,
+    key: &Key,
+    clock: &Clock,
+) -> Result<Connection, Error> {
+    let end = clock.end(clock.timeouts.connect);
+    let permit = slot(transport, clock, end).await?;
+    let addresses = addresses(transport, rules, host, key, clock, end).await?;
+    let dialled = clock.within(end, Stage::Connect, dial(&addresses, key.port));
+    let (stream, address) = dialled.await??;
+    // Requests are written at once; waiting for more only delays them.
+    let _ = stream.set_nodelay(true);
+    if !key.https {
+        return speak(stream, address, permit).await;
+    }
+    let connector = connector(transport).await?;
+    let name = server_name(host)?;
+    let agreed = clock.within(end, Stage::Tls, connector.connect(name, stream));
+    let stream = agreed.await?.map_err(|error| tls_error(&error))?;
+    speak(stream, address, permit).await
+}
+
+async fn slot(
+    transport: &Transport,
+    clock: &Clock,
+    end: Instant,
+) -> Result<OwnedSemaphorePermit, Error> {
+    let open = transport.open();
+    if let Ok(permit) = Arc::clone(open).try_acquire_owned() {
+        return Ok(permit);
+    }
+    // Idle connections hold slots; somebody needs one now.
+    transport.close_idle();
+    let free = clock.within(end, Stage::Queue, Arc::clone(open).acquire_owned());
+    let closed = |error| Network::new(NetworkKind::Connect, error);
+    Ok(free.await?.map_err(closed)?)
+}
+
+/// The addresses to try: all that the host has, each of them allowed.
+async fn addresses(
+    transport: &Transport,
+    rules: &[&HostRule],
+    host: &Host,
+    key: &Key,
+    clock: &Clock,
+    end: Instant,
+) -> Result<Vec<IpAddr>, Error> {
+    let found = match host {
+        Host::V4(address) => vec![IpAddr::V4(*address)],
+        Host::V6(address) => vec![IpAddr::V6(*address)],
+        Host::Name(name) => {
+            let answer = clock.within(end, Stage::Resolve, transport.resolver().resolve(name));
+            let failed = |error: io::Error| Network::new(NetworkKind::Dns, error);
+            answer.await?.map_err(failed)?
+        }
+    };
+    if found.is_empty() {
+        return Err(Network::new(NetworkKind::Dns, "the name has no address").into());
+    }
+    // One rule must allow every answer: a name with a public and a private
+    // address is on its way from one to the other.
+    let mut refused = None;
+    for rule in rules {
+        let checked: Result<Vec<IpAddr>, Denied> = found
+            .iter()
+            .map(|own| {
+                address::check(*own, &rule.addresses).map_err(|kind| {
+                    let subject = format!("{}:{} at {own}: {kind}", key.host, key.port);
+                    Denied::new(Rule::Address, subject)
+                })
+            })
+            .collect();
+        match checked {
+            Ok(mut addresses) => {
+                addresses.truncate(TRIED);
+                return Ok(addresses);
+            }
+            Err(denied) => refused = refused.or(Some(denied)),
+        }
+    }
+    let refused = refused.unwrap_or_else(|| Denied::new(Rule::HostNotGranted, &key.host));
+    Err(refused.into())
+}
+
+/// Connects to the first that answers, in order, each with a head start.
+async fn dial(addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), Network> {
+    let mut failure = None;
+    let mut attempts = JoinSet::new();
+    let mut left = addresses.iter().copied();
+    let mut more = true;
+    while more || !attempts.is_empty() {
+        if more {
+            match left.next() {
+                Some(address) => {
+                    let target = SocketAddr::new(address, port);
+                    attempts.spawn(async move { (TcpStream::connect(target).await, address) });
+                }
+                None => more = false,
+            }
+        }
+        tokio::select! {
+            Some(attempt) = attempts.join_next() => match attempt {
+                Ok((Ok(stream), address)) => return Ok((stream, address)),
+                Ok((Err(error), _)) => failure = Some(Network::new(NetworkKind::Connect, error)),
+                Err(error) => failure = Some(Network::new(NetworkKind::Connect, error)),
+            },
+            () = tokio::time::sleep(STAGGER), if more => {}
+        }
+    }
+    Err(failure.unwrap_or_else(|| Network::new(NetworkKind::Connect, "no address")))
+}
+
+async fn connector(transport: &Transport) -> Result<TlsConnector, Network> {
+    let loaded = match transport.tls().get() {
+        Some(loaded) => loaded,
+        None => {
+            let own = transport.clone();
+            let task = tokio::task::spawn_blocking(move || own.load_roots().map(|_| ()));
+            task.await
+                .map_err(|error| Network::new(NetworkKind::TlsRoots, error))?
+                .map_err(|error| Network::new(NetworkKind::TlsRoots, error))?;
+            let missing = || Network::new(NetworkKind::TlsRoots, "not loaded");
+            transport.tls().get().ok_or_else(missing)?
+        }
+    };
+    loaded.map_err(|error| Network::new(NetworkKind::TlsRoots, error))
+}
+
+fn server_name(host: &Host) -> Result<ServerName<'static>, Denied> {
+    match host {
+        Host::V4(address) => Ok(ServerName::from(IpAddr::V4(*address))),
+        Host::V6(address) => Ok(ServerName::from(IpAddr::V6(*address))),
+        Host::Name(name) => {
+            ServerName::try_from(name.clone()).map_err(|_| Denied::new(Rule::Host, name))
+        }
+    }
+}
+
+fn tls_error(error: &io::Error) -> Network {
+    let inner = error.get_ref();
+    let kind = match inner.and_then(|inner| inner.downcast_ref()) {
+        Some(rustls::Error::InvalidCertificate(_)) => NetworkKind::TlsCertificate,
+        _ => NetworkKind::TlsProtocol,
+    };
+    Network::new(kind, error)
+}
+
+/// HTTP/1.1 over `stream`. Its task ends with the [`Connection`].
+async fn speak<S>(
+    stream: S,
+    address: IpAddr,
+    permit: OwnedSemaphorePermit,
+) -> Result<Connection, Error>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(MAX_HEAD).max_header_size(MAX_HEAD);
+    let spoken = builder.handshake(TokioIo::new(stream)).await;
+    let failed = |error| Network::new(NetworkKind::HttpProtocol, error);
+    let (sender, connection) = spoken.map_err(failed)?;
+    let task = tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%address, %error, "a connection ended");
+        }
+        drop(permit);
+    });
+    Ok(Connection::new(sender, address, task.abort_handle()))
+}

@@ -1,0 +1,307 @@
+//! Which headers a guest may send and see. Framing, routing and proxies are
+//! the host's: a guest that set them could smuggle a second request, or speak
+//! as somebody else.
+
+use http::header::{self, HeaderMap, HeaderName};
+
+use crate::error::{Denied, Error, Limit, LimitKind, Rule};
+
+/// Headers of one request. A server that takes more is rare.
+pub(crate) const MAX_HEADERS: usize = 100;
+
+/// Set by the host or never sent (RFC 9110 sections 7.6.1 and 7.6.3, RFC 7239),
+/// or read by servers as another method or path than the one that was checked.
+const FORBIDDEN: &[&str] = &[
+    "alt-used",
+    "connection",
+    "expect",
+    "forwarded",
+    "front-end-https",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+    "x-host",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-url",
+    "x-real-ip",
+    "x-rewrite-url",
+];
+
+const FORBIDDEN_PREFIXES: &[&str] = &["proxy-", "x-forwarded-", "x-original-host"];
+
+/// Carry credentials: a guest sends them with a placeholder, or where policy
+/// grants it.
+pub(crate) const CREDENTIALS: &[HeaderName] = &[header::AUTHORIZATION, header::COOKIE];
+
+/// Of a response, what concerns the connection only (RFC 9110 section 7.6.1).
+const HOP_BY_HOP: &[&str] = &[
+    "connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Whether a guest may never set this header.
+#[must_use]
+pub fn is_forbidden(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    // Gateways hand `a_b` and `a-b` to their programs under one name.
+    if name.contains('_') {
+        let plain = name.replace('_', "-");
+        let ours = ["content-length", "authorization", "cookie"];
+        return forbidden(&plain) || ours.contains(&plain.as_str());
+    }
+    forbidden(name)
+}
+
+fn forbidden(name: &str) -> bool {
+    FORBIDDEN.binary_search(&name).is_ok()
+        || FORBIDDEN_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+}
+
+/// Checks the headers that a guest wants to send, but for `authorization` and
+/// `cookie`; returns how many bytes they take on the wire.
+///
+/// # Errors
+/// [`Rule::HeaderForbidden`], [`Rule::HeaderValue`], [`Rule::ContentLength`],
+/// or [`LimitKind::RequestHeadBytes`].
+pub fn check(headers: &HeaderMap, max_bytes: u64) -> Result<u64, Error> {
+    let too_large = |used| Limit {
+        kind: LimitKind::RequestHeadBytes,
+        used,
+        allowed: max_bytes,
+    };
+    if headers.len() > MAX_HEADERS {
+        return Err(Limit {
+            kind: LimitKind::RequestHeadBytes,
+            used: headers.len() as u64,
+            allowed: MAX_HEADERS as u64,
+        }
+        .into());
+    }
+    let bytes = size(headers);
+    if bytes > max_bytes {
+        return Err(too_large(bytes).into());
+    }
+    for (name, value) in headers {
+        if is_forbidden(name) {
+            return Err(Denied::new(Rule::HeaderForbidden, name).into());
+        }
+        if !is_plain(value.as_bytes()) {
+            return Err(Denied::new(Rule::HeaderValue, name).into());
+        }
+    }
+    content_length(headers)?;
+    Ok(bytes)
+}
+
+/// Printable ASCII, spaces and tabs within: bytes beyond it (obs-text, RFC 9110
+/// section 5.5) are read as Latin-1 here and UTF-8 there.
+pub(crate) fn is_plain(value: &[u8]) -> bool {
+    let inner = |b: &u8| b.is_ascii_graphic() || *b == b' ' || *b == b'\t';
+    let edge = |b: Option<&u8>| b.is_none_or(u8::is_ascii_graphic);
+    value.iter().all(inner) && edge(value.first()) && edge(value.last())
+}
+
+/// The one length that the headers declare.
+///
+/// # Errors
+/// [`Rule::ContentLength`]: several, or not digits alone.
+pub(crate) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Denied> {
+    let mut values = headers.get_all(header::CONTENT_LENGTH).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    let text = value.to_str().unwrap_or_default();
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let length = digits.then(|| text.parse().ok()).flatten();
+    if length.is_none() || values.next().is_some() {
+        return Err(Denied::new(Rule::ContentLength, text));
+    }
+    Ok(length)
+}
+
+/// Bytes on the wire: name, colon, space, value, line end.
+pub(crate) fn size(headers: &HeaderMap) -> u64 {
+    let bytes = |(name, value): (&HeaderName, &header::HeaderValue)| {
+        (name.as_str().len() + value.len() + 4) as u64
+    };
+    headers.iter().map(bytes).sum()
+}
+
+/// Drops from a response what concerns the connection, or a proxy, only.
+pub(crate) fn filter_response(headers: &mut HeaderMap) {
+    // What `connection` names is hop-by-hop, too; end-to-end headers stay.
+    let keep = [
+        header::CONTENT_LENGTH,
+        header::CONTENT_TYPE,
+        header::CONTENT_ENCODING,
+        header::CACHE_CONTROL,
+    ];
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .filter(|name| !keep.contains(name))
+        .collect();
+    for name in &named {
+        headers.remove(name);
+    }
+    for name in HOP_BY_HOP {
+        headers.remove(*name);
+    }
+    let proxy: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with("proxy-"))
+        .cloned()
+        .collect();
+    for name in &proxy {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn rule(name: &'static str, value: &'static [u8]) -> Option<&'static str> {
+        let mut headers = HeaderMap::new();
+        headers.append(
+            HeaderName::from_static(name),
+            HeaderValue::from_bytes(value).unwrap(),
+        );
+        check(&headers, 1000).err().map(|error| error.code())
+    }
+
+    #[test]
+    fn the_list_is_sorted() {
+        assert!(FORBIDDEN.is_sorted());
+    }
+
+    #[test]
+    fn framing_and_proxies_are_not_the_guests() {
+        for name in [
+            "host",
+            "connection",
+            "keep-alive",
+            "proxy-connection",
+            "proxy-authorization",
+            "te",
+            "trailer",
+            "transfer-encoding",
+            "upgrade",
+            "expect",
+            "via",
+            "forwarded",
+            "x-forwarded-for",
+            "x-forwarded-host",
+            "x_forwarded_host",
+            "transfer_encoding",
+            "content_length",
+            "x-http-method-override",
+            "x-original-url",
+        ] {
+            assert_eq!(rule(name, b"a"), Some("header-forbidden"), "{name}");
+        }
+        for name in ["accept", "user-agent", "x-api-key", "x_api_key", "range"] {
+            assert_eq!(rule(name, b"a b"), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn values_are_printable_ascii() {
+        for value in ["é".as_bytes(), b" a", b"a\t", b"\xff", b"a\xa0b"] {
+            assert_eq!(rule("accept", value), Some("header-value"), "{value:?}");
+        }
+        assert_eq!(rule("accept", b"a\tb"), None);
+        assert_eq!(rule("accept", b""), None);
+    }
+
+    #[test]
+    fn a_length_is_one_plain_number() {
+        for value in [
+            "",
+            "+1",
+            "-1",
+            "1, 1",
+            "1 1",
+            "0x1",
+            "99999999999999999999",
+            "1.0",
+        ] {
+            assert_eq!(
+                rule("content-length", value.as_bytes()),
+                Some("content-length"),
+                "{value:?}"
+            );
+        }
+        assert_eq!(rule("content-length", b"7"), None);
+        let mut headers = HeaderMap::new();
+        headers.append("content-length", HeaderValue::from_static("7"));
+        headers.append("content-length", HeaderValue::from_static("7"));
+        assert!(check(&headers, 1000).is_err());
+    }
+
+    #[test]
+    fn number_and_size_are_bounded() {
+        let mut headers = HeaderMap::new();
+        headers.append("a", HeaderValue::from_static("12345"));
+        assert_eq!(check(&headers, 10), Ok(10));
+        assert_eq!(
+            check(&headers, 9).map_err(|e| e.code()),
+            Err("request-head-bytes")
+        );
+        for _ in 0..MAX_HEADERS {
+            headers.append("a", HeaderValue::from_static("1"));
+        }
+        assert_eq!(
+            check(&headers, 10_000).map_err(|e| e.code()),
+            Err("request-head-bytes")
+        );
+    }
+
+    #[test]
+    fn a_response_keeps_what_is_end_to_end() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, x-hop, content-length"),
+            ("x-hop", "1"),
+            ("keep-alive", "timeout=5"),
+            ("proxy-authenticate", "Basic"),
+            ("proxy-status", "a"),
+            ("transfer-encoding", "chunked"),
+            ("content-length", "1"),
+            ("set-cookie", "a=b"),
+            ("www-authenticate", "Basic"),
+            ("location", "http://127.0.0.1/"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        filter_response(&mut headers);
+        let mut names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            [
+                "content-length",
+                "location",
+                "set-cookie",
+                "www-authenticate"
+            ]
+        );
+    }
+}

@@ -1,0 +1,281 @@
+//! The guest's body on its way out: counted, held to the length it declared,
+//! and searched for placeholders across its chunks.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::combinators::UnsyncBoxBody;
+
+use crate::call::{BoxError, Shared};
+use crate::error::{Denied, Error, Limit, LimitKind, Network, NetworkKind, Rule};
+use crate::secret::placeholder;
+
+/// The guest's body, of whatever type it was.
+pub(crate) type GuestBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// How the body ended; shared with whoever waits for the response.
+#[derive(Debug, Default)]
+pub(crate) struct Fate(Mutex<Ending>);
+
+#[derive(Debug, Default, Clone)]
+enum Ending {
+    #[default]
+    Open,
+    Sent,
+    Failed(Error),
+}
+
+impl Fate {
+    fn set(&self, ending: Ending) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ending;
+    }
+
+    /// Whether all of the body was handed over.
+    pub(crate) fn is_sent(&self) -> bool {
+        matches!(
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner),
+            Ending::Sent
+        )
+    }
+
+    /// Why it was not.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Ending::Failed(error) => Some(error.clone()),
+            Ending::Open | Ending::Sent => None,
+        }
+    }
+}
+
+/// A body that is sent.
+pub(crate) struct RequestBody {
+    /// `None` after its end.
+    guest: Option<GuestBody>,
+    call: Arc<Shared>,
+    fate: Arc<Fate>,
+    /// The length that the head declares.
+    length: Option<u64>,
+    /// Bytes that came from the guest.
+    seen: u64,
+    /// Read and not sent yet.
+    ready: VecDeque<Bytes>,
+    /// Whether placeholders are looked for: the route has secrets.
+    search: bool,
+    /// The end of the last chunk, which may begin a placeholder.
+    held: BytesMut,
+}
+
+impl RequestBody {
+    /// # Errors
+    /// `declared` is over the limit, or not the length that the body knows.
+    pub(crate) fn new(
+        guest: GuestBody,
+        declared: Option<u64>,
+        call: Arc<Shared>,
+    ) -> Result<RequestBody, Error> {
+        let exact = guest.size_hint().exact();
+        if let (Some(declared), Some(exact)) = (declared, exact)
+            && declared != exact
+        {
+            let subject = format!("{declared} declared, {exact} in the body");
+            return Err(Denied::new(Rule::ContentLength, subject).into());
+        }
+        let length = declared.or(exact);
+        let mut body = RequestBody {
+            guest: Some(guest),
+            fate: Arc::default(),
+            length,
+            seen: 0,
+            ready: VecDeque::new(),
+            search: !call.egress.rules().secrets().is_empty(),
+            held: BytesMut::new(),
+            call,
+        };
+        let least = length.unwrap_or_else(|| body.guest_size().lower());
+        body.check_size(least)?;
+        body.call.meter.fits(least)?;
+        if body.guest.as_ref().is_some_and(Body::is_end_stream) {
+            body.end()?;
+        }
+        Ok(body)
+    }
+
+    /// A body without content.
+    pub(crate) fn empty(call: Arc<Shared>) -> RequestBody {
+        let fate = Fate(Mutex::new(Ending::Sent));
+        RequestBody {
+            guest: None,
+            call,
+            fate: Arc::new(fate),
+            length: Some(0),
+            seen: 0,
+            ready: VecDeque::new(),
+            search: false,
+            held: BytesMut::new(),
+        }
+    }
+
+    pub(crate) fn fate(&self) -> Arc<Fate> {
+        Arc::clone(&self.fate)
+    }
+
+    /// The length to declare, if it is known.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    /// Bytes that came from the guest so far.
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Reads until the end, or until `enough` bytes are there. A body that ends
+    /// has a known length.
+    pub(crate) async fn read_ahead(&mut self, enough: u64) -> Result<(), Error> {
+        while self.guest.is_some() && self.seen < enough {
+            std::future::poll_fn(|cx| self.poll_guest(cx)).await?;
+        }
+        if self.guest.is_none() {
+            self.length = Some(self.seen);
+        }
+        Ok(())
+    }
+
+    fn guest_size(&self) -> SizeHint {
+        self.guest
+            .as_ref()
+            .map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+    }
+
+    fn check_size(&self, used: u64) -> Result<(), Limit> {
+        let allowed = self.call.limits.request_body_bytes;
+        if used > allowed {
+            return Err(Limit {
+                kind: LimitKind::RequestBodyBytes,
+                used,
+                allowed,
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes one frame from the guest.
+    fn poll_guest(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let Some(guest) = self.guest.as_mut() else {
+            return Poll::Ready(Ok(()));
+        };
+        let result = match Pin::new(guest).poll_frame(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                Ok(data) => self.take(data),
+                Err(_) => Err(Denied::new(Rule::Trailers, "").into()),
+            },
+            Poll::Ready(Some(Err(error))) => {
+                Err(Network::new(NetworkKind::RequestBody, error).into())
+            }
+            Poll::Ready(None) => self.end(),
+        };
+        // A body that says so is over without another frame.
+        let result = result.and_then(|()| {
+            let over = self.guest.as_ref().is_some_and(Body::is_end_stream);
+            if over { self.end() } else { Ok(()) }
+        });
+        if let Err(error) = &result {
+            self.guest = None;
+            self.ready.clear();
+            self.fate.set(Ending::Failed(error.clone()));
+        }
+        Poll::Ready(result)
+    }
+
+    fn take(&mut self, data: Bytes) -> Result<(), Error> {
+        let length = data.len() as u64;
+        self.seen = self.seen.saturating_add(length);
+        self.check_size(self.seen)?;
+        if self.length.is_some_and(|declared| self.seen > declared) {
+            return Err(self.wrong_length());
+        }
+        self.call.meter.bytes(length)?;
+        let data = if self.search {
+            self.search(data)?
+        } else {
+            data
+        };
+        if !data.is_empty() {
+            self.ready.push_back(data);
+        }
+        Ok(())
+    }
+
+    /// What of `data`, and of what was held, begins no placeholder.
+    fn search(&mut self, data: Bytes) -> Result<Bytes, Denied> {
+        let mut data = data;
+        if !self.held.is_empty() {
+            self.held.extend_from_slice(&data);
+            data = std::mem::take(&mut self.held).freeze();
+        }
+        if let Some((_, slug)) = self.call.placeholders.find(&data) {
+            return Err(Denied::new(Rule::SecretInBody, slug));
+        }
+        let rest = data.split_off(placeholder::unfinished(&data));
+        self.held.extend_from_slice(&rest);
+        Ok(data)
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        self.guest = None;
+        if self.length.is_some_and(|declared| self.seen != declared) {
+            return Err(self.wrong_length());
+        }
+        if !self.held.is_empty() {
+            let held = std::mem::take(&mut self.held).freeze();
+            self.ready.push_back(held);
+        }
+        self.fate.set(Ending::Sent);
+        Ok(())
+    }
+
+    fn wrong_length(&self) -> Error {
+        let declared = self.length.unwrap_or_default();
+        let subject = format!("{declared} declared, {} in the body", self.seen);
+        Denied::new(Rule::ContentLength, subject).into()
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let body = self.get_mut();
+        loop {
+            if let Some(data) = body.ready.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
+            if body.guest.is_none() {
+                let failure = body.fate.failure();
+                return Poll::Ready(failure.map(Err));
+            }
+            match body.poll_guest(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.guest.is_none() && self.ready.is_empty() && self.fate.failure().is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.map_or_else(SizeHint::new, SizeHint::with_exact)
+    }
+}

@@ -1,0 +1,248 @@
+//! A response's body on its way to the guest: counted, bounded in time,
+//! scrubbed. Its connection goes back to the pool at its end, and is closed
+//! when it is dropped before.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::Sleep;
+
+use crate::call::Slot;
+use crate::clock::Clock;
+use crate::error::{Error, Limit, LimitKind, Network, NetworkKind, Stage};
+use crate::headers;
+use crate::pool::Lease;
+use crate::request_body::Fate;
+use crate::secret::scrub::{Patterns, Scrubber};
+
+/// The body of a response.
+pub struct ResponseBody {
+    /// `None` after its end.
+    open: Option<Box<Open>>,
+}
+
+struct Open {
+    incoming: Incoming,
+    lease: Lease,
+    /// How the request's body ended.
+    fate: Arc<Fate>,
+    slot: Slot,
+    clock: Clock,
+    /// Armed while the server is waited for.
+    timer: Option<Pin<Box<Sleep>>>,
+    seen: u64,
+    scrubber: Option<(Scrubber, Arc<Patterns>)>,
+    /// What comes after the scrubber's last bytes.
+    last: Option<HeaderMap>,
+    ended: bool,
+}
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseBody")
+            .field("open", &self.open.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ResponseBody {
+    pub(crate) fn new(
+        incoming: Incoming,
+        lease: Lease,
+        fate: Arc<Fate>,
+        slot: Slot,
+        clock: Clock,
+        patterns: Option<Arc<Patterns>>,
+    ) -> ResponseBody {
+        let scrubber = patterns.map(|patterns| (Scrubber::new(Arc::clone(&patterns)), patterns));
+        let open = Open {
+            incoming,
+            lease,
+            fate,
+            slot,
+            clock,
+            timer: None,
+            seen: 0,
+            scrubber,
+            last: None,
+            ended: false,
+        };
+        let mut body = ResponseBody {
+            open: Some(Box::new(open)),
+        };
+        body.close_if_over();
+        body
+    }
+
+    /// Gives the connection back as soon as there is nothing more to read from
+    /// it: a guest may never ask again.
+    fn close_if_over(&mut self) {
+        let over = |open: &Open| open.incoming.is_end_stream() && open.scrubber.is_none();
+        if self.open.as_deref().is_some_and(over) {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            open.lease.give_back(open.fate.is_sent());
+        }
+    }
+}
+
+impl Open {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        loop {
+            if self.ended {
+                let trailers = self.last.take().map(|last| Ok(Frame::trailers(last)));
+                return Poll::Ready(trailers);
+            }
+            let frame = match ready!(self.poll_server(cx)) {
+                Ok(frame) => frame,
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            };
+            let Some(frame) = frame else {
+                self.ended = true;
+                let rest = self
+                    .scrubber
+                    .as_mut()
+                    .map(|(scrubber, _)| scrubber.finish());
+                match rest {
+                    Some(rest) if !rest.is_empty() => {
+                        return Poll::Ready(Some(Ok(Frame::data(rest))));
+                    }
+                    _ => continue,
+                }
+            };
+            match frame.into_data() {
+                Ok(data) => {
+                    if let Err(limit) = self.count(data.len() as u64) {
+                        return Poll::Ready(Some(Err(limit.into())));
+                    }
+                    let data = match self.scrubber.as_mut() {
+                        Some((scrubber, _)) => scrubber.push(data),
+                        None => data,
+                    };
+                    if !data.is_empty() {
+                        return Poll::Ready(Some(Ok(Frame::data(data))));
+                    }
+                }
+                Err(frame) => {
+                    if let Ok(trailers) = frame.into_trailers()
+                        && let Err(limit) = self.take_trailers(trailers)
+                    {
+                        return Poll::Ready(Some(Err(limit.into())));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next frame of the server, in time.
+    fn poll_server(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, Error>> {
+        // A server that always has one more byte is slow, too.
+        if self.clock.is_over() {
+            return Poll::Ready(Err(self.clock.timeout(Stage::BetweenBytes).into()));
+        }
+        if let Poll::Ready(frame) = Pin::new(&mut self.incoming).poll_frame(cx) {
+            self.timer = None;
+            let failed = |error| {
+                let own = self.fate.failure();
+                own.unwrap_or_else(|| broken(&error).into())
+            };
+            return Poll::Ready(frame.transpose().map_err(failed));
+        }
+        let clock = self.clock;
+        let arm = || {
+            let end: Instant = clock.end(clock.timeouts.between_bytes);
+            Box::pin(tokio::time::sleep_until(end.into()))
+        };
+        let timer = self.timer.get_or_insert_with(arm);
+        ready!(timer.as_mut().poll(cx));
+        Poll::Ready(Err(clock.timeout(Stage::BetweenBytes).into()))
+    }
+
+    fn count(&mut self, bytes: u64) -> Result<(), Limit> {
+        self.seen = self.seen.saturating_add(bytes);
+        let call = self.slot.call();
+        let allowed = call.limits.response_body_bytes;
+        if self.seen > allowed {
+            return Err(Limit {
+                kind: LimitKind::ResponseBodyBytes,
+                used: self.seen,
+                allowed,
+            });
+        }
+        call.meter.bytes(bytes)
+    }
+
+    fn take_trailers(&mut self, mut trailers: HeaderMap) -> Result<(), Limit> {
+        let call = self.slot.call();
+        let (used, allowed) = (headers::size(&trailers), call.limits.header_bytes);
+        if used > allowed {
+            return Err(Limit {
+                kind: LimitKind::ResponseHeadBytes,
+                used,
+                allowed,
+            });
+        }
+        call.meter.bytes(used)?;
+        headers::filter_response(&mut trailers);
+        if let Some((_, patterns)) = &self.scrubber {
+            patterns.scrub_headers(&mut trailers);
+        }
+        self.last = Some(trailers);
+        Ok(())
+    }
+}
+
+pub(crate) fn broken(error: &hyper::Error) -> Network {
+    let kind = if error.is_parse() {
+        NetworkKind::HttpProtocol
+    } else {
+        NetworkKind::Terminated
+    };
+    Network::new(kind, error)
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let body = self.get_mut();
+        let Some(open) = body.open.as_mut() else {
+            return Poll::Ready(None);
+        };
+        let frame = ready!(open.poll(cx));
+        match &frame {
+            Some(Ok(_)) => body.close_if_over(),
+            // Dropped before its end, the connection is closed.
+            Some(Err(_)) => body.open = None,
+            None => body.close(),
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.open.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.open {
+            Some(open) if open.scrubber.is_none() => open.incoming.size_hint(),
+            Some(_) => SizeHint::new(),
+            None => SizeHint::with_exact(0),
+        }
+    }
+}

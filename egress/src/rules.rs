@@ -1,0 +1,471 @@
+//! What a route may reach, as plain data: hosts, and the one place where each
+//! secret goes out. Built once; nothing in it grants nothing.
+
+use std::net::IpAddr;
+
+use http::{HeaderName, Method};
+use ipnet::IpNet;
+use toolward_contract::capability::HostPattern;
+
+use crate::address;
+use crate::authority::{self, Host};
+use crate::error::{Denied, Rule};
+use crate::headers;
+use crate::target;
+
+/// One host pattern that requests may go to. A request passes when *one* rule
+/// allows all of it; what several rules allow is never put together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRule {
+    /// The host; no port means 443, and 80 where `plain_http`.
+    pub host: HostPattern,
+    /// Whether POST, PUT, PATCH and DELETE pass beside GET, HEAD and OPTIONS.
+    pub unsafe_methods: bool,
+    /// Whether `http://` passes beside `https://`.
+    pub plain_http: bool,
+    /// Addresses that the name may resolve to though they are not globally
+    /// reachable.
+    pub addresses: Vec<IpNet>,
+    /// Which of `authorization` and `cookie` the guest may set itself.
+    pub headers: Vec<String>,
+}
+
+/// The one place where a secret goes out, over https only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretRule {
+    /// The secret's name.
+    pub slug: String,
+    /// The host, exactly.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The header.
+    pub header: String,
+    /// The methods; none means never.
+    pub methods: Vec<String>,
+    /// What the path starts with, in whole segments; `/` for every path.
+    pub path_prefix: String,
+}
+
+/// The rules of one route.
+#[derive(Debug, Default)]
+pub struct Rules {
+    hosts: Vec<HostRule>,
+    secrets: Vec<SecretPlace>,
+}
+
+/// A [`SecretRule`] that was read.
+#[derive(Debug)]
+pub(crate) struct SecretPlace {
+    pub(crate) slug: String,
+    pub(crate) host: Host,
+    pub(crate) port: u16,
+    pub(crate) header: HeaderName,
+    pub(crate) methods: Vec<Method>,
+    pub(crate) path_prefix: String,
+}
+
+/// Rules that cannot be meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RulesError {
+    /// A header that no rule lets a guest set.
+    #[error("host {host}: expected `authorization` or `cookie` among the headers, found {found:?}")]
+    Header {
+        /// The host pattern.
+        host: String,
+        /// The header.
+        found: String,
+    },
+    /// A secret's rule with a part that could never match, or match too much.
+    #[error("secret {slug:?}: {part} {found:?} cannot be used")]
+    Secret {
+        /// The secret's name.
+        slug: String,
+        /// Which part of the rule.
+        part: &'static str,
+        /// What it is.
+        found: String,
+    },
+}
+
+impl RulesError {
+    /// The stable kebab-case code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            RulesError::Header { .. } => "rule-header",
+            RulesError::Secret { .. } => "rule-secret",
+        }
+    }
+}
+
+impl Rules {
+    /// Rules for these hosts and secrets.
+    ///
+    /// # Errors
+    /// What cannot be meant.
+    pub fn new(hosts: Vec<HostRule>, secrets: Vec<SecretRule>) -> Result<Rules, RulesError> {
+        for rule in &hosts {
+            let unknown =
+                |name: &&String| !headers::CREDENTIALS.iter().any(|own| own == name.as_str());
+            if let Some(found) = rule.headers.iter().find(unknown) {
+                return Err(RulesError::Header {
+                    host: rule.host.to_string(),
+                    found: found.clone(),
+                });
+            }
+        }
+        let secrets = secrets.into_iter().map(SecretPlace::read);
+        Ok(Rules {
+            hosts,
+            secrets: secrets.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The rules for hosts.
+    #[must_use]
+    pub fn hosts(&self) -> &[HostRule] {
+        &self.hosts
+    }
+
+    /// Whether no request passes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty()
+    }
+
+    pub(crate) fn secrets(&self) -> &[SecretPlace] {
+        &self.secrets
+    }
+
+    /// The rules that allow all of `wanted` but for its address, which is not
+    /// known yet.
+    pub(crate) fn admit<'a>(&'a self, wanted: &Wanted<'_>) -> Result<Vec<&'a HostRule>, Denied> {
+        let default_port = wanted.port == if wanted.https { 443 } else { 80 };
+        let mut rules: Vec<&HostRule> = self
+            .hosts
+            .iter()
+            .filter(|rule| rule.host.matches(wanted.host, wanted.port, default_port))
+            .collect();
+        let subject = || format!("{}:{}", wanted.host, wanted.port);
+        if rules.is_empty() {
+            return Err(Denied::new(Rule::HostNotGranted, subject()));
+        }
+        if !wanted.https {
+            rules.retain(|rule| rule.plain_http);
+            if rules.is_empty() {
+                return Err(Denied::new(Rule::PlainHttp, subject()));
+            }
+        }
+        if !wanted.method.is_safe() {
+            rules.retain(|rule| rule.unsafe_methods);
+            if rules.is_empty() {
+                let subject = format!("{} {}", wanted.method, subject());
+                return Err(Denied::new(Rule::UnsafeMethod, subject));
+            }
+        }
+        for name in wanted.credentials {
+            rules.retain(|rule| rule.headers.iter().any(|own| name == own.as_str()));
+            if rules.is_empty() {
+                return Err(Denied::new(Rule::CredentialHeader, name));
+            }
+        }
+        Ok(rules)
+    }
+}
+
+/// What a request asks of the rules.
+pub(crate) struct Wanted<'a> {
+    pub(crate) https: bool,
+    /// The host in normal form.
+    pub(crate) host: &'a str,
+    pub(crate) port: u16,
+    pub(crate) method: &'a Method,
+    /// Headers with credentials that the guest itself sets.
+    pub(crate) credentials: &'a [HeaderName],
+}
+
+impl HostRule {
+    /// Whether a connection to `address` may be used under this rule.
+    pub(crate) fn admits(&self, address: IpAddr) -> bool {
+        address::check(address, &self.addresses).is_ok()
+    }
+}
+
+impl SecretPlace {
+    fn read(rule: SecretRule) -> Result<SecretPlace, RulesError> {
+        let refused = |part, found: &str| RulesError::Secret {
+            slug: rule.slug.clone(),
+            part,
+            found: found.to_owned(),
+        };
+        let authority =
+            authority::parse(&rule.host).map_err(|_| refused("the host", &rule.host))?;
+        if authority.port.is_some() || rule.port == 0 {
+            return Err(refused("the port", &rule.port.to_string()));
+        }
+        let header: HeaderName = rule
+            .header
+            .parse()
+            .map_err(|_| refused("the header", &rule.header))?;
+        if headers::is_forbidden(&header) || NO_SECRETS_IN.contains(&header) {
+            return Err(refused("the header", &rule.header));
+        }
+        let method = |text: &String| {
+            let method: Option<Method> = text.parse().ok();
+            method
+                .filter(is_known)
+                .ok_or_else(|| refused("the method", text))
+        };
+        let methods = rule.methods.iter().map(method).collect::<Result<_, _>>()?;
+        let prefix = &rule.path_prefix;
+        if target::parse(prefix).is_err()
+            || prefix.contains('?')
+            || !target::is_below(prefix, prefix)
+        {
+            return Err(refused("the path prefix", prefix));
+        }
+        Ok(SecretPlace {
+            host: authority.host,
+            port: rule.port,
+            header,
+            methods,
+            path_prefix: rule.path_prefix.clone(),
+            slug: rule.slug,
+        })
+    }
+}
+
+/// Headers that mean something to the connection, or that the host sets itself
+/// when a secret goes out.
+const NO_SECRETS_IN: &[HeaderName] = &[
+    http::header::ACCEPT_ENCODING,
+    http::header::CONTENT_ENCODING,
+    http::header::CONTENT_LENGTH,
+    http::header::CONTENT_TYPE,
+    http::header::RANGE,
+];
+
+/// Whether a method may be sent at all. CONNECT opens a tunnel, TRACE echoes
+/// the request with what was put into it, and what others do is not known.
+pub(crate) fn is_known(method: &Method) -> bool {
+    [
+        Method::GET,
+        Method::HEAD,
+        Method::OPTIONS,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+    ]
+    .contains(method)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(pattern: &str) -> HostRule {
+        HostRule {
+            host: HostPattern::parse(pattern).unwrap(),
+            unsafe_methods: false,
+            plain_http: false,
+            addresses: Vec::new(),
+            headers: Vec::new(),
+        }
+    }
+
+    fn secret() -> SecretRule {
+        SecretRule {
+            slug: "token".to_owned(),
+            host: "api.example".to_owned(),
+            port: 443,
+            header: "authorization".to_owned(),
+            methods: vec!["GET".to_owned()],
+            path_prefix: "/repos/".to_owned(),
+        }
+    }
+
+    fn admit(hosts: Vec<HostRule>, url: &str, method: Method, own: &[HeaderName]) -> Option<Rule> {
+        let rules = Rules::new(hosts, Vec::new()).unwrap();
+        let uri: http::Uri = url.parse().unwrap();
+        let https = uri.scheme_str() == Some("https");
+        let wanted = Wanted {
+            https,
+            host: uri.host().unwrap(),
+            port: uri.port_u16().unwrap_or(if https { 443 } else { 80 }),
+            method: &method,
+            credentials: own,
+        };
+        rules.admit(&wanted).err().map(|denied| denied.rule)
+    }
+
+    #[test]
+    fn no_rules_allow_nothing() {
+        let none = Some(Rule::HostNotGranted);
+        assert_eq!(
+            admit(Vec::new(), "https://a.example/", Method::GET, &[]),
+            none
+        );
+    }
+
+    #[test]
+    fn a_rule_is_for_its_host_and_port() {
+        let get = |url| {
+            admit(
+                vec![host("a.example"), host("b.example:8443")],
+                url,
+                Method::GET,
+                &[],
+            )
+        };
+        assert_eq!(get("https://a.example/"), None);
+        assert_eq!(get("https://a.example:443/"), None);
+        assert_eq!(get("https://b.example:8443/"), None);
+        for url in [
+            "https://a.example:8443/",
+            "https://a.example:80/",
+            "https://b.example/",
+            "https://c.a.example/",
+            "https://a.example.evil.example/",
+        ] {
+            assert_eq!(get(url), Some(Rule::HostNotGranted), "{url}");
+        }
+    }
+
+    #[test]
+    fn plain_http_and_unsafe_methods_are_granted_apart() {
+        let plain = HostRule {
+            plain_http: true,
+            ..host("a.example")
+        };
+        let writing = HostRule {
+            unsafe_methods: true,
+            ..host("a.example")
+        };
+        let url = "http://a.example/";
+        assert_eq!(
+            admit(vec![host("a.example")], url, Method::GET, &[]),
+            Some(Rule::PlainHttp)
+        );
+        assert_eq!(admit(vec![plain.clone()], url, Method::GET, &[]), None);
+        assert_eq!(
+            admit(
+                vec![plain.clone()],
+                "http://a.example:443/",
+                Method::GET,
+                &[]
+            ),
+            Some(Rule::HostNotGranted)
+        );
+        // What two rules allow is not put together.
+        let both = vec![plain, writing];
+        assert_eq!(
+            admit(both.clone(), url, Method::POST, &[]),
+            Some(Rule::UnsafeMethod)
+        );
+        assert_eq!(admit(both, "https://a.example/", Method::POST, &[]), None);
+        let reading = vec![host("a.example")];
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            let denied = admit(reading.clone(), "https://a.example/", method, &[]);
+            assert_eq!(denied, Some(Rule::UnsafeMethod));
+        }
+    }
+
+    #[test]
+    fn own_credentials_are_granted_by_name() {
+        let rule = HostRule {
+            headers: vec!["cookie".to_owned()],
+            ..host("a.example")
+        };
+        let get = |own| admit(vec![rule.clone()], "https://a.example/", Method::GET, own);
+        assert_eq!(get(&[http::header::COOKIE]), None);
+        assert_eq!(
+            get(&[http::header::AUTHORIZATION]),
+            Some(Rule::CredentialHeader)
+        );
+        let odd = HostRule {
+            headers: vec!["host".to_owned()],
+            ..host("a.example")
+        };
+        assert_eq!(
+            Rules::new(vec![odd], Vec::new()).unwrap_err().code(),
+            "rule-header"
+        );
+    }
+
+    #[test]
+    fn secrets_are_tied_to_one_clear_place() {
+        assert!(Rules::new(Vec::new(), vec![secret()]).is_ok());
+        for wrong in [
+            SecretRule {
+                host: "*".to_owned(),
+                ..secret()
+            },
+            SecretRule {
+                host: "*.example".to_owned(),
+                ..secret()
+            },
+            SecretRule {
+                host: "a.example:443".to_owned(),
+                ..secret()
+            },
+            SecretRule {
+                host: String::new(),
+                ..secret()
+            },
+            SecretRule {
+                port: 0,
+                ..secret()
+            },
+            SecretRule {
+                header: "host".to_owned(),
+                ..secret()
+            },
+            SecretRule {
+                header: "proxy-authorization".to_owned(),
+                ..secret()
+            },
+            SecretRule {
+                header: "content-length".to_owned(),
+                ..secret()
+            },
+            SecretRule {
+                header: "a b".to_owned(),
+                ..secret()
+            },
+            SecretRule {
+                methods: vec!["TRACE".to_owned()],
+                ..secret()
+            },
+            SecretRule {
+                methods: vec!["get".to_owned()],
+                ..secret()
+            },
+            SecretRule {
+                path_prefix: String::new(),
+                ..secret()
+            },
+            SecretRule {
+                path_prefix: "/a/../b".to_owned(),
+                ..secret()
+            },
+            SecretRule {
+                path_prefix: "/a?b".to_owned(),
+                ..secret()
+            },
+            SecretRule {
+                path_prefix: "/a%2f".to_owned(),
+                ..secret()
+            },
+        ] {
+            let refused = Rules::new(Vec::new(), vec![wrong.clone()]);
+            assert_eq!(
+                refused.map_err(|e| e.code()).err(),
+                Some("rule-secret"),
+                "{wrong:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Secrets: guests hold placeholders; values are put in on the way out and
+//! scrubbed on the way back.
+
+pub(crate) mod forms;
+pub(crate) mod placeholder;
+pub(crate) mod placing;
+pub(crate) mod scrub;
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use zeroize::Zeroizing;
+
+use crate::error::{SecretError, SecretProblem};
+use crate::headers;
+
+/// Shorter values occur by chance: scrubbing them would tear holes into
+/// responses, and guessing them is cheap.
+const SHORTEST: usize = 8;
+
+/// Where values come from. Asked only when one is put in; whoever implements
+/// it may keep them.
+pub trait SecretValues: Send + Sync {
+    /// The value of a secret.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn get(&self, slug: &str) -> Result<Zeroizing<Vec<u8>>, ValueError>;
+}
+
+/// Why a secret has no value, for people. Never the value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ValueError(String);
+
+impl ValueError {
+    /// A reason.
+    pub fn new(reason: impl Into<String>) -> ValueError {
+        ValueError(reason.into())
+    }
+}
+
+/// No secret has a value.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoSecrets;
+
+impl SecretValues for NoSecrets {
+    fn get(&self, _slug: &str) -> Result<Zeroizing<Vec<u8>>, ValueError> {
+        Err(ValueError::new("this host has no secrets"))
+    }
+}
+
+/// A value that was loaded to be put in.
+pub(crate) struct Secret {
+    pub(crate) slug: String,
+    value: Zeroizing<Vec<u8>>,
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret")
+            .field("slug", &self.slug)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Secret {
+    pub(crate) fn load(values: &dyn SecretValues, slug: &str) -> Result<Secret, SecretError> {
+        let refused = |problem, detail: String| SecretError {
+            slug: slug.to_owned(),
+            problem,
+            detail,
+        };
+        let value = values
+            .get(slug)
+            .map_err(|error| refused(SecretProblem::Unavailable, error.to_string()))?;
+        if value.len() < SHORTEST {
+            return Err(refused(SecretProblem::TooShort, String::new()));
+        }
+        if !headers::is_plain(&value) {
+            return Err(refused(SecretProblem::NotAHeaderValue, String::new()));
+        }
+        Ok(Secret {
+            slug: slug.to_owned(),
+            value,
+        })
+    }
+
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// `prefix` and the value; hidden from debug output, and wiped with its
+    /// last clone.
+    pub(crate) fn header(&self, prefix: &[u8]) -> Result<HeaderValue, SecretError> {
+        let mut text = Zeroizing::new(Vec::with_capacity(prefix.len() + self.value.len()));
+        text.extend_from_slice(prefix);
+        text.extend_from_slice(&self.value);
+        let mut header =
+            HeaderValue::from_maybe_shared(Bytes::from_owner(text)).map_err(|_| SecretError {
+                slug: self.slug.clone(),
+                problem: SecretProblem::NotAHeaderValue,
+                detail: String::new(),
+            })?;
+        header.set_sensitive(true);
+        Ok(header)
+    }
+}

@@ -1,0 +1,138 @@
+//! Placeholders: texts that stand for secrets in one call. They are worth
+//! nothing elsewhere; finding one where it does not belong tells of a mistake
+//! or an attempt.
+
+use std::fmt;
+use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+/// How each of them starts.
+pub(crate) const PREFIX: &str = "toolward-secret-";
+
+/// Random bytes: 192 bits, beyond guessing.
+const RANDOM: usize = 24;
+
+/// Bytes of a placeholder.
+pub(crate) const LENGTH: usize = PREFIX.len() + 2 * RANDOM;
+
+/// The placeholders of one call.
+#[derive(Default)]
+pub(crate) struct Placeholders {
+    issued: Mutex<Vec<Issued>>,
+}
+
+struct Issued {
+    slug: String,
+    text: String,
+}
+
+impl fmt::Debug for Placeholders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Placeholders").finish_non_exhaustive()
+    }
+}
+
+impl Placeholders {
+    /// The placeholder of a secret, made at the first request for it. `None`:
+    /// the system has no randomness.
+    pub(crate) fn issue(&self, slug: &str) -> Option<String> {
+        let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = issued.iter().find(|known| known.slug == slug) {
+            return Some(known.text.clone());
+        }
+        let mut random = [0; RANDOM];
+        getrandom::fill(&mut random).ok()?;
+        let mut text = String::with_capacity(LENGTH);
+        text.push_str(PREFIX);
+        for byte in random {
+            // Writing to a string does not fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        issued.push(Issued {
+            slug: slug.to_owned(),
+            text: text.clone(),
+        });
+        Some(text)
+    }
+
+    /// Whether any was issued.
+    pub(crate) fn any(&self) -> bool {
+        let issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        !issued.is_empty()
+    }
+
+    /// The first placeholder of this call in `text`: where it starts, and its
+    /// secret.
+    pub(crate) fn find(&self, text: &[u8]) -> Option<(usize, String)> {
+        let mut at = 0;
+        loop {
+            let rest = text.get(at..)?;
+            let start = rest
+                .windows(PREFIX.len())
+                .position(|window| window == PREFIX.as_bytes())?;
+            let start = at.checked_add(start)?;
+            let candidate = text.get(start..start.checked_add(LENGTH)?)?;
+            let issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(found) = issued.iter().find(|i| i.text.as_bytes() == candidate) {
+                return Some((start, found.slug.clone()));
+            }
+            at = start.checked_add(1)?;
+        }
+    }
+}
+
+/// Where, at the end of `text`, a placeholder could begin that is not over yet.
+pub(crate) fn unfinished(text: &[u8]) -> usize {
+    let first = (text.len() + 1).saturating_sub(LENGTH);
+    let begins = |start: &usize| {
+        let tail = text.get(*start..).unwrap_or_default();
+        let (prefix, random) = tail.split_at(tail.len().min(PREFIX.len()));
+        PREFIX.as_bytes().starts_with(prefix) && random.iter().all(u8::is_ascii_hexdigit)
+    };
+    (first..text.len()).find(begins).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_placeholder_is_fresh_for_each_call_and_stable_within_it() {
+        let (one, other) = (Placeholders::default(), Placeholders::default());
+        assert!(!one.any());
+        let text = one.issue("a").unwrap();
+        assert_eq!(text.len(), LENGTH);
+        assert!(one.any());
+        assert_eq!(one.issue("a").unwrap(), text);
+        assert_ne!(one.issue("b").unwrap(), text);
+        assert_ne!(other.issue("a").unwrap(), text);
+        assert!(other.find(text.as_bytes()).is_none());
+        assert!(!format!("{one:?}").contains(&text));
+    }
+
+    #[test]
+    fn it_is_found_after_others_like_it() {
+        let calls = Placeholders::default();
+        let text = calls.issue("a").unwrap();
+        let stale = format!("{PREFIX}{}", "0".repeat(2 * RANDOM));
+        let body = format!("{PREFIX}{PREFIX}{stale}{text}{stale}");
+        let (start, slug) = calls.find(body.as_bytes()).unwrap();
+        assert_eq!((start, slug.as_str()), (body.find(&text).unwrap(), "a"));
+        assert!(calls.find(stale.as_bytes()).is_none());
+        assert!(calls.find(&text.as_bytes()[..LENGTH - 1]).is_none());
+        assert!(calls.find(text.to_uppercase().as_bytes()).is_none());
+    }
+
+    #[test]
+    fn the_end_of_a_chunk_may_begin_one() {
+        let text = Placeholders::default().issue("a").unwrap();
+        for length in 1..LENGTH {
+            let chunk = format!("xx{}", &text[..length]);
+            assert_eq!(unfinished(chunk.as_bytes()), 2, "{length}");
+        }
+        assert_eq!(unfinished(format!("x{text}").as_bytes()), LENGTH + 1);
+        assert_eq!(unfinished(b"toolward-x"), 10);
+        assert_eq!(unfinished(b""), 0);
+        assert_eq!(unfinished(b"toot"), 3);
+    }
+}

@@ -1,0 +1,220 @@
+//! The path and query of a request, read strictly: origin form only (RFC 9112
+//! section 3.2.1), so that the authority of a request stands in one place.
+
+use http::Uri;
+
+use crate::authority;
+use crate::error::{Denied, Rule};
+
+/// Checks a path with, perhaps, a query.
+///
+/// # Errors
+/// [`Rule::Target`]: no `/` at its start, a fragment, spaces, control
+/// characters, anything beyond ASCII, or an incomplete `%` escape in the path.
+pub fn parse(text: &str) -> Result<(), Denied> {
+    let denied = || Err(Denied::new(Rule::Target, text));
+    let (path, query) = text.split_once('?').unwrap_or((text, ""));
+    // `//host/path` is a path here and an authority to whoever parses it alone.
+    if !path.starts_with('/') || path.starts_with("//") {
+        return denied();
+    }
+    if !path.bytes().all(in_path) || !query.bytes().all(in_query) {
+        return denied();
+    }
+    if !whole_escapes(path) {
+        return denied();
+    }
+    Ok(())
+}
+
+/// RFC 3986 section 3.3, and what browsers leave as it is.
+fn in_path(byte: u8) -> bool {
+    let marks = b"/-._~!$&'()*+,;=:@%[]|";
+    byte.is_ascii_alphanumeric() || marks.contains(&byte)
+}
+
+/// RFC 3986 section 3.4, and what browsers leave as it is.
+fn in_query(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !b"#\"<>".contains(&byte)
+}
+
+fn whole_escapes(path: &str) -> bool {
+    path.split('%').skip(1).all(|rest| {
+        let mut digits = rest.bytes().take(2);
+        let mut hex = || digits.next().is_some_and(|b| b.is_ascii_hexdigit());
+        hex() && hex()
+    })
+}
+
+/// Reads an absolute `http` or `https` URL as people write it, international
+/// names included, into the form that [`Call::send`](crate::Call::send) takes.
+///
+/// # Errors
+/// The rule that it breaks.
+pub fn uri(text: &str) -> Result<Uri, Denied> {
+    let (scheme, rest) = text
+        .split_once("://")
+        .ok_or_else(|| Denied::new(Rule::NotAbsolute, text))?;
+    let scheme = scheme.to_ascii_lowercase();
+    if scheme != "https" && scheme != "http" {
+        return Err(Denied::new(Rule::Scheme, scheme));
+    }
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (host, target) = rest.split_at(end);
+    let host = authority::parse(host)?;
+    let slash = if target.starts_with('/') { "" } else { "/" };
+    let target = format!("{slash}{target}");
+    parse(&target)?;
+    Uri::builder()
+        .scheme(scheme.as_str())
+        .authority(host.to_string())
+        .path_and_query(target)
+        .build()
+        .map_err(|_| Denied::new(Rule::Target, text))
+}
+
+/// Whether `path` lies at or below `prefix`, by whole segments. With a prefix
+/// other than `/`, a path that a server could read as another one does not:
+/// dot segments, empty segments, and escaped dots, slashes, backslashes,
+/// percent signs or control characters.
+pub(crate) fn is_below(path: &str, prefix: &str) -> bool {
+    let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+    if prefix.is_empty() {
+        return true;
+    }
+    let segments = path.strip_prefix('/').unwrap_or(path);
+    let mut all = segments.split('/').peekable();
+    while let Some(segment) = all.next() {
+        // One empty segment may end the path: `/repos/`.
+        let empty = segment.is_empty() && all.peek().is_some();
+        // Some servers cut `;parameters` off before they look for dots.
+        let name = segment.split(';').next().unwrap_or_default();
+        if empty || name == "." || name == ".." || hides(segment) {
+            return false;
+        }
+    }
+    path.strip_prefix(prefix)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn hides(segment: &str) -> bool {
+    segment.split('%').skip(1).any(|rest| {
+        let digits = rest.get(..2).unwrap_or_default();
+        let byte = u8::from_str_radix(digits, 16).unwrap_or(0);
+        byte.is_ascii_control() || b"./\\%;".contains(&byte)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origin_form_passes() {
+        for text in [
+            "/",
+            "/a/b.c?d=e&f[g]=h",
+            "/a%20b",
+            "/?q=100%",
+            "/~user/;v=1/@x:y",
+            "/a?b=/../c?d",
+        ] {
+            assert!(parse(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_forms_are_refused() {
+        for text in [
+            "",
+            "*",
+            "a",
+            "?a",
+            "http://evil.example/",
+            "//evil.example/",
+            "/a#b",
+            "/a?b#c",
+            "/a b",
+            "/a\r\nhost: evil.example",
+            "/a\0",
+            "/a\tb",
+            "/a\\b",
+            "/ü",
+            "/%",
+            "/%2",
+            "/%zz",
+            "/a?b=\"c\"",
+            "/a\x7f",
+        ] {
+            assert_eq!(
+                parse(text).map_err(|d| d.rule),
+                Err(Rule::Target),
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn urls_are_read_into_normal_form() {
+        let read = |text| uri(text).map(|uri| uri.to_string()).map_err(|d| d.rule);
+        assert_eq!(
+            read("HTTPS://Bücher.example.:8443/a?b"),
+            Ok("https://xn--bcher-kva.example:8443/a?b".to_owned())
+        );
+        assert_eq!(read("http://a.example"), Ok("http://a.example/".to_owned()));
+        assert_eq!(
+            read("http://a.example?b"),
+            Ok("http://a.example/?b".to_owned())
+        );
+        assert_eq!(read("a.example/b"), Err(Rule::NotAbsolute));
+        assert_eq!(read("ftp://a.example/"), Err(Rule::Scheme));
+        assert_eq!(read("file:///etc/passwd"), Err(Rule::Scheme));
+        assert_eq!(read("http:///a"), Err(Rule::Host));
+        assert_eq!(read("http://a@b.example/"), Err(Rule::Userinfo));
+        assert_eq!(read("http://a.example\\@b.example/"), Err(Rule::Userinfo));
+        assert_eq!(read("http://a.example#@b.example/"), Err(Rule::Target));
+        assert_eq!(read("http://[::1%25lo]/"), Err(Rule::AddressForm));
+    }
+
+    #[test]
+    fn a_prefix_is_of_whole_segments() {
+        for path in [
+            "/repos",
+            "/repos/",
+            "/repos/a",
+            "/repos/a/b.c",
+            "/repos/..a",
+            "/repos/a%20b",
+        ] {
+            assert!(is_below(path, "/repos/"), "{path}");
+            assert!(is_below(path, "/repos"), "{path}");
+        }
+        for path in [
+            "/",
+            "/repositories",
+            "/repos2/a",
+            "/Repos/a",
+            "/repos/../user",
+            "/repos/./a",
+            "/repos//a",
+            "//repos/a",
+            "/repos/%2e%2e/user",
+            "/repos/.%2E/user",
+            "/repos/%2E/a",
+            "/repos%2fa",
+            "/repos/a%2f..%2fb",
+            "/repos/a%5c..%5cb",
+            "/repos/%252e%252e/user",
+            "/repos/..;/user",
+            "/repos/..;a=b/user",
+            "/repos/.;/a",
+            "/repos/a%00",
+            "/repos/..%3b/user",
+            "/repos/..",
+        ] {
+            assert!(!is_below(path, "/repos/"), "{path}");
+        }
+        assert!(is_below("/projects/group%2Fproject", "/"));
+        assert!(is_below("/a/../b", "/"));
+    }
+}

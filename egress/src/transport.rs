@@ -1,0 +1,226 @@
+//! What all routes of a host share: resolver, roots, and the number of open
+//! connections; and what each has alone: its rules and its pool.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use crate::call::{Call, CallLimits};
+use crate::meter::Meter;
+use crate::pool::Pool;
+use crate::resolve::{Resolve, SystemResolver};
+use crate::rules::Rules;
+use crate::secret::SecretValues;
+use crate::tls::{Roots, RootsError, Tls};
+
+/// The network of one host. Clones share everything. Reads no environment of
+/// its own: proxies are not used.
+#[derive(Clone)]
+pub struct Transport(Arc<Inner>);
+
+struct Inner {
+    resolver: Arc<dyn Resolve>,
+    tls: Tls,
+    open: Arc<Semaphore>,
+    idle_connections: usize,
+    idle_timeout: Duration,
+    pools: Mutex<Vec<Weak<Pool>>>,
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport")
+            .field("free", &self.0.open.available_permits())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds a [`Transport`].
+pub struct TransportBuilder {
+    resolver: Arc<dyn Resolve>,
+    roots: Roots,
+    connections: usize,
+    idle_connections: usize,
+    idle_timeout: Duration,
+}
+
+impl fmt::Debug for TransportBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransportBuilder")
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for TransportBuilder {
+    fn default() -> Self {
+        TransportBuilder {
+            resolver: Arc::new(SystemResolver::default()),
+            roots: Roots {
+                system: true,
+                pem: Vec::new(),
+            },
+            connections: 1024,
+            idle_connections: 8,
+            idle_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+impl TransportBuilder {
+    /// Where addresses come from; the system's resolver otherwise.
+    #[must_use]
+    pub fn resolver(mut self, resolver: Arc<dyn Resolve>) -> Self {
+        self.resolver = resolver;
+        self
+    }
+
+    /// Whether the system's certificate authorities are trusted; they are
+    /// otherwise.
+    #[must_use]
+    pub fn system_roots(mut self, trusted: bool) -> Self {
+        self.roots.system = trusted;
+        self
+    }
+
+    /// Trusts the authorities of a PEM file, too.
+    #[must_use]
+    pub fn ca_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots.pem.push(pem.into());
+        self
+    }
+
+    /// Connections open at once, idle ones included; 1024 otherwise. Each holds
+    /// a file descriptor.
+    #[must_use]
+    pub fn connections(mut self, most: usize) -> Self {
+        self.connections = most.clamp(1, Semaphore::MAX_PERMITS);
+        self
+    }
+
+    /// Idle connections that one route keeps; 8 otherwise.
+    #[must_use]
+    pub fn idle_connections(mut self, most: usize) -> Self {
+        self.idle_connections = most;
+        self
+    }
+
+    /// How long an idle connection is kept; 30 s otherwise.
+    #[must_use]
+    pub fn idle_timeout(mut self, longest: Duration) -> Self {
+        self.idle_timeout = longest;
+        self
+    }
+
+    /// The transport. Reads no files yet.
+    #[must_use]
+    pub fn build(self) -> Transport {
+        Transport(Arc::new(Inner {
+            resolver: self.resolver,
+            tls: Tls::new(self.roots),
+            open: Arc::new(Semaphore::new(self.connections)),
+            idle_connections: self.idle_connections,
+            idle_timeout: self.idle_timeout,
+            pools: Mutex::default(),
+        }))
+    }
+}
+
+impl Transport {
+    /// A transport with the system's resolver and roots, unless told otherwise.
+    #[must_use]
+    pub fn builder() -> TransportBuilder {
+        TransportBuilder::default()
+    }
+
+    /// Loads the roots now, e.g. before the process is confined, and tells how
+    /// many there are; otherwise the first https request does.
+    ///
+    /// # Errors
+    /// There are none, or a PEM file holds something else.
+    pub fn load_roots(&self) -> Result<usize, RootsError> {
+        self.0.tls.load()
+    }
+
+    /// A route: `rules`, and connections that no other route uses.
+    #[must_use]
+    pub fn egress(&self, rules: Arc<Rules>) -> Egress {
+        let pool = Pool::new(self.0.idle_connections, self.0.idle_timeout);
+        let pool = Arc::new(pool);
+        let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.retain(|pool| pool.strong_count() > 0);
+        pools.push(Arc::downgrade(&pool));
+        Egress(Arc::new(Route {
+            transport: self.clone(),
+            rules,
+            pool,
+        }))
+    }
+
+    pub(crate) fn resolver(&self) -> &dyn Resolve {
+        &*self.0.resolver
+    }
+
+    pub(crate) fn tls(&self) -> &Tls {
+        &self.0.tls
+    }
+
+    pub(crate) fn open(&self) -> &Arc<Semaphore> {
+        &self.0.open
+    }
+
+    /// Closes the idle connections of all routes.
+    pub(crate) fn close_idle(&self) {
+        let pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive: Vec<Arc<Pool>> = pools.iter().filter_map(Weak::upgrade).collect();
+        drop(pools);
+        for pool in alive {
+            pool.clear();
+        }
+    }
+}
+
+/// The network of one route. Clones share everything.
+#[derive(Debug, Clone)]
+pub struct Egress(Arc<Route>);
+
+#[derive(Debug)]
+struct Route {
+    transport: Transport,
+    rules: Arc<Rules>,
+    pool: Arc<Pool>,
+}
+
+impl Egress {
+    /// One call's access.
+    #[must_use]
+    pub fn call(&self, limits: CallLimits, secrets: Arc<dyn SecretValues>) -> Call {
+        Call::new(self.clone(), limits, None, secrets)
+    }
+
+    /// The access of a call that is nested in another: its requests and bytes
+    /// count against `outer`, too.
+    #[must_use]
+    pub fn call_within(
+        &self,
+        outer: &Meter,
+        limits: CallLimits,
+        secrets: Arc<dyn SecretValues>,
+    ) -> Call {
+        Call::new(self.clone(), limits, Some(outer.clone()), secrets)
+    }
+
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.0.rules
+    }
+
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.0.transport
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.0.pool
+    }
+}
