@@ -1,41 +1,55 @@
 //! Admission: so many calls run at once, so many wait, the rest is told to
-//! come back.
+//! come back. Nobody gets it all: a tool, a publisher and a principal have each
+//! a share, and whoever waits for a share takes no place from others.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limits::Limits;
+use crate::request::LOCAL;
 use crate::result::{CallError, ErrorClass, ErrorCode, Hit};
 
 /// What a caller is told to wait when the queue is full.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// The slots of a host and the queue before them.
+/// Principals whose shares are looked up under one lock: a lock for all would
+/// be one that every call takes.
+const SHARDS: usize = 16;
+
+/// So many may be inside, so many may wait before it.
 #[derive(Debug)]
-pub(crate) struct Admission {
-    slots: Semaphore,
+pub(crate) struct Gate {
+    slots: Arc<Semaphore>,
     waiting: AtomicU32,
     queue: u32,
+    name: &'static str,
 }
 
-impl Admission {
-    pub(crate) fn new(limits: &Limits) -> Self {
-        Self {
-            slots: Semaphore::new(limits.concurrency.max(1) as usize),
+impl Gate {
+    fn new(name: &'static str, slots: u32, queue: u32) -> Arc<Self> {
+        Arc::new(Self {
+            slots: Arc::new(Semaphore::new(slots.max(1) as usize)),
             waiting: AtomicU32::new(0),
-            queue: limits.queue,
-        }
+            queue,
+            name,
+        })
     }
 
-    /// A slot, at once or after waiting; first come, first served.
-    pub(crate) async fn enter(&self) -> Result<SemaphorePermit<'_>, CallError> {
-        if let Ok(permit) = self.slots.try_acquire() {
+    /// A place inside, at once or after waiting; first come, first served.
+    async fn enter(&self, bounded: bool) -> Result<OwnedSemaphorePermit, CallError> {
+        if let Ok(permit) = self.slots.clone().try_acquire_owned() {
             return Ok(permit);
         }
-        let _place = Place::take(&self.waiting, self.queue)?;
-        self.slots.acquire().await.map_err(|_closed| {
+        let _place = if bounded {
+            Some(Place::take(self)?)
+        } else {
+            None
+        };
+        self.slots.clone().acquire_owned().await.map_err(|_closed| {
             CallError::new(
                 ErrorCode::INTERNAL,
                 ErrorClass::ExecutionFailed,
@@ -49,25 +63,23 @@ impl Admission {
 struct Place<'a>(&'a AtomicU32);
 
 impl<'a> Place<'a> {
-    fn take(waiting: &'a AtomicU32, queue: u32) -> Result<Self, CallError> {
-        waiting
+    fn take(gate: &'a Gate) -> Result<Self, CallError> {
+        gate.waiting
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-                (now < queue).then(|| now.saturating_add(1))
+                (now < gate.queue).then(|| now.saturating_add(1))
             })
-            .map(|_before| Self(waiting))
+            .map(|_before| Self(&gate.waiting))
             .map_err(|now| {
-                CallError::new(
-                    ErrorCode::RATE_LIMITED,
-                    ErrorClass::RateLimited,
-                    format!("{now} calls are waiting already"),
+                full(
+                    format!("{now} calls are waiting already ({})", gate.name),
+                    "queue",
+                    u64::from(now).saturating_add(1),
+                    u64::from(gate.queue),
+                    format!(
+                        "try again later, or raise the limits `{}` or `queue`",
+                        gate.name
+                    ),
                 )
-                .with_limit(Hit {
-                    limit: "queue",
-                    used: u64::from(now).saturating_add(1),
-                    allowed: u64::from(queue),
-                })
-                .with_hint("try again later, or raise the limits `concurrency` or `queue`")
-                .retry_after(RETRY_AFTER)
             })
     }
 }
@@ -78,9 +90,180 @@ impl Drop for Place<'_> {
     }
 }
 
+fn full(message: String, limit: &'static str, used: u64, allowed: u64, hint: String) -> CallError {
+    CallError::new(ErrorCode::RATE_LIMITED, ErrorClass::RateLimited, message)
+        .with_limit(Hit {
+            limit,
+            used,
+            allowed,
+        })
+        .with_hint(hint)
+        .retry_after(RETRY_AFTER)
+}
+
+/// The gates that one call passes: its shares first, the host last.
+#[derive(Debug, Clone)]
+pub(crate) struct Path {
+    tool: Arc<Gate>,
+    publisher: Arc<Gate>,
+    principal: Arc<Gate>,
+    host: Arc<Gate>,
+    parked: Arc<Semaphore>,
+    parked_at_most: u32,
+}
+
+/// The places of one call: one at each gate.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    _permits: [OwnedSemaphorePermit; 4],
+}
+
+/// A call that gave up its slot while it waits for another tool.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Path {
+    /// A slot, at once or after waiting.
+    pub(crate) async fn enter(&self) -> Result<Slot, CallError> {
+        self.pass(true).await
+    }
+
+    /// A slot again, for a call that gave its own up: it has waited already.
+    pub(crate) async fn resume(&self, parked: Parked) -> Result<Slot, CallError> {
+        let slot = self.pass(false).await;
+        drop(parked);
+        slot
+    }
+
+    async fn pass(&self, bounded: bool) -> Result<Slot, CallError> {
+        Ok(Slot {
+            _permits: [
+                self.principal.enter(bounded).await?,
+                self.publisher.enter(bounded).await?,
+                self.tool.enter(bounded).await?,
+                self.host.enter(bounded).await?,
+            ],
+        })
+    }
+
+    /// Gives the slot to others while a call waits for the tool that it calls.
+    /// The instance stays where it is, so there is a bound on these, too.
+    pub(crate) fn park(&self, slot: Slot) -> Result<Parked, (Slot, CallError)> {
+        match self.parked.clone().try_acquire_owned() {
+            Ok(permit) => {
+                drop(slot);
+                Ok(Parked { _permit: permit })
+            }
+            Err(_) => {
+                let most = u64::from(self.parked_at_most);
+                let error = full(
+                    format!("{most} calls are waiting for tools that they call"),
+                    "concurrency",
+                    most.saturating_add(1),
+                    most,
+                    "try again later, or raise the limit `concurrency`".to_owned(),
+                );
+                Err((slot, error))
+            }
+        }
+    }
+}
+
+/// The gates of a host.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    limits: Limits,
+    host: Arc<Gate>,
+    parked: Arc<Semaphore>,
+    /// The gate of [`LOCAL`], which most hosts have alone.
+    local: Arc<Gate>,
+    principals: [Mutex<HashMap<String, Weak<Gate>>>; SHARDS],
+}
+
+impl Admission {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let slots = limits.concurrency.max(1);
+        Self {
+            local: Self::for_a_principal(limits),
+            limits: limits.clone(),
+            host: Gate::new("concurrency", slots, limits.queue),
+            parked: Arc::new(Semaphore::new(slots as usize)),
+            principals: Default::default(),
+        }
+    }
+
+    /// A gate for the calls of one tool.
+    pub(crate) fn for_tool(limits: &Limits) -> Arc<Gate> {
+        Gate::new(
+            "concurrency_per_tool",
+            limits.concurrency_per_tool,
+            limits.queue,
+        )
+    }
+
+    /// A gate for the calls of all tools of one publisher.
+    pub(crate) fn for_publisher(limits: &Limits) -> Arc<Gate> {
+        Gate::new(
+            "concurrency_per_publisher",
+            limits.concurrency_per_publisher,
+            limits.queue,
+        )
+    }
+
+    fn for_a_principal(limits: &Limits) -> Arc<Gate> {
+        Gate::new(
+            "concurrency_per_principal",
+            limits.concurrency_per_principal,
+            limits.queue,
+        )
+    }
+
+    /// The way of a call through the gates.
+    pub(crate) fn path(&self, tool: &Arc<Gate>, publisher: &Arc<Gate>, principal: &str) -> Path {
+        Path {
+            tool: tool.clone(),
+            publisher: publisher.clone(),
+            principal: self.for_principal(principal),
+            host: self.host.clone(),
+            parked: self.parked.clone(),
+            parked_at_most: self.limits.concurrency.max(1),
+        }
+    }
+
+    /// The gate of a principal: there as long as one of its calls is.
+    fn for_principal(&self, principal: &str) -> Arc<Gate> {
+        if principal == LOCAL {
+            return self.local.clone();
+        }
+        let hash = blake3::hash(principal.as_bytes());
+        let index = usize::from(hash.as_bytes().first().copied().unwrap_or(0)) % SHARDS;
+        let Some(shard) = self.principals.get(index) else {
+            return self.local.clone();
+        };
+        let mut gates = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(gate) = gates.get(principal).and_then(Weak::upgrade) {
+            return gate;
+        }
+        gates.retain(|_, gate| gate.strong_count() > 0);
+        let gate = Self::for_a_principal(&self.limits);
+        gates.insert(principal.to_owned(), Arc::downgrade(&gate));
+        gate
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn admission(limits: &Limits) -> (Admission, Arc<Gate>, Arc<Gate>) {
+        (
+            Admission::new(limits),
+            Admission::for_tool(limits),
+            Admission::for_publisher(limits),
+        )
+    }
 
     #[tokio::test]
     async fn a_full_queue_refuses_and_a_freed_place_is_given_again() {
@@ -89,19 +272,74 @@ mod tests {
             queue: 1,
             ..Limits::default()
         };
-        let admission = Admission::new(&limits);
-        let running = admission.enter().await.expect("a free slot");
-        let mut waiting = Box::pin(admission.enter());
+        let (admission, tool, publisher) = admission(&limits);
+        let path = admission.path(&tool, &publisher, "local");
+        let running = path.enter().await.expect("a free slot");
+        let mut waiting = Box::pin(path.enter());
         assert!(futures_util::poll!(waiting.as_mut()).is_pending());
 
-        let refused = admission.enter().await.expect_err("the queue is full");
+        let refused = path.enter().await.expect_err("the queue is full");
         assert_eq!(refused.code, ErrorCode::RATE_LIMITED);
         assert!(refused.retryable && refused.retry_after.is_some());
 
         drop(waiting);
-        let mut again = Box::pin(admission.enter());
+        let mut again = Box::pin(path.enter());
         assert!(futures_util::poll!(again.as_mut()).is_pending());
         drop(running);
         let _slot = again.await.expect("the freed slot");
+    }
+
+    #[tokio::test]
+    async fn a_principal_that_waits_for_its_own_share_keeps_nobody_else_waiting() {
+        let limits = Limits {
+            concurrency: 2,
+            concurrency_per_principal: 1,
+            queue: 1,
+            ..Limits::default()
+        };
+        let (admission, tool, publisher) = admission(&limits);
+        let greedy = admission.path(&tool, &publisher, "greedy");
+        let _running = greedy.enter().await.expect("a free slot");
+        let mut waiting = Box::pin(greedy.enter());
+        assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+        let refused = greedy.enter().await.expect_err("its own queue is full");
+        assert!(refused.message.contains("concurrency_per_principal"));
+
+        let modest = admission.path(&tool, &publisher, "modest");
+        let _slot = modest.enter().await.expect("the other slot");
+    }
+
+    #[tokio::test]
+    async fn a_parked_call_lends_its_slot_and_gets_one_again_past_the_queue() {
+        let limits = Limits {
+            concurrency: 1,
+            queue: 0,
+            ..Limits::default()
+        };
+        let (admission, tool, publisher) = admission(&limits);
+        let path = admission.path(&tool, &publisher, "local");
+        let parent = path.enter().await.expect("a free slot");
+        let parked = path.park(parent).expect("room to park");
+        let child = path.enter().await.expect("the lent slot");
+        let mut resumed = Box::pin(path.resume(parked));
+        assert!(futures_util::poll!(resumed.as_mut()).is_pending());
+        drop(child);
+        let _slot = resumed.await.expect("a slot again");
+    }
+
+    #[tokio::test]
+    async fn so_many_calls_are_parked_and_no_more() {
+        let limits = Limits {
+            concurrency: 1,
+            ..Limits::default()
+        };
+        let (admission, tool, publisher) = admission(&limits);
+        let path = admission.path(&tool, &publisher, "local");
+        let _parked = path
+            .park(path.enter().await.expect("a slot"))
+            .expect("room to park");
+        let slot = path.enter().await.expect("the lent slot");
+        let (_slot, refused) = path.park(slot).expect_err("no more room");
+        assert_eq!(refused.code, ErrorCode::RATE_LIMITED);
     }
 }

@@ -1,14 +1,22 @@
 //! Builds a [`Host`]: bundles, limits, compiler and cache, all given by the
 //! embedder. Nothing is read from the environment.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolward_bundle::content::Content;
+use toolward_egress::Transport;
+use toolward_keyvalue::Store;
+use toolward_policy::Policy;
 
+use crate::approval::Approver;
 use crate::compile::{Cache, Compiler, InProcess};
 use crate::error::HostError;
 use crate::host::Host;
 use crate::limits::Limits;
+use crate::secrets::SecretStore;
+use crate::services::Services;
+use crate::workspace::{self, Mapping};
 
 impl Host {
     /// A host under construction, with nothing loaded.
@@ -17,12 +25,19 @@ impl Host {
     }
 }
 
-/// Collects what a [`Host`] is made of.
-#[derive(Debug, Default)]
+/// Collects what a [`Host`] is made of. What is not given is not there: without
+/// a policy nothing is granted, without an approver nobody can be asked.
+#[derive(Default)]
 #[must_use]
 pub struct HostBuilder {
     contents: Vec<Content>,
     limits: Limits,
+    policy: Policy,
+    approver: Option<Arc<dyn Approver>>,
+    secrets: Option<Arc<dyn SecretStore>>,
+    buckets: Option<Arc<Store>>,
+    transport: Option<Transport>,
+    protected: Vec<(String, PathBuf)>,
     compiler: Option<Arc<dyn Compiler>>,
     cache: Option<Cache>,
 }
@@ -34,9 +49,50 @@ impl HostBuilder {
         self
     }
 
-    /// Sets the limits on every call. Default: [`Limits::default`].
+    /// Sets what is granted, and to whom. Default: [`Policy::empty`], nothing.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets the limits on every call. Default: [`Limits::default`]. What a
+    /// policy's `[limits]` says goes on top of it.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Sets who asks people. Default: nobody, so that what needs a yes is
+    /// denied.
+    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// Sets where secrets come from. Default: there are none.
+    pub fn secrets(mut self, secrets: impl SecretStore + 'static) -> Self {
+        self.secrets = Some(Arc::new(secrets));
+        self
+    }
+
+    /// Sets where key-value buckets are kept. Default: nowhere; opening one
+    /// fails.
+    pub fn buckets(mut self, buckets: Store) -> Self {
+        self.buckets = Some(Arc::new(buckets));
+        self
+    }
+
+    /// Sets how requests leave: resolver and TLS roots. Default: the system's.
+    pub fn transport(mut self, transport: Transport) -> Self {
+        self.transport = Some(transport);
+        self
+    }
+
+    /// Names a directory that no workspace may contain, be, or lie in: where
+    /// configuration, trust, state, the cache or keys are. `what` says for people
+    /// what is there.
+    pub fn protect(mut self, what: impl Into<String>, directory: impl Into<PathBuf>) -> Self {
+        self.protected.push((what.into(), directory.into()));
         self
     }
 
@@ -57,10 +113,53 @@ impl HostBuilder {
     ///
     /// # Errors
     ///
-    /// [`HostError`] when two bundles bring the same id, or the engine can't
-    /// be made.
+    /// [`HostError`] when two bundles bring the same id, the directory of a
+    /// workspace is one that guests must not reach, or the engine can't be made.
     pub fn build(self) -> Result<Host, HostError> {
         let compiler = self.compiler.unwrap_or_else(|| Arc::new(InProcess));
-        Host::build(self.contents, self.limits, compiler, self.cache)
+        let paths: Vec<String> = self
+            .policy
+            .workspaces()
+            .iter()
+            .map(|workspace| workspace.path.to_string())
+            .collect();
+        let mappings: Vec<Mapping<'_>> = self
+            .policy
+            .workspaces()
+            .iter()
+            .zip(&paths)
+            .map(|(workspace, path)| Mapping {
+                path,
+                directory: &workspace.directory,
+                shared: workspace.shared,
+            })
+            .collect();
+        let protected: Vec<(&str, &Path)> = self
+            .protected
+            .iter()
+            .map(|(what, path)| (what.as_str(), path.as_path()))
+            .collect();
+        let workspaces = workspace::check(&mappings, &protected)?;
+        let services = Services {
+            workspaces,
+            limits: self.limits.with(self.policy.limits()),
+            policy: self.policy,
+            approver: self.approver,
+            secrets: self.secrets,
+            buckets: self.buckets,
+            transport: self
+                .transport
+                .unwrap_or_else(|| Transport::builder().build()),
+        };
+        Host::build(self.contents, services, compiler, self.cache)
+    }
+}
+
+impl std::fmt::Debug for HostBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostBuilder")
+            .field("bundles", &self.contents.len())
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
     }
 }

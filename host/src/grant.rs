@@ -1,47 +1,69 @@
 //! The stage that applies a decision to a call: from here on a call has a grant,
 //! or an error that says what it lacks.
 
-use serde_json::json;
-use toolward_contract::capability::CapabilitySet;
+use std::sync::Arc;
 
-use crate::policy::{Decision, Grant, Reason};
+use serde_json::json;
+use toolward_policy::{Decision, Denial};
+
+use crate::registry::{Question, Route};
 use crate::result::{CallError, ErrorClass, ErrorCode};
 use crate::validate::{Call, Validated};
 
 /// A call with its grant; the next stage takes nothing else.
 pub(crate) struct Granted<T> {
     call: T,
-    grant: Grant,
-    ask: Option<Reason>,
+    question: Option<Arc<Question>>,
 }
 
 impl<T> Granted<T> {
-    pub(crate) fn into_parts(self) -> (T, Grant, Option<Reason>) {
-        (self.call, self.grant, self.ask)
+    pub(crate) fn into_parts(self) -> (T, Option<Arc<Question>>) {
+        (self.call, self.question)
     }
 }
 
 /// Applies the route's decision to a validated call.
 pub(crate) fn apply(call: Validated<Call>) -> Result<Granted<Call>, CallError> {
     let call = call.into_inner();
-    let (grant, ask) = match &call.route.decision {
-        Decision::Allow(grant) => (grant.clone(), None),
-        Decision::Ask(grant, reason) => (grant.clone(), Some(*reason)),
-        Decision::Deny(missing) => return Err(denied(&call.tool.major_id, missing)),
-    };
-    Ok(Granted { call, grant, ask })
+    if let Decision::Deny(denial) = &call.route.decision {
+        return Err(denied(&call.tool.major_id, denial));
+    }
+    let question = call
+        .route
+        .question
+        .clone()
+        // A yes that named this tool covers it.
+        .filter(|question| question.each_time || !call.lineage.covers(&call.tool.major_id));
+    Ok(Granted { call, question })
 }
 
-fn denied(tool: &str, missing: &CapabilitySet) -> CallError {
-    let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
-    CallError::new(
-        ErrorCode::UNAUTHORISED,
-        ErrorClass::CapabilityGap,
-        format!(
-            "`{tool}` declares capabilities that are not granted: {}",
-            names.join(", ")
-        ),
-    )
-    .with_cause(json!({ "missing": names }))
-    .with_hint("this version of the host grants no capabilities; only tools that declare none run")
+fn denied(tool: &str, denial: &Denial) -> CallError {
+    let names: Vec<String> = denial.missing.iter().map(ToString::to_string).collect();
+    let (class, message) = if names.is_empty() {
+        (
+            ErrorClass::PolicyBlocked,
+            format!("the policy denies `{tool}`: {denial}"),
+        )
+    } else {
+        (
+            ErrorClass::CapabilityGap,
+            format!(
+                "`{tool}` is blocked: it declares what the policy does not grant: {}",
+                names.join(", ")
+            ),
+        )
+    };
+    // Whoever calls may be an agent: the lines to add are the command's to show.
+    CallError::new(ErrorCode::UNAUTHORISED, class, message)
+        .with_cause(json!({ "missing": names }))
+        .with_hint(format!(
+            "the operator decides: `toolward policy explain {tool}` shows what is missing"
+        ))
+}
+
+impl Route {
+    /// Whether policy lets this route be used at all.
+    pub(crate) fn is_open(&self) -> bool {
+        self.access.is_some()
+    }
 }

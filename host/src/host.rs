@@ -1,10 +1,13 @@
 //! The host: takes a request through the stages, one after the other, and
 //! always gives a reply.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
 use toolward_bundle::content::Content;
+use toolward_contract::driver::DriverKind;
+use toolward_policy::Decision;
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 
@@ -15,8 +18,7 @@ use crate::compile::{self, Cache, Compiler};
 use crate::dispatch;
 use crate::error::HostError;
 use crate::grant;
-use crate::limits::Limits;
-use crate::policy::Decision;
+use crate::lineage::CallTools;
 use crate::registry::{Catalogue, LoadedDriver, ToolEntry};
 use crate::request::Request;
 use crate::resolve::{self, Resolved};
@@ -24,6 +26,7 @@ use crate::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output
 use crate::sandbox::engine::EngineProfile;
 use crate::sandbox::run::Prepared;
 use crate::sandbox::v0_1;
+use crate::services::Services;
 use crate::validate::{self, Call, Validated};
 
 /// Runs the tools of bundles. Cheap to clone; clones share everything.
@@ -40,7 +43,7 @@ struct Inner {
     linker: Linker<crate::sandbox::State>,
     compiler: Arc<dyn Compiler>,
     cache: Option<Cache>,
-    limits: Limits,
+    services: Arc<Services>,
     catalogue: Catalogue,
     admission: Admission,
     checks: Checks,
@@ -64,16 +67,16 @@ pub struct ToolInfo {
 impl Host {
     pub(crate) fn build(
         contents: Vec<Content>,
-        limits: Limits,
+        services: Services,
         compiler: Arc<dyn Compiler>,
         cache: Option<Cache>,
     ) -> Result<Self, HostError> {
-        let catalogue = Catalogue::build(contents, &limits)?;
-        let profile = EngineProfile::for_limits(&limits);
+        let catalogue = Catalogue::build(contents, &services)?;
+        let profile = EngineProfile::for_limits(&services.limits);
         let engine = profile.engine()?;
         let linker =
             v0_1::linker(&engine).map_err(|error| HostError::Engine(format!("{error:#}")))?;
-        let admission = Admission::new(&limits);
+        let admission = Admission::new(&services.limits);
         Ok(Self {
             inner: Arc::new(Inner {
                 profile,
@@ -81,7 +84,7 @@ impl Host {
                 linker,
                 compiler,
                 cache,
-                limits,
+                services: Arc::new(services),
                 catalogue,
                 admission,
                 checks: Checks::new(),
@@ -137,13 +140,21 @@ impl Host {
         metadata.bundle = Some(driver.bundle.clone());
 
         let granted = grant::apply(validated)?;
-        let approved = approval::obtain(granted)?;
-        let prepared = self.prepared(&driver).await?;
-        dispatch::run(
+        let approver = inner.services.approver.as_ref();
+        let approved = approval::obtain(granted, approver, &metadata.invocation).await?;
+        let prepared = match driver.driver.kind {
+            DriverKind::Component => Some(self.prepared(&driver).await?),
+            _ => None,
+        };
+        dispatch::start(
             approved,
-            prepared,
-            &inner.admission,
-            &inner.checks,
+            dispatch::Means {
+                host: self.inner.clone(),
+                services: &inner.services,
+                admission: &inner.admission,
+                checks: &inner.checks,
+                prepared,
+            },
             metadata,
             captured,
         )
@@ -159,9 +170,9 @@ impl Host {
     ) -> Result<Validated<Call>, CallError> {
         let inner = &self.inner;
         if request.is_below(checks::short_bytes(&resolved.tool.contract.inputs)) {
-            return validate::validate(resolved, request, &inner.limits);
+            return validate::validate(resolved, request, &inner.services.limits);
         }
-        let longest = inner.limits.timeout;
+        let longest = inner.services.limits.timeout;
         let allowed = request.timeout.unwrap_or(longest).min(longest);
         let started = Instant::now();
         let deadline = started.checked_add(allowed).unwrap_or(started);
@@ -171,7 +182,7 @@ impl Host {
             .run(
                 deadline,
                 || dispatch::timed_out(allowed, started.elapsed()),
-                move || validate::validate(resolved, request, &host.inner.limits),
+                move || validate::validate(resolved, request, &host.inner.services.limits),
             )
             .await
     }
@@ -183,7 +194,7 @@ impl Host {
         let mut failed = Vec::new();
         for tool in self.inner.catalogue.tools() {
             for route in &tool.routes {
-                if matches!(route.decision, Decision::Deny(_)) {
+                if !route.is_open() || route.driver.driver.kind != DriverKind::Component {
                     continue;
                 }
                 if let Err(error) = self.prepared(&route.driver).await {
@@ -228,12 +239,18 @@ impl Host {
     }
 }
 
+impl CallTools for Inner {
+    fn call_tool(self: Arc<Self>, request: Request) -> Pin<Box<dyn Future<Output = Reply> + Send>> {
+        Box::pin(async move { Host { inner: self }.call(request).await })
+    }
+}
+
 impl Inner {
     fn prepare(&self, driver: &LoadedDriver) -> Result<Prepared, String> {
         let (Some(digest), Some(wasm)) = (driver.digest, driver.wasm()) else {
             return Err("it has no component".to_owned());
         };
-        let allowed = self.limits.component_bytes;
+        let allowed = self.services.limits.component_bytes;
         if wasm.len() > allowed {
             return Err(format!(
                 "its component has {} bytes; the limit `component_bytes` is {allowed}",
@@ -263,7 +280,7 @@ impl Inner {
 impl std::fmt::Debug for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Host")
-            .field("limits", &self.inner.limits)
+            .field("limits", &self.inner.services.limits)
             .field("tools", &self.inner.catalogue.tools().count())
             .finish_non_exhaustive()
     }

@@ -22,6 +22,7 @@
 //! # }
 //! ```
 
+mod access;
 mod admission;
 mod approval;
 mod builder;
@@ -32,23 +33,28 @@ mod error;
 mod grant;
 mod host;
 mod limits;
+mod lineage;
 mod observer;
-pub mod policy;
+mod redact;
 mod registry;
 mod request;
 mod resolve;
 mod result;
 mod sandbox;
+pub mod secrets;
+mod services;
 mod validate;
 mod violations;
+mod workspace;
 
+pub use approval::{ApprovalRequest, Approver, Verdict};
 pub use builder::HostBuilder;
 pub use compile::{Cache, CompileError, Compiler, InProcess};
 pub use error::HostError;
 pub use host::{Host, ToolInfo};
 pub use limits::{Limit, Limits};
 pub use observer::{LogLevel, LogRecord, Observer, Progress};
-pub use request::Request;
+pub use request::{LOCAL, Request};
 pub use result::{
     Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, Metadata,
     Origin, Output, Reply, ResourceBody, Role,

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use toolward_contract::driver::DriverLimits;
+use toolward_policy::{LimitSetting, LimitSettings};
 
 /// One limit: what a call gets when nobody asks, and the most it can ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,13 +47,13 @@ pub struct Limits {
     /// Bytes of structured output and content blocks together.
     pub output_bytes: Limit<u64>,
     /// Bytes of captured standard output, and as many of standard error.
-    pub stdio_bytes: u64,
+    pub stdio_bytes: Limit<u64>,
     /// Records that a driver may log in one call.
-    pub log_records: u32,
+    pub log_records: Limit<u64>,
     /// Bytes of messages and fields of all log records of a call together.
     pub log_bytes: u64,
     /// Host resources (streams, pollables, …) that a guest holds at once.
-    pub resources: u32,
+    pub resources: Limit<u64>,
     /// Elements of all tables of a call together.
     pub table_elements: u64,
     /// Bytes of the input text, counted before it is parsed.
@@ -64,9 +65,45 @@ pub struct Limits {
     pub json_values: usize,
     /// Bytes of a driver component, counted before it is compiled.
     pub component_bytes: usize,
-    /// Calls that run at once; each holds one slot of the pool.
+    /// HTTP requests that a call may have under way at once.
+    pub http_requests: Limit<u64>,
+    /// HTTP requests of a call altogether, all attempts and nested calls.
+    pub http_requests_total: Limit<u64>,
+    /// Bytes of one HTTP body, sent or received.
+    pub http_body_bytes: Limit<u64>,
+    /// The most wall clock of one HTTP exchange; what is left of the deadline
+    /// where that is less.
+    pub http_timeout: Limit<Duration>,
+    /// Bytes that a call may send and receive over HTTP altogether, all attempts
+    /// and nested calls.
+    pub egress_bytes: Limit<u64>,
+    /// Bytes that a call may add to its workspaces.
+    pub workspace_bytes: Limit<u64>,
+    /// Files and directories that a call may create in its workspaces.
+    pub workspace_files: Limit<u64>,
+    /// Files and directories that a call holds open at once.
+    pub open_files: u64,
+    /// Directory entries that a call may read.
+    pub directory_entries: u64,
+    /// Bytes of keys and values of one bucket.
+    pub bucket_bytes: u64,
+    /// Keys of one bucket.
+    pub bucket_keys: u64,
+    /// Calls of other tools within one call, at any depth.
+    pub nested_calls: Limit<u64>,
+    /// How deep calls of tools by tools may nest.
+    pub nested_depth: u32,
+    /// Calls that run at once; each holds one slot of the pool. As many more may
+    /// wait for a tool that they call.
     pub concurrency: u32,
-    /// Calls that wait for a slot; one more is `rate_limited`.
+    /// Of these, calls of one tool.
+    pub concurrency_per_tool: u32,
+    /// Of these, calls of tools of one publisher.
+    pub concurrency_per_publisher: u32,
+    /// Of these, calls of one principal.
+    pub concurrency_per_principal: u32,
+    /// Calls that wait for a slot; one more is `rate_limited`. The same again for
+    /// each share.
     pub queue: u32,
 }
 
@@ -87,17 +124,147 @@ impl Default for Limits {
                 default: 4 * MIB,
                 maximum: 16 * MIB,
             },
-            stdio_bytes: 64 << 10,
-            log_records: 1000,
+            stdio_bytes: Limit {
+                default: 64 << 10,
+                maximum: 4 * MIB,
+            },
+            log_records: Limit {
+                default: 1000,
+                maximum: 10_000,
+            },
             log_bytes: 256 << 10,
-            resources: 1024,
+            resources: Limit {
+                default: 1024,
+                maximum: 16_384,
+            },
             table_elements: 100_000,
             input_bytes: 1 << 20,
             json_depth: 64,
             json_values: 250_000,
             component_bytes: 64 << 20,
+            http_requests: Limit {
+                default: 16,
+                maximum: 64,
+            },
+            http_requests_total: Limit {
+                default: 256,
+                maximum: 4096,
+            },
+            http_body_bytes: Limit {
+                default: 16 * MIB,
+                maximum: 64 * MIB,
+            },
+            http_timeout: Limit {
+                default: Duration::from_secs(60),
+                maximum: Duration::from_secs(300),
+            },
+            egress_bytes: Limit {
+                default: 64 * MIB,
+                maximum: 256 * MIB,
+            },
+            workspace_bytes: Limit {
+                default: 16 * MIB,
+                maximum: 1024 * MIB,
+            },
+            workspace_files: Limit {
+                default: 256,
+                maximum: 16_384,
+            },
+            open_files: 64,
+            directory_entries: 100_000,
+            bucket_bytes: 16 * MIB,
+            bucket_keys: 10_000,
+            nested_calls: Limit {
+                default: 64,
+                maximum: 64,
+            },
+            nested_depth: 8,
             concurrency: 128,
+            concurrency_per_tool: 96,
+            concurrency_per_publisher: 96,
+            concurrency_per_principal: 96,
             queue: 1024,
+        }
+    }
+}
+
+impl Limits {
+    /// These limits, with what a policy says on top of them.
+    #[must_use]
+    pub fn with(mut self, settings: &LimitSettings) -> Self {
+        for (name, setting) in settings.iter() {
+            self.set(name, setting);
+        }
+        self
+    }
+
+    fn set(&mut self, name: &str, setting: LimitSetting) {
+        let millis = Duration::from_millis;
+        let small = |own: &mut u32| {
+            let value = setting.maximum.or(setting.default);
+            *own = value.map_or(*own, |value| u32::try_from(value).unwrap_or(u32::MAX));
+        };
+        let size = |own: &mut usize| {
+            let value = setting.maximum.or(setting.default);
+            *own = value.map_or(*own, |value| usize::try_from(value).unwrap_or(usize::MAX));
+        };
+        let fixed = |own: &mut u64| {
+            *own = setting.maximum.or(setting.default).unwrap_or(*own);
+        };
+        let range = |own: &mut Limit<u64>| *own = own.with(setting);
+        match name {
+            "fuel" => range(&mut self.fuel),
+            "timeout_ms" => {
+                self.timeout = setting
+                    .maximum
+                    .or(setting.default)
+                    .map_or(self.timeout, millis);
+            }
+            "memory_bytes" => range(&mut self.memory_bytes),
+            "output_bytes" => range(&mut self.output_bytes),
+            "stdio_bytes" => range(&mut self.stdio_bytes),
+            "log_records" => range(&mut self.log_records),
+            "log_bytes" => fixed(&mut self.log_bytes),
+            "resources" => range(&mut self.resources),
+            "table_elements" => fixed(&mut self.table_elements),
+            "input_bytes" => size(&mut self.input_bytes),
+            "json_depth" => size(&mut self.json_depth),
+            "json_values" => size(&mut self.json_values),
+            "component_bytes" => size(&mut self.component_bytes),
+            "http_requests" => range(&mut self.http_requests),
+            "http_requests_total" => range(&mut self.http_requests_total),
+            "http_body_bytes" => range(&mut self.http_body_bytes),
+            "http_timeout_ms" => {
+                self.http_timeout = Limit {
+                    default: setting.default.map_or(self.http_timeout.default, millis),
+                    maximum: setting.maximum.map_or(self.http_timeout.maximum, millis),
+                };
+            }
+            "egress_bytes" => range(&mut self.egress_bytes),
+            "workspace_bytes" => range(&mut self.workspace_bytes),
+            "workspace_files" => range(&mut self.workspace_files),
+            "open_files" => fixed(&mut self.open_files),
+            "directory_entries" => fixed(&mut self.directory_entries),
+            "bucket_bytes" => fixed(&mut self.bucket_bytes),
+            "bucket_keys" => fixed(&mut self.bucket_keys),
+            "nested_calls" => range(&mut self.nested_calls),
+            "nested_depth" => small(&mut self.nested_depth),
+            "concurrency" => small(&mut self.concurrency),
+            "concurrency_per_tool" => small(&mut self.concurrency_per_tool),
+            "concurrency_per_publisher" => small(&mut self.concurrency_per_publisher),
+            "concurrency_per_principal" => small(&mut self.concurrency_per_principal),
+            "queue" => small(&mut self.queue),
+            // The policy takes no other names.
+            other => tracing::error!(limit = other, "a limit of the policy is not known here"),
+        }
+    }
+}
+
+impl Limit<u64> {
+    fn with(self, setting: LimitSetting) -> Self {
+        Self {
+            default: setting.default.unwrap_or(self.default),
+            maximum: setting.maximum.unwrap_or(self.maximum),
         }
     }
 }
@@ -111,11 +278,23 @@ pub(crate) struct CallLimits {
     pub(crate) memory_bytes: u64,
     pub(crate) output_bytes: u64,
     pub(crate) stdio_bytes: u64,
-    pub(crate) log_records: u32,
+    pub(crate) log_records: u64,
     pub(crate) log_bytes: u64,
-    pub(crate) resources: u32,
+    pub(crate) resources: u64,
     pub(crate) table_elements: u64,
     pub(crate) json: toolward_contract::json::Limits,
+    pub(crate) http_requests: u64,
+    pub(crate) http_requests_total: u64,
+    pub(crate) http_body_bytes: u64,
+    pub(crate) http_timeout: Duration,
+    pub(crate) egress_bytes: u64,
+    pub(crate) workspace_bytes: u64,
+    pub(crate) workspace_files: u64,
+    pub(crate) open_files: u64,
+    pub(crate) directory_entries: u64,
+    pub(crate) bucket_bytes: u64,
+    pub(crate) bucket_keys: u64,
+    pub(crate) nested_calls: u64,
 }
 
 impl CallLimits {
@@ -129,16 +308,30 @@ impl CallLimits {
                 .memory_bytes
                 .apply(driver.memory_mib.map(|mib| mib.saturating_mul(1 << 20))),
             output_bytes,
-            stdio_bytes: limits.stdio_bytes,
-            log_records: limits.log_records,
+            stdio_bytes: limits.stdio_bytes.apply(driver.stdio_bytes),
+            log_records: limits.log_records.apply(driver.log_records),
             log_bytes: limits.log_bytes,
-            resources: limits.resources,
+            resources: limits.resources.apply(driver.resources),
             table_elements: limits.table_elements,
             json: toolward_contract::json::Limits {
                 bytes: usize::try_from(output_bytes).unwrap_or(usize::MAX),
                 depth: limits.json_depth,
                 values: limits.json_values,
             },
+            http_requests: limits.http_requests.apply(driver.http_requests),
+            http_requests_total: limits.http_requests_total.apply(None),
+            http_body_bytes: limits.http_body_bytes.apply(driver.http_body_bytes),
+            http_timeout: limits
+                .http_timeout
+                .apply(driver.http_timeout_ms.map(Duration::from_millis)),
+            egress_bytes: limits.egress_bytes.apply(None),
+            workspace_bytes: limits.workspace_bytes.apply(driver.workspace_bytes),
+            workspace_files: limits.workspace_files.apply(driver.workspace_files),
+            open_files: limits.open_files,
+            directory_entries: limits.directory_entries,
+            bucket_bytes: limits.bucket_bytes,
+            bucket_keys: limits.bucket_keys,
+            nested_calls: limits.nested_calls.apply(driver.nested_calls),
         }
     }
 }
@@ -146,6 +339,20 @@ impl CallLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_limit_that_a_policy_can_name_is_set_by_it() {
+        for name in LimitSettings::names() {
+            let mut settings = LimitSettings::default();
+            let setting = LimitSetting {
+                default: Some(7),
+                maximum: Some(7),
+            };
+            settings.set(name, setting).expect("a known name");
+            let limits = Limits::default().with(&settings);
+            assert_ne!(limits, Limits::default(), "{name}");
+        }
+    }
 
     #[test]
     fn a_request_is_capped_by_the_maximum_and_may_be_lower() {

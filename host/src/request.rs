@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::lineage::Lineage;
 use crate::observer::Observer;
 
 /// The input of a call.
@@ -16,15 +17,20 @@ pub(crate) enum Input {
     Value(Value),
 }
 
+/// The principal of calls that name none: whoever runs the host's process.
+pub const LOCAL: &str = "local";
+
 /// One call of one tool.
 #[derive(Clone)]
 pub struct Request {
+    pub(crate) principal: String,
     pub(crate) tool: String,
     pub(crate) input: Input,
     pub(crate) context: Option<Value>,
     pub(crate) pinned_driver: Option<String>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) lineage: Lineage,
 }
 
 impl Request {
@@ -48,12 +54,14 @@ impl Request {
 
     fn with_input(tool: String, input: Input) -> Self {
         Self {
+            principal: LOCAL.to_owned(),
             tool,
             input,
             context: None,
             pinned_driver: None,
             timeout: None,
             observer: None,
+            lineage: Lineage::default(),
         }
     }
 
@@ -62,6 +70,15 @@ impl Request {
     #[must_use]
     pub fn context(mut self, context: Value) -> Self {
         self.context = Some(context);
+        self
+    }
+
+    /// Who calls: a local user, a token's subject, an embedder's name. Shares,
+    /// buckets, stored secrets and approvals are kept apart by it. Default:
+    /// [`LOCAL`].
+    #[must_use]
+    pub fn principal(mut self, principal: impl Into<String>) -> Self {
+        self.principal = principal.into();
         self
     }
 
@@ -77,6 +94,12 @@ impl Request {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Makes it a call of a tool by a tool.
+    pub(crate) fn below(mut self, lineage: Lineage) -> Self {
+        self.lineage = lineage;
         self
     }
 

@@ -34,6 +34,14 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
         )
         .with_hint(known(catalogue)));
     };
+    // Unsigned work never calls what is signed.
+    if request.lineage.caller().is_some_and(|caller| caller.dev) && !tool.dev {
+        return Err(CallError::new(
+            ErrorCode::UNAUTHORISED,
+            ErrorClass::PermissionDenied,
+            format!("`{}` is signed, and its caller is not", tool.major_id),
+        ));
+    }
     let resolved = Resolved {
         tool: tool.clone(),
         pinned: request.pinned_driver.clone(),

@@ -11,8 +11,8 @@ use toolward_contract::schema::Schema;
 
 use crate::checks::shortened;
 use crate::limits::Limits;
+use crate::lineage::Lineage;
 use crate::observer::Observer;
-use crate::policy::Decision;
 use crate::registry::{LoadedDriver, Route, ToolEntry};
 use crate::request::{Input, Request};
 use crate::resolve::Resolved;
@@ -41,10 +41,15 @@ pub(crate) struct Call {
     /// The validated input, renamed by the driver's `mapping`: what the guest
     /// gets.
     pub(crate) input: String,
+    /// The validated input before that, for a person to approve; `null` where
+    /// nobody is asked.
+    pub(crate) shown_input: Value,
     /// The validated context; `{}` where the contract has no schema for one.
     pub(crate) context: String,
     pub(crate) timeout: Duration,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) principal: String,
+    pub(crate) lineage: Lineage,
 }
 
 /// Most violations that one error lists.
@@ -92,6 +97,10 @@ pub(crate) fn validate(
     };
 
     let route = pick(&resolved, &input)?;
+    let shown_input = match route.question {
+        Some(_) => input.clone(),
+        None => Value::Null,
+    };
     let call_input = route.implements.mapping.apply(input).map_err(|error| {
         CallError::new(
             ErrorCode::INPUT_UNSUPPORTED,
@@ -104,9 +113,12 @@ pub(crate) fn validate(
         .map_or(route.limits.timeout, |own| own.min(route.limits.timeout));
     Ok(Validated(Call {
         input: call_input.to_string(),
+        shown_input,
         context: context.to_string(),
         timeout,
         observer: request.observer,
+        principal: request.principal,
+        lineage: request.lineage,
         tool: resolved.tool,
         route,
     }))
@@ -121,7 +133,7 @@ fn pick(resolved: &Resolved, input: &Value) -> Result<Arc<Route>, CallError> {
     for route in resolved.routes() {
         if let Some(name) = route.implements.drop_inputs.iter().find(|name| used(name)) {
             dropped = Some((name.clone(), route.driver.driver.id.to_string()));
-        } else if matches!(route.decision, Decision::Deny(_)) {
+        } else if !route.is_open() {
             denied.get_or_insert(route);
         } else {
             return Ok(route.clone());

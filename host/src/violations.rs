@@ -3,6 +3,7 @@
 //! something is recorded it has been refused.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
@@ -77,6 +78,8 @@ impl std::error::Error for EndsCall {}
 pub(crate) struct Violations {
     found: Arc<Mutex<Found>>,
     on_violation: OnViolation,
+    /// Whether policy ends the call: looked at whenever the guest is entered.
+    ends: Arc<AtomicBool>,
 }
 
 /// What was found so far.
@@ -93,6 +96,7 @@ impl Violations {
         Self {
             found: Arc::default(),
             on_violation,
+            ends: Arc::default(),
         }
     }
 
@@ -111,7 +115,31 @@ impl Violations {
         }
         match self.on_violation {
             OnViolation::Record => Ok(()),
-            OnViolation::End => Err(EndsCall(violation)),
+            OnViolation::End => {
+                self.ends.store(true, Ordering::Release);
+                Err(EndsCall(violation))
+            }
+        }
+    }
+
+    /// The violation that ends the call, where policy says so and there was one:
+    /// what a guest does may be refused on another task.
+    pub(crate) fn ends(&self) -> Option<Violation> {
+        if !self.ends.load(Ordering::Acquire) {
+            return None;
+        }
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.first.first().cloned()
+    }
+
+    /// Adds what a call below this one tried.
+    pub(crate) fn absorb(&self, first: &[Violation], total: u64) {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.total = found.total.saturating_add(total);
+        for violation in first {
+            if found.first.len() < KEPT && !found.first.contains(violation) {
+                found.first.push(violation.clone());
+            }
         }
     }
 

@@ -4,13 +4,15 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolward_policy::UserGrant;
 
 use crate::limits::CallLimits;
 use crate::result::{CallError, ErrorClass, ErrorCode, Hit, Origin, map_driver_error, too_large};
 use crate::sandbox::Exceeded;
 use crate::sandbox::run::{Ending, Usage};
 use crate::sandbox::v0_1::handler::Outcome;
-use crate::sandbox::v0_1::types::ToolOutput;
+use crate::sandbox::v0_1::types::{Ask, InputRequest, ToolOutput};
+use crate::violations::{EndsCall, Violation, ViolationKind, Violations};
 
 /// Bytes of a trapped driver's standard error that its error quotes.
 const QUOTED: usize = 2048;
@@ -20,16 +22,15 @@ pub(super) fn output_of(
     ending: Ending,
     usage: &Usage,
     limits: &CallLimits,
+    user: UserGrant,
+    violations: &Violations,
     late: impl Fn() -> CallError,
 ) -> Result<ToolOutput, CallError> {
     match ending {
         Ending::Returned(Ok(Outcome::Done(output))) => Ok(output),
-        Ending::Returned(Ok(Outcome::NeedsInput(_))) => Err(CallError::new(
-            ErrorCode::INPUT_UNAVAILABLE,
-            ErrorClass::SetupRequired,
-            "the driver asks a question, which nothing here lets it do",
-        )
-        .with_hint("this version of the host passes no questions on")),
+        Ending::Returned(Ok(Outcome::NeedsInput(asked))) => {
+            Err(unanswered(&asked, user, violations))
+        }
         Ending::Returned(Err(error)) => Err(map_driver_error(error, &limits.json)),
         Ending::Deadline => Err(late()),
         Ending::Fuel { allowed } => Err(CallError::new(
@@ -46,6 +47,7 @@ pub(super) fn output_of(
             "ask for less, or raise `limits.fuel` in DRIVER.md and the host's limit `fuel`",
         )),
         Ending::Exceeded(exceeded) => Err(over(exceeded)),
+        Ending::Violation(violation) => Err(ended(&violation)),
         Ending::Trapped(how) => {
             let mut cause = json!({ "trap": how });
             let stderr = tail(&usage.stderr);
@@ -80,6 +82,48 @@ pub(super) fn output_of(
             .with_hint("report this to the authors of Toolward, with the driver's bundle"))
         }
     }
+}
+
+/// What becomes of questions: nobody is there to answer, and where they were not
+/// granted nobody would be asked.
+fn unanswered(asked: &InputRequest, user: UserGrant, violations: &Violations) -> CallError {
+    let beyond = asked.questions.iter().find_map(|question| {
+        let (granted, kind) = match question.ask {
+            Ask::Form(_) => (user.form, "form"),
+            Ask::Sample(_) => (user.sample, "sample"),
+            Ask::Roots => (user.roots, "roots"),
+        };
+        (!granted).then_some(kind)
+    });
+    if let Some(kind) = beyond {
+        if let Err(EndsCall(violation)) = violations.record(ViolationKind::User, kind) {
+            return ended(&violation);
+        }
+        return CallError::new(
+            ErrorCode::INPUT_UNAVAILABLE,
+            ErrorClass::SetupRequired,
+            format!("the driver asks a question that it was not granted (`user:{kind}`)"),
+        )
+        .with_hint(
+            "its contract has to declare it in `requires.user`, and the policy to grant it",
+        );
+    }
+    CallError::new(
+        ErrorCode::INPUT_UNAVAILABLE,
+        ErrorClass::SetupRequired,
+        "the driver asks a question, and this caller can't answer",
+    )
+    .with_hint("give what it needs as input, if the contract has a field for it")
+}
+
+/// Policy ended the call at its first violation.
+pub(crate) fn ended(violation: &Violation) -> CallError {
+    CallError::new(
+        ErrorCode::SANDBOX_VIOLATION,
+        ErrorClass::SandboxViolation,
+        format!("the driver tried what it was not granted: {violation}"),
+    )
+    .with_hint("report this to the driver's publisher; the policy's `on_violation` ends such calls")
 }
 
 fn over(exceeded: Exceeded) -> CallError {
@@ -130,6 +174,9 @@ fn unit(limit: &str) -> &'static str {
         "log_records" => "log records",
         "resources" => "handles",
         "table_elements" => "table elements",
+        "workspace_files" | "open_files" => "files and directories",
+        "directory_entries" => "directory entries",
+        "bucket_keys" => "keys",
         _ => "bytes",
     }
 }

@@ -1,111 +1,130 @@
 //! Dispatch: runs an approved call on its driver under one deadline, and
 //! retries where contract and error allow it.
 
+mod component;
 mod ending;
+mod http;
 mod output;
+mod start;
 
+use component::Component;
 pub(crate) use ending::timed_out;
+use http::Requests;
+pub(crate) use start::{Means, start};
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use toolward_contract::tool::Retry;
+use toolward_contract::tool::{Retry, Tool};
 
-use crate::admission::Admission;
-use crate::approval::Approved;
+use crate::admission::Path;
 use crate::checks::Checks;
-use crate::result::{CallError, Captured, Metadata, Output};
+use crate::result::{CallError, Metadata, Output};
 use crate::sandbox::deadline;
-use crate::sandbox::run::{self, Prepared};
-use crate::sandbox::v0_1::types::Invocation;
-use crate::validate::Call;
+use crate::sandbox::tools::SlotCell;
+use crate::sandbox::v0_1::types::ToolOutput;
 
-/// Runs the call. The deadline starts here and covers everything, retries and
-/// pauses included; waiting for the first slot lies before it.
-pub(crate) async fn run(
-    approved: Approved<Call>,
-    prepared: &Prepared,
-    admission: &Admission,
-    checks: &Checks,
-    metadata: &mut Metadata,
-    captured: &mut Captured,
-) -> Result<Output, CallError> {
-    let (call, _grant) = approved.into_parts();
-    let contract = &call.tool.contract;
-    let limits = &call.route.limits;
-    let mut invocation = Invocation {
-        id: metadata.invocation.clone(),
-        tool: contract.id.to_string(),
-        tool_version: contract.version.to_string(),
-        input: call.input,
-        context: call.context,
-        attempt: 0,
-        remaining_ms: 0,
-        idempotency_key: metadata.invocation.clone(),
-        resume: None,
-    };
+/// The clock of one call: starts when it gets its first slot.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    started: Instant,
+    allowed: Duration,
+    pub(crate) deadline: Instant,
+}
 
-    let mut slot = admission.enter().await?;
-    let dispatched = Instant::now();
-    let deadline = dispatched.checked_add(call.timeout).unwrap_or(dispatched);
-    let late = || timed_out(call.timeout, dispatched.elapsed());
-    loop {
-        invocation.attempt = invocation.attempt.saturating_add(1);
-        invocation.remaining_ms = u64::try_from(
-            deadline
-                .saturating_duration_since(Instant::now())
-                .as_millis(),
-        )
-        .unwrap_or(u64::MAX);
-        // What earlier attempts used is gone.
-        let fuel = limits.fuel.saturating_sub(metadata.fuel);
-        let (ending, usage) = run::attempt(
-            prepared,
-            limits,
-            fuel,
-            &invocation,
+impl Clock {
+    /// A clock that ends after `allowed`, and at `latest` where there is one.
+    pub(crate) fn start(allowed: Duration, latest: Option<Instant>) -> Self {
+        let started = Instant::now();
+        let own = started.checked_add(allowed).unwrap_or(started);
+        let deadline = latest.map_or(own, |latest| own.min(latest));
+        Self {
+            started,
+            allowed: deadline.saturating_duration_since(started),
             deadline,
-            call.observer.clone(),
-        )
-        .await;
-        metadata.attempts = invocation.attempt;
-        metadata.fuel = metadata.fuel.saturating_add(usage.fuel);
-        metadata.peak_memory = metadata.peak_memory.max(usage.peak_memory);
-        let result = ending::output_of(ending, &usage, limits, late);
-        *captured = Captured {
-            logs: usage.logs,
-            stdout: usage.stdout,
-            stderr: usage.stderr,
-        };
-        let error = match result {
+        }
+    }
+
+    pub(crate) fn late(&self) -> CallError {
+        timed_out(self.allowed, self.started.elapsed())
+    }
+
+    pub(crate) fn remaining_ms(&self) -> u64 {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Something that makes attempts: a component in a sandbox, or requests of the
+/// host's own.
+pub(crate) trait Attempts {
+    /// Makes one attempt.
+    async fn attempt(
+        &mut self,
+        number: u32,
+        clock: &Clock,
+        metadata: &mut Metadata,
+    ) -> Result<ToolOutput, CallError>;
+}
+
+/// What stays the same over all attempts of a call.
+pub(crate) struct Plan<'a> {
+    pub(crate) contract: &'a Arc<Tool>,
+    pub(crate) limits: &'a crate::limits::CallLimits,
+    pub(crate) retry: Option<&'a Retry>,
+    pub(crate) clock: Clock,
+    pub(crate) gates: &'a Path,
+    pub(crate) slot: &'a SlotCell,
+    pub(crate) checks: &'a Checks,
+}
+
+/// Makes attempts until one ends the call. The deadline covers everything,
+/// retries and pauses included; waiting for the first slot lies before it.
+pub(crate) async fn run(
+    plan: &Plan<'_>,
+    attempts: &mut impl Attempts,
+    metadata: &mut Metadata,
+) -> Result<Output, CallError> {
+    let clock = &plan.clock;
+    let mut number: u32 = 0;
+    loop {
+        number = number.saturating_add(1);
+        metadata.attempts = number;
+        let error = match attempts.attempt(number, clock, metadata).await {
             Ok(output) => {
-                return output::accept(output, limits, contract, checks, deadline, late).await;
+                return output::accept(
+                    output,
+                    plan.limits,
+                    plan.contract,
+                    plan.checks,
+                    clock.deadline,
+                    || clock.late(),
+                )
+                .await;
             }
             Err(error) => error,
         };
 
-        let retry = contract
-            .idempotent
-            .then_some(call.route.retry.as_ref())
-            .flatten();
-        let Some(pause) = retry.and_then(|retry| pause(retry, invocation.attempt, &error)) else {
+        let retry = plan.contract.idempotent.then_some(plan.retry).flatten();
+        let Some(pause) = retry.and_then(|retry| pause(retry, number, &error)) else {
             return Err(error);
         };
         if Instant::now()
             .checked_add(pause)
-            .is_none_or(|then| then >= deadline)
+            .is_none_or(|then| then >= clock.deadline)
         {
             return Err(error);
         }
         // Others may run while this call waits.
-        drop(slot);
+        drop(plan.slot.take());
         let next = async {
             tokio::time::sleep(pause).await;
-            admission.enter().await
+            plan.gates.enter().await
         };
-        slot = match deadline::before(deadline, next).await {
-            Ok(slot) => slot?,
-            Err(deadline::Elapsed) => return Err(late()),
-        };
+        match deadline::before(clock.deadline, next).await {
+            Ok(slot) => plan.slot.put(slot?),
+            Err(deadline::Elapsed) => return Err(clock.late()),
+        }
     }
 }
 

@@ -1,71 +1,23 @@
 //! The catalogue: the tools of all loaded bundles, each with the drivers that
 //! may serve it. A snapshot: built once, then only read.
 
+mod closure;
+mod driver;
+mod routes;
+
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
-use toolward_bundle::content::{Content, DriverEntry};
-use toolward_contract::driver::{Driver, DriverKind, Implements, Platform};
-use toolward_contract::tool::{Retry, Tool};
-use toolward_signing::Digest;
+use toolward_bundle::content::Content;
+use toolward_contract::tool::Tool;
 
+use crate::admission::{Admission, Gate};
 use crate::error::HostError;
-use crate::limits::{CallLimits, Limits};
-use crate::policy::{self, Decision};
-use crate::sandbox::run::Prepared;
+use crate::services::Services;
+use closure::Candidate;
 
-/// The driver of a bundle, prepared at its first call.
-pub(crate) struct LoadedDriver {
-    pub(crate) driver: Arc<Driver>,
-    pub(crate) bundle: String,
-    pub(crate) publisher: String,
-    /// The verified bytes, until they are compiled.
-    wasm: Mutex<Option<Arc<[u8]>>>,
-    pub(crate) digest: Option<Digest>,
-    pub(crate) prepared: OnceLock<Result<Prepared, String>>,
-    /// Held by whoever prepares it.
-    pub(crate) preparing: Arc<tokio::sync::Mutex<()>>,
-}
-
-impl LoadedDriver {
-    fn new(entry: DriverEntry, bundle: &str, publisher: &str) -> Self {
-        let (digest, wasm) = match entry.component {
-            Some(component) => (Some(component.digest), Some(component.bytes)),
-            None => (None, None),
-        };
-        Self {
-            driver: entry.driver,
-            bundle: bundle.to_owned(),
-            publisher: publisher.to_owned(),
-            wasm: Mutex::new(wasm),
-            digest,
-            prepared: OnceLock::new(),
-            preparing: Arc::default(),
-        }
-    }
-
-    /// The component's bytes, as long as they are kept.
-    pub(crate) fn wasm(&self) -> Option<Arc<[u8]>> {
-        self.wasm
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    /// Gives up the component's bytes: it is compiled.
-    pub(crate) fn drop_wasm(&self) {
-        *self.wasm.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-}
-
-/// One way to carry out a contract: a driver, with all that is fixed about it.
-pub(crate) struct Route {
-    pub(crate) driver: Arc<LoadedDriver>,
-    pub(crate) implements: Implements,
-    pub(crate) limits: CallLimits,
-    pub(crate) retry: Option<Retry>,
-    pub(crate) decision: Decision,
-}
+pub(crate) use driver::LoadedDriver;
+pub(crate) use routes::{Question, Route};
 
 /// One tool, with its routes in the order of preference.
 pub(crate) struct ToolEntry {
@@ -76,8 +28,10 @@ pub(crate) struct ToolEntry {
     pub(crate) publisher: String,
     pub(crate) bundle: String,
     /// Whether its bundle is unsigned, under work.
-    dev: bool,
+    pub(crate) dev: bool,
     pub(crate) routes: Vec<Arc<Route>>,
+    /// The shares of this tool and of its publisher.
+    pub(crate) gates: [Arc<Gate>; 2],
 }
 
 /// All tools by `id@major`, and what else they are called.
@@ -88,11 +42,11 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Builds the catalogue of these bundles.
-    pub(crate) fn build(contents: Vec<Content>, limits: &Limits) -> Result<Self, HostError> {
-        let mut catalogue = Self::default();
+    /// Builds the catalogue of these bundles, and decides for each tool what it
+    /// gets.
+    pub(crate) fn build(contents: Vec<Content>, services: &Services) -> Result<Self, HostError> {
         let mut drivers: BTreeMap<String, Arc<LoadedDriver>> = BTreeMap::new();
-        let mut contracts = Vec::new();
+        let mut found: BTreeMap<String, Found> = BTreeMap::new();
         for content in contents {
             let publisher = content.origin.publisher();
             let dev = content.origin.is_dev();
@@ -113,38 +67,57 @@ impl Catalogue {
                     });
                 }
             }
-            contracts.extend(content.tools.into_iter().map(|entry| {
-                (
-                    entry.tool,
-                    publisher.clone(),
-                    bundle.clone(),
-                    label.clone(),
+            for entry in content.tools {
+                let id = entry.tool.major_id();
+                let tool = Found {
+                    contract: entry.tool,
+                    publisher: publisher.clone(),
+                    bundle: bundle.clone(),
                     dev,
-                )
-            }));
-        }
-        for (contract, publisher, bundle, label, dev) in contracts {
-            let routes = routes(&contract, &publisher, &drivers, limits);
-            let entry = Arc::new(ToolEntry {
-                major_id: contract.major_id(),
-                full_id: format!("{}@{}", contract.id, contract.version),
-                publisher,
-                bundle,
-                dev,
-                routes,
-                contract,
-            });
-            if let Some(first) = catalogue
-                .tools
-                .insert(entry.major_id.clone(), entry.clone())
-            {
-                return Err(HostError::Duplicate {
-                    kind: "tool",
-                    id: entry.major_id.clone(),
-                    first: format!("one by {}", first.publisher),
-                    second: label,
-                });
+                };
+                if let Some(first) = found.insert(id.clone(), tool) {
+                    return Err(HostError::Duplicate {
+                        kind: "tool",
+                        id,
+                        first: format!("one by {}", first.publisher),
+                        second: label,
+                    });
+                }
             }
+        }
+        let candidates: BTreeMap<String, Candidate> = found
+            .iter()
+            .map(|(id, tool)| {
+                let candidate = Candidate {
+                    contract: tool.contract.clone(),
+                    major_id: id.clone(),
+                    drivers: routes::drivers(&tool.contract, &tool.publisher, &drivers, services),
+                };
+                (id.clone(), candidate)
+            })
+            .collect();
+
+        let mut catalogue = Self::default();
+        let mut publishers: HashMap<String, Arc<Gate>> = HashMap::new();
+        for (major_id, tool) in found {
+            let routes = match candidates.get(&major_id) {
+                Some(own) => routes::routes(own, &tool.publisher, &candidates, services),
+                None => Vec::new(),
+            };
+            let publisher = publishers
+                .entry(tool.publisher.clone())
+                .or_insert_with(|| Admission::for_publisher(&services.limits));
+            let entry = Arc::new(ToolEntry {
+                full_id: format!("{}@{}", tool.contract.id, tool.contract.version),
+                gates: [Admission::for_tool(&services.limits), publisher.clone()],
+                publisher: tool.publisher,
+                bundle: tool.bundle,
+                dev: tool.dev,
+                contract: tool.contract,
+                major_id: major_id.clone(),
+                routes,
+            });
+            catalogue.tools.insert(major_id, entry);
         }
         catalogue.name_all();
         Ok(catalogue)
@@ -200,64 +173,10 @@ impl Catalogue {
     }
 }
 
-/// The drivers that may serve a contract, best first: of the
-/// contract's own publisher, for this version, of a kind that the contract
-/// allows and this host runs.
-fn routes(
-    contract: &Tool,
-    publisher: &str,
-    drivers: &BTreeMap<String, Arc<LoadedDriver>>,
-    limits: &Limits,
-) -> Vec<Arc<Route>> {
-    let mut routes: Vec<Arc<Route>> = drivers
-        .values()
-        .filter(|driver| driver.publisher == publisher)
-        .filter(|driver| driver.driver.kind == DriverKind::Component && driver.digest.is_some())
-        .filter(|driver| {
-            contract
-                .driver_constraints
-                .permits(driver.driver.kind.as_str())
-        })
-        .filter(|driver| runs_here(&driver.driver.platform, limits))
-        .filter_map(|driver| {
-            let implements = driver
-                .driver
-                .implements_tool(contract.id.as_str(), &contract.version)?;
-            let timeout = driver.driver.timeout(contract, implements);
-            Some(Arc::new(Route {
-                limits: CallLimits::new(limits, timeout, &driver.driver.limits),
-                retry: driver.driver.retry(contract, implements),
-                decision: policy::decide(contract, &driver.driver),
-                implements: implements.clone(),
-                driver: driver.clone(),
-            }))
-        })
-        .collect();
-    // The map is by id, and the sort stable: ids decide last.
-    routes.sort_by(|a, b| {
-        let default = |route: &Route| {
-            contract.default_implementation.as_deref() == Some(route.driver.driver.id.as_str())
-        };
-        let cost = |route: &Route| {
-            route
-                .implements
-                .cost_override
-                .cost_units_per_call
-                .unwrap_or(0.0)
-        };
-        default(b)
-            .cmp(&default(a))
-            .then(cost(a).total_cmp(&cost(b)))
-    });
-    routes
-}
-
-/// Whether this host has what a driver asks of its platform. Memory is what a
-/// sandbox may have here; disk space is no matter for one that has no files.
-fn runs_here(platform: &Platform, limits: &Limits) -> bool {
-    let named = |list: &[String], own: &str| list.is_empty() || list.iter().any(|name| name == own);
-    let memory = platform.min_memory_mb.unwrap_or(0).saturating_mul(1 << 20);
-    named(&platform.os, std::env::consts::OS)
-        && named(&platform.arch, std::env::consts::ARCH)
-        && memory <= limits.memory_bytes.maximum
+/// A contract of a loaded bundle.
+struct Found {
+    contract: Arc<Tool>,
+    publisher: String,
+    bundle: String,
+    dev: bool,
 }

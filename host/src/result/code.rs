@@ -32,6 +32,10 @@ codes! {
     UNAUTHORISED = "unauthorised";
     /// A person said no, or nobody could be asked.
     APPROVAL_DENIED = "toolward:approval_denied";
+    /// A granted secret has no value.
+    AUTH_REQUIRED = "auth_required";
+    /// Policy ended the call at its first violation.
+    SANDBOX_VIOLATION = "toolward:sandbox_violation";
     /// The deadline passed.
     TIMEOUT = "timeout";
     /// The fuel was spent.
@@ -98,6 +102,10 @@ pub enum ErrorClass {
     SchemaValidationFailed,
     /// Policy denies.
     PermissionDenied,
+    /// Policy denies this tool, or this request.
+    PolicyBlocked,
+    /// Policy ended the call at its first violation.
+    SandboxViolation,
     /// A declared capability is not granted.
     CapabilityGap,
     /// A person said no, or nobody could be asked.

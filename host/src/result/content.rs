@@ -256,3 +256,65 @@ fn audience(roles: &[types::Role]) -> Vec<Role> {
     .map(|(_, ours)| ours)
     .collect()
 }
+
+/// An accepted output as the guest sees it that called the tool.
+pub(crate) fn output_to_guest(output: Output) -> types::ToolOutput {
+    types::ToolOutput {
+        structured: output.structured.to_string(),
+        content: output.content.into_iter().map(guest_block).collect(),
+    }
+}
+
+fn guest_block(block: Block) -> types::Block {
+    let content = match block.content {
+        BlockContent::Text { text } => types::Content::Text(text),
+        BlockContent::Image { data, mime_type } => {
+            types::Content::Image(types::Media { data, mime_type })
+        }
+        BlockContent::Audio { data, mime_type } => {
+            types::Content::Audio(types::Media { data, mime_type })
+        }
+        BlockContent::ResourceLink {
+            uri,
+            name,
+            title,
+            description,
+            mime_type,
+            size,
+        } => types::Content::ResourceLink(types::Link {
+            uri,
+            name,
+            title,
+            description,
+            mime_type,
+            size,
+        }),
+        BlockContent::Resource {
+            uri,
+            mime_type,
+            body,
+        } => types::Content::Embedded(types::EmbeddedResource {
+            uri,
+            mime_type,
+            body: match body {
+                ResourceBody::Text(text) => types::ResourceBody::Text(text),
+                ResourceBody::Blob(bytes) => types::ResourceBody::Blob(bytes),
+            },
+        }),
+    };
+    let annotations = block.annotations.map(|annotations| types::Annotations {
+        audience: annotations
+            .audience
+            .into_iter()
+            .map(|role| match role {
+                Role::User => types::Role::User,
+                Role::Assistant => types::Role::Assistant,
+            })
+            .collect(),
+        priority: annotations.priority,
+    });
+    types::Block {
+        content,
+        annotations,
+    }
+}

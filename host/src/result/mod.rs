@@ -9,7 +9,7 @@ pub use code::{ErrorClass, ErrorCode};
 pub use content::{Annotations, Block, BlockContent, ResourceBody, Role};
 pub use error::{CallError, Hit, Origin};
 
-pub(crate) use content::{Mapped, map_output, too_large};
+pub(crate) use content::{Mapped, map_output, output_to_guest, too_large};
 pub(crate) use error::map_driver_error;
 
 use serde::ser::SerializeStruct;
@@ -17,6 +17,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::observer::LogRecord;
+use crate::violations::Violation;
 
 /// What a tool gave.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +65,17 @@ pub struct Metadata {
     pub fuel: u64,
     /// The most linear memory that an attempt held, in bytes.
     pub peak_memory: u64,
+    /// What the driver tried beyond its grant: each once, the first 32.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<Violation>,
+    /// How often it did so altogether.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub violations_total: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What a driver logged and printed, within its limits, in the last attempt.

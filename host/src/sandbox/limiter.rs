@@ -75,6 +75,11 @@ impl Limiter {
         self.memory.used
     }
 
+    /// Bytes of memory that may still be taken.
+    pub(crate) fn memory_left(&self) -> u64 {
+        self.memory.allowed.saturating_sub(self.memory.used)
+    }
+
     /// What was asked for beyond the limit, if anything was.
     pub(crate) fn exceeded(&self) -> Option<Exceeded> {
         self.memory.exceeded().or_else(|| self.tables.exceeded())

@@ -3,17 +3,23 @@
 //! was settled by the stages before it.
 
 pub(crate) mod capture;
+pub(crate) mod context;
 pub(crate) mod deadline;
 pub(crate) mod engine;
+pub(crate) mod files;
+pub(crate) mod http;
 pub(crate) mod limiter;
 pub(crate) mod run;
+pub(crate) mod secrets;
+mod sockets;
 mod state;
+pub(crate) mod tools;
 mod turnstile;
 pub(crate) mod v0_1;
 
 use std::fmt;
 
-pub(crate) use state::State;
+pub(crate) use state::{AttemptLimits, State};
 
 /// A guest asked for more than a limit allows. Raised as a host error, so that
 /// the guest is ended where it stands.

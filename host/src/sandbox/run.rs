@@ -12,13 +12,15 @@ use futures_util::FutureExt;
 use wasmtime::{Store, Trap, WasmBacktrace};
 
 use super::capture::Capture;
+use super::context::Context;
 use super::deadline;
 use super::engine::YIELD_INTERVAL;
 use super::turnstile::{HOST_CALL_BYTES, Turnstile};
 use super::v0_1::{self, DriverPre};
-use super::{DeadlinePassed, Exceeded, State};
+use super::{AttemptLimits, DeadlinePassed, Exceeded, State};
 use crate::limits::CallLimits;
-use crate::observer::{LogRecord, Observer};
+use crate::observer::LogRecord;
+use crate::violations::{EndsCall, Violation};
 
 /// Bytes beyond the output limit that a result may copy out of the guest: the
 /// text of an error, and what the canonical ABI itself needs.
@@ -55,28 +57,30 @@ pub(crate) enum Ending {
         allowed: u64,
     },
     Exceeded(Exceeded),
+    /// Policy ends the call at its first violation.
+    Violation(Violation),
     /// The guest trapped; the text says how.
     Trapped(String),
     /// The engine panicked; the text is the panic's.
     Panicked(String),
 }
 
-/// Runs one attempt. Never later than `deadline`, with no more than `fuel`, and
-/// otherwise with no more than `limits` allow.
+/// Runs one attempt. Never later than `deadline`, with no more than `own`
+/// limits, and otherwise with no more than the call's.
 pub(crate) async fn attempt(
     prepared: &Prepared,
-    limits: &CallLimits,
-    fuel: u64,
+    context: &Context,
+    own: AttemptLimits,
     call: &v0_1::types::Invocation,
     deadline: Instant,
-    observer: Option<Arc<dyn Observer>>,
 ) -> (Ending, Usage) {
+    let limits = &context.limits;
     let engine = prepared.pre.engine();
-    let mut store = Store::new(engine, State::new(limits, observer));
+    let mut store = Store::new(engine, State::new(context, &own));
     let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
 
     let polls = Arc::new(AtomicU32::new(0));
-    let armed = arm(&mut store, limits, fuel, deadline, polls.clone());
+    let armed = arm(&mut store, limits, own.fuel, deadline, polls.clone());
     let result = match armed {
         Err(error) => Ok(Ok(Err(error))),
         Ok(()) => {
@@ -105,10 +109,10 @@ pub(crate) async fn attempt(
         }
         Ok(Err(deadline::Elapsed)) => Ending::Deadline,
         Ok(Ok(Ok(returned))) => Ending::Returned(returned),
-        Ok(Ok(Err(error))) => classify(&error, &store, limits),
+        Ok(Ok(Err(error))) => classify(&error, &store, limits, own.fuel_total),
     };
     let usage = Usage {
-        fuel: fuel.saturating_sub(store.get_fuel().unwrap_or(0)),
+        fuel: own.fuel.saturating_sub(store.get_fuel().unwrap_or(0)),
         peak_memory: store.data().limiter.peak_memory(),
         logs: store.data_mut().log.take(),
         ..captured(&stdout, &stderr)
@@ -129,7 +133,7 @@ fn arm(
     let result = usize::try_from(result).unwrap_or(usize::MAX);
     let mut turnstile = Turnstile::new(deadline, polls, result);
     store.call_hook(move |store, crossing| turnstile.pass(store, crossing));
-    store.set_max_component_handles(limits.resources as usize);
+    store.set_max_component_handles(usize::try_from(limits.resources).unwrap_or(usize::MAX));
     store.set_fuel(fuel)?;
     store.fuel_async_yield_interval(Some(YIELD_INTERVAL))?;
     Ok(())
@@ -154,12 +158,20 @@ fn captured(stdout: &Capture, stderr: &Capture) -> Usage {
 }
 
 /// Finds out which limit, if any, an error of the guest comes from.
-fn classify(error: &wasmtime::Error, store: &Store<State>, limits: &CallLimits) -> Ending {
+fn classify(
+    error: &wasmtime::Error,
+    store: &Store<State>,
+    limits: &CallLimits,
+    fuel: u64,
+) -> Ending {
     if error.is::<DeadlinePassed>() {
         return Ending::Deadline;
     }
     if let Some(exceeded) = error.downcast_ref::<Exceeded>() {
         return Ending::Exceeded(*exceeded);
+    }
+    if let Some(ends) = error.downcast_ref::<EndsCall>() {
+        return Ending::Violation(ends.0.clone());
     }
     // A guest that was refused memory or table space aborts as it likes.
     if let Some(exceeded) = store.data().limiter.exceeded() {
@@ -167,9 +179,7 @@ fn classify(error: &wasmtime::Error, store: &Store<State>, limits: &CallLimits) 
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => {
-            return Ending::Fuel {
-                allowed: limits.fuel,
-            };
+            return Ending::Fuel { allowed: fuel };
         }
         Some(Trap::StackOverflow) => {
             let allowed = super::engine::STACK_BYTES as u64;
@@ -195,7 +205,7 @@ fn classify(error: &wasmtime::Error, store: &Store<State>, limits: &CallLimits) 
             allowed,
         });
     }
-    let resources = u64::from(limits.resources);
+    let resources = limits.resources;
     if text.contains("store handle limit exceeded")
         || matches!(
             error.downcast_ref::<wasmtime::component::ResourceTableError>(),

@@ -1,16 +1,21 @@
-//! What a store holds for one attempt: WASI with nothing granted, the limiter,
+//! What a store holds for one attempt: WASI with what was granted, the limiter,
 //! and where log and progress go.
 
 use std::sync::Arc;
 
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
-use super::Exceeded;
 use super::capture::Capture;
+use super::context::Context;
+use super::http::{self, Hooks};
 use super::limiter::Limiter;
+use super::secrets::CallSecrets;
+use super::{Exceeded, files, tools};
 use crate::limits::CallLimits;
 use crate::observer::{LogRecord, Observer};
+use crate::violations::Violations;
 
 /// Bytes that one `wasi:random` call gives at most.
 const MAX_RANDOM: u64 = 64 << 10;
@@ -19,20 +24,39 @@ const MAX_RANDOM: u64 = 64 << 10;
 pub(crate) struct State {
     wasi: WasiCtx,
     table: ResourceTable,
+    files: files::Ctx,
     pub(crate) limiter: Limiter,
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
     pub(crate) log: Log,
     pub(crate) progress: Rising,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) violations: Violations,
+    pub(crate) secrets: Arc<CallSecrets>,
+    pub(crate) network: Option<toolward_egress::Call>,
+    pub(crate) tools: Option<tools::Ctx>,
+    pub(crate) meter: Meter,
+    http: WasiHttpCtx,
+    hooks: Hooks,
+}
+
+/// Fuel across calls of other tools, which spend what their caller has.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    /// What the guest had left when it last called the host. Kept up to date
+    /// only where tools are granted.
+    pub(crate) fuel: u64,
+    /// What called tools have spent since.
+    pub(crate) owed: u64,
 }
 
 impl State {
-    /// State with nothing granted: no files, network, environment, arguments
-    /// or input; clocks and randomness; output captured.
-    pub(crate) fn new(limits: &CallLimits, observer: Option<Arc<dyn Observer>>) -> Self {
-        let stdout = Capture::new("stdout", limits.stdio_bytes);
-        let stderr = Capture::new("stderr", limits.stdio_bytes);
+    /// State with what the call was granted, and else nothing: no environment,
+    /// arguments or input; clocks and randomness; output captured.
+    pub(crate) fn new(context: &Context, limits: &AttemptLimits) -> Self {
+        let call = &context.limits;
+        let stdout = Capture::new("stdout", call.stdio_bytes);
+        let stderr = Capture::new("stderr", call.stdio_bytes);
         let mut wasi = WasiCtx::builder();
         wasi.stdout(stdout.clone())
             .stderr(stderr.clone())
@@ -41,18 +65,45 @@ impl State {
             .allow_udp(false)
             .allow_ip_name_lookup(false);
         let mut table = ResourceTable::new();
-        table.set_max_capacity(limits.resources as usize);
+        table.set_max_capacity(usize::try_from(call.resources).unwrap_or(usize::MAX));
         Self {
             wasi: wasi.build(),
             table,
-            limiter: Limiter::new(limits.memory_bytes, limits.table_elements),
+            files: context.files(),
+            limiter: Limiter::new(limits.memory_bytes, call.table_elements),
             stdout,
             stderr,
-            log: Log::new(limits),
+            log: Log::new(call),
             progress: Rising::default(),
-            observer,
+            observer: context.observer.clone(),
+            violations: context.violations.clone(),
+            secrets: context.secrets.clone(),
+            network: context.network.clone(),
+            tools: context.tools.clone(),
+            meter: Meter::default(),
+            http: http::context(),
+            hooks: Hooks::new(context.network.clone(), context.violations.clone()),
         }
     }
+}
+
+impl State {
+    /// The files that the guest sees.
+    pub(crate) fn files(&mut self) -> files::View<'_> {
+        files::View {
+            ctx: &mut self.files,
+            table: &mut self.table,
+        }
+    }
+}
+
+/// What one attempt may spend of what the call has left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AttemptLimits {
+    pub(crate) fuel: u64,
+    /// What all attempts may spend together; for messages.
+    pub(crate) fuel_total: u64,
+    pub(crate) memory_bytes: u64,
 }
 
 impl WasiView for State {
@@ -60,6 +111,16 @@ impl WasiView for State {
         WasiCtxView {
             ctx: &mut self.wasi,
             table: &mut self.table,
+        }
+    }
+}
+
+impl WasiHttpView for State {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        WasiHttpCtxView {
+            hooks: &mut self.hooks,
+            table: &mut self.table,
+            ctx: &mut self.http,
         }
     }
 }
@@ -91,7 +152,7 @@ impl Rising {
 #[derive(Debug)]
 pub(crate) struct Log {
     records: Vec<LogRecord>,
-    max_records: u32,
+    max_records: u64,
     bytes: u64,
     max_bytes: u64,
 }
@@ -109,11 +170,11 @@ impl Log {
     /// Counts a record of `size` bytes before anything is made of it.
     pub(crate) fn admit(&mut self, size: u64) -> Result<(), Exceeded> {
         let count = (self.records.len() as u64).saturating_add(1);
-        if count > u64::from(self.max_records) {
+        if count > self.max_records {
             return Err(Exceeded {
                 limit: "log_records",
                 used: count,
-                allowed: u64::from(self.max_records),
+                allowed: self.max_records,
             });
         }
         let bytes = self.bytes.saturating_add(size);

@@ -13,6 +13,7 @@ use wasmtime::{CallHook, Result, StoreContextMut};
 
 use super::engine::YIELD_INTERVAL;
 use super::{DeadlinePassed, State};
+use crate::violations::EndsCall;
 
 /// A guest that goes on calling the host yields after this time.
 const TURN: Duration = Duration::from_millis(2);
@@ -61,7 +62,7 @@ impl Turnstile {
     ) -> Result<()> {
         match crossing {
             CallHook::CallingHost => self.calling_host(&mut store),
-            CallHook::ReturningFromHost => Ok(()),
+            CallHook::ReturningFromHost => settle(&mut store),
             CallHook::CallingWasm => {
                 self.depth = self.depth.saturating_add(1);
                 store.set_hostcall_fuel(HOST_CALL_BYTES);
@@ -83,6 +84,9 @@ impl Turnstile {
         if now >= self.deadline {
             return Err(DeadlinePassed.into());
         }
+        if store.data().tools.is_some() {
+            store.data_mut().meter.fuel = store.get_fuel()?;
+        }
         let polls = self.polls.load(Ordering::Relaxed);
         if polls != self.seen {
             (self.seen, self.turn) = (polls, now);
@@ -96,4 +100,18 @@ impl Turnstile {
         }
         Ok(())
     }
+}
+
+/// Ends a call whose violation policy does not suffer, and takes what called
+/// tools have spent from the caller's fuel.
+fn settle(store: &mut StoreContextMut<'_, State>) -> Result<()> {
+    if let Some(violation) = store.data().violations.ends() {
+        return Err(EndsCall(violation).into());
+    }
+    let owed = std::mem::take(&mut store.data_mut().meter.owed);
+    if owed > 0 {
+        let left = store.get_fuel()?.saturating_sub(owed);
+        store.set_fuel(left)?;
+    }
+    Ok(())
 }

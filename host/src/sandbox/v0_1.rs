@@ -4,8 +4,10 @@
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime::{Engine, Result};
 
-use super::State;
+use super::secrets::Refused;
+use super::{State, files};
 use crate::observer::{LogLevel, LogRecord, Progress};
+use crate::violations::ViolationKind;
 
 /// What a component of this version exports.
 pub(crate) const EXPORT: &str = "toolward:driver/handler@0.1.0";
@@ -14,7 +16,10 @@ mod bindings {
     wasmtime::component::bindgen!({
         world: "driver",
         path: "../wit",
-        imports: { default: trappable },
+        imports: {
+            default: trappable,
+            "toolward:driver/tools.call": async | trappable,
+        },
         exports: { default: async },
     });
 }
@@ -23,7 +28,8 @@ pub(crate) use bindings::exports::toolward::driver::handler;
 pub(crate) use bindings::toolward::driver::types;
 pub(crate) use bindings::{Driver, DriverPre};
 
-use bindings::toolward::driver::{log, progress, secrets, tools};
+pub(crate) use bindings::toolward::driver::tools;
+use bindings::toolward::driver::{log, progress, secrets};
 
 /// Progress messages are shortened to this many bytes.
 const PROGRESS_MESSAGE: usize = 1024;
@@ -32,6 +38,9 @@ const PROGRESS_MESSAGE: usize = 1024;
 pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    files::add_to_linker(&mut linker, State::files)?;
+    super::sockets::add_to_linker(&mut linker)?;
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
     Driver::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     Ok(linker)
 }
@@ -48,6 +57,9 @@ impl progress::Host for State {
                 done: update.done,
                 total: update.total.filter(|total| total.is_finite()),
                 message: update.message.map(|mut message| {
+                    if let Some(redactor) = self.secrets.redactor() {
+                        redactor.text(&mut message);
+                    }
                     message.truncate(message.floor_char_boundary(PROGRESS_MESSAGE));
                     message
                 }),
@@ -82,11 +94,14 @@ impl log::Host for State {
             log::Level::Warn => LogLevel::Warn,
             log::Level::Error => LogLevel::Error,
         };
-        let record = LogRecord {
+        let mut record = LogRecord {
             level,
             message,
             fields,
         };
+        if let Some(redactor) = self.secrets.redactor() {
+            redactor.record(&mut record);
+        }
         if let Some(observer) = &self.observer {
             observer.log(&record);
         }
@@ -96,34 +111,75 @@ impl log::Host for State {
 }
 
 impl secrets::Host for State {
-    fn placeholder(&mut self, _slug: String) -> Result<Result<String, secrets::SecretError>> {
-        Ok(Err(secrets::SecretError::Denied))
+    fn placeholder(&mut self, slug: String) -> Result<Result<String, secrets::SecretError>> {
+        if let Err(refused) = self.secrets.may_use(&slug) {
+            return self.refuse_secret(refused, &slug).map(Err);
+        }
+        let placeholder = self
+            .network
+            .as_ref()
+            .and_then(|network| network.placeholder(&slug));
+        Ok(placeholder.ok_or(secrets::SecretError::Denied))
     }
 
-    fn reveal(&mut self, _slug: String) -> Result<Result<Vec<u8>, secrets::SecretError>> {
-        Ok(Err(secrets::SecretError::Denied))
+    fn reveal(&mut self, slug: String) -> Result<Result<Vec<u8>, secrets::SecretError>> {
+        match self.secrets.reveal(&slug) {
+            Ok(value) => Ok(Ok(value)),
+            Err(refused) => self.refuse_secret(refused, &slug).map(Err),
+        }
     }
 
-    fn store(
-        &mut self,
-        _slug: String,
-        _value: Vec<u8>,
-    ) -> Result<Result<(), secrets::SecretError>> {
-        Ok(Err(secrets::SecretError::Denied))
+    fn store(&mut self, slug: String, value: Vec<u8>) -> Result<Result<(), secrets::SecretError>> {
+        match self.secrets.store(&slug, value) {
+            Ok(()) => Ok(Ok(())),
+            Err(refused) => self.refuse_secret(refused, &slug).map(Err),
+        }
+    }
+}
+
+impl State {
+    fn refuse_secret(&self, refused: Refused, slug: &str) -> Result<secrets::SecretError> {
+        Ok(match refused {
+            Refused::Denied => {
+                self.violations.record(ViolationKind::Secret, slug)?;
+                secrets::SecretError::Denied
+            }
+            Refused::Missing => secrets::SecretError::Missing,
+            Refused::Failed => secrets::SecretError::Failed,
+        })
     }
 }
 
 impl tools::Host for State {
-    fn call(
+    async fn call(
         &mut self,
         request: tools::Request,
     ) -> Result<Result<types::ToolOutput, types::ToolError>> {
-        Ok(Err(types::ToolError {
-            code: "unauthorised".to_owned(),
-            message: format!("no grant to call the tool `{}`", request.tool),
-            retryable: false,
-            retry_after_ms: None,
-            cause: None,
-        }))
+        // A placeholder means something to this call only: whoever passes it on
+        // tries to get a secret out.
+        if let Some(slug) = self
+            .network
+            .as_ref()
+            .and_then(|network| network.placeholder_in(request.input.as_bytes()))
+        {
+            self.violations.record(ViolationKind::Secret, &slug)?;
+            return Ok(Err(types::ToolError {
+                code: "unauthorised".to_owned(),
+                message: format!("the secret `{slug}` can't be passed to a tool"),
+                retryable: false,
+                retry_after_ms: None,
+                cause: None,
+            }));
+        }
+        let left = super::tools::Left {
+            fuel: self.meter.fuel,
+            memory_bytes: self.limiter.memory_left(),
+        };
+        let Some(tools) = &self.tools else {
+            return Ok(Err(super::tools::none_granted(&request, &self.violations)?));
+        };
+        let called = tools.call(request, left, &self.violations).await?;
+        self.meter.owed = self.meter.owed.saturating_add(called.fuel);
+        Ok(called.result)
     }
 }

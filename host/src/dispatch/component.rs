@@ -1,0 +1,68 @@
+//! Attempts by a component: each in a sandbox of its own.
+
+use crate::result::{CallError, Captured, Metadata};
+use crate::sandbox::AttemptLimits;
+use crate::sandbox::context::Context;
+use crate::sandbox::run::{self, Ending, Prepared};
+use crate::sandbox::v0_1::types::{Invocation, ToolOutput};
+
+use super::{Attempts, Clock, ending};
+
+/// A component and what its attempts share.
+pub(crate) struct Component<'a> {
+    pub(crate) prepared: &'a Prepared,
+    pub(crate) context: &'a Context,
+    pub(crate) invocation: Invocation,
+    /// Fuel for all attempts together.
+    pub(crate) fuel: u64,
+    pub(crate) memory_bytes: u64,
+    pub(crate) captured: &'a mut Captured,
+}
+
+impl Attempts for Component<'_> {
+    async fn attempt(
+        &mut self,
+        number: u32,
+        clock: &Clock,
+        metadata: &mut Metadata,
+    ) -> Result<ToolOutput, CallError> {
+        self.invocation.attempt = number;
+        self.invocation.remaining_ms = clock.remaining_ms();
+        let limits = AttemptLimits {
+            // What earlier attempts used is gone.
+            fuel: self.fuel.saturating_sub(metadata.fuel),
+            fuel_total: self.fuel,
+            memory_bytes: self.memory_bytes,
+        };
+        let (ending, usage) = run::attempt(
+            self.prepared,
+            self.context,
+            limits,
+            &self.invocation,
+            clock.deadline,
+        )
+        .await;
+        // What a stream was refused last, a guest may never have asked about.
+        let ending = match (ending, self.context.root.files.exceeded()) {
+            (Ending::Returned(_), Some(exceeded)) => Ending::Exceeded(exceeded),
+            (ending, _) => ending,
+        };
+        metadata.fuel = metadata.fuel.saturating_add(usage.fuel);
+        metadata.peak_memory = metadata.peak_memory.max(usage.peak_memory);
+        let user = self.context.access.grant.user();
+        let result = ending::output_of(
+            ending,
+            &usage,
+            &self.context.limits,
+            user,
+            &self.context.violations,
+            || clock.late(),
+        );
+        *self.captured = Captured {
+            logs: usage.logs,
+            stdout: usage.stdout,
+            stderr: usage.stderr,
+        };
+        result
+    }
+}

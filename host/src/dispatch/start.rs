@@ -1,0 +1,174 @@
+//! Gathers what an approved call needs, takes a slot, and runs it.
+
+use std::sync::Arc;
+
+use super::{Clock, Component, Plan, Requests, run};
+use crate::admission::Admission;
+use crate::approval::Approved;
+use crate::checks::Checks;
+use crate::lineage::{CallTools, Root};
+use crate::redact::Redactor;
+use crate::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output};
+use crate::sandbox::context::Context;
+use crate::sandbox::run::Prepared;
+use crate::sandbox::secrets::CallSecrets;
+use crate::sandbox::tools::{self, SlotCell};
+use crate::sandbox::v0_1::types::Invocation;
+use crate::services::Services;
+use crate::validate::Call;
+use crate::violations::Violations;
+
+/// What a call is carried out with.
+pub(crate) struct Means<'a> {
+    pub(crate) host: Arc<dyn CallTools>,
+    pub(crate) services: &'a Arc<Services>,
+    pub(crate) admission: &'a Admission,
+    pub(crate) checks: &'a Checks,
+    /// The driver's component; `None` where the host itself makes the requests.
+    pub(crate) prepared: Option<&'a Prepared>,
+}
+
+/// Runs an approved call. Its deadline starts here, once it has a slot.
+pub(crate) async fn start(
+    approved: Approved<Call>,
+    means: Means<'_>,
+    metadata: &mut Metadata,
+    captured: &mut Captured,
+) -> Result<Output, CallError> {
+    let (call, covered) = approved.into_parts();
+    let route = &call.route;
+    let Some(access) = route.access.clone() else {
+        return Err(internal("a denied call got past the policy"));
+    };
+    if let Err(error) = &access.files {
+        return Err(error.clone());
+    }
+    let [tool, publisher] = &call.tool.gates;
+    let gates = means.admission.path(tool, publisher, &call.principal);
+    let caller = call.lineage.caller();
+
+    let slot = match caller {
+        None => gates.enter().await?,
+        // The wait of a called tool is its caller's time.
+        Some(caller) => {
+            let clock = Clock::start(call.timeout, Some(caller.deadline));
+            match crate::sandbox::deadline::before(caller.deadline, gates.enter()).await {
+                Ok(slot) => slot?,
+                Err(crate::sandbox::deadline::Elapsed) => return Err(clock.late()),
+            }
+        }
+    };
+    let slot = SlotCell::new(slot);
+    let clock = Clock::start(call.timeout, caller.map(|caller| caller.deadline));
+    let root = match caller {
+        Some(caller) => caller.root.clone(),
+        None => Root::new(&route.limits, means.services.limits.nested_depth),
+    };
+    let grant = &access.grant;
+    let violations = Violations::new(grant.on_violation());
+    let secrets = CallSecrets::new(grant, means.services.secrets.clone(), &call.principal);
+    let network = access.call(&route.limits, clock.deadline, &root, &secrets);
+    let tools = (!grant.tools().is_empty()).then(|| {
+        let mut names = call.lineage.names();
+        names.push(call.tool.major_id.clone());
+        tools::Ctx {
+            host: means.host,
+            root: root.clone(),
+            access: access.clone(),
+            names,
+            covered,
+            principal: call.principal.clone(),
+            dev: call.tool.dev,
+            deadline: clock.deadline,
+            gates: gates.clone(),
+            slot: slot.clone(),
+        }
+    });
+    let context = Context {
+        limits: route.limits.clone(),
+        access: access.clone(),
+        services: means.services.clone(),
+        root,
+        violations: violations.clone(),
+        principal: call.principal.clone(),
+        secrets,
+        network,
+        tools,
+        observer: call.observer.clone(),
+    };
+    let contract = &call.tool.contract;
+    let plan = Plan {
+        contract,
+        limits: &route.limits,
+        retry: route.retry.as_ref(),
+        clock,
+        gates: &gates,
+        slot: &slot,
+        checks: means.checks,
+    };
+    let mut result = match means.prepared {
+        Some(prepared) => {
+            let mut attempts = Component {
+                prepared,
+                context: &context,
+                invocation: Invocation {
+                    id: metadata.invocation.clone(),
+                    tool: contract.id.to_string(),
+                    tool_version: contract.version.to_string(),
+                    input: call.input,
+                    context: call.context,
+                    attempt: 0,
+                    remaining_ms: 0,
+                    idempotency_key: metadata.invocation.clone(),
+                    resume: None,
+                },
+                fuel: least(route.limits.fuel, caller.map(|caller| caller.fuel)),
+                memory_bytes: least(
+                    route.limits.memory_bytes,
+                    caller.map(|caller| caller.memory_bytes),
+                ),
+                captured: &mut *captured,
+            };
+            run(&plan, &mut attempts, metadata).await
+        }
+        None => {
+            let driver = &route.driver.driver;
+            let (Some(http), Some(origin), Some(network)) =
+                (&route.implements.http, driver.origin(), &context.network)
+            else {
+                return Err(internal("this driver has neither component nor request"));
+            };
+            let input = serde_json::from_str(&call.input)
+                .map_err(|error| internal(&format!("the input is no JSON: {error}")))?;
+            let mut attempts = Requests {
+                call: http,
+                origin: format!("https://{origin}"),
+                input,
+                network,
+                grant,
+                secrets: &context.secrets,
+                limits: &route.limits,
+                violations: &violations,
+            };
+            run(&plan, &mut attempts, metadata).await
+        }
+    };
+    if let Some(redactor) = Redactor::new(context.secrets.used()) {
+        match &mut result {
+            Ok(output) => redactor.output(output),
+            Err(error) => redactor.error(error),
+        }
+        redactor.captured(captured);
+    }
+    let found = violations.found();
+    (metadata.violations, metadata.violations_total) = (found.first, found.total);
+    result
+}
+
+fn least(own: u64, left: Option<u64>) -> u64 {
+    left.map_or(own, |left| own.min(left))
+}
+
+fn internal(message: &str) -> CallError {
+    CallError::new(ErrorCode::INTERNAL, ErrorClass::ExecutionFailed, message)
+}

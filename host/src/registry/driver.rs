@@ -1,0 +1,54 @@
+//! A driver of a loaded bundle: its bytes until they are compiled, and the
+//! compiled component from then on.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use toolward_bundle::content::DriverEntry;
+use toolward_contract::driver::Driver;
+use toolward_signing::Digest;
+
+use crate::sandbox::run::Prepared;
+
+/// The driver of a bundle, prepared at its first call.
+pub(crate) struct LoadedDriver {
+    pub(crate) driver: Arc<Driver>,
+    pub(crate) bundle: String,
+    pub(crate) publisher: String,
+    /// The verified bytes, until they are compiled.
+    wasm: Mutex<Option<Arc<[u8]>>>,
+    pub(crate) digest: Option<Digest>,
+    pub(crate) prepared: OnceLock<Result<Prepared, String>>,
+    /// Held by whoever prepares it.
+    pub(crate) preparing: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl LoadedDriver {
+    pub(super) fn new(entry: DriverEntry, bundle: &str, publisher: &str) -> Self {
+        let (digest, wasm) = match entry.component {
+            Some(component) => (Some(component.digest), Some(component.bytes)),
+            None => (None, None),
+        };
+        Self {
+            driver: entry.driver,
+            bundle: bundle.to_owned(),
+            publisher: publisher.to_owned(),
+            wasm: Mutex::new(wasm),
+            digest,
+            prepared: OnceLock::new(),
+            preparing: Arc::default(),
+        }
+    }
+
+    /// The component's bytes, as long as they are kept.
+    pub(crate) fn wasm(&self) -> Option<Arc<[u8]>> {
+        self.wasm
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Gives up the component's bytes: it is compiled.
+    pub(crate) fn drop_wasm(&self) {
+        *self.wasm.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}

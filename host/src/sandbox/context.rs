@@ -1,0 +1,48 @@
+//! What one call brings to each of its attempts: its access, its counters, and
+//! who listens.
+
+use std::sync::Arc;
+
+use super::files::{self, FileLimits};
+use super::tools;
+use crate::access::Access;
+use crate::limits::CallLimits;
+use crate::lineage::Root;
+use crate::observer::Observer;
+use crate::services::Services;
+use crate::violations::Violations;
+
+/// One call, as its sandboxes see it.
+pub(crate) struct Context {
+    pub(crate) limits: CallLimits,
+    pub(crate) access: Arc<Access>,
+    pub(crate) services: Arc<Services>,
+    pub(crate) root: Arc<Root>,
+    pub(crate) violations: Violations,
+    pub(crate) principal: String,
+    pub(crate) secrets: Arc<super::secrets::CallSecrets>,
+    pub(crate) network: Option<toolward_egress::Call>,
+    pub(crate) tools: Option<tools::Ctx>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+}
+
+impl Context {
+    /// The files of one attempt; none where none are granted.
+    pub(crate) fn files(&self) -> files::Ctx {
+        let Ok(Some(plan)) = &self.access.files else {
+            return files::Ctx::default();
+        };
+        let limits = FileLimits {
+            bytes: self.limits.workspace_bytes,
+            files: self.limits.workspace_files,
+            open: self.limits.open_files,
+            entries: self.limits.directory_entries,
+        };
+        files::Ctx::new(
+            plan,
+            limits,
+            self.root.files.clone(),
+            self.violations.clone(),
+        )
+    }
+}

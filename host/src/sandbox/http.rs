@@ -1,0 +1,185 @@
+//! `wasi:http` for guests: every request goes through the egress rules of its
+//! route, and what these refuse is recorded.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use http::HeaderName;
+use http::uri::Scheme;
+use http_body_util::BodyExt as _;
+use toolward_egress::{Call, Denied, Limit, LimitKind, Network, NetworkKind, Rule, Stage, Timeout};
+use toolward_egress::{Timeouts, headers};
+use wasmtime_wasi_http::{
+    Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks,
+};
+
+use crate::violations::{ViolationKind, Violations};
+
+/// Bytes of one header block in memory; a guest may hold several.
+const FIELDS: usize = 64 << 10;
+
+/// Bytes of one write to a body.
+const CHUNK: usize = 64 << 10;
+
+/// The context of `wasi:http`: only a limit.
+pub(crate) fn context() -> WasiHttpCtx {
+    let mut context = WasiHttpCtx::new();
+    context.set_field_size_limit(FIELDS);
+    context
+}
+
+/// Sends the requests of one attempt.
+pub(crate) struct Hooks {
+    network: Option<Call>,
+    violations: Violations,
+}
+
+impl Hooks {
+    pub(crate) fn new(network: Option<Call>, violations: Violations) -> Self {
+        Self {
+            network,
+            violations,
+        }
+    }
+}
+
+type Sent<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
+type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
+
+impl WasiHttpHooks for Hooks {
+    fn is_forbidden_header(&mut self, name: &HeaderName) -> bool {
+        headers::is_forbidden(name)
+    }
+
+    fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
+        Arc::new(headers::is_forbidden)
+    }
+
+    fn is_supported_scheme(&mut self, scheme: &Scheme) -> bool {
+        let known = *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
+        if !known {
+            // Refused either way; a policy that ends the call does so soon.
+            let _ = self
+                .violations
+                .record(ViolationKind::Network, scheme.as_str());
+        }
+        known
+    }
+
+    /// Made from the checked authority, whatever the guest says.
+    fn set_host_header(&mut self) -> bool {
+        false
+    }
+
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        CHUNK
+    }
+
+    fn send_request(
+        &mut self,
+        request: http::Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _response_errors: Worker,
+    ) -> Box<dyn Future<Output = Result<(http::Response<WasiBody>, Worker), Error>> + Send> {
+        let violations = self.violations.clone();
+        let Some(network) = &self.network else {
+            let host = request.uri().authority().map_or("", |name| name.as_str());
+            let _ = violations.record(ViolationKind::Network, host);
+            return Box::new(std::future::ready(Err(Error::HttpRequestDenied)));
+        };
+        let options = options.unwrap_or_default();
+        let timeouts = Timeouts {
+            connect: options.connect_timeout,
+            first_byte: options.first_byte_timeout,
+            between_bytes: options.between_bytes_timeout,
+        };
+        let sending = network.send(request, timeouts);
+        let sent: Sent<_> = Box::pin(async move {
+            match sending.await {
+                Ok(response) => {
+                    let response = response
+                        .map(|body| body.map_err(|error| to_guest(&error, None)).boxed_unsync());
+                    let done: Worker = Box::new(std::future::ready(Ok(())));
+                    Ok((response, done))
+                }
+                Err(error) => Err(to_guest(&error, Some(&violations))),
+            }
+        });
+        Box::new(sent)
+    }
+}
+
+/// Records a refusal that is about the grant.
+pub(crate) fn record(denied: &Denied, violations: &Violations) {
+    let kind = if denied.rule.is_about_secret() {
+        ViolationKind::Secret
+    } else if denied.rule.is_about_grant() {
+        ViolationKind::Network
+    } else {
+        return;
+    };
+    // A policy that ends the call is obeyed when the guest is next entered.
+    let _ = violations.record(kind, &denied.subject);
+}
+
+/// What a guest is told, by the codes that `wasi:http` has.
+fn to_guest(error: &toolward_egress::Error, violations: Option<&Violations>) -> Error {
+    use toolward_egress::Error as Egress;
+    match error {
+        Egress::Denied(denied) => {
+            if let Some(violations) = violations {
+                record(denied, violations);
+            }
+            of_denied(denied)
+        }
+        Egress::Limit(limit) => of_limit(limit),
+        Egress::Timeout(timeout) => of_timeout(timeout),
+        Egress::Network(network) => of_network(network),
+        Egress::Secret(_) => Error::HttpRequestDenied,
+        _ => Error::InternalError(None),
+    }
+}
+
+fn of_denied(denied: &Denied) -> Error {
+    match denied.rule {
+        Rule::Address => Error::DestinationIpProhibited,
+        Rule::MethodForbidden => Error::HttpRequestMethodInvalid,
+        _ => Error::HttpRequestDenied,
+    }
+}
+
+fn of_limit(limit: &Limit) -> Error {
+    let small = u32::try_from(limit.allowed).ok();
+    match limit.kind {
+        LimitKind::RequestsAtOnce => Error::ConnectionLimitReached,
+        LimitKind::RequestBodyBytes => Error::HttpRequestBodySize(Some(limit.allowed)),
+        LimitKind::ResponseBodyBytes => Error::HttpResponseBodySize(Some(limit.allowed)),
+        LimitKind::RequestHeadBytes => Error::HttpRequestHeaderSectionSize(small),
+        LimitKind::ResponseHeadBytes => Error::HttpResponseHeaderSectionSize(small),
+        _ => Error::HttpRequestDenied,
+    }
+}
+
+fn of_timeout(timeout: &Timeout) -> Error {
+    match timeout.stage {
+        Stage::Resolve => Error::DnsTimeout,
+        Stage::RequestBody => Error::ConnectionWriteTimeout,
+        Stage::FirstByte => Error::HttpResponseTimeout,
+        Stage::BetweenBytes => Error::ConnectionReadTimeout,
+        _ => Error::ConnectionTimeout,
+    }
+}
+
+fn of_network(network: &Network) -> Error {
+    match network.kind {
+        NetworkKind::Dns => Error::DnsError {
+            rcode: None,
+            info_code: None,
+        },
+        NetworkKind::Connect => Error::ConnectionRefused,
+        NetworkKind::Terminated => Error::ConnectionTerminated,
+        NetworkKind::TlsCertificate => Error::TlsCertificateError,
+        NetworkKind::TlsProtocol | NetworkKind::TlsRoots => Error::TlsProtocolError,
+        _ => Error::HttpProtocolError,
+    }
+}

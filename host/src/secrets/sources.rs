@@ -1,0 +1,334 @@
+//! Secrets from where a policy's `[[secret]]` tables say: a variable of the
+//! environment that the embedder hands over, a file that only its user can
+//! read, or what drivers stored.
+
+use std::collections::HashMap;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use toolward_policy::{Policy, SecretSource};
+use zeroize::Zeroizing;
+
+use super::{SecretError, SecretStore, SecretValue};
+
+/// Bytes of one secret.
+const LONGEST: u64 = 64 << 10;
+
+enum Source {
+    /// A variable, read once; `None` where it is not set.
+    Value(Option<SecretValue>),
+    File(PathBuf),
+    /// What a driver stored.
+    Stored,
+}
+
+/// The secrets of a policy.
+pub struct Sources {
+    /// By publisher and slug.
+    sources: HashMap<(String, String), Source>,
+    /// Where drivers' own secrets are kept.
+    directory: Option<PathBuf>,
+}
+
+impl Sources {
+    /// The secrets that `policy` names. Files are relative to `base`; a variable
+    /// is looked up through `environment`, once and here.
+    pub fn new(policy: &Policy, base: &Path, environment: impl Fn(&str) -> Option<String>) -> Self {
+        let sources = policy
+            .secrets()
+            .iter()
+            .map(|secret| {
+                let source = match &secret.source {
+                    SecretSource::Env(name) => Source::Value(
+                        environment(name).map(|value| SecretValue::new(value.into_bytes())),
+                    ),
+                    SecretSource::File(path) => Source::File(base.join(path)),
+                    _ => Source::Stored,
+                };
+                let key = (secret.publisher.as_str().to_owned(), secret.slug.clone());
+                (key, source)
+            })
+            .collect();
+        Self {
+            sources,
+            directory: None,
+        }
+    }
+
+    /// Keeps the secrets that drivers store in this directory, one file each,
+    /// apart by publisher and principal. It is made with mode 0700.
+    #[must_use]
+    pub fn stored_in(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// The files that are read, for a process that confines itself.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.sources.values().filter_map(|source| match source {
+            Source::File(path) => Some(path.as_path()),
+            _ => None,
+        })
+    }
+
+    fn stored(&self, publisher: &str, principal: &str, slug: &str) -> Option<PathBuf> {
+        let mut hasher = blake3::Hasher::new();
+        for part in [publisher, principal, slug] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        let name = hasher.finalize().to_hex();
+        Some(self.directory.as_ref()?.join(name.as_str()))
+    }
+}
+
+impl SecretStore for Sources {
+    fn get(
+        &self,
+        publisher: &str,
+        principal: &str,
+        slug: &str,
+    ) -> Result<Option<SecretValue>, SecretError> {
+        let key = (publisher.to_owned(), slug.to_owned());
+        match self.sources.get(&key) {
+            Some(Source::Value(value)) => Ok(value.clone()),
+            Some(Source::File(path)) => read(path, true),
+            Some(Source::Stored) | None => match self.stored(publisher, principal, slug) {
+                Some(path) => read(&path, false),
+                None => Ok(None),
+            },
+        }
+    }
+
+    fn put(
+        &self,
+        publisher: &str,
+        principal: &str,
+        slug: &str,
+        value: SecretValue,
+    ) -> Result<(), SecretError> {
+        let key = (publisher.to_owned(), slug.to_owned());
+        if matches!(
+            self.sources.get(&key),
+            Some(Source::Value(_) | Source::File(_))
+        ) {
+            return Err(SecretError(
+                "the operator keeps this secret; it can't be stored here".to_owned(),
+            ));
+        }
+        let (Some(path), Some(directory)) =
+            (self.stored(publisher, principal, slug), &self.directory)
+        else {
+            return Err(SecretError("there is no place to store secrets".to_owned()));
+        };
+        write(directory, &path, value.bytes()).map_err(|error| SecretError(error.to_string()))
+    }
+}
+
+/// Reads a file that nobody else may read. A line's end at its end is dropped
+/// where people write the file.
+fn read(path: &Path, by_people: bool) -> Result<Option<SecretValue>, SecretError> {
+    let fail = |problem: String| SecretError(format!("{}: {problem}", path.display()));
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(
+            (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC)
+                .bits()
+                .cast_signed(),
+        )
+        .open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(fail(error.to_string())),
+    };
+    let metadata = file.metadata().map_err(|error| fail(error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(fail("is not a regular file".to_owned()));
+    }
+    let user = rustix::process::geteuid().as_raw();
+    if metadata.uid() != user {
+        return Err(fail(format!(
+            "belongs to user {}, not to {user}",
+            metadata.uid()
+        )));
+    }
+    let mode = metadata.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(fail(format!(
+            "has mode {mode:03o}: others have access; use chmod 600"
+        )));
+    }
+    let mut bytes = Zeroizing::new(Vec::new());
+    file.take(LONGEST.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(|error| fail(error.to_string()))?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(fail(format!("is larger than {LONGEST} bytes")));
+    }
+    if by_people {
+        while bytes
+            .last()
+            .is_some_and(|byte| matches!(byte, b'\n' | b'\r'))
+        {
+            bytes.pop();
+        }
+    }
+    Ok(Some(SecretValue::new(std::mem::take(&mut *bytes))))
+}
+
+/// Writes a file whole or not at all.
+fn write(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    let temporary = directory.join(format!("tmp-{}", uuid::Uuid::now_v7()));
+    let written = create(&temporary)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        })
+        .and_then(|()| std::fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn sources(toml: &str, base: &Path) -> Sources {
+        let policy = Policy::from_toml(toml).unwrap_or_else(|error| panic!("{error}"));
+        Sources::new(&policy, base, |name| {
+            (name == "TOKEN").then(|| "from-the-environment".to_owned())
+        })
+        .stored_in(base.join("stored"))
+    }
+
+    fn value(found: Result<Option<SecretValue>, SecretError>) -> Option<Vec<u8>> {
+        found.expect("readable").map(|value| value.bytes().to_vec())
+    }
+
+    const POLICY: &str = r#"
+        [[secret]]
+        slug = "a"
+        publisher = "acme"
+        env = "TOKEN"
+        origin = "https://api.example"
+        header = "authorization"
+
+        [[secret]]
+        slug = "b"
+        publisher = "acme"
+        file = "b.txt"
+        origin = "https://api.example"
+        header = "authorization"
+
+        [[secret]]
+        slug = "c"
+        publisher = "acme"
+        origin = "https://api.example"
+        header = "authorization"
+    "#;
+
+    #[test]
+    fn a_secret_comes_from_where_the_policy_says_and_for_its_publisher_only() {
+        let base = tempfile::tempdir().expect("a directory");
+        let file = base.path().join("b.txt");
+        std::fs::write(&file, "from-a-file\n").expect("written");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("set");
+        let sources = sources(POLICY, base.path());
+        assert_eq!(
+            value(sources.get("acme", "local", "a")),
+            Some(b"from-the-environment".to_vec())
+        );
+        assert_eq!(
+            value(sources.get("acme", "local", "b")),
+            Some(b"from-a-file".to_vec())
+        );
+        assert_eq!(value(sources.get("other", "local", "a")), None);
+        assert_eq!(value(sources.get("acme", "local", "c")), None);
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_is_refused_and_its_content_not_told() {
+        let base = tempfile::tempdir().expect("a directory");
+        let file = base.path().join("b.txt");
+        std::fs::write(&file, "from-a-file").expect("written");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).expect("set");
+        let error = sources(POLICY, base.path())
+            .get("acme", "local", "b")
+            .expect_err("refused");
+        assert!(error.0.contains("640") && !error.0.contains("from-a-file"));
+    }
+
+    #[test]
+    fn a_link_to_a_secret_is_not_followed() {
+        let base = tempfile::tempdir().expect("a directory");
+        let real = base.path().join("real");
+        std::fs::write(&real, "from-a-file").expect("written");
+        std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o600)).expect("set");
+        std::os::unix::fs::symlink(&real, base.path().join("b.txt")).expect("linked");
+        assert!(
+            sources(POLICY, base.path())
+                .get("acme", "local", "b")
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn stored_secrets_are_apart_by_publisher_and_principal() {
+        let base = tempfile::tempdir().expect("a directory");
+        let sources = sources(POLICY, base.path());
+        let put = |publisher, principal, text: &str| {
+            sources
+                .put(
+                    publisher,
+                    principal,
+                    "c",
+                    SecretValue::new(text.as_bytes().to_vec()),
+                )
+                .expect("stored");
+        };
+        put("acme", "ann", "one");
+        put("acme", "bob", "two");
+        assert_eq!(
+            value(sources.get("acme", "ann", "c")),
+            Some(b"one".to_vec())
+        );
+        assert_eq!(
+            value(sources.get("acme", "bob", "c")),
+            Some(b"two".to_vec())
+        );
+        assert_eq!(value(sources.get("acmea", "nn", "c")), None);
+        assert_eq!(value(sources.get("other", "ann", "c")), None);
+        for entry in std::fs::read_dir(base.path().join("stored")).expect("there") {
+            let mode = entry.expect("readable").metadata().expect("there").mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn what_the_operator_keeps_is_not_overwritten() {
+        let base = tempfile::tempdir().expect("a directory");
+        let sources = sources(POLICY, base.path());
+        let value = SecretValue::new(b"new".to_vec());
+        assert!(sources.put("acme", "local", "a", value).is_err());
+    }
+}
