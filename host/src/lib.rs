@@ -41,6 +41,7 @@ mod result;
 mod sandbox;
 mod validate;
 mod violations;
+mod workspace;
 
 pub use builder::HostBuilder;
 pub use compile::{Cache, CompileError, Compiler, InProcess};

@@ -5,6 +5,7 @@
 pub(crate) mod capture;
 pub(crate) mod deadline;
 pub(crate) mod engine;
+pub(crate) mod files;
 pub(crate) mod limiter;
 pub(crate) mod run;
 mod state;

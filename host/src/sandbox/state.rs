@@ -8,6 +8,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use super::Exceeded;
 use super::capture::Capture;
+use super::files;
 use super::limiter::Limiter;
 use crate::limits::CallLimits;
 use crate::observer::{LogRecord, Observer};
@@ -19,6 +20,7 @@ const MAX_RANDOM: u64 = 64 << 10;
 pub(crate) struct State {
     wasi: WasiCtx,
     table: ResourceTable,
+    pub(crate) files: files::Ctx,
     pub(crate) limiter: Limiter,
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
@@ -45,12 +47,23 @@ impl State {
         Self {
             wasi: wasi.build(),
             table,
+            files: files::Ctx::default(),
             limiter: Limiter::new(limits.memory_bytes, limits.table_elements),
             stdout,
             stderr,
             log: Log::new(limits),
             progress: Rising::default(),
             observer,
+        }
+    }
+}
+
+impl State {
+    /// The files that the guest sees.
+    pub(crate) fn files(&mut self) -> files::View<'_> {
+        files::View {
+            ctx: &mut self.files,
+            table: &mut self.table,
         }
     }
 }

@@ -4,7 +4,7 @@
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime::{Engine, Result};
 
-use super::State;
+use super::{State, files};
 use crate::observer::{LogLevel, LogRecord, Progress};
 
 /// What a component of this version exports.
@@ -32,6 +32,7 @@ const PROGRESS_MESSAGE: usize = 1024;
 pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    files::add_to_linker(&mut linker, State::files)?;
     Driver::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     Ok(linker)
 }
