@@ -30,6 +30,16 @@ pub enum HostError {
         /// The bundle that brought it again.
         second: String,
     },
+    /// The directory of a workspace is one that guests must not reach.
+    #[error("the directory {} of the workspace `{path}` {problem}", directory.display())]
+    Workspace {
+        /// The virtual path.
+        path: String,
+        /// The directory.
+        directory: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
 }
 
 impl HostError {
@@ -39,6 +49,7 @@ impl HostError {
             Self::Engine(_) => "engine-unavailable",
             Self::Cache { .. } => "cache-unusable",
             Self::Duplicate { .. } => "duplicate-id",
+            Self::Workspace { .. } => "workspace-refused",
         }
     }
 
@@ -52,6 +63,9 @@ impl HostError {
                 Some("name another cache directory, or repair this one".to_owned())
             }
             Self::Duplicate { .. } => Some("load only one of the two bundles".to_owned()),
+            Self::Workspace { .. } => {
+                Some("map the workspace to a directory of its own".to_owned())
+            }
         }
     }
 }

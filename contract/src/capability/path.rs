@@ -114,6 +114,27 @@ impl PathPattern {
                 .all(|(own, part)| !part.contains('*') && takes_in(own, part))
     }
 
+    /// Whether it matches an absolute, normalised path and everything below that.
+    #[must_use]
+    pub fn matches_below(&self, path: &str) -> bool {
+        self.below && self.matches(path)
+    }
+
+    /// Whether something below an absolute, normalised path may match: what has to be walked
+    /// through to get to a match.
+    #[must_use]
+    pub fn leads_through(&self, path: &str) -> bool {
+        let Some(rest) = path.strip_prefix('/') else {
+            return false;
+        };
+        let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
+        let own_part = |(own, part): (&String, &str)| {
+            !matches!(part, "." | "..") && !part.contains('*') && takes_in(own, part)
+        };
+        (parts.len() < self.segments.len() && self.segments.iter().zip(parts).all(own_part))
+            || self.matches_below(path)
+    }
+
     pub(super) fn covers(&self, other: &PathPattern) -> bool {
         let long_enough = if self.below {
             other.segments.len() >= self.segments.len()

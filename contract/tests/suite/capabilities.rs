@@ -144,6 +144,40 @@ fn a_plain_path_is_a_tree_and_a_pattern_is_what_it_matches() {
 }
 
 #[test]
+fn a_path_leads_through_the_directories_above_what_it_matches() {
+    let leads = |pattern: &str, path: &str| {
+        let pattern = capability(&format!("workspace:{pattern}"));
+        pattern.path().is_some_and(|own| own.leads_through(path))
+    };
+    for (pattern, path) in [
+        ("/data/a", "/"),
+        ("/data/a", "/data"),
+        ("/data/a", "/data/a/b"),
+        ("/data/*/x-*.csv", "/data/2026"),
+        ("/data/*/**", "/data/2026/b"),
+    ] {
+        assert!(leads(pattern, path), "{pattern} {path}");
+    }
+    for (pattern, path) in [
+        ("/data/a", "/other"),
+        ("/data/a", "/dat"),
+        ("/data/a", "data"),
+        ("/data/*.csv", "/data/a.csv"),
+        ("/data/*/x.csv", "/data/.."),
+        ("/data/*/x.csv", "/data/*"),
+        ("/data/*/x.csv", "/data/a/x.csv/b"),
+    ] {
+        assert!(!leads(pattern, path), "{pattern} {path}");
+    }
+    let below = |pattern: &str, path: &str| {
+        let pattern = capability(&format!("workspace:{pattern}"));
+        pattern.path().is_some_and(|own| own.matches_below(path))
+    };
+    assert!(below("/data", "/data/a") && below("/data/*/**", "/data/a"));
+    assert!(!below("/data/*", "/data/a") && !below("/data", "/"));
+}
+
+#[test]
 fn an_unknown_class_covers_only_its_own_text() {
     assert!(covers("vendor:a", "vendor:a"));
     assert!(!covers("vendor:*", "vendor:a"));

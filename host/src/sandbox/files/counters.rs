@@ -1,0 +1,178 @@
+//! What one call may spend on files, and what it has spent: all its attempts
+//! together, since its writes stay.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tokio::sync::Semaphore;
+
+use super::plan::Mount;
+use crate::sandbox::Exceeded;
+
+/// The limits of one call on files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileLimits {
+    /// Bytes by which files may grow: each time the end of a file moves up, by a
+    /// write, an append, a new size or a hole, it counts, and removing gives
+    /// nothing back.
+    pub(crate) bytes: u64,
+    /// Files and directories that may be created.
+    pub(crate) files: u64,
+    /// Files, their streams and directory listings that may be open at once.
+    /// Each stream holds some memory of the host's.
+    pub(crate) open: u64,
+    /// Entries of directories that may be read, those that the guest is not
+    /// shown included.
+    pub(crate) entries: u64,
+}
+
+/// Threads that work on the files of one call at once. A guest can start many
+/// operations through streams; more wait, so that its neighbours find a thread.
+const THREADS: usize = 4;
+
+/// What one call has spent.
+#[derive(Debug)]
+pub(crate) struct FileCounters {
+    /// In the workspaces without a cap of their own, all together.
+    common: Arc<Spent>,
+    /// In each workspace with one, by its directory.
+    own: Mutex<Vec<(PathBuf, Arc<Spent>)>>,
+    open: AtomicU64,
+    entries: AtomicU64,
+    /// The first limit that was reached. An error that a stream only reports
+    /// with its next operation may never be asked for.
+    exceeded: OnceLock<Exceeded>,
+    hash_key: OnceLock<[u8; 32]>,
+    threads: Arc<Semaphore>,
+}
+
+#[derive(Debug, Default)]
+struct Spent {
+    bytes: AtomicU64,
+    files: AtomicU64,
+}
+
+impl Default for FileCounters {
+    fn default() -> Self {
+        Self {
+            common: Arc::default(),
+            own: Mutex::default(),
+            open: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
+            exceeded: OnceLock::new(),
+            hash_key: OnceLock::new(),
+            threads: Arc::new(Semaphore::new(THREADS)),
+        }
+    }
+}
+
+impl FileCounters {
+    /// The first limit that was reached, if any.
+    pub(crate) fn exceeded(&self) -> Option<Exceeded> {
+        self.exceeded.get().copied()
+    }
+
+    pub(super) fn threads(&self) -> &Arc<Semaphore> {
+        &self.threads
+    }
+
+    /// Takes `growth` bytes before they are written.
+    pub(super) fn grow(
+        &self,
+        limits: &FileLimits,
+        mount: &Mount,
+        growth: u64,
+    ) -> Result<(), Exceeded> {
+        let (spent, allowed) = match mount.max_bytes {
+            Some(cap) => (self.own(&mount.directory), cap),
+            None => (self.common.clone(), limits.bytes),
+        };
+        self.take(&spent.bytes, "workspace_bytes", growth, allowed)
+    }
+
+    /// Counts a file or directory that `make` creates; one that it fails to
+    /// create is not counted.
+    pub(super) fn create<T, E: From<Exceeded>>(
+        &self,
+        limits: &FileLimits,
+        mount: &Mount,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let (spent, allowed) = match mount.max_files {
+            Some(cap) => (self.own(&mount.directory), cap),
+            None => (self.common.clone(), limits.files),
+        };
+        self.take(&spent.files, "workspace_files", 1, allowed)?;
+        make().inspect_err(|_| {
+            spent.files.fetch_sub(1, Ordering::Relaxed);
+        })
+    }
+
+    /// Counts one more entry of a directory, before it is read.
+    pub(super) fn entry(&self, limits: &FileLimits) -> Result<(), Exceeded> {
+        self.take(&self.entries, "directory_entries", 1, limits.entries)
+    }
+
+    /// One of the files that may be open; given back when dropped.
+    pub(super) fn open(self: &Arc<Self>, limits: &FileLimits) -> Result<Slot, Exceeded> {
+        self.take(&self.open, "open_files", 1, limits.open)?;
+        Ok(Slot(self.clone()))
+    }
+
+    /// The key of this call's hashes: an inode number tells a guest nothing, and
+    /// two calls can't compare what they got.
+    pub(super) fn hash_key(&self) -> Option<&[u8; 32]> {
+        if self.hash_key.get().is_none() {
+            let mut key = [0; 32];
+            getrandom::fill(&mut key).ok()?;
+            // Another thread's key is as good.
+            let _ = self.hash_key.set(key);
+        }
+        self.hash_key.get()
+    }
+
+    fn own(&self, directory: &Path) -> Arc<Spent> {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, spent)) = own.iter().find(|(known, _)| known == directory) {
+            return spent.clone();
+        }
+        let spent = Arc::<Spent>::default();
+        own.push((directory.to_owned(), spent.clone()));
+        spent
+    }
+
+    /// Adds to a counter, or leaves it alone where that would go beyond.
+    fn take(
+        &self,
+        counter: &AtomicU64,
+        limit: &'static str,
+        amount: u64,
+        allowed: u64,
+    ) -> Result<(), Exceeded> {
+        let add = |used: u64| used.checked_add(amount).filter(|sum| *sum <= allowed);
+        match counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
+            Ok(_) => Ok(()),
+            Err(used) => {
+                let exceeded = Exceeded {
+                    limit,
+                    used: used.saturating_add(amount),
+                    allowed,
+                };
+                // Only the first is kept.
+                let _ = self.exceeded.set(exceeded);
+                Err(exceeded)
+            }
+        }
+    }
+}
+
+/// The right to hold one file open.
+#[derive(Debug)]
+pub(super) struct Slot(Arc<FileCounters>);
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,172 @@
+//! An open file of the guest's. Its operations block: they run on a thread that
+//! may, see [`super::threads`].
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::Timestamps;
+use rustix::io::{Errno, ReadWriteFlags, pwritev2};
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+
+use super::Shared;
+use super::counters::Slot;
+use super::errors::Fail;
+use super::path::VirtualPath;
+use super::place::{Place, Request, not_linked};
+use super::plan::Mount;
+use super::rules::Access;
+
+/// Bytes that one operation reads or writes at most.
+pub(super) const CHUNK: usize = 64 << 10;
+
+/// An open file. Shared by its descriptor and the streams made from it.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    file: File,
+    pub(super) path: VirtualPath,
+    pub(super) shared: Arc<Shared>,
+    mount: Arc<Mount>,
+    access: Access,
+    pub(super) read: bool,
+    pub(super) write: bool,
+    /// Held while a file grows, so that two writes are counted one after the
+    /// other.
+    growing: Mutex<()>,
+    _slot: Slot,
+}
+
+/// Where a write goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Position {
+    At(u64),
+    End,
+}
+
+impl OpenFile {
+    pub(super) fn new(file: File, place: &Place, request: &Request, slot: Slot) -> Self {
+        Self {
+            file,
+            path: place.path.clone(),
+            shared: place.shared.clone(),
+            mount: place.mount.clone(),
+            access: place.access,
+            read: request.read || !request.write,
+            write: request.write,
+            growing: Mutex::new(()),
+            _slot: slot,
+        }
+    }
+
+    pub(super) fn metadata(&self) -> io::Result<std::fs::Metadata> {
+        self.file.metadata()
+    }
+
+    /// Fails where the guest did not open it to read.
+    pub(super) fn readable(&self) -> Result<(), Fail> {
+        match self.read {
+            true => Ok(()),
+            false => Err(ErrorCode::BadDescriptor.into()),
+        }
+    }
+
+    /// Fails where the guest did not open it to write, or may not.
+    pub(super) fn writable(&self) -> Result<(), Fail> {
+        if self.access < Access::Write {
+            return Err(Fail::Refused(ErrorCode::ReadOnly));
+        }
+        match self.write {
+            true => Ok(()),
+            false => Err(ErrorCode::BadDescriptor.into()),
+        }
+    }
+
+    /// Reads up to `size` bytes; none at the end of the file.
+    pub(super) fn read_at(&self, size: usize, offset: u64) -> Result<Vec<u8>, Fail> {
+        let mut bytes = vec![0; size.min(CHUNK)];
+        loop {
+            match self.file.read_at(&mut bytes, offset) {
+                Ok(count) => {
+                    bytes.truncate(count);
+                    return Ok(bytes);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Writes all of it, or nothing where that would go beyond a limit.
+    pub(super) fn write_to(&self, position: Position, bytes: &[u8]) -> Result<(), Fail> {
+        let length = bytes.len() as u64;
+        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        match position {
+            Position::At(offset) => {
+                let end = offset.checked_add(length).ok_or(ErrorCode::FileTooLarge)?;
+                self.grow_to(end)?;
+                Ok(self.file.write_all_at(bytes, offset)?)
+            }
+            Position::End => {
+                self.grow_by(length)?;
+                self.append(bytes)
+            }
+        }
+    }
+
+    fn append(&self, mut bytes: &[u8]) -> Result<(), Fail> {
+        while !bytes.is_empty() {
+            let slices = [IoSlice::new(bytes)];
+            let written = match pwritev2(&self.file, &slices, 0, ReadWriteFlags::APPEND) {
+                // Not every file system can; then two appenders may overlap.
+                Err(Errno::NOSYS | Errno::NOTSUP | Errno::INVAL) => {
+                    let end = self.file.metadata()?.len();
+                    return Ok(self.file.write_all_at(bytes, end)?);
+                }
+                Err(Errno::INTR) => continue,
+                written => written?,
+            };
+            bytes = bytes.get(written..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_size(&self, size: u64) -> Result<(), Fail> {
+        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.grow_to(size)?;
+        Ok(self.file.set_len(size)?)
+    }
+
+    pub(super) fn set_times(&self, times: &Timestamps) -> Result<(), Fail> {
+        if self.access < Access::Write {
+            return Err(Fail::Refused(ErrorCode::ReadOnly));
+        }
+        not_linked(&self.file.metadata()?)?;
+        Ok(rustix::fs::futimens(&self.file, times)?)
+    }
+
+    /// Makes what was written last; of a file that is only read, nothing was.
+    pub(super) fn sync(&self, data_only: bool) -> Result<(), Fail> {
+        match (self.write, data_only) {
+            (false, _) => Ok(()),
+            (true, true) => Ok(self.file.sync_data()?),
+            (true, false) => Ok(self.file.sync_all()?),
+        }
+    }
+
+    /// Counts what the file grows by when its end moves to `end`, before it
+    /// does: a hole counts like what could be written into it.
+    fn grow_to(&self, end: u64) -> Result<(), Fail> {
+        if i64::try_from(end).is_err() {
+            return Err(ErrorCode::FileTooLarge.into());
+        }
+        self.grow_by(end.saturating_sub(self.file.metadata()?.len()))
+    }
+
+    fn grow_by(&self, growth: u64) -> Result<(), Fail> {
+        let Shared {
+            counters, limits, ..
+        } = &*self.shared;
+        Ok(counters.grow(limits, &self.mount, growth)?)
+    }
+}

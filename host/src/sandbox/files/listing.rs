@@ -1,0 +1,131 @@
+//! The entries of a directory, as far as they exist for the guest: files and
+//! directories with a name that it can write, and that a grant matches or leads
+//! through. Read in small parts, each counted before it is read.
+
+use std::collections::VecDeque;
+
+use rustix::fs::{AtFlags, Dir, FileType};
+use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry};
+
+use super::counters::Slot;
+use super::errors::Fail;
+use super::path::nameable;
+use super::place::{Kind, Place};
+use super::rules::Access;
+
+/// Entries that are read from the directory at a time, shown or not.
+const PART: usize = 256;
+
+/// A directory whose entries are being read.
+pub(super) struct Listing {
+    /// `None` while a part is read, and at the end.
+    source: Option<Source>,
+    ready: VecDeque<DirectoryEntry>,
+}
+
+pub(super) struct Source {
+    place: Place,
+    directory: Dir,
+    _slot: Slot,
+}
+
+impl Listing {
+    /// Opens a directory. Blocks.
+    pub(super) fn open(place: Place) -> Result<Self, Fail> {
+        let slot = place.shared.counters.open(&place.shared.limits)?;
+        let directory = Dir::new(place.open_directory()?)?;
+        Ok(Self {
+            source: Some(Source {
+                place,
+                directory,
+                _slot: slot,
+            }),
+            ready: VecDeque::new(),
+        })
+    }
+
+    /// The next entry that has been read.
+    pub(super) fn next(&mut self) -> Option<DirectoryEntry> {
+        self.ready.pop_front()
+    }
+
+    /// What the next part is read from; `None` at the end.
+    pub(super) fn take_source(&mut self) -> Option<Source> {
+        self.source.take()
+    }
+
+    /// Takes in what [`Source::read`] gave.
+    pub(super) fn refill(&mut self, source: Option<Source>, entries: Vec<DirectoryEntry>) {
+        self.source = source;
+        self.ready.extend(entries);
+    }
+}
+
+impl Source {
+    /// Which directory it is.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Reads a part. Without a source the directory has no more. Blocks.
+    pub(super) fn read(mut self) -> Result<(Option<Self>, Vec<DirectoryEntry>), Fail> {
+        let mut entries = Vec::new();
+        for _ in 0..PART {
+            let Some(entry) = self.directory.read() else {
+                return Ok((None, entries));
+            };
+            let entry = entry?;
+            // Anything else can't be named by the guest.
+            let Ok(name) = entry.file_name().to_str() else {
+                self.count()?;
+                continue;
+            };
+            if matches!(name, "." | "..") {
+                continue;
+            }
+            self.count()?;
+            if let Some(kind) = self.visible(name, entry.file_type()) {
+                entries.push(DirectoryEntry {
+                    type_: match kind {
+                        Kind::File => DescriptorType::RegularFile,
+                        Kind::Directory => DescriptorType::Directory,
+                    },
+                    name: name.to_owned(),
+                });
+            }
+        }
+        Ok((Some(self), entries))
+    }
+
+    fn count(&self) -> Result<(), Fail> {
+        let shared = &self.place.shared;
+        Ok(shared.counters.entry(&shared.limits)?)
+    }
+
+    /// The kind of an entry, where it exists for the guest.
+    fn visible(&self, name: &str, file_type: FileType) -> Option<Kind> {
+        if !nameable(name) {
+            return None;
+        }
+        let (_, access) = self
+            .place
+            .shared
+            .plan
+            .find(&self.place.path.child(name))
+            .filter(|(mount, _)| mount.path == self.place.mount.path)?;
+        let file_type = match file_type {
+            // Not every file system tells with the name.
+            FileType::Unknown => {
+                let directory = self.directory.fd().ok()?;
+                let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+                FileType::from_raw_mode(stat.st_mode)
+            }
+            known => known,
+        };
+        match file_type {
+            FileType::RegularFile if access >= Access::Read => Some(Kind::File),
+            FileType::Directory => Some(Kind::Directory),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Files: what a guest sees of the workspaces it was granted.
+//!
+//! A view over `wasi:filesystem` that stands in for wasmtime-wasi's. Each path
+//! is resolved as text ([`path`]), compared with the grant ([`rules`], [`plan`]),
+//! and opened beneath the workspace's directory and through no link
+//! ([`beneath`]). Only files and directories exist: no links, devices, FIFOs or
+//! sockets. A descriptor of a directory is a place and not an inode: what is
+//! granted is decided from the path at each step, so that renaming a directory
+//! never takes a grant along with it.
+
+mod beneath;
+mod counters;
+mod descriptors;
+mod errors;
+mod file;
+mod listing;
+mod path;
+mod place;
+mod plan;
+mod rules;
+mod streams;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use wasmtime::component::{HasData, Linker, ResourceTable};
+use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
+
+pub(crate) use beneath::Root;
+pub(crate) use counters::{FileCounters, FileLimits};
+pub(crate) use plan::Plan;
+
+use crate::violations::Violations;
+
+/// What one attempt may do with files. The default: nothing, there are none.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ctx(Option<Arc<Shared>>);
+
+/// What everything that an attempt opened shares.
+#[derive(Debug)]
+struct Shared {
+    plan: Arc<Plan>,
+    limits: FileLimits,
+    counters: Arc<FileCounters>,
+    violations: Violations,
+}
+
+impl Shared {
+    fn threads(&self) -> &Arc<Semaphore> {
+        self.counters.threads()
+    }
+}
+
+impl Ctx {
+    /// For one attempt of a call; its attempts share counters and violations.
+    pub(crate) fn new(
+        plan: &Arc<Plan>,
+        limits: FileLimits,
+        counters: Arc<FileCounters>,
+        violations: Violations,
+    ) -> Self {
+        Self(Some(Arc::new(Shared {
+            plan: plan.clone(),
+            limits,
+            counters,
+            violations,
+        })))
+    }
+}
+
+/// The files of a store, borrowed for one call of the host.
+pub(crate) struct View<'a> {
+    /// What may be done.
+    pub(crate) ctx: &'a mut Ctx,
+    /// Where the guest's descriptors are.
+    pub(crate) table: &'a mut ResourceTable,
+}
+
+struct Files;
+
+impl HasData for Files {
+    type Data<'a> = View<'a>;
+}
+
+/// Puts the view in the place of what `linker` has for `wasi:filesystem`.
+pub(crate) fn add_to_linker<T: Send + 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    linker.allow_shadowing(true);
+    preopens::add_to_linker::<T, Files>(linker, view)?;
+    types::add_to_linker::<T, Files>(linker, view)?;
+    linker.allow_shadowing(false);
+    Ok(())
+}

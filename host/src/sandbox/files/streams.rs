@@ -1,0 +1,240 @@
+//! Reading and writing a file as a stream. At most one operation of a stream is
+//! under way; what a guest has not read or may not write yet is not buffered.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
+use wasmtime_wasi::runtime::AbortOnDropJoinHandle;
+
+use super::counters::Slot;
+use super::errors::Fail;
+use super::file::{CHUNK, OpenFile, Position};
+use super::threads;
+
+/// Bytes that are read when the guest waits for some without saying how many.
+const AHEAD: usize = 4096;
+
+/// Reads a file from a position on.
+pub(super) struct Reader {
+    file: Arc<OpenFile>,
+    position: u64,
+    state: Reading,
+    _slot: Slot,
+}
+
+enum Reading {
+    Idle,
+    UnderWay(AbortOnDropJoinHandle<Result<Vec<u8>, Fail>>),
+    Read(Bytes),
+    Failed(Fail),
+    Ended,
+}
+
+impl Reader {
+    pub(super) fn new(file: Arc<OpenFile>, position: u64) -> Result<Self, Fail> {
+        file.readable()?;
+        let slot = file.shared.counters.open(&file.shared.limits)?;
+        Ok(Self {
+            file,
+            position,
+            state: Reading::Idle,
+            _slot: slot,
+        })
+    }
+
+    fn work(&self, size: usize) -> impl FnOnce() -> Result<Vec<u8>, Fail> + Send + 'static {
+        let (file, position) = (self.file.clone(), self.position);
+        move || file.read_at(size, position)
+    }
+
+    fn take_in(&mut self, result: Result<Vec<u8>, Fail>) {
+        self.state = match result {
+            Ok(bytes) if bytes.is_empty() => Reading::Ended,
+            Ok(bytes) => Reading::Read(bytes.into()),
+            Err(fail) => Reading::Failed(fail),
+        };
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Reader {
+    async fn ready(&mut self) {
+        if matches!(self.state, Reading::Idle) {
+            let work = self.work(AHEAD);
+            self.state = Reading::UnderWay(threads::start(self.file.shared.threads(), work));
+        }
+        if let Reading::UnderWay(task) = &mut self.state {
+            let result = task.await;
+            self.take_in(result);
+        }
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl InputStream for Reader {
+    fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+        match std::mem::replace(&mut self.state, Reading::Idle) {
+            Reading::Idle => {
+                if size > 0 {
+                    let work = self.work(size);
+                    self.state =
+                        Reading::UnderWay(threads::start(self.file.shared.threads(), work));
+                }
+                Ok(Bytes::new())
+            }
+            Reading::UnderWay(task) => {
+                self.state = Reading::UnderWay(task);
+                Ok(Bytes::new())
+            }
+            Reading::Read(mut bytes) => {
+                let part = bytes.split_to(bytes.len().min(size));
+                self.position = self.position.saturating_add(part.len() as u64);
+                if !bytes.is_empty() {
+                    self.state = Reading::Read(bytes);
+                }
+                Ok(part)
+            }
+            Reading::Failed(fail) => {
+                self.state = Reading::Ended;
+                Err(failed(fail))
+            }
+            Reading::Ended => {
+                self.state = Reading::Ended;
+                Err(StreamError::Closed)
+            }
+        }
+    }
+
+    /// As long as nothing is under way, reads what was asked for in one step.
+    async fn blocking_read(&mut self, size: usize) -> StreamResult<Bytes> {
+        if matches!(self.state, Reading::Idle) && size > 0 {
+            let work = self.work(size);
+            let result = threads::run(self.file.shared.threads(), work).await;
+            self.take_in(result);
+        } else {
+            self.ready().await;
+        }
+        self.read(size)
+    }
+}
+
+/// Writes a file from a position on, or at its end.
+pub(super) struct Writer {
+    file: Arc<OpenFile>,
+    position: Position,
+    state: Writing,
+    _slot: Slot,
+}
+
+enum Writing {
+    Idle,
+    UnderWay {
+        task: AbortOnDropJoinHandle<Result<(), Fail>>,
+        length: u64,
+    },
+    Failed(Fail),
+    Ended,
+}
+
+impl Writer {
+    pub(super) fn new(file: Arc<OpenFile>, position: Position) -> Result<Self, Fail> {
+        file.writable()?;
+        let slot = file.shared.counters.open(&file.shared.limits)?;
+        Ok(Self {
+            file,
+            position,
+            state: Writing::Idle,
+            _slot: slot,
+        })
+    }
+
+    fn work(&self, bytes: Bytes) -> impl FnOnce() -> Result<(), Fail> + Send + 'static {
+        let (file, position) = (self.file.clone(), self.position);
+        move || file.write_to(position, &bytes)
+    }
+
+    fn take_in(&mut self, result: Result<(), Fail>, length: u64) {
+        self.state = match result {
+            Ok(()) => Writing::Idle,
+            Err(fail) => Writing::Failed(fail),
+        };
+        if let Position::At(offset) = &mut self.position {
+            *offset = offset.saturating_add(length);
+        }
+    }
+
+    /// Whether a write may begin; the last one's error, once.
+    fn idle(&mut self) -> StreamResult<bool> {
+        match std::mem::replace(&mut self.state, Writing::Ended) {
+            Writing::Idle => {
+                self.state = Writing::Idle;
+                Ok(true)
+            }
+            under_way @ Writing::UnderWay { .. } => {
+                self.state = under_way;
+                Ok(false)
+            }
+            Writing::Failed(fail) => Err(failed(fail)),
+            Writing::Ended => Err(StreamError::Closed),
+        }
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Writer {
+    async fn ready(&mut self) {
+        if let Writing::UnderWay { task, length } = &mut self.state {
+            let length = *length;
+            let result = task.await;
+            self.take_in(result, length);
+        }
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl OutputStream for Writer {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        if !self.idle()? || bytes.len() > CHUNK {
+            return Err(StreamError::trap(
+                "a write of more than `check-write` allowed",
+            ));
+        }
+        let length = bytes.len() as u64;
+        let task = threads::start(self.file.shared.threads(), self.work(bytes));
+        self.state = Writing::UnderWay { task, length };
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        self.idle().map(|_| ())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(if self.idle()? { CHUNK } else { 0 })
+    }
+
+    async fn blocking_write_and_flush(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.ready().await;
+        self.idle()?;
+        let length = bytes.len() as u64;
+        let result = threads::run(self.file.shared.threads(), self.work(bytes)).await;
+        self.take_in(result, length);
+        self.idle().map(|_| ())
+    }
+
+    /// What was accepted is written, also when the guest lets go of the stream.
+    async fn cancel(&mut self) {
+        self.ready().await;
+    }
+}
+
+/// The guest reads the error's code through `filesystem-error-code`.
+fn failed(fail: Fail) -> StreamError {
+    let code: ErrorCode = match fail {
+        Fail::Exceeded(exceeded) => return StreamError::Trap(exceeded.into()),
+        Fail::Code(code) | Fail::Refused(code) => code,
+    };
+    StreamError::LastOperationFailed(code.into())
+}
