@@ -164,7 +164,7 @@ mod tests {
             ("-a.example", Rule::Host),
             ("a b.example", Rule::Host),
             ("a\t.example", Rule::Host),
-            ("a\r\nhost: b", Rule::Host),
+            ("a\r\nb.example", Rule::Host),
             ("a\0.example", Rule::Host),
             ("example.com/", Rule::Host),
             ("example.com#", Rule::Host),
