@@ -9,11 +9,7 @@ use toolward_guest::bindings::toolward::driver::types::Invocation;
 
 pub(crate) fn fill_in(value: &mut Value, call: &Invocation) {
     match value {
-        Value::String(text) => {
-            if text.contains("${") {
-                *text = filled(text, call);
-            }
-        }
+        Value::String(text) if text.contains("${") => *text = filled(text, call),
         Value::Array(items) => items.iter_mut().for_each(|item| fill_in(item, call)),
         Value::Object(fields) => fields.values_mut().for_each(|field| fill_in(field, call)),
         _ => {}
