@@ -38,7 +38,13 @@ pub(crate) fn apply(call: Validated<Call>) -> Result<Granted<Call>, CallError> {
 }
 
 fn denied(tool: &str, denial: &Denial) -> CallError {
-    let names: Vec<String> = denial.missing.iter().map(ToString::to_string).collect();
+    let mut names: Vec<String> = denial
+        .missing
+        .iter()
+        .map(|missing| missing.capability.to_string())
+        .collect();
+    names.sort();
+    names.dedup();
     let (class, message) = if names.is_empty() {
         (
             ErrorClass::PolicyBlocked,

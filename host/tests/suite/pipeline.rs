@@ -131,8 +131,14 @@ async fn whatever_declares_a_capability_is_denied_and_named() {
             "blockchain:ledger",
         ),
     ] {
+        let driver = match declaration.contains("network") {
+            // What the driver does not use is not asked for.
+            true => "network:\n  egress: [api.example.com]\n",
+            false => "",
+        };
         let host = Fixture::new(Extra {
             tool: declaration,
+            driver,
             ..Extra::default()
         })
         .host();
@@ -151,8 +157,14 @@ async fn whatever_needs_a_person_is_denied_where_nobody_can_be_asked() {
         "approval: policy:strict\n",
         "risk_level: 2\n",
     ] {
+        let driver = match declaration.contains("network") {
+            // What the driver does not use is not asked for.
+            true => "network:\n  egress: [api.example.com]\n",
+            false => "",
+        };
         let host = Fixture::new(Extra {
             tool: declaration,
+            driver,
             ..Extra::default()
         })
         .host();

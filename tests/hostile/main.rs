@@ -1,0 +1,13 @@
+//! Drivers written to escape, against the host. Each test asserts what did not
+//! happen: no file read or written, no packet at a listener, no neighbour kept
+//! waiting. The drivers are in `tests/guests`; build them with
+//! `cargo xtask guests`.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+mod world;

@@ -1,0 +1,157 @@
+//! A host for one test: bundles made up by the test around the hostile drivers,
+//! a policy, directories and listeners on loopback.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use toolward_bundle::content::Content;
+use toolward_host::{Cache, CallError, Host, HostBuilder, Reply, Request};
+use toolward_policy::Policy;
+
+/// One of the hostile drivers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guest {
+    /// Imports nothing but what its toolchain brings.
+    Plain,
+    /// Imports `wasi:http`, too.
+    Net,
+    /// Imports `wasi:keyvalue`, too.
+    Buckets,
+}
+
+impl Guest {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "hostile",
+            Self::Net => "hostile-net",
+            Self::Buckets => "hostile-kv",
+        }
+    }
+
+    pub(crate) fn wasm(self) -> PathBuf {
+        let name = self.name();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join(format!("guests/{name}/drivers/{name}/driver.wasm"));
+        assert!(
+            path.exists(),
+            "{} is missing: run `cargo xtask guests`",
+            path.display()
+        );
+        path
+    }
+}
+
+/// A bundle under work, in a directory that goes with it. Its publisher is
+/// `dev:<directory>`, which [`Bundle::publisher`] gives for the policy.
+pub(crate) struct Bundle {
+    directory: TempDir,
+}
+
+impl Bundle {
+    /// A bundle with nothing in it.
+    pub(crate) fn empty() -> Self {
+        let bundle = Self {
+            directory: tempfile::tempdir().unwrap(),
+        };
+        bundle.write(
+            "bundle.toml",
+            "id = \"hostile.bundle\"\nversion = \"1.0.0\"\nsequence = 1\n\
+             publisher = \"hostile\"\ncreated = \"2026-01-01T00:00:00Z\"\n",
+        );
+        bundle
+    }
+
+    /// One tool, `id`, carried out by `guest`. `tool` and `driver` are more lines
+    /// of TOOL.md and DRIVER.md.
+    pub(crate) fn of(id: &str, guest: Guest, tool: &str, driver: &str) -> Self {
+        Self::empty().with(id, guest, tool, driver)
+    }
+
+    /// The same with another tool.
+    pub(crate) fn with(self, id: &str, guest: Guest, tool: &str, driver: &str) -> Self {
+        self.write(
+            &format!("tools/{id}/TOOL.md"),
+            format!(
+                "---\nname: Hostile\nid: {id}\ndescription: Does what it is told.\n\
+                 version: 1.0.0\ninputs:\n  type: object\noutputs:\n  type: object\n  \
+                 properties:\n    did:\n      type: string\n  required: [did]\n{tool}---\n"
+            ),
+        );
+        self.write(
+            &format!("drivers/{id}/DRIVER.md"),
+            format!(
+                "---\nname: Hostile\nid: {id}-driver\ndescription: Does what it is told.\n\
+                 version: 1.0.0\nkind: component\ncomponent: driver.wasm\nimplements:\n  \
+                 - tool: {id}\n    version: ^1.0.0\n{driver}---\n"
+            ),
+        );
+        self.write(
+            &format!("drivers/{id}/driver.wasm"),
+            std::fs::read(guest.wasm()).unwrap(),
+        );
+        self
+    }
+
+    pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.directory.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn content(&self) -> Content {
+        Content::from_dev(self.directory.path()).unwrap_or_else(|error| panic!("{error:#?}"))
+    }
+
+    /// Its publisher, as a policy names it.
+    pub(crate) fn publisher(&self) -> String {
+        self.content().origin.publisher()
+    }
+
+    /// A host of this bundle with a policy, in which `PUBLISHER` stands for its
+    /// publisher.
+    pub(crate) fn builder(&self, policy: &str) -> HostBuilder {
+        Host::builder()
+            .bundle(self.content())
+            .policy(policy_of(policy, &self.publisher()))
+            .cache(cache())
+    }
+
+    pub(crate) fn host(&self, policy: &str) -> Host {
+        self.builder(policy).build().unwrap()
+    }
+}
+
+/// The policy in `text`, with the publisher put in.
+pub(crate) fn policy_of(text: &str, publisher: &str) -> Policy {
+    let text = text.replace("PUBLISHER", publisher);
+    Policy::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// One cache for all tests: each driver is compiled once.
+pub(crate) fn cache() -> Cache {
+    static CACHE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+    Cache::open(CACHE.path().join("cache")).unwrap()
+}
+
+/// Calls a tool.
+pub(crate) async fn call(host: &Host, tool: &str, input: Value) -> Reply {
+    host.call(Request::with_value(tool, input)).await
+}
+
+/// Calls a tool that gives something, and gives what it did.
+pub(crate) async fn value(host: &Host, tool: &str, input: Value) -> Value {
+    match call(host, tool, input).await.result {
+        Ok(output) => output.structured["value"].clone(),
+        Err(error) => panic!("{error:#?}"),
+    }
+}
+
+/// Calls a tool that fails, and gives the error.
+pub(crate) async fn error(host: &Host, tool: &str, input: Value) -> CallError {
+    match call(host, tool, input).await.result {
+        Ok(output) => panic!("an output: {}", output.structured),
+        Err(error) => error,
+    }
+}
