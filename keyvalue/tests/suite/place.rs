@@ -2,6 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use toolward_keyvalue::{Error, Store};
@@ -84,6 +85,12 @@ fn a_link_or_anything_but_a_file_is_refused_and_not_followed() {
     symlink(place.directory.path().join("new"), place.file()).unwrap();
     refusal(&place.file());
     assert!(!place.directory.path().join("new").exists());
+
+    fs::remove_file(place.file()).unwrap();
+    let socket = UnixListener::bind(place.file()).unwrap();
+    set_mode(&place.file(), 0o600);
+    refusal(&place.file());
+    drop(socket);
 
     fs::remove_file(place.file()).unwrap();
     fs::create_dir(place.file()).unwrap();
