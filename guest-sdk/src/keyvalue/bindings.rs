@@ -24,9 +24,10 @@ pub mod wasi {
             /// Why an operation failed.
             #[derive(Clone, PartialEq)]
             pub enum Error {
-                /// No bucket of this name is declared and granted.
+                /// Toolward's host never says so.
                 NoSuchStore,
-                /// The bucket may be read, not written.
+                /// The bucket is not declared and granted, whether it exists or not; or it
+                /// may be read, not written.
                 AccessDenied,
                 /// Anything else, a limit for instance, in words.
                 Other(_rt::String),

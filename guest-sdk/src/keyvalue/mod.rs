@@ -70,11 +70,15 @@ impl Bucket {
         } else {
             TestBucket::open(name)
                 .map(Inner::Test)
-                .ok_or(store::Error::NoSuchStore)
+                .ok_or(store::Error::AccessDenied)
         };
+        let inner = inner.map_err(|error| match error {
+            store::Error::AccessDenied => not_granted(name),
+            other => explain(name, other),
+        })?;
         Ok(Bucket {
             name: name.to_owned(),
-            inner: inner.map_err(|error| explain(name, error))?,
+            inner,
         })
     }
 
@@ -190,10 +194,7 @@ impl Bucket {
 
 fn explain(name: &str, error: store::Error) -> Error {
     match error {
-        store::Error::NoSuchStore => Error::new(
-            "unauthorised",
-            format!("the bucket {name} is not declared, or not granted"),
-        ),
+        store::Error::NoSuchStore => not_granted(name),
         store::Error::AccessDenied => Error::new(
             "unauthorised",
             format!("the bucket {name} may not be written: declare `mutates: database:{name}`"),
@@ -202,4 +203,11 @@ fn explain(name: &str, error: store::Error) -> Error {
             Error::new("upstream_error", format!("the bucket {name}: {text}"))
         }
     }
+}
+
+fn not_granted(name: &str) -> Error {
+    Error::new(
+        "unauthorised",
+        format!("the bucket {name} is not declared, or not granted"),
+    )
 }
