@@ -185,26 +185,37 @@ fn workspace(workspace: &Workspace) -> Result<(), PolicyError> {
 
 fn secret(secret: &Secret) -> Result<(), PolicyError> {
     named(&Class::Secret, &secret.slug, &error::SECRET)?;
-    let source = match &secret.source {
+    match &secret.source {
         SecretSource::Env(name) => {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            (!name.is_empty() && name.chars().all(plain)).then_some(())
+            if name.is_empty() || !name.chars().all(plain) {
+                return Err(PolicyError::new(
+                    &error::SECRET,
+                    format!(
+                        "expected `env` to name an environment variable, found {}",
+                        quoted(name)
+                    ),
+                ));
+            }
         }
-        SecretSource::File(name) => {
-            (!name.is_empty() && !name.chars().any(char::is_control)).then_some(())
-        }
-        SecretSource::Store => Some(()),
-    };
-    if source.is_none() {
-        return Err(PolicyError::new(
-            &error::SECRET,
-            "expected the name of an environment variable or of a file, found another text",
-        ));
+        SecretSource::File(name) => file_name("file", name)?,
+        SecretSource::Store => {}
     }
     secret
         .binding
         .as_ref()
         .map_or(Ok(()), |binding| binding.check())
+}
+
+/// Refuses what names no file. Where the name leads is the host's to find out.
+pub(crate) fn file_name(key: &str, name: &str) -> Result<(), PolicyError> {
+    if !name.is_empty() && !name.chars().any(char::is_control) {
+        return Ok(());
+    }
+    Err(PolicyError::new(
+        &error::WRONG_VALUE,
+        format!("expected `{key}` to name a file, found {}", quoted(name)),
+    ))
 }
 
 fn service(service: &Service) -> Result<(), PolicyError> {

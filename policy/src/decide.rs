@@ -1,6 +1,8 @@
 //! The decision: declaration against policy, and what becomes of it. A pure
 //! function without I/O.
 
+use std::collections::{BTreeSet, HashSet};
+
 use toolward_contract::capability::{Capability, Class, HostPattern};
 
 use crate::decision::{
@@ -33,7 +35,10 @@ pub fn decide(
 /// The decision about what was examined.
 pub(crate) fn of(view: &View<'_>, examined: &[Examined<'_>], request: &Request) -> Decision {
     let denied_by = view.denied_by();
-    let missing: Vec<Missing> = examined.iter().flat_map(missing).collect();
+    // Two wide declarations may ask for the same part.
+    let mut seen = HashSet::new();
+    let missing = examined.iter().flat_map(missing);
+    let missing: Vec<Missing> = missing.filter(|one| seen.insert(one.clone())).collect();
     if !denied_by.is_empty() || !missing.is_empty() {
         let workspaces = view.policy.workspaces().iter();
         let placeholders = workspaces.filter(|workspace| workspace.is_placeholder());
@@ -91,15 +96,11 @@ fn missing(examined: &Examined<'_>) -> Vec<Missing> {
 
 /// The rules that gave something, in the policy's order.
 fn rules(view: &View<'_>, examined: &[Examined<'_>]) -> Vec<RuleId> {
-    let gave = |placed: &Placed<Rule>| {
-        examined
-            .iter()
-            .flat_map(|one| &one.found)
-            .flat_map(|(_, found)| found.iter().flatten())
-            .any(|rule| rule.id == placed.id)
-    };
-    let rules = view.grants.iter().filter(|placed| gave(placed));
-    rules.map(|placed| placed.id.clone()).collect()
+    let found = examined.iter().flat_map(|one| &one.found);
+    let rules = found.flat_map(|(_, found)| found.iter().flatten());
+    let gave: BTreeSet<&RuleId> = rules.map(|placed| &placed.id).collect();
+    let ids = view.grants.iter().map(|placed| &placed.id);
+    ids.filter(|id| gave.contains(id)).cloned().collect()
 }
 
 fn reasons(view: &View<'_>, own: Effects, reachable: Effects) -> Vec<AskReason> {
@@ -152,9 +153,12 @@ fn grant(view: &View<'_>, examined: &[Examined<'_>]) -> Grant {
         on_violation: view.on_violation(),
         ..Grant::default()
     };
+    let mut seen = BTreeSet::new();
     for one in examined {
         for (asked, found) in &one.found {
-            if let Ok(rules) = found {
+            if let Ok(rules) = found
+                && seen.insert((asked, one.declared.mutates, one.declared.by))
+            {
                 add(&mut grant, view, one, asked, rules);
             }
         }
@@ -311,8 +315,15 @@ fn secret(
     }
 }
 
+/// Parts of a grant that are still looked through for such as others hold
+/// already: that only makes it shorter.
+const TIDIED: usize = 256;
+
 /// Leaves out what another one holds already; of equal ones the first stays.
 fn widest<T: PartialEq>(all: Vec<T>, contains: impl Fn(&T, &T) -> bool) -> Vec<T> {
+    if all.len() > TIDIED {
+        return all;
+    }
     let mut kept: Vec<T> = Vec::with_capacity(all.len());
     for one in all {
         if !kept.iter().any(|wide| contains(wide, &one)) {

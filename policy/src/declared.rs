@@ -65,11 +65,20 @@ fn implied(capability: &Capability, mutates: &CapabilitySet) -> bool {
     *capability.class() != Class::Secret && mutates.covers_one(capability)
 }
 
+/// Parts of a declaration that are still looked through for such as others take
+/// in. That only saves rows; a hostile declaration has thousands of parts.
+const TIDIED: usize = 256;
+
 /// What of a capability is asked for, given the driver's egress.
 pub(crate) fn narrowed(capability: &Capability, egress: &CapabilitySet) -> Vec<Capability> {
     if *capability.class() != Class::Network {
         return vec![capability.clone()];
     }
-    let one: CapabilitySet = [capability.clone()].into_iter().collect();
-    one.intersection(egress).into_iter().collect()
+    let parts = egress.iter().filter_map(|used| capability.intersect(used));
+    let parts: CapabilitySet = parts.collect();
+    let all = parts.clone();
+    let taken_in = |part: &Capability| {
+        all.len() <= TIDIED && all.iter().any(|wide| wide != part && wide.covers(part))
+    };
+    parts.into_iter().filter(|part| !taken_in(part)).collect()
 }

@@ -19,6 +19,8 @@ pub(crate) struct View<'a> {
     pub(crate) grants: Vec<&'a Placed<Rule>>,
     /// The denies that match, in order.
     denies: Vec<&'a Placed<DenyRule>>,
+    /// The workspaces, by the paths that they map.
+    workspaces: Vec<(Capability, &'a Workspace)>,
 }
 
 /// The rules that give something, or why it is not given.
@@ -62,6 +64,12 @@ impl<'a> View<'a> {
             policy,
             grants: grants.collect(),
             denies: denies.collect(),
+            workspaces: (policy.workspaces.iter())
+                .filter_map(|workspace| {
+                    let root = Capability::of(Class::Workspace, &workspace.path.to_string());
+                    Some((root.ok()?, workspace))
+                })
+                .collect(),
         }
     }
 
@@ -185,15 +193,11 @@ impl<'a> View<'a> {
 
     /// The closest workspace at or above a path.
     pub(crate) fn workspace(&self, asked: &Capability) -> Option<&'a Workspace> {
-        let above = |workspace: &&Workspace| {
-            Capability::of(Class::Workspace, &workspace.path.to_string())
-                .is_ok_and(|root| root.covers(asked))
-        };
-        self.policy
-            .workspaces
+        self.workspaces
             .iter()
-            .filter(above)
-            .max_by_key(|workspace| workspace.path.to_string().len())
+            .filter(|(root, _)| root.covers(asked))
+            .max_by_key(|(root, _)| root.scope().len())
+            .map(|(_, workspace)| *workspace)
     }
 
     /// The `[[secret]]` behind a slug.

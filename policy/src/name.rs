@@ -10,11 +10,13 @@ use serde::{Serialize, Serializer};
 use crate::error::{self, PolicyError, quoted};
 
 /// Who signed a bundle, as the host calls it: a name of the trust store,
-/// `key:` and a key id's first 12 to 64 digits for a key trusted ad hoc, or
+/// `key:` and a key id's first 12 digits for a key trusted ad hoc, or
 /// `dev:` and the directory of unsigned work. Never a wildcard.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Publisher(Arc<str>);
 
+/// Digits of a key id after `key:`: what the trust store calls such a publisher.
+const KEY: usize = 12;
 /// Bytes of the directory of `dev:`.
 const DEV: usize = 4096;
 
@@ -28,7 +30,7 @@ impl Publisher {
             (1..=DEV).contains(&directory.len()) && !directory.chars().any(char::is_control)
         } else if let Some(key) = text.strip_prefix("key:") {
             let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-            (12..=64).contains(&key.len()) && key.bytes().all(hex)
+            key.len() == KEY && key.bytes().all(hex)
         } else {
             is_trust_name(text)
         };
@@ -41,6 +43,8 @@ impl Publisher {
         );
         Err(if text.contains('*') {
             error.hinted("a grant names its publisher; only `[[deny]]` may be about all of them")
+        } else if text.starts_with("key:") {
+            error.hinted("write the first 12 digits of the key id")
         } else {
             error.hinted("write the name as in `[[publisher]]`, `key:…` or `dev:…`")
         })
@@ -256,7 +260,16 @@ mod tests {
             Publisher::parse(text).unwrap();
         }
         for text in [
-            "", "*", "acme*", "a", "Acme", "dev:", "dev:a\nb", "key:xy", "a..b",
+            "",
+            "*",
+            "acme*",
+            "a",
+            "Acme",
+            "dev:",
+            "dev:a\nb",
+            "key:xy",
+            "key:cd841c22fb88b",
+            "a..b",
         ] {
             assert!(Publisher::parse(text).is_err(), "{text}");
         }

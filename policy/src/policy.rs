@@ -294,15 +294,8 @@ impl PolicyBuilder {
                 rule,
             })
             .collect();
-        if policy
-            .ca_file
-            .as_ref()
-            .is_some_and(|name| name.is_empty() || name.chars().any(char::is_control))
-        {
-            return Err(PolicyError::new(
-                &error::WRONG_VALUE,
-                "expected `ca_file` to name a file, found another text",
-            ));
+        if let Some(name) = &policy.ca_file {
+            check::file_name("ca_file", name)?;
         }
         match check::policy(&policy) {
             Ok(()) => Ok(policy),

@@ -99,7 +99,7 @@ impl<'t, 'i> Fields<'t, 'i> {
             return Ok(Vec::new());
         };
         let DeValue::Array(items) = value.get_ref() else {
-            return Err(wrong_type(value, key, "tables")
+            return Err(wrong_type(value, key, "a list of tables")
                 .hinted(format!("write `[[{key}]]`, with two brackets")));
         };
         if items.len() > most {
@@ -195,7 +195,7 @@ fn wrong_type(value: &Value<'_>, key: &str, expected: &str) -> PolicyError {
     PolicyError::new(
         &error::WRONG_TYPE,
         format!(
-            "expected {key} to be {expected}, found {}",
+            "expected `{key}` to be {expected}, found {}",
             match value.get_ref() {
                 DeValue::String(_) => "a text",
                 DeValue::Integer(_) => "a whole number",

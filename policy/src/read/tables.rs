@@ -8,6 +8,7 @@ use toolward_contract::capability::{Capability, CapabilitySet, HostPattern, Path
 
 use super::fields::{self, Fields, Value};
 use crate::binding;
+use crate::check;
 use crate::error::{self, PolicyError, quoted};
 use crate::grant::{OnViolation, SecretBinding};
 use crate::limits::{LimitSetting, LimitSettings};
@@ -66,7 +67,9 @@ pub(super) fn limits(value: &Value<'_>) -> Result<LimitSettings, PolicyError> {
 }
 
 pub(super) fn network(mut fields: Fields<'_, '_>) -> Result<Option<String>, PolicyError> {
-    let file = fields.text("ca_file")?.map(str::to_owned);
+    let file = optional(&mut fields, "ca_file", |text| {
+        check::file_name("ca_file", text).map(|()| text.to_owned())
+    })?;
     fields.finish()?;
     Ok(file)
 }
@@ -75,8 +78,18 @@ pub(super) fn workspace(mut fields: Fields<'_, '_>) -> Result<Workspace, PolicyE
     let path = required(&mut fields, "path", |text| {
         PathPattern::parse(text).map_err(|message| PolicyError::new(&error::WORKSPACE, message))
     })?;
-    let directory = fields.need("directory")?;
-    let mut workspace = Workspace::new(path, fields::text(directory, "directory")?);
+    let directory = required(&mut fields, "directory", |text| {
+        // It would be taken for a directory of that name beside the file.
+        if text.starts_with('~') || text.contains('$') {
+            return Err(PolicyError::new(
+                &error::WORKSPACE,
+                format!("expected a directory, found {}", quoted(text)),
+            )
+            .hinted("write the whole path; `~` and variables stand for nothing here"));
+        }
+        Ok(text)
+    })?;
+    let mut workspace = Workspace::new(path, directory);
     workspace.shared = fields.flag("shared")?;
     workspace.max_bytes = fields.number("max_bytes")?;
     workspace.max_files = fields.number("max_files")?;

@@ -1,0 +1,156 @@
+//! When a person is asked, and what stands for the person.
+
+use toolward_policy::{ApprovalClass, AskReason, Decision, Effects};
+
+use crate::support::{allowed, ask, ask_reaching, driver, policy, reasons, tool};
+
+const RULE: &str = "[[grant]]\npublisher = \"acme\"\nrequires = [\"tool:text.stats\"]\nmutates = [\"database:a\"]\n";
+
+fn is_allowed(decision: &Decision) -> bool {
+    matches!(decision, Decision::Allow(_))
+}
+
+#[test]
+fn a_tool_that_only_computes_asks_nobody() {
+    assert!(is_allowed(&ask(&policy(""), &tool(""), &driver(""))));
+    let tool = tool("approval: on-mutate\nrisk_level: 1");
+    assert!(is_allowed(&ask(&policy(""), &tool, &driver(""))));
+}
+
+#[test]
+fn what_changes_something_asks() {
+    let tool = tool("mutates: ['database:a']");
+    let decision = ask(&policy(RULE), &tool, &driver(""));
+    assert_eq!(reasons(&decision), [AskReason::Mutates]);
+    assert_eq!(allowed(&decision).approval, ApprovalClass::OnMutate);
+}
+
+#[test]
+fn always_and_a_policy_that_nobody_resolves_ask() {
+    for approval in ["always", "policy:corp"] {
+        let tool = tool(&format!("approval: {approval}"));
+        let decision = ask(&policy(""), &tool, &driver(""));
+        assert_eq!(reasons(&decision), [AskReason::Contract], "{approval}");
+        assert_eq!(allowed(&decision).approval, ApprovalClass::Always);
+    }
+}
+
+#[test]
+fn risk_asks_from_two_on() {
+    for (risk, asks) in [(0, false), (1, false), (2, true), (3, true)] {
+        let tool = tool(&format!("risk_level: {risk}"));
+        let decision = ask(&policy(""), &tool, &driver(""));
+        assert_eq!(!is_allowed(&decision), asks, "{risk}");
+        if asks {
+            assert_eq!(reasons(&decision), [AskReason::Risk(risk)]);
+        }
+    }
+}
+
+#[test]
+fn the_default_and_any_matching_rule_can_raise_the_class() {
+    let default = policy("[defaults]\napproval = \"always\"");
+    assert_eq!(
+        reasons(&ask(&default, &tool(""), &driver(""))),
+        [AskReason::Default]
+    );
+    let rule = policy("[[grant]]\npublisher = \"acme\"\napproval = \"always\"");
+    let decision = ask(&rule, &tool(""), &driver(""));
+    assert!(matches!(reasons(&decision), [AskReason::Rule(id)] if id.number == 1));
+    let other = policy("[[grant]]\npublisher = \"acme\"\ntool = \"text.*\"\napproval = \"always\"");
+    assert!(is_allowed(&ask(&other, &tool(""), &driver(""))));
+}
+
+#[test]
+fn a_harmless_tool_launders_no_dangerous_one() {
+    let caller = tool("requires: { tools: [text.stats] }");
+    let reach = |effects| ask_reaching(&policy(RULE), &caller, &driver(""), effects);
+    assert!(is_allowed(&reach(Effects::default())));
+    let writes = Effects {
+        writes: true,
+        approval: ApprovalClass::OnMutate,
+        ..Effects::default()
+    };
+    assert_eq!(reasons(&reach(writes)), [AskReason::ReachesMutation]);
+    assert!(allowed(&reach(writes)).effects.writes);
+    let risky = Effects {
+        risk: 3,
+        ..Effects::default()
+    };
+    assert_eq!(reasons(&reach(risky)), [AskReason::ReachesRisk(3)]);
+    assert_eq!(allowed(&reach(risky)).effects.risk, 3);
+    let always = Effects {
+        approval: ApprovalClass::Always,
+        ..Effects::default()
+    };
+    assert_eq!(reasons(&reach(always)), [AskReason::ReachesApproval]);
+}
+
+#[test]
+fn a_yes_in_writing_stands_for_the_person_up_to_risk_two() {
+    let yes = policy(&format!("{RULE}preapproved = true"));
+    let changes = "mutates: ['database:a']";
+    let decision = ask(
+        &yes,
+        &tool(&format!("{changes}\nrisk_level: 2")),
+        &driver(""),
+    );
+    assert!(is_allowed(&decision));
+    assert_eq!(allowed(&decision).preapproved.len(), 1);
+    let risk = ask(
+        &yes,
+        &tool(&format!("{changes}\nrisk_level: 3")),
+        &driver(""),
+    );
+    assert_eq!(reasons(&risk), [AskReason::Mutates, AskReason::Risk(3)]);
+    let always = ask(
+        &yes,
+        &tool(&format!("{changes}\napproval: always")),
+        &driver(""),
+    );
+    assert_eq!(reasons(&always), [AskReason::Contract, AskReason::Mutates]);
+    let strict = policy(&format!("{RULE}preapproved = true\napproval = \"always\""));
+    assert!(!is_allowed(&ask(&strict, &tool(changes), &driver(""))));
+    let default = policy(&format!(
+        "[defaults]\napproval = \"always\"\n{RULE}preapproved = true"
+    ));
+    assert!(!is_allowed(&ask(&default, &tool(changes), &driver(""))));
+}
+
+#[test]
+fn a_yes_covers_what_its_own_rule_gives_and_no_more() {
+    let other = "[[grant]]\npublisher = \"acme\"\nmutates = [\"database:b\"]\npreapproved = true\n";
+    let policy = policy(&format!("{RULE}{other}"));
+    let both = tool("mutates: ['database:a', 'database:b']");
+    assert_eq!(
+        reasons(&ask(&policy, &both, &driver(""))),
+        [AskReason::Mutates]
+    );
+    let one = tool("mutates: ['database:b']");
+    assert!(is_allowed(&ask(&policy, &one, &driver(""))));
+}
+
+#[test]
+fn a_yes_covers_reached_tools_only_where_its_rule_names_them() {
+    let caller = tool("requires: { tools: [text.stats] }");
+    let writes = Effects {
+        writes: true,
+        ..Effects::default()
+    };
+    let named = policy(&format!("{RULE}preapproved = true"));
+    assert!(is_allowed(&ask_reaching(
+        &named,
+        &caller,
+        &driver(""),
+        writes
+    )));
+    let unnamed = policy(&format!(
+        "{RULE}\n[[grant]]\npublisher = \"acme\"\npreapproved = true"
+    ));
+    assert!(!is_allowed(&ask_reaching(
+        &unnamed,
+        &caller,
+        &driver(""),
+        writes
+    )));
+}

@@ -1,0 +1,220 @@
+//! Policies on top of each other, and policies built in code.
+
+use toolward_contract::capability::{Capability, PathPattern};
+use toolward_policy::{
+    ApprovalClass, Defaults, DenyRule, LimitSetting, LimitSettings, OnViolation, Policy, Rule,
+    Secret, SecretBinding, SecretSource, Service, Share, Workspace,
+};
+
+use crate::support::{ask, driver, granted, policy, tool};
+
+#[test]
+fn single_values_of_the_later_layer_win_one_by_one() {
+    let first = policy(
+        "[defaults]\napproval = \"always\"\non_violation = \"end\"\n[network]\nca_file = \"a.pem\"\n\
+         [limits]\nfuel = { default = 1, maximum = 2 }\nqueue = 3\n",
+    );
+    let later = policy("[defaults]\napproval = \"auto\"\n[limits]\nfuel = { maximum = 9 }\n");
+    let both = first.layer(later).unwrap();
+    assert_eq!(
+        both.defaults(),
+        Defaults {
+            approval: Some(ApprovalClass::Auto),
+            on_violation: Some(OnViolation::End),
+        }
+    );
+    assert_eq!(both.ca_file(), Some("a.pem"));
+    let fuel = LimitSetting {
+        default: Some(1),
+        maximum: Some(9),
+    };
+    assert_eq!(both.limits().get("fuel"), fuel);
+    assert_eq!(both.limits().get("queue").maximum, Some(3));
+}
+
+#[test]
+fn a_deny_of_an_earlier_layer_wins_over_a_grant_of_a_later_one() {
+    let deny = policy("[[deny]]\ncapabilities = [\"database:a\"]");
+    let grant = policy("[[grant]]\npublisher = \"acme\"\nrequires = [\"database:a\"]");
+    let tool = tool("requires: { database: [a] }");
+    for both in [
+        deny.clone().layer(grant.clone()).unwrap(),
+        grant.clone().layer(deny).unwrap(),
+    ] {
+        assert!(ask(&both, &tool, &driver("")).grant().is_none());
+    }
+    assert!(ask(&grant, &tool, &driver("")).grant().is_some());
+}
+
+#[test]
+fn layers_that_contradict_each_other_are_refused() {
+    let of = |path: &str, directory: &str, shared: bool| {
+        policy(&format!(
+            "[[workspace]]\npath = \"{path}\"\ndirectory = \"{directory}\"\nshared = {shared}"
+        ))
+    };
+    let first = of("/notes", "/srv/notes", false);
+    let again = first.clone().layer(of("/notes", "/srv/other", false));
+    assert_eq!(again.unwrap_err().code(), "policy-duplicate");
+    for inside in ["/srv/notes", "/srv/notes/a", "/srv", "/"] {
+        let nested = first.clone().layer(of("/docs", inside, true));
+        assert_eq!(
+            nested.unwrap_err().code(),
+            "policy-workspace-overlap",
+            "{inside}"
+        );
+    }
+    assert!(first.layer(of("/docs", "/srv/notes2", false)).is_ok());
+    let shared = of("/notes", "/srv/notes", true).layer(of("/docs", "/srv", true));
+    assert!(shared.is_ok());
+}
+
+#[test]
+fn too_many_rules_together_are_refused() {
+    let many = |count: usize| {
+        let rules = (0..count).map(|_| Rule::new("acme".parse().unwrap()));
+        rules
+            .fold(Policy::builder(), |builder, rule| builder.grant(rule))
+            .build()
+    };
+    assert_eq!(many(4097).unwrap_err().code(), "policy-too-large");
+    let most = many(4096).unwrap();
+    assert!(most.clone().layer(Policy::empty()).is_ok());
+    let more = most.layer(policy("[[deny]]\n")).unwrap_err();
+    assert_eq!(more.code(), "policy-too-large");
+}
+
+#[test]
+fn code_builds_the_policy_that_a_file_says() {
+    let mut rule = Rule::new("acme".parse().unwrap());
+    rule.tool = "notes.*@1".parse().unwrap();
+    rule.driver = Some("acme.notes".to_owned());
+    rule.mutates
+        .insert(Capability::parse("workspace:/notes").unwrap());
+    rule.requires
+        .insert(Capability::parse("secret:token").unwrap());
+    rule.reveal.push("token".to_owned());
+    rule.plain_http = true;
+    rule.addresses.push("127.0.0.0/8".parse().unwrap());
+    rule.guest_headers.push("cookie".to_owned());
+    rule.preapproved = true;
+    rule.approval = ApprovalClass::OnMutate;
+    rule.on_violation = OnViolation::End;
+    let mut deny = DenyRule::all();
+    deny.publisher = Some("other".parse().unwrap());
+    let mut workspace = Workspace::new(PathPattern::parse("/notes").unwrap(), "/srv/notes");
+    workspace.max_files = Some(3);
+    let mut secret = Secret::new("token", "acme".parse().unwrap());
+    secret.source = SecretSource::Env("TOKEN".to_owned());
+    let binding = SecretBinding::new("https://a.example", "X-Key", &["GET", "HEAD"], "/").unwrap();
+    secret.binding = Some(binding.into());
+    let mut limits = LimitSettings::default();
+    let maximum = LimitSetting {
+        default: None,
+        maximum: Some(5),
+    };
+    limits.set("queue", maximum).unwrap();
+    let built = Policy::builder()
+        .grant(rule)
+        .deny(deny)
+        .workspace(workspace)
+        .secret(secret)
+        .service(Service {
+            name: "mail".to_owned(),
+            hosts: vec![toolward_contract::capability::HostPattern::parse("m.example").unwrap()],
+        })
+        .share(Share {
+            database: "counters".to_owned(),
+            from: "acme".parse().unwrap(),
+            to: "other".parse().unwrap(),
+        })
+        .limits(limits)
+        .ca_file("ca.pem")
+        .build()
+        .unwrap();
+    let read = policy(
+        r#"
+        [limits]
+        queue = 5
+        [network]
+        ca_file = "ca.pem"
+        [[grant]]
+        publisher = "acme"
+        tool = "notes.*@1"
+        driver = "acme.notes"
+        mutates = ["workspace:/notes"]
+        requires = ["secret:token"]
+        reveal = ["token"]
+        plain_http = true
+        addresses = ["127.0.0.1/8"]
+        guest_headers = ["Cookie"]
+        preapproved = true
+        approval = "on-mutate"
+        on_violation = "end"
+        [[deny]]
+        publisher = "other"
+        [[workspace]]
+        path = "/notes/"
+        directory = "/srv/notes"
+        max_files = 3
+        [[secret]]
+        slug = "token"
+        publisher = "acme"
+        env = "TOKEN"
+        origin = "https://A.example:443"
+        header = "x-key"
+        [[service]]
+        name = "mail"
+        hosts = ["M.example"]
+        [[share]]
+        database = "counters"
+        from = "acme"
+        to = "other"
+        "#,
+    );
+    assert!(built.grants().eq(read.grants()));
+    assert!(built.denies().eq(read.denies()));
+    assert_eq!(built.workspaces(), read.workspaces());
+    assert_eq!(built.secrets(), read.secrets());
+    assert_eq!(built.services(), read.services());
+    assert_eq!(built.shares(), read.shares());
+    assert_eq!(built.limits(), read.limits());
+    assert_eq!(built.ca_file(), read.ca_file());
+}
+
+#[test]
+fn code_is_held_to_the_rules_of_a_file() {
+    let mut rule = Rule::new("acme".parse().unwrap());
+    rule.requires.insert(Capability::parse("secret:*").unwrap());
+    let error = Policy::builder().grant(rule).build().unwrap_err();
+    assert_eq!(error.code(), "policy-never-granted");
+    assert!(error.to_string().starts_with("[[grant]] 1: "), "{error}");
+    assert_eq!(error.line(), None);
+
+    let mut secret = Secret::new("token", "acme".parse().unwrap());
+    let good = SecretBinding::new("https://a.example", "x-key", &["GET"], "/").unwrap();
+    secret.binding = Some(
+        SecretBinding {
+            header: "Host".to_owned(),
+            ..good
+        }
+        .into(),
+    );
+    let error = Policy::builder().secret(secret).build().unwrap_err();
+    assert_eq!(error.code(), "policy-header");
+
+    let relative = Workspace::new(PathPattern::parse("/notes").unwrap(), "notes");
+    let error = Policy::builder().workspace(relative).build().unwrap_err();
+    assert_eq!(error.code(), "policy-workspace");
+}
+
+#[test]
+fn the_empty_policy_is_no_layer() {
+    let grant = policy("[[grant]]\npublisher = \"acme\"\nrequires = [\"database:a\"]");
+    let tool = tool("requires: { database: [a] }");
+    let above = Policy::empty().layer(grant.clone()).unwrap();
+    let below = grant.clone().layer(Policy::empty()).unwrap();
+    assert_eq!(above, grant);
+    assert_eq!(below, grant);
+    assert_eq!(granted(&ask(&above, &tool, &driver(""))).len(), 1);
+}

@@ -1,0 +1,17 @@
+//! Tests of the crate through its public interface.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail the test"
+)]
+
+mod approvals;
+mod drivers;
+mod explanations;
+mod files;
+mod grants;
+mod layers;
+mod matrix;
+mod properties;
+mod suggestions;
+mod support;

@@ -1,0 +1,517 @@
+//! What holds for every policy, contract and driver.
+
+use std::collections::{BTreeSet, HashSet};
+
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use toolward_contract::capability::{Capability, CapabilitySet, Class};
+use toolward_contract::driver::Driver;
+use toolward_contract::tool::Tool;
+use toolward_policy::{
+    ApprovalClass, Contract, Decision, DenyRule, Effects, Implementation, Policy, PolicyBuilder,
+    Request, Rule, ToolPattern, Why, decide, explain, suggest,
+};
+
+use crate::support::{driver, policy, tool, words};
+
+const NETWORK: &[&str] = &[
+    "network:a.example",
+    "network:b.example",
+    "network:*.example",
+    "network:a.example:8443",
+    "network:a.example:443",
+    "network:*",
+];
+
+const READABLE: &[&str] = &[
+    "network:a.example",
+    "network:b.example",
+    "network:*.example",
+    "network:a.example:8443",
+    "network:*",
+    "workspace:/notes",
+    "workspace:/notes/sub",
+    "workspace:/docs/*.md",
+    "workspace:/docs/**",
+    "workspace:/",
+    "database:counters",
+    "database:other",
+    "database:*",
+    "secret:token",
+    "secret:key",
+    "tool:text.stats",
+    "tool:notes.read",
+    "user:form",
+    "user:roots",
+];
+
+const CHANGEABLE: &[&str] = &[
+    "network:a.example",
+    "network:*.example",
+    "network:*",
+    "workspace:/notes",
+    "workspace:/docs/x.md",
+    "workspace:/",
+    "database:counters",
+    "database:*",
+    "secret:token",
+    "external:mail",
+    "external:*",
+];
+
+/// What contracts may ask for and no rule can give.
+const HOPELESS: &[&str] = &["gpu:x", "secret:*", "tool:*"];
+
+const TABLES: &str = r#"
+    [[workspace]]
+    path = "/notes"
+    directory = "/srv/notes"
+    [[workspace]]
+    path = "/docs"
+    directory = "/srv/docs"
+    [[secret]]
+    slug = "token"
+    publisher = "acme"
+    origin = "https://a.example"
+    header = "x-key"
+    [[service]]
+    name = "mail"
+    hosts = ["a.example", "mail.internal"]
+    [[share]]
+    database = "counters"
+    from = "other"
+    to = "acme"
+"#;
+
+fn set(texts: &[&str]) -> CapabilitySet {
+    texts
+        .iter()
+        .map(|text| text.parse().expect("a capability"))
+        .collect()
+}
+
+fn some(from: &'static [&'static str]) -> impl Strategy<Value = CapabilitySet> {
+    subsequence(from, 0..=4.min(from.len())).prop_map(|texts| set(&texts))
+}
+
+fn contracts() -> impl Strategy<Value = Tool> {
+    let changes = (
+        some(CHANGEABLE),
+        prop::option::weighted(0.1, select(HOPELESS)),
+    );
+    (
+        some(READABLE),
+        changes,
+        0_u8..=3,
+        select(&["auto", "on-mutate", "always"][..]),
+    )
+        .prop_map(|(requires, (mut mutates, hopeless), risk, approval)| {
+            mutates.extend(hopeless.map(|text| text.parse().expect("a capability")));
+            let listed: Vec<String> = mutates.iter().map(|one| format!("'{one}'")).collect();
+            let mut tool = tool(&format!(
+                "mutates: [{}]\nrisk_level: {risk}\napproval: {approval}",
+                listed.join(", ")
+            ));
+            tool.requires.capabilities = requires;
+            tool
+        })
+}
+
+fn drivers() -> impl Strategy<Value = Driver> {
+    let added = subsequence(READABLE, 0..=2).prop_map(|texts| set(&texts));
+    (some(NETWORK), added).prop_map(|(egress, added)| {
+        let mut driver = driver("");
+        driver.egress = egress;
+        driver.requires.capabilities = added;
+        driver
+    })
+}
+
+fn patterns() -> impl Strategy<Value = ToolPattern> {
+    select(&["*", "notes.*", "notes.append@1", "notes.append@2", "text.*"][..])
+        .prop_map(|text| text.parse().expect("a pattern"))
+}
+
+fn rules() -> impl Strategy<Value = Rule> {
+    let publishers = select(&["acme", "acme", "acme", "other"][..]);
+    let drivers = prop::option::weighted(0.4, select(&["acme.notes", "acme.other"][..]));
+    let terms = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.1));
+    (
+        publishers,
+        patterns(),
+        drivers,
+        some(READABLE),
+        some(CHANGEABLE),
+        terms,
+    )
+        .prop_map(
+            |(publisher, tool, driver, requires, mutates, (plain_http, preapproved, always))| {
+                let mut rule = Rule::new(publisher.parse().expect("a publisher"));
+                rule.tool = tool;
+                rule.driver = driver.map(str::to_owned);
+                rule.requires = requires;
+                rule.mutates = mutates;
+                rule.plain_http = plain_http;
+                rule.preapproved = preapproved;
+                if always {
+                    rule.approval = ApprovalClass::Always;
+                }
+                rule
+            },
+        )
+}
+
+fn denies() -> impl Strategy<Value = DenyRule> {
+    let publishers = prop::option::of(select(&["acme", "other"][..]));
+    let capabilities = prop::option::weighted(0.9, some(CHANGEABLE));
+    (publishers, patterns(), capabilities).prop_map(|(publisher, tool, capabilities)| DenyRule {
+        publisher: publisher.map(|name| name.parse().expect("a publisher")),
+        tool,
+        capabilities,
+    })
+}
+
+fn built(rules: &[Rule], denies: &[DenyRule]) -> Policy {
+    let builder = rules
+        .iter()
+        .cloned()
+        .fold(Policy::builder(), PolicyBuilder::grant);
+    let builder = denies.iter().cloned().fold(builder, PolicyBuilder::deny);
+    builder.build().expect("the rules are good")
+}
+
+fn policies() -> impl Strategy<Value = Policy> {
+    let rules = prop::collection::vec(rules(), 0..5);
+    let denies = prop::collection::vec(denies(), 0..2);
+    (rules, denies, any::<bool>()).prop_map(|(rules, denies, tables)| {
+        let rules = built(&rules, &denies);
+        match tables {
+            true => policy(TABLES).layer(rules).expect("the tables are good"),
+            false => rules,
+        }
+    })
+}
+
+fn of(policy: &Policy, tool: &Tool, driver: &Driver) -> Decision {
+    reaching(policy, tool, driver, Effects::default())
+}
+
+fn reaching(policy: &Policy, tool: &Tool, driver: &Driver, reachable: Effects) -> Decision {
+    let publisher = "acme";
+    decide(
+        &Contract { tool, publisher },
+        &Implementation { driver, publisher },
+        policy,
+        &Request::reaching(reachable),
+    )
+}
+
+/// 0: blocked, 1: a person is asked, 2: runs.
+fn freedom(decision: &Decision) -> u8 {
+    match decision {
+        Decision::Deny(_) => 0,
+        Decision::Ask(..) => 1,
+        Decision::Allow(_) => 2,
+    }
+}
+
+fn network(texts: impl IntoIterator<Item = String>) -> CapabilitySet {
+    let read = |text: String| Capability::of(Class::Network, &text).expect("a host");
+    texts.into_iter().map(read).collect()
+}
+
+/// Whether everything that is granted is declared, used by the driver, and given
+/// by some rule of the policy. Written without a look at how it is decided.
+fn is_within(policy: &Policy, tool: &Tool, driver: &Driver, decision: &Decision) {
+    let Some(grant) = decision.grant() else {
+        return;
+    };
+    let (reads, writes) = (
+        tool.declaration().union(&driver.requires.capabilities),
+        tool.mutates.clone(),
+    );
+    let mut given_reads = CapabilitySet::new();
+    let mut given_writes = CapabilitySet::new();
+    for rule in policy
+        .grants()
+        .filter(|rule| rule.publisher.as_str() == "acme")
+    {
+        given_reads = given_reads.union(&rule.requires).union(&rule.mutates);
+        given_writes = given_writes.union(&rule.mutates);
+    }
+    let services = |declared: &CapabilitySet| {
+        let used = policy.services().iter().filter(|service| {
+            let name: Capability = format!("external:{}", service.name)
+                .parse()
+                .expect("a name");
+            declared.covers_one(&name)
+        });
+        network(used.flat_map(|service| service.hosts.iter().map(ToString::to_string)))
+    };
+    let check = |capability: &Capability, write: bool| {
+        let (declared, given) = match write {
+            true => (&writes, &given_writes),
+            false => (&reads, &given_reads),
+        };
+        let by_service =
+            services(declared).covers_one(capability) && services(given).covers_one(capability);
+        assert!(
+            by_service || (declared.covers_one(capability) && given.covers_one(capability)),
+            "{capability} {write}"
+        );
+    };
+    for host in grant.network() {
+        let capability = Capability::of(Class::Network, &host.host.to_string()).expect("a host");
+        check(&capability, host.unsafe_methods);
+        assert!(driver.egress.covers_one(&capability), "{capability}");
+    }
+    for workspace in grant.workspaces() {
+        let text = format!("workspace:{}", workspace.path);
+        check(&text.parse().expect("a path"), workspace.write);
+    }
+    for bucket in grant.buckets() {
+        let text = format!("database:{}", bucket.name);
+        check(&text.parse().expect("a bucket"), bucket.write);
+    }
+    for secret in grant.secrets() {
+        let text = format!("secret:{}", secret.slug);
+        check(&text.parse().expect("a secret"), secret.store);
+        assert!(!secret.reveal, "no rule reveals one");
+    }
+    for id in grant.tools() {
+        check(&format!("tool:{id}").parse().expect("a tool"), false);
+    }
+    let user = grant.user();
+    for (flag, name) in [
+        (user.form, "form"),
+        (user.sample, "sample"),
+        (user.roots, "roots"),
+    ] {
+        if flag {
+            check(&format!("user:{name}").parse().expect("a question"), false);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 256,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_grant_holds_only_what_is_declared_and_given(
+        policy in policies(), tool in contracts(), driver in drivers(),
+    ) {
+        is_within(&policy, &tool, &driver, &of(&policy, &tool, &driver));
+    }
+
+    #[test]
+    fn adding_a_deny_never_allows_more(
+        policy in policies(), deny in denies(), tool in contracts(), driver in drivers(),
+    ) {
+        let before = of(&policy, &tool, &driver);
+        let denied = policy.layer(built(&[], &[deny])).unwrap();
+        let after = of(&denied, &tool, &driver);
+        prop_assert!(freedom(&after) <= freedom(&before));
+        if after.grant().is_some() {
+            prop_assert_eq!(after, before);
+        }
+    }
+
+    #[test]
+    fn adding_a_declaration_never_grants_by_itself(
+        policy in policies(), tool in contracts(), driver in drivers(),
+        more in select(CHANGEABLE), write in any::<bool>(),
+    ) {
+        let more: Capability = more.parse().unwrap();
+        let mut wider = tool.clone();
+        if write {
+            wider.mutates.insert(more.clone());
+        } else {
+            wider.requires.capabilities.insert(more.clone());
+        }
+        let (before, after) = (of(&policy, &tool, &driver), of(&policy, &wider, &driver));
+        is_within(&policy, &wider, &driver, &after);
+        // What blocked the tool still does, unless the driver asked for it and
+        // it is now the contract's to ask for.
+        if driver.requires.capabilities.is_empty() && before.grant().is_none() {
+            prop_assert!(after.grant().is_none());
+        }
+        // Where no rule gives it, it blocks the tool.
+        let given = policy.grants().any(|rule| {
+            rule.mutates.covers_one(&more) || rule.requires.covers_one(&more)
+        });
+        if !given && *more.class() != Class::Network {
+            prop_assert!(after.grant().is_none());
+        }
+    }
+
+    #[test]
+    fn the_empty_policy_grants_nothing_and_blocks_whatever_is_declared(
+        tool in contracts(), driver in drivers(),
+    ) {
+        let decision = of(&Policy::empty(), &tool, &driver);
+        let declared = tool.declaration().union(&driver.requires.capabilities);
+        let offline = driver.egress.is_empty();
+        let uses = declared
+            .iter()
+            .any(|capability| !offline || *capability.class() != Class::Network);
+        let network_only = declared.iter().all(|one| *one.class() == Class::Network);
+        match decision.grant() {
+            Some(grant) => {
+                prop_assert!(words(grant).is_empty());
+                prop_assert!(network_only);
+            }
+            None => prop_assert!(uses),
+        }
+    }
+
+    #[test]
+    fn adding_a_grant_never_blocks_and_takes_nothing_away(
+        policy in policies(), mut rule in rules(), tool in contracts(), driver in drivers(),
+    ) {
+        rule.approval = ApprovalClass::Auto;
+        let before = of(&policy, &tool, &driver);
+        let after = of(&policy.layer(built(&[rule], &[])).unwrap(), &tool, &driver);
+        prop_assert!(freedom(&after) >= freedom(&before));
+        if let (Some(before), Some(after)) = (before.grant(), after.grant()) {
+            prop_assert_eq!(before.workspaces(), after.workspaces());
+            prop_assert_eq!(before.buckets(), after.buckets());
+            prop_assert_eq!(before.secrets(), after.secrets());
+            prop_assert_eq!(before.tools(), after.tools());
+            prop_assert_eq!(before.user(), after.user());
+        }
+    }
+
+    #[test]
+    fn the_order_of_rules_does_not_matter(
+        rules in prop::collection::vec(rules(), 0..5), tool in contracts(), driver in drivers(),
+    ) {
+        let backwards: Vec<Rule> = rules.iter().rev().cloned().collect();
+        let first = of(&built(&rules, &[]), &tool, &driver);
+        let second = of(&built(&backwards, &[]), &tool, &driver);
+        prop_assert_eq!(freedom(&first), freedom(&second));
+        let sorted = |decision: &Decision| {
+            let mut words = decision.grant().map(words).unwrap_or_default();
+            words.sort();
+            words
+        };
+        prop_assert_eq!(sorted(&first), sorted(&second));
+    }
+
+    #[test]
+    fn nothing_stands_for_a_person_who_always_asks_or_where_nothing_can_be_undone(
+        policy in policies(), tool in contracts(), driver in drivers(),
+        writes in any::<bool>(), risk in 0_u8..=3, always in any::<bool>(),
+    ) {
+        let mut reachable = Effects { writes, risk, ..Effects::default() };
+        if always {
+            reachable.approval = ApprovalClass::Always;
+        }
+        if let Decision::Allow(allowed) = reaching(&policy, &tool, &driver, reachable) {
+            prop_assert!(allowed.approval < ApprovalClass::Always);
+            prop_assert!(allowed.effects.risk < 3);
+            let quiet = !allowed.effects.writes && allowed.effects.risk < 2;
+            prop_assert_eq!(quiet, allowed.preapproved.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_suggested_allows_all_that_can_be_granted(
+        policy in policies(), first in contracts(), second in contracts(), driver in drivers(),
+    ) {
+        let publisher = "acme";
+        let mut second = second;
+        second.id = toolward_contract::tool::ToolId::parse("text.other").unwrap();
+        let tools = [first, second];
+        let pairs = || tools.iter().map(|tool| (
+            Contract { tool, publisher },
+            Implementation { driver: &driver, publisher },
+        ));
+        let lines = suggest(pairs(), &policy);
+        let added = policy.clone().layer(Policy::from_toml(&lines).unwrap()).unwrap();
+        for tool in &tools {
+            is_within(&added, tool, &driver, &of(&added, tool, &driver));
+            if let Decision::Deny(denial) = of(&added, tool, &driver) {
+                for missing in &denial.missing {
+                    let hopeless = matches!(
+                        missing.why,
+                        Why::DeniedBy(_) | Why::NeverGranted | Why::UnknownClass
+                    );
+                    prop_assert!(hopeless, "{}\n{}", missing, lines);
+                }
+            }
+            // The lines of one tool alone do as well.
+            if let Decision::Deny(denial) = of(&policy, tool, &driver) {
+                let one = Policy::from_toml(&denial.lines_to_add()).unwrap();
+                let alone = of(&policy.clone().layer(one).unwrap(), tool, &driver);
+                let together = of(&added, tool, &driver);
+                prop_assert_eq!(alone.grant().is_some(), together.grant().is_some());
+            }
+        }
+        let again = suggest(pairs(), &added);
+        prop_assert!(!again.lines().any(|line| line.starts_with("[[")), "{}", again);
+    }
+
+    #[test]
+    fn an_explanation_says_what_is_decided(
+        policy in policies(), tool in contracts(), driver in drivers(),
+    ) {
+        let publisher = "acme";
+        let decision = of(&policy, &tool, &driver);
+        let found = explain(
+            &Contract { tool: &tool, publisher },
+            &Implementation { driver: &driver, publisher },
+            &policy,
+            &Request::default(),
+        );
+        prop_assert_eq!(found.outcome as u8, 2 - freedom(&decision));
+        // Two declarations may ask for the same part, which is missing once.
+        let missing = found.capabilities.iter().filter(|row| row.missing.is_some());
+        let missing: HashSet<_> = missing
+            .map(|row| (&row.asked, row.mutates, row.declared_by))
+            .collect();
+        let missing = missing.len();
+        match &decision {
+            Decision::Deny(denial) => {
+                prop_assert_eq!(missing, denial.missing.len());
+                prop_assert_eq!(found.lines_to_add.clone(), denial.lines_to_add());
+            }
+            Decision::Allow(allowed) | Decision::Ask(allowed, _) => {
+                prop_assert_eq!(missing, 0);
+                let rows = found.capabilities.iter();
+                let shown: BTreeSet<&String> = rows.flat_map(|row| &row.granted).collect();
+                for words in words(&allowed.grant) {
+                    // Uses of one secret are shown apart and granted together.
+                    let known = shown.contains(&words)
+                        || words.starts_with("secret ")
+                        || words.starts_with("tool ")
+                        || words.starts_with("user ");
+                    prop_assert!(known, "{}", words);
+                }
+            }
+        }
+        prop_assert!(!found.to_string().is_empty());
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused_with_a_place(text in "[ -~\n\\[\\]=\"]{0,200}") {
+        if let Err(error) = Policy::from_toml(&text) {
+            prop_assert!(error.line().is_some(), "{}", error);
+        }
+    }
+
+    #[test]
+    fn a_file_with_a_byte_changed_is_read_or_refused(
+        at in 0..TABLES.len(), byte in 0x20_u8..0x7f,
+    ) {
+        let mut text = TABLES.as_bytes().to_vec();
+        text[at] = byte;
+        let text = String::from_utf8(text).unwrap();
+        if let Err(error) = Policy::from_toml(&text) {
+            prop_assert!(error.line().is_some(), "{}", error);
+        }
+    }
+}

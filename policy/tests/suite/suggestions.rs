@@ -1,0 +1,187 @@
+//! The lines that would allow what is blocked.
+
+use toolward_contract::driver::Driver;
+use toolward_contract::tool::Tool;
+use toolward_policy::{Contract, Implementation, Policy, suggest};
+
+use crate::support::{ask, ask_of, denial, driver, named_tool, policy, tool};
+
+fn suggested(policy: &Policy, tools: &[Tool], driver: &Driver) -> String {
+    let publisher = "acme";
+    let pairs = tools.iter().map(|tool| {
+        (
+            Contract { tool, publisher },
+            Implementation { driver, publisher },
+        )
+    });
+    suggest(pairs, policy)
+}
+
+#[test]
+fn a_bundle_gets_the_fewest_tables_with_what_to_choose_marked() {
+    let driver = driver(
+        "network: { egress: [api.example, mail.example] }\nrequires: { tools: [text.stats] }",
+    );
+    let tools = [
+        tool(
+            "requires: { network: [api.example], secrets: [github-token], workspace: [/notes/a] }\n\
+             mutates: ['external:mail']",
+        ),
+        named_tool(
+            "notes.read",
+            "requires: { workspace: [/notes, '/docs/*.md'] }\nmutates: ['database:counters']",
+        ),
+    ];
+    assert_eq!(
+        suggested(&Policy::empty(), &tools, &driver),
+        r#"[[workspace]]
+path = "/docs"
+directory = "/path/to/choose/docs" # choose
+
+[[workspace]]
+path = "/notes"
+directory = "/path/to/choose/notes" # choose
+
+[[secret]]
+slug = "github-token"
+publisher = "acme"
+env = "GITHUB_TOKEN" # choose
+origin = "https://api.example" # choose
+header = "authorization" # choose
+
+[[service]]
+name = "mail"
+hosts = ["mail.example"] # choose
+
+[[grant]]
+publisher = "acme"
+tool = "notes.append@1"
+requires = ["network:api.example", "workspace:/notes/a", "secret:github-token"]
+mutates = ["external:mail"]
+
+[[grant]]
+publisher = "acme"
+tool = "notes.append@1"
+driver = "acme.notes"
+requires = ["tool:text.stats"]
+
+[[grant]]
+publisher = "acme"
+tool = "notes.read@1"
+requires = ["workspace:/docs/*.md", "workspace:/notes"]
+mutates = ["database:counters"]
+
+[[grant]]
+publisher = "acme"
+tool = "notes.read@1"
+driver = "acme.notes"
+requires = ["tool:text.stats"]
+"#
+    );
+}
+
+#[test]
+fn nothing_is_suggested_where_nothing_is_missing() {
+    assert_eq!(suggested(&Policy::empty(), &[tool("")], &driver("")), "");
+}
+
+#[test]
+fn what_is_there_already_is_not_suggested_again() {
+    let policy = policy(
+        r#"
+        [[workspace]]
+        path = "/"
+        directory = "/srv/all"
+        [[grant]]
+        publisher = "acme"
+        requires = ["workspace:/docs"]
+        "#,
+    );
+    let tool = tool("requires: { workspace: [/docs] }\nmutates: ['workspace:/notes']");
+    assert_eq!(
+        suggested(&policy, &[tool], &driver("")),
+        "[[grant]]\npublisher = \"acme\"\ntool = \"notes.append@1\"\nmutates = [\"workspace:/notes\"]\n"
+    );
+}
+
+#[test]
+fn placeholders_keep_clear_of_each_other_and_of_earlier_ones() {
+    let tools = [
+        tool("requires: { workspace: [/a/b, /a-b, '/ä'] }"),
+        named_tool("notes.read", "requires: { workspace: [/] }"),
+    ];
+    let first = suggested(&Policy::empty(), &tools[..1], &driver(""));
+    let policy = policy(&first);
+    assert!(
+        policy
+            .workspaces()
+            .iter()
+            .all(|workspace| workspace.is_placeholder())
+    );
+    assert_eq!(policy.workspaces().len(), 3);
+    let second = suggested(&policy, &tools, &driver(""));
+    let both = policy.layer(Policy::from_toml(&second).unwrap()).unwrap();
+    assert!(ask(&both, &tools[1], &driver("")).grant().is_some());
+    // The lines of one tool keep clear, too.
+    let lines = denial(&ask(
+        &crate::support::policy(&first),
+        &tools[1],
+        &driver(""),
+    ))
+    .lines_to_add();
+    let one = crate::support::policy(&first).layer(Policy::from_toml(&lines).unwrap());
+    assert!(one.is_ok());
+}
+
+#[test]
+fn lines_for_a_foreign_driver_name_its_publisher() {
+    let (tool, driver) = (tool("requires: { database: [a] }"), driver(""));
+    let decision = ask_of(&Policy::empty(), (&tool, "acme"), (&driver, "other"));
+    let lines = denial(&decision).lines_to_add();
+    assert!(lines.contains("driver_publisher = \"other\"\n"), "{lines}");
+    let decision = ask_of(&policy(&lines), (&tool, "acme"), (&driver, "other"));
+    assert!(decision.grant().is_some());
+}
+
+#[test]
+fn unsigned_work_is_named_by_its_directory() {
+    let (tool, driver) = (tool("requires: { database: [a] }"), driver(""));
+    let publisher = "dev:/home/me/my \"tools\"";
+    let decision = ask_of(&Policy::empty(), (&tool, publisher), (&driver, publisher));
+    let policy = policy(&denial(&decision).lines_to_add());
+    assert!(
+        ask_of(&policy, (&tool, publisher), (&driver, publisher))
+            .grant()
+            .is_some()
+    );
+    assert!(
+        ask_of(&policy, (&tool, "acme"), (&driver, "acme"))
+            .grant()
+            .is_none()
+    );
+}
+
+#[test]
+fn what_no_line_can_give_is_a_comment() {
+    let policy = policy("[[deny]]\ncapabilities = [\"network:*\"]\n");
+    let tools = [tool(
+        "requires: { network: [a.example], tools: ['*'] }\nmutates: ['gpu:x']",
+    )];
+    let text = suggested(&policy, &tools, &driver("network: { egress: [a.example] }"));
+    assert_eq!(
+        text.lines()
+            .filter(|line| line.starts_with("# notes.append@1: "))
+            .count(),
+        3
+    );
+    assert!(text.lines().all(|line| line.starts_with('#')), "{text}");
+}
+
+#[test]
+fn a_name_that_no_policy_takes_gets_no_lines() {
+    let (tool, driver) = (tool("requires: { database: [a] }"), driver(""));
+    let publisher = "dev:/x\n[[grant]]\npublisher = \"acme\"";
+    let decision = ask_of(&Policy::empty(), (&tool, publisher), (&driver, publisher));
+    let lines = denial(&decision).lines_to_add();
+    assert!(lines.lines().all(|line| line.starts_with('#')), "{lines}");
+}

@@ -1,0 +1,138 @@
+//! Contracts, drivers and policies in few words.
+
+use toolward_contract::NoScope;
+use toolward_contract::driver::Driver;
+use toolward_contract::tool::Tool;
+use toolward_policy::{
+    Allowed, AskReason, Contract, Decision, Denial, Effects, Grant, Implementation, Policy,
+    Request, decide,
+};
+
+/// A contract `notes.append` 1.2.0 with these lines more in its front matter.
+pub(crate) fn tool(lines: &str) -> Tool {
+    named_tool("notes.append", lines)
+}
+
+pub(crate) fn named_tool(id: &str, lines: &str) -> Tool {
+    let source = format!(
+        "---\nid: {id}\nname: A tool\ndescription: Does something.\nversion: 1.2.0\n\
+         inputs: {{ type: object }}\noutputs: {{ type: object }}\n{lines}\n---\n"
+    );
+    Tool::parse("TOOL.md", &source, &NoScope)
+        .into_result()
+        .unwrap_or_else(|found| panic!("{source}\n{found:?}"))
+}
+
+/// A driver `acme.notes` with these lines more in its front matter.
+pub(crate) fn driver(lines: &str) -> Driver {
+    let source = format!(
+        "---\nid: acme.notes\nname: A driver\ndescription: Does it.\nversion: 1.0.0\n\
+         kind: component\ncomponent: driver.wasm\n\
+         implements: [{{ tool: notes.append, version: \"^1.0.0\" }}]\n{lines}\n---\n"
+    );
+    Driver::parse("DRIVER.md", &source)
+        .into_result()
+        .unwrap_or_else(|found| panic!("{source}\n{found:?}"))
+}
+
+/// Egress to everywhere.
+pub(crate) const EVERYWHERE: &str = "network: { egress: ['*', '*:8080'] }";
+
+pub(crate) fn policy(text: &str) -> Policy {
+    Policy::from_toml(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// What a policy says about a tool and a driver of acme.
+pub(crate) fn ask(policy: &Policy, tool: &Tool, driver: &Driver) -> Decision {
+    ask_of(policy, (tool, "acme"), (driver, "acme"))
+}
+
+pub(crate) fn ask_of(
+    policy: &Policy,
+    (tool, publisher): (&Tool, &str),
+    (driver, driver_publisher): (&Driver, &str),
+) -> Decision {
+    decide(
+        &Contract { tool, publisher },
+        &Implementation {
+            driver,
+            publisher: driver_publisher,
+        },
+        policy,
+        &Request::default(),
+    )
+}
+
+/// What a policy says about a tool that reaches others.
+pub(crate) fn ask_reaching(
+    policy: &Policy,
+    tool: &Tool,
+    driver: &Driver,
+    reachable: Effects,
+) -> Decision {
+    let publisher = "acme";
+    decide(
+        &Contract { tool, publisher },
+        &Implementation { driver, publisher },
+        policy,
+        &Request::reaching(reachable),
+    )
+}
+
+pub(crate) fn allowed(decision: &Decision) -> &Allowed {
+    match decision {
+        Decision::Allow(allowed) | Decision::Ask(allowed, _) => allowed,
+        Decision::Deny(denial) => panic!("{denial}"),
+    }
+}
+
+pub(crate) fn denial(decision: &Decision) -> &Denial {
+    match decision {
+        Decision::Deny(denial) => denial,
+        other => panic!("expected a denial, found {other:?}"),
+    }
+}
+
+pub(crate) fn reasons(decision: &Decision) -> &[AskReason] {
+    match decision {
+        Decision::Ask(_, reasons) => reasons,
+        other => panic!("expected a question, found {other:?}"),
+    }
+}
+
+/// Everything that a grant holds, in words.
+pub(crate) fn words(grant: &Grant) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    words.extend(grant.network().iter().map(ToString::to_string));
+    words.extend(grant.workspaces().iter().map(ToString::to_string));
+    words.extend(grant.buckets().iter().map(ToString::to_string));
+    words.extend(grant.secrets().iter().map(ToString::to_string));
+    words.extend(grant.tools().iter().map(|id| format!("tool {id}")));
+    let user = grant.user();
+    let flags = [
+        (user.form, "form"),
+        (user.sample, "sample"),
+        (user.roots, "roots"),
+    ];
+    words.extend(
+        flags
+            .iter()
+            .filter(|flag| flag.0)
+            .map(|flag| format!("user {}", flag.1)),
+    );
+    words
+}
+
+/// The words of what a decision grants.
+pub(crate) fn granted(decision: &Decision) -> Vec<String> {
+    words(&allowed(decision).grant)
+}
+
+/// What is missing, with why, in words.
+pub(crate) fn missing(decision: &Decision) -> Vec<String> {
+    denial(decision)
+        .missing
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
