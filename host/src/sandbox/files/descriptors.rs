@@ -2,13 +2,10 @@
 //! and who does it. What an operation is and may do is in [`super::place`] and
 //! [`super::file`].
 
-use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use wasmtime::component::{Resource, ResourceTableError};
-use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode,
@@ -20,6 +17,7 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 use super::errors::Fail;
 use super::file::{OpenFile, Position};
 use super::listing::Listing;
+use super::metadata::{hash, hash_at, metadata, stat, timestamps};
 use super::path::{Rejected, VirtualPath, resolve};
 use super::place::{Opened, Place, Request};
 use super::streams::{Reader, Writer};
@@ -499,81 +497,4 @@ fn flag(set: bool, flag: DescriptorFlags) -> DescriptorFlags {
         true => flag,
         false => DescriptorFlags::empty(),
     }
-}
-
-fn metadata(place: &Place) -> Result<Metadata, Fail> {
-    let (_, metadata, _) = place.look()?;
-    Ok(metadata)
-}
-
-/// What a guest is told of a file or directory. How large a directory is and how
-/// many it holds would tell of entries that it is not shown.
-fn stat(metadata: &Metadata) -> DescriptorStat {
-    let (type_, link_count, size) = match metadata.is_dir() {
-        true => (DescriptorType::Directory, 1, 0),
-        false => (
-            DescriptorType::RegularFile,
-            metadata.nlink(),
-            metadata.len(),
-        ),
-    };
-    let time = |seconds: i64, nanoseconds: i64| {
-        Some(Datetime {
-            seconds: u64::try_from(seconds).ok()?,
-            nanoseconds: u32::try_from(nanoseconds).ok()?,
-        })
-    };
-    DescriptorStat {
-        type_,
-        link_count,
-        size,
-        data_access_timestamp: time(metadata.atime(), metadata.atime_nsec()),
-        data_modification_timestamp: time(metadata.mtime(), metadata.mtime_nsec()),
-        status_change_timestamp: time(metadata.ctime(), metadata.ctime_nsec()),
-    }
-}
-
-fn hash_at(place: &Place) -> Result<MetadataHashValue, Fail> {
-    hash(&metadata(place)?, &place.shared)
-}
-
-/// The same for the same file, as long as the call lasts.
-fn hash(metadata: &Metadata, shared: &Shared) -> Result<MetadataHashValue, Fail> {
-    let key = shared.counters.hash_key().ok_or(ErrorCode::Io)?;
-    let mut hasher = blake3::Hasher::new_keyed(key);
-    hasher.update(&metadata.dev().to_le_bytes());
-    hasher.update(&metadata.ino().to_le_bytes());
-    let hash = u128::from_le_bytes(
-        *hasher
-            .finalize()
-            .as_bytes()
-            .first_chunk()
-            .ok_or(ErrorCode::Io)?,
-    );
-    Ok(MetadataHashValue {
-        lower: hash as u64,
-        upper: (hash >> 64) as u64,
-    })
-}
-
-fn timestamps(access: &NewTimestamp, modification: &NewTimestamp) -> FsResult<Timestamps> {
-    Ok(Timestamps {
-        last_access: timespec(access)?,
-        last_modification: timespec(modification)?,
-    })
-}
-
-fn timespec(time: &NewTimestamp) -> FsResult<Timespec> {
-    let (tv_sec, tv_nsec) = match time {
-        NewTimestamp::NoChange => (0, UTIME_OMIT),
-        NewTimestamp::Now => (0, UTIME_NOW),
-        NewTimestamp::Timestamp(time) => {
-            if time.nanoseconds >= 1_000_000_000 {
-                return Err(ErrorCode::Invalid.into());
-            }
-            let seconds = i64::try_from(time.seconds).map_err(|_| ErrorCode::Overflow)?;
-            (seconds, time.nanoseconds.into())
-        }
-    };
-    Ok(Timespec { tv_sec, tv_nsec })
 }

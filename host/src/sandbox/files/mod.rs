@@ -14,6 +14,7 @@ mod descriptors;
 mod errors;
 mod file;
 mod listing;
+mod metadata;
 mod path;
 mod place;
 mod plan;
