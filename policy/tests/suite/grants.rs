@@ -255,7 +255,7 @@ fn storing_a_secret_needs_no_table_and_is_no_leave_to_use_it() {
 fn a_bucket_is_the_publishers_own_unless_another_shares_it_by_name() {
     let rule = "[[grant]]\npublisher = \"acme\"\nrequires = [\"database:*\"]\n";
     let share = "[[share]]\ndatabase = \"counters\"\nfrom = \"other\"\nto = \"acme\"\n";
-    let elsewhere = "[[share]]\ndatabase = \"counters\"\nfrom = \"acme\"\nto = \"other\"\n";
+    let elsewhere = "[[share]]\ndatabase = \"counters\"\nfrom = \"third\"\nto = \"other\"\n";
     let tool = tool("requires: { database: [counters] }");
     let own = ["bucket counters of acme, read-only"];
     assert_eq!(granted(&ask(&policy(rule), &tool, &driver(""))), own);
