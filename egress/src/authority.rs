@@ -59,8 +59,9 @@ impl fmt::Display for Authority {
 /// [`Rule::AddressForm`] or [`Rule::Port`].
 pub fn parse(text: &str) -> Result<Authority, Denied> {
     let denied = |rule| Denied::new(rule, text);
-    if text.contains('@') {
-        return Err(denied(Rule::Userinfo));
+    if let Some((_, host)) = text.rsplit_once('@') {
+        // What stands before may be a password.
+        return Err(Denied::new(Rule::Userinfo, host));
     }
     if let Some(inner) = text.strip_prefix('[') {
         let (inner, rest) = inner.split_once(']').ok_or(denied(Rule::Host))?;

@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::error::{Denied, Error, Network, NetworkKind, Rule, Stage};
 use crate::pool::{Connection, Key};
 use crate::rules::HostRule;
-use crate::transport::Transport;
+use crate::transport::{Egress, Transport};
 
 /// Addresses that are tried; all are checked.
 const TRIED: usize = 8;
@@ -35,50 +35,85 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// memory.
 pub(crate) const MAX_HEAD: usize = 64 << 10;
 
+/// How long a lookup goes on that nobody waits for.
+const LOOKUP: Duration = Duration::from_secs(60);
+
+/// The route's and the host's permits for one connection.
+type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
+
 /// Opens a connection to `host`, whose addresses one of `rules` must allow.
 pub(crate) async fn open(
-    transport: &Transport,
+    egress: &Egress,
     rules: &[&HostRule],
     host: &Host,
     key: &Key,
     clock: &Clock,
 ) -> Result<Connection, Error> {
     let end = clock.end(clock.timeouts.connect);
-    let permit = slot(transport, clock, end).await?;
-    let addresses = addresses(transport, rules, host, key, clock, end).await?;
+    let permits = permits(egress);
+    let permits = clock.within(end, Stage::Queue, permits).await??;
+    let addresses = addresses(egress, rules, host, key, clock, end).await?;
     let dialled = clock.within(end, Stage::Connect, dial(&addresses, key.port));
     let (stream, address) = dialled.await??;
     // Requests are written at once; waiting for more only delays them.
     let _ = stream.set_nodelay(true);
     if !key.https {
-        return speak(stream, address, permit).await;
+        return speak(stream, address, permits).await;
     }
-    let connector = connector(transport).await?;
+    let connector = clock.within(end, Stage::Tls, connector(egress.transport()));
+    let connector = connector.await??;
     let name = server_name(host)?;
     let agreed = clock.within(end, Stage::Tls, connector.connect(name, stream));
     let stream = agreed.await?.map_err(|error| tls_error(&error))?;
-    speak(stream, address, permit).await
+    speak(stream, address, permits).await
 }
 
-async fn slot(
-    transport: &Transport,
-    clock: &Clock,
-    end: Instant,
-) -> Result<OwnedSemaphorePermit, Error> {
-    let open = transport.open();
-    if let Ok(permit) = Arc::clone(open).try_acquire_owned() {
-        return Ok(permit);
-    }
-    // Idle connections hold slots; somebody needs one now.
-    transport.close_idle();
-    let free = clock.within(end, Stage::Queue, Arc::clone(open).acquire_owned());
+async fn permits(egress: &Egress) -> Result<Permits, Network> {
     let closed = |error| Network::new(NetworkKind::Connect, error);
-    Ok(free.await?.map_err(closed)?)
+    // Idle connections hold permits; where they are all held, somebody needs
+    // one now.
+    let own = match Arc::clone(egress.open()).try_acquire_owned() {
+        Ok(permit) => permit,
+        Err(_) => {
+            let _waiter = egress.pool().waiting().enter();
+            egress.pool().clear();
+            let free = Arc::clone(egress.open()).acquire_owned();
+            free.await.map_err(closed)?
+        }
+    };
+    let transport = egress.transport();
+    let shared = match Arc::clone(transport.open()).try_acquire_owned() {
+        Ok(permit) => permit,
+        Err(_) => {
+            let _waiter = transport.waiting().enter();
+            transport.close_idle();
+            let free = Arc::clone(transport.open()).acquire_owned();
+            free.await.map_err(closed)?
+        }
+    };
+    Ok((own, shared))
+}
+
+/// All addresses of a name. A lookup that is given up goes on and keeps its
+/// permit: the thread behind it cannot be stopped.
+async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, Network> {
+    let failed = |error: io::Error| Network::new(NetworkKind::Dns, error);
+    let permit = Arc::clone(egress.lookups()).acquire_owned().await;
+    let resolver = egress.transport().resolver();
+    let name = name.to_owned();
+    let task = tokio::spawn(async move {
+        let _permit = permit;
+        let answer = tokio::time::timeout(LOOKUP, resolver.resolve(&name)).await;
+        answer.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    });
+    task.await
+        .unwrap_or_else(|error| Err(io::Error::other(error)))
+        .map_err(failed)
 }
 
 /// The addresses to try: all that the host has, each of them allowed.
 async fn addresses(
-    transport: &Transport,
+    egress: &Egress,
     rules: &[&HostRule],
     host: &Host,
     key: &Key,
@@ -89,9 +124,8 @@ async fn addresses(
         Host::V4(address) => vec![IpAddr::V4(*address)],
         Host::V6(address) => vec![IpAddr::V6(*address)],
         Host::Name(name) => {
-            let answer = clock.within(end, Stage::Resolve, transport.resolver().resolve(name));
-            let failed = |error: io::Error| Network::new(NetworkKind::Dns, error);
-            answer.await?.map_err(failed)?
+            let answer = lookup(egress, name);
+            clock.within(end, Stage::Resolve, answer).await??
         }
     };
     if found.is_empty() {
@@ -126,19 +160,17 @@ async fn addresses(
 async fn dial(addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), Network> {
     let mut failure = None;
     let mut attempts = JoinSet::new();
-    let mut left = addresses.iter().copied();
-    let mut more = true;
-    while more || !attempts.is_empty() {
-        if more {
-            match left.next() {
-                Some(address) => {
-                    let target = SocketAddr::new(address, port);
-                    attempts.spawn(async move { (TcpStream::connect(target).await, address) });
-                }
-                None => more = false,
-            }
+    let mut left = addresses.iter().copied().peekable();
+    loop {
+        if let Some(address) = left.next() {
+            let target = SocketAddr::new(address, port);
+            attempts.spawn(async move { (TcpStream::connect(target).await, address) });
+        } else if attempts.is_empty() {
+            break;
         }
+        let more = left.peek().is_some();
         tokio::select! {
+            // There is at least one attempt.
             Some(attempt) = attempts.join_next() => match attempt {
                 Ok((Ok(stream), address)) => return Ok((stream, address)),
                 Ok((Err(error), _)) => failure = Some(Network::new(NetworkKind::Connect, error)),
@@ -186,11 +218,7 @@ fn tls_error(error: &io::Error) -> Network {
 }
 
 /// HTTP/1.1 over `stream`. Its task ends with the [`Connection`].
-async fn speak<S>(
-    stream: S,
-    address: IpAddr,
-    permit: OwnedSemaphorePermit,
-) -> Result<Connection, Error>
+async fn speak<S>(stream: S, address: IpAddr, permits: Permits) -> Result<Connection, Error>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -203,7 +231,7 @@ where
         if let Err(error) = connection.await {
             tracing::debug!(%address, %error, "a connection ended");
         }
-        drop(permit);
+        drop(permits);
     });
     Ok(Connection::new(sender, address, task.abort_handle()))
 }

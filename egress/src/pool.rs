@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -55,12 +56,41 @@ impl Drop for Connection {
     }
 }
 
+/// How many requests wait for a permit to open a connection. While any does, no
+/// connection is kept: it would hold the permit.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Waiting(Arc<AtomicUsize>);
+
+impl Waiting {
+    /// Counts one, until what is returned is dropped.
+    pub(crate) fn enter(&self) -> Waiter {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Waiter(self.clone())
+    }
+
+    fn any(&self) -> bool {
+        self.0.load(Ordering::SeqCst) > 0
+    }
+}
+
+/// One request that waits.
+#[derive(Debug)]
+pub(crate) struct Waiter(Waiting);
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Idle connections.
 #[derive(Debug)]
 pub(crate) struct Pool {
     idle: Mutex<Idle>,
     most: usize,
     longest: Duration,
+    /// Of this route, and of all.
+    waiting: [Waiting; 2],
 }
 
 #[derive(Debug, Default)]
@@ -72,12 +102,19 @@ struct Idle {
 }
 
 impl Pool {
-    pub(crate) fn new(most: usize, longest: Duration) -> Pool {
+    pub(crate) fn new(most: usize, longest: Duration, all: Waiting) -> Pool {
         Pool {
             idle: Mutex::default(),
             most,
             longest,
+            waiting: [Waiting::default(), all],
         }
+    }
+
+    /// Who waits for a permit of this route.
+    pub(crate) fn waiting(&self) -> &Waiting {
+        let [own, _] = &self.waiting;
+        own
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Idle> {
@@ -107,6 +144,10 @@ impl Pool {
             return;
         };
         let mut idle = self.idle();
+        // Seen under the lock: whoever begins to wait clears the pool after.
+        if self.waiting.iter().any(Waiting::any) {
+            return;
+        }
         idle.connections
             .retain(|(_, connection, _)| !connection.sender.is_closed());
         if idle.connections.len() >= self.most {

@@ -235,8 +235,22 @@ impl RequestBody {
             let held = std::mem::take(&mut self.held).freeze();
             self.ready.push_back(held);
         }
-        self.fate.set(Ending::Sent);
+        self.set_sent();
         Ok(())
+    }
+
+    /// Whether what is ready is all that was declared, and the guest is not done.
+    /// It waits for the guest's end: nobody asks for more than was declared, and
+    /// a body that is longer must not look whole to the server.
+    fn is_last(&self) -> bool {
+        self.guest.is_some() && self.ready.len() <= 1 && self.length == Some(self.seen)
+    }
+
+    /// Nothing comes from the guest any more: is there anything left to send?
+    fn set_sent(&self) {
+        if self.ready.is_empty() {
+            self.fate.set(Ending::Sent);
+        }
     }
 
     fn wrong_length(&self) -> Error {
@@ -256,7 +270,12 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let body = self.get_mut();
         loop {
-            if let Some(data) = body.ready.pop_front() {
+            if !body.is_last()
+                && let Some(data) = body.ready.pop_front()
+            {
+                if body.guest.is_none() {
+                    body.set_sent();
+                }
                 return Poll::Ready(Some(Ok(Frame::data(data))));
             }
             if body.guest.is_none() {

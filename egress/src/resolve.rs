@@ -18,7 +18,7 @@ pub trait Resolve: Send + Sync + 'static {
 }
 
 /// Lookups at once. One that hangs cannot be cancelled and holds a thread.
-const LOOKUPS: usize = 32;
+const LOOKUPS: usize = 64;
 
 /// The system's own resolver (`getaddrinfo`), on the runtime's blocking threads.
 #[derive(Debug)]

@@ -125,8 +125,11 @@ impl Destination {
 
 /// Checks size and form of the head; its bytes on the wire.
 fn check_head(parts: &http::request::Parts, allowed: u64) -> Result<u64, Error> {
-    let line = parts.uri.to_string().len() + parts.method.as_str().len() + 12;
-    let line = line as u64;
+    let target = parts.uri.path_and_query();
+    let target = target.map_or(1, |target| target.as_str().len());
+    let authority = parts.uri.authority();
+    let authority = authority.map_or(0, |authority| authority.as_str().len());
+    let line = (parts.method.as_str().len() + target + authority) as u64;
     let bytes = headers::check(&parts.headers, allowed)?.saturating_add(line);
     if bytes > allowed {
         return Err(Limit {
@@ -174,7 +177,8 @@ async fn read_body(
     let declared = headers::content_length(&parts.headers)?;
     let mut body = RequestBody::new(guest, declared, Arc::clone(call))?;
     let safe = parts.method.is_safe();
-    let enough = match (safe, call.placeholders.any()) {
+    let none = safe || body.length() == Some(0);
+    let enough = match (none, call.placeholders.any()) {
         (true, _) => 1,
         (false, true) => READ_AHEAD,
         (false, false) => return Ok(body),
@@ -286,10 +290,7 @@ async fn exchange(
         let is_pooled = pooled.is_some();
         let connection = match pooled {
             Some(connection) => connection,
-            None => {
-                let transport = call.egress.transport();
-                connect::open(transport, rules, &destination.host, key, clock).await?
-            }
+            None => connect::open(&call.egress, rules, &destination.host, key, clock).await?,
         };
         if let Some((outgoing, body)) = first.take() {
             if is_pooled {

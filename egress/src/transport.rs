@@ -9,11 +9,15 @@ use tokio::sync::Semaphore;
 
 use crate::call::{Call, CallLimits};
 use crate::meter::Meter;
-use crate::pool::Pool;
+use crate::pool::{Pool, Waiting};
 use crate::resolve::{Resolve, SystemResolver};
 use crate::rules::Rules;
 use crate::secret::SecretValues;
 use crate::tls::{Roots, RootsError, Tls};
+
+/// Lookups of one route at once: a name server that never answers holds a thread
+/// for each.
+const LOOKUPS: usize = 8;
 
 /// The network of one host. Clones share everything. Reads no environment of
 /// its own: proxies are not used.
@@ -24,9 +28,11 @@ struct Inner {
     resolver: Arc<dyn Resolve>,
     tls: Tls,
     open: Arc<Semaphore>,
+    connections_per_route: usize,
     idle_connections: usize,
     idle_timeout: Duration,
     pools: Mutex<Vec<Weak<Pool>>>,
+    waiting: Waiting,
 }
 
 impl fmt::Debug for Transport {
@@ -42,6 +48,7 @@ pub struct TransportBuilder {
     resolver: Arc<dyn Resolve>,
     roots: Roots,
     connections: usize,
+    connections_per_route: usize,
     idle_connections: usize,
     idle_timeout: Duration,
 }
@@ -63,6 +70,7 @@ impl Default for TransportBuilder {
                 pem: Vec::new(),
             },
             connections: 1024,
+            connections_per_route: 256,
             idle_connections: 8,
             idle_timeout: Duration::from_secs(30),
         }
@@ -100,6 +108,14 @@ impl TransportBuilder {
         self
     }
 
+    /// Connections of one route open at once, so that none takes all; 256
+    /// otherwise.
+    #[must_use]
+    pub fn connections_per_route(mut self, most: usize) -> Self {
+        self.connections_per_route = most.clamp(1, Semaphore::MAX_PERMITS);
+        self
+    }
+
     /// Idle connections that one route keeps; 8 otherwise.
     #[must_use]
     pub fn idle_connections(mut self, most: usize) -> Self {
@@ -121,9 +137,11 @@ impl TransportBuilder {
             resolver: self.resolver,
             tls: Tls::new(self.roots),
             open: Arc::new(Semaphore::new(self.connections)),
+            connections_per_route: self.connections_per_route,
             idle_connections: self.idle_connections,
             idle_timeout: self.idle_timeout,
             pools: Mutex::default(),
+            waiting: Waiting::default(),
         }))
     }
 }
@@ -147,20 +165,23 @@ impl Transport {
     /// A route: `rules`, and connections that no other route uses.
     #[must_use]
     pub fn egress(&self, rules: Arc<Rules>) -> Egress {
-        let pool = Pool::new(self.0.idle_connections, self.0.idle_timeout);
+        let waiting = self.0.waiting.clone();
+        let pool = Pool::new(self.0.idle_connections, self.0.idle_timeout, waiting);
         let pool = Arc::new(pool);
         let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(Arc::downgrade(&pool));
         Egress(Arc::new(Route {
+            open: Arc::new(Semaphore::new(self.0.connections_per_route)),
+            lookups: Arc::new(Semaphore::new(LOOKUPS)),
             transport: self.clone(),
             rules,
             pool,
         }))
     }
 
-    pub(crate) fn resolver(&self) -> &dyn Resolve {
-        &*self.0.resolver
+    pub(crate) fn resolver(&self) -> Arc<dyn Resolve> {
+        Arc::clone(&self.0.resolver)
     }
 
     pub(crate) fn tls(&self) -> &Tls {
@@ -169,6 +190,11 @@ impl Transport {
 
     pub(crate) fn open(&self) -> &Arc<Semaphore> {
         &self.0.open
+    }
+
+    /// Who waits for a permit of this host.
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.0.waiting
     }
 
     /// Closes the idle connections of all routes.
@@ -191,6 +217,8 @@ struct Route {
     transport: Transport,
     rules: Arc<Rules>,
     pool: Arc<Pool>,
+    open: Arc<Semaphore>,
+    lookups: Arc<Semaphore>,
 }
 
 impl Egress {
@@ -222,5 +250,15 @@ impl Egress {
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.0.pool
+    }
+
+    /// One permit for each of this route's connections.
+    pub(crate) fn open(&self) -> &Arc<Semaphore> {
+        &self.0.open
+    }
+
+    /// One permit for each of this route's lookups.
+    pub(crate) fn lookups(&self) -> &Arc<Semaphore> {
+        &self.0.lookups
     }
 }

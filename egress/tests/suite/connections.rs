@@ -1,0 +1,301 @@
+//! Connections: kept for the next request of the same route, and closed as soon
+//! as nobody wants what comes over them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderValue, Method, Request};
+use http_body_util::BodyExt;
+use tokio::io::AsyncWriteExt;
+use toolward_egress::{Egress, HostRule, NoSecrets, Rules, Timeouts, Transport};
+
+use crate::server::{Server, ok, read_request, reply};
+use crate::world::{
+    Chunks, Names, call, code, eventually, get, limits, local, request, send_get, settle, text,
+    transport, writing,
+};
+
+fn route(transport: &Transport, rule: HostRule) -> Egress {
+    transport.egress(Arc::new(Rules::new(vec![rule], Vec::new()).unwrap()))
+}
+
+async fn fetch(egress: &Egress, url: &str) -> String {
+    let call = egress.call(limits(), Arc::new(NoSecrets));
+    text(send_get(&call, url).await.unwrap()).await.unwrap()
+}
+
+#[tokio::test]
+async fn one_connection_serves_request_after_request() {
+    let server = Server::replying(ok("hello")).await;
+    let url = format!("http://a.example:{}/", server.port);
+    let egress = route(
+        &transport(&Names::local()).build(),
+        writing("a.example", server.port),
+    );
+    for _ in 0..50 {
+        assert_eq!(fetch(&egress, &url).await, "hello");
+    }
+    let call = egress.call(limits(), Arc::new(NoSecrets));
+    for _ in 0..10 {
+        let own = request(Method::POST, &url, "body");
+        let response = call.send(own, Timeouts::default()).await.unwrap();
+        assert_eq!(text(response).await.unwrap(), "hello");
+        let own = Request::post(&url).body(Chunks::of(&["a", "b"])).unwrap();
+        let response = call.send(own, Timeouts::default()).await.unwrap();
+        assert_eq!(text(response).await.unwrap(), "hello");
+    }
+    assert_eq!(server.heard.requests().len(), 70);
+    assert_eq!(server.heard.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_response_without_content_gives_its_connection_back_at_once() {
+    let server = Server::replying("HTTP/1.1 204 No Content\r\n\r\n").await;
+    let url = format!("http://a.example:{}/", server.port);
+    let call = call(vec![local("a.example", server.port)]);
+    let mut kept = Vec::new();
+    for _ in 0..5 {
+        kept.push(send_get(&call, &url).await.unwrap());
+    }
+    assert_eq!(server.heard.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_connection_of_one_route_is_never_used_by_another() {
+    let server = Server::replying(ok("hello")).await;
+    let url = format!("http://a.example:{}/", server.port);
+    let transport = transport(&Names::local()).build();
+    let one = route(&transport, local("a.example", server.port));
+    let other = route(&transport, local("a.example", server.port));
+    fetch(&one, &url).await;
+    fetch(&other, &url).await;
+    fetch(&one, &url).await;
+    assert_eq!(server.heard.connections(), 2);
+    // Least of all by one that may not reach its address.
+    let narrow = HostRule {
+        addresses: Vec::new(),
+        ..local("a.example", server.port)
+    };
+    let call = route(&transport, narrow).call(limits(), Arc::new(NoSecrets));
+    assert_eq!(code(send_get(&call, &url).await), "address-not-granted");
+    assert_eq!(server.heard.connections(), 2);
+}
+
+#[tokio::test]
+async fn a_connection_is_for_one_host_and_port() {
+    let server = Server::replying(ok("hello")).await;
+    let rules = ["a.example", "b.example"].map(|host| local(host, server.port));
+    let call = call(rules.to_vec());
+    for host in ["a.example", "b.example", "a.example", "b.example"] {
+        let url = format!("http://{host}:{}/", server.port);
+        text(send_get(&call, &url).await.unwrap()).await.unwrap();
+        assert!(server.heard.last().contains(&format!("host: {host}:")));
+    }
+    assert_eq!(server.heard.connections(), 2);
+}
+
+#[tokio::test]
+async fn a_request_that_is_given_up_closes_its_connection() {
+    let server = Server::start(None, |mut client, heard| async move {
+        read_request(&mut client, &heard).await;
+        heard.wait_for_end(&mut client).await;
+    })
+    .await;
+    let url = format!("http://a.example:{}/", server.port);
+    let call = call(vec![local("a.example", server.port)]);
+    let sent = tokio::time::timeout(Duration::from_millis(200), send_get(&call, &url));
+    assert!(sent.await.is_err());
+    eventually(|| server.heard.closed() == 1).await;
+    assert_eq!(server.heard.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_body_that_is_dropped_closes_its_connection() {
+    let server = Server::start(None, |mut client, heard| async move {
+        read_request(&mut client, &heard).await;
+        let start = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc";
+        client.write_all(start).await.unwrap();
+        heard.wait_for_end(&mut client).await;
+    })
+    .await;
+    let url = format!("http://a.example:{}/", server.port);
+    let call = call(vec![local("a.example", server.port)]);
+    let mut body = send_get(&call, &url).await.unwrap().into_body();
+    assert!(body.frame().await.unwrap().is_ok());
+    settle().await;
+    assert_eq!(server.heard.closed(), 0);
+    drop(body);
+    eventually(|| server.heard.closed() == 1).await;
+}
+
+#[tokio::test]
+async fn a_route_that_is_dropped_closes_its_connections() {
+    let server = Server::replying(ok("hello")).await;
+    let url = format!("http://a.example:{}/", server.port);
+    let transport = transport(&Names::local()).build();
+    let egress = route(&transport, local("a.example", server.port));
+    fetch(&egress, &url).await;
+    settle().await;
+    assert_eq!(server.heard.closed(), 0);
+    drop(egress);
+    eventually(|| server.heard.closed() == 1).await;
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_after_a_while() {
+    let server = Server::replying(ok("hello")).await;
+    let url = format!("http://a.example:{}/", server.port);
+    let transport = transport(&Names::local())
+        .idle_timeout(Duration::from_millis(100))
+        .build();
+    let egress = route(&transport, local("a.example", server.port));
+    for round in 1..=2 {
+        fetch(&egress, &url).await;
+        eventually(|| server.heard.closed() == round).await;
+    }
+    assert_eq!(server.heard.connections(), 2);
+}
+
+#[tokio::test]
+async fn idle_connections_are_bounded() {
+    let server = Server::replying(ok("hello")).await;
+    let url = format!("http://a.example:{}/", server.port);
+    let transport = transport(&Names::local()).idle_connections(2).build();
+    let egress = route(&transport, local("a.example", server.port));
+    let call = egress.call(limits(), Arc::new(NoSecrets));
+    let mut responses = Vec::new();
+    for _ in 0..6 {
+        responses.push(send_get(&call, &url).await.unwrap());
+    }
+    for response in responses {
+        text(response).await.unwrap();
+    }
+    assert_eq!(server.heard.connections(), 6);
+    eventually(|| server.heard.closed() == 4).await;
+    settle().await;
+    assert_eq!(server.heard.closed(), 4);
+}
+
+#[tokio::test]
+async fn an_idle_connection_yields_to_another_route_that_needs_one() {
+    let server = Server::replying(ok("hello")).await;
+    let url = format!("http://a.example:{}/", server.port);
+    let transport = transport(&Names::local()).connections(1).build();
+    let one = route(&transport, local("a.example", server.port));
+    let other = route(&transport, local("a.example", server.port));
+    assert_eq!(fetch(&one, &url).await, "hello");
+    assert_eq!(fetch(&other, &url).await, "hello");
+    assert_eq!(server.heard.connections(), 2);
+}
+
+#[tokio::test]
+async fn a_connection_that_carried_the_guests_own_credentials_is_not_kept() {
+    let server = Server::replying(ok("hello")).await;
+    let url = format!("http://a.example:{}/", server.port);
+    let rule = HostRule {
+        headers: vec!["authorization".to_owned()],
+        ..local("a.example", server.port)
+    };
+    let call = call(vec![rule]);
+    let mut own = get(&url);
+    own.headers_mut()
+        .append("authorization", HeaderValue::from_static("NTLM TlRM"));
+    text(call.send(own, Timeouts::default()).await.unwrap())
+        .await
+        .unwrap();
+    text(send_get(&call, &url).await.unwrap()).await.unwrap();
+    assert_eq!(server.heard.connections(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_closes_between_requests_is_asked_again() {
+    // It promises to keep the connection, and closes it.
+    let server = Server::start(None, |mut client, heard| async move {
+        read_request(&mut client, &heard).await;
+        client.write_all(ok("hello").as_bytes()).await.unwrap();
+    })
+    .await;
+    let url = format!("http://a.example:{}/", server.port);
+    let call = call(vec![local("a.example", server.port)]);
+    for _ in 0..20 {
+        let response = send_get(&call, &url).await.unwrap();
+        assert_eq!(text(response).await.unwrap(), "hello");
+    }
+    assert_eq!(server.heard.connections(), 20);
+}
+
+#[tokio::test]
+async fn a_request_that_writes_is_not_sent_twice() {
+    // The second request on a connection is read, and never answered.
+    let server = Server::start(None, |mut client, heard| async move {
+        read_request(&mut client, &heard).await;
+        client.write_all(ok("hello").as_bytes()).await.unwrap();
+        read_request(&mut client, &heard).await;
+    })
+    .await;
+    let url = format!("http://a.example:{}/", server.port);
+    let call = call(vec![writing("a.example", server.port)]);
+    text(send_get(&call, &url).await.unwrap()).await.unwrap();
+    let own = request(Method::POST, &url, "pay");
+    assert_eq!(
+        code(call.send(own, Timeouts::default()).await),
+        "terminated"
+    );
+    settle().await;
+    let posts = server
+        .heard
+        .requests()
+        .iter()
+        .filter(|r| r.starts_with("POST"))
+        .count();
+    assert_eq!(posts, 1);
+}
+
+#[tokio::test]
+async fn a_response_before_the_body_was_read_costs_the_connection() {
+    let server = Server::start(None, |mut client, heard| async move {
+        let reply = reply("413 Too Large", "", "no");
+        client.write_all(reply.as_bytes()).await.unwrap();
+        heard.wait_for_end(&mut client).await;
+    })
+    .await;
+    let url = format!("http://a.example:{}/", server.port);
+    let call = call(vec![writing("a.example", server.port)]);
+    let own = Request::post(&url)
+        .body(Chunks::of(&["a"]).hanging())
+        .unwrap();
+    // Whether the answer counts is the race of two streams; the connection is
+    // gone in any case.
+    if let Ok(response) = call.send(own, Timeouts::default()).await {
+        drop(text(response).await);
+    }
+    eventually(|| server.heard.closed() == 1).await;
+}
+
+#[tokio::test]
+async fn requests_beyond_the_connections_take_turns() {
+    let server = Server::replying(ok("hello")).await;
+    let url = format!("http://a.example:{}/", server.port);
+    for (own, all) in [(2, 1024), (1024, 2)] {
+        let transport = transport(&Names::local())
+            .connections(all)
+            .connections_per_route(own)
+            .build();
+        let egress = route(&transport, local("a.example", server.port));
+        let call = egress.call(limits(), Arc::new(NoSecrets));
+        let tasks: Vec<_> = (0..16)
+            .map(|_| tokio::spawn(call.send(get(&url), Timeouts::default())))
+            .collect();
+        // Well before idle connections are closed for their age.
+        let all = async {
+            for task in tasks {
+                text(task.await.unwrap().unwrap()).await.unwrap();
+            }
+        };
+        assert!(
+            tokio::time::timeout(Duration::from_secs(5), all)
+                .await
+                .is_ok()
+        );
+    }
+}

@@ -1,0 +1,22 @@
+//! Tests of the crate against real listeners on loopback. A refusal is asserted
+//! by what no listener saw.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail the test"
+)]
+
+mod addresses;
+mod connections;
+mod framing;
+mod limits;
+mod properties;
+mod requests;
+mod scrubbing;
+mod secrets;
+mod server;
+mod time;
+mod tls;
+mod world;

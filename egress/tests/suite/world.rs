@@ -1,0 +1,233 @@
+//! A transport, a route and a call for a test, with names that exist only here.
+
+use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt, Empty, Full};
+use ipnet::IpNet;
+use toolward_contract::capability::HostPattern;
+use toolward_egress::{
+    Call, CallLimits, Error, HostRule, NoSecrets, Resolve, Resolving, ResponseBody, Rules,
+    SecretRule, SecretValues, Timeouts, Transport, TransportBuilder, ValueError,
+};
+use zeroize::Zeroizing;
+
+/// Answers for names: a list of answers for each, the last of which stays.
+#[derive(Default)]
+pub(crate) struct Names {
+    answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
+    pub(crate) asked: AtomicUsize,
+}
+
+impl Names {
+    pub(crate) fn of(names: &[(&str, &[&[&str]])]) -> Arc<Names> {
+        let read = |answer: &&[&str]| answer.iter().map(|ip| ip.parse().unwrap()).collect();
+        let answers = names
+            .iter()
+            .map(|(name, answers)| ((*name).to_owned(), answers.iter().map(read).collect()));
+        Arc::new(Names {
+            answers: Mutex::new(answers.collect()),
+            asked: AtomicUsize::new(0),
+        })
+    }
+
+    /// `a.example`, `b.example` and `evil.example`, all on 127.0.0.1.
+    pub(crate) fn local() -> Arc<Names> {
+        let here: &[&[&str]] = &[&["127.0.0.1"]];
+        Names::of(&[
+            ("a.example", here),
+            ("b.example", here),
+            ("evil.example", here),
+        ])
+    }
+}
+
+impl Resolve for Names {
+    fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let mut names = self.answers.lock().unwrap();
+        let answer = match names.get_mut(host) {
+            Some(answers) if answers.len() > 1 => Ok(answers.remove(0)),
+            Some(answers) => Ok(answers[0].clone()),
+            None => Err(io::Error::other("no such name")),
+        };
+        Box::pin(async move { answer })
+    }
+}
+
+/// A transport with the names of this file and no roots.
+pub(crate) fn transport(names: &Arc<Names>) -> TransportBuilder {
+    Transport::builder()
+        .system_roots(false)
+        .resolver(Arc::<Names>::clone(names))
+}
+
+/// A rule for reading over plain http from a name on 127.0.0.1.
+pub(crate) fn local(host: &str, port: u16) -> HostRule {
+    HostRule {
+        host: HostPattern::parse(&format!("{host}:{port}")).unwrap(),
+        unsafe_methods: false,
+        plain_http: true,
+        addresses: vec!["127.0.0.1/32".parse::<IpNet>().unwrap()],
+        headers: Vec::new(),
+    }
+}
+
+/// The same, for writing.
+pub(crate) fn writing(host: &str, port: u16) -> HostRule {
+    HostRule {
+        unsafe_methods: true,
+        ..local(host, port)
+    }
+}
+
+pub(crate) fn limits() -> CallLimits {
+    CallLimits {
+        request_timeout: Duration::from_secs(10),
+        ..CallLimits::until(Instant::now() + Duration::from_secs(20))
+    }
+}
+
+/// A call of a fresh transport under `rules`.
+pub(crate) fn call(rules: Vec<HostRule>) -> Call {
+    call_with(&Names::local(), rules, limits())
+}
+
+pub(crate) fn call_with(names: &Arc<Names>, rules: Vec<HostRule>, limits: CallLimits) -> Call {
+    let rules = Arc::new(Rules::new(rules, Vec::new()).unwrap());
+    let egress = transport(names).build().egress(rules);
+    egress.call(limits, Arc::new(NoSecrets))
+}
+
+/// Values for secrets.
+pub(crate) struct Values(pub(crate) HashMap<&'static str, &'static str>);
+
+impl Values {
+    pub(crate) fn of(values: &[(&'static str, &'static str)]) -> Arc<Values> {
+        Arc::new(Values(values.iter().copied().collect()))
+    }
+}
+
+impl SecretValues for Values {
+    fn get(&self, slug: &str) -> Result<Zeroizing<Vec<u8>>, ValueError> {
+        let value = self.0.get(slug).ok_or_else(|| ValueError::new("not set"))?;
+        Ok(Zeroizing::new(value.as_bytes().to_vec()))
+    }
+}
+
+/// A rule for a token in `authorization` to a name, any path.
+pub(crate) fn token(host: &str, port: u16) -> SecretRule {
+    SecretRule {
+        slug: "token".to_owned(),
+        host: host.to_owned(),
+        port,
+        header: "authorization".to_owned(),
+        methods: vec!["GET".to_owned(), "POST".to_owned()],
+        path_prefix: "/".to_owned(),
+    }
+}
+
+pub(crate) fn get(url: &str) -> Request<Empty<Bytes>> {
+    Request::get(url).body(Empty::new()).expect("a URL")
+}
+
+pub(crate) fn request(method: Method, url: &str, body: &str) -> Request<Full<Bytes>> {
+    let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
+    let request = Request::builder().method(method).uri(url).body(body);
+    request.expect("a URL")
+}
+
+pub(crate) async fn send_get(call: &Call, url: &str) -> Result<Response<ResponseBody>, Error> {
+    call.send(get(url), Timeouts::default()).await
+}
+
+/// The body of a response.
+pub(crate) async fn text(response: Response<ResponseBody>) -> Result<String, Error> {
+    let body = response.into_body().collect().await?.to_bytes();
+    Ok(String::from_utf8_lossy(&body).into_owned())
+}
+
+/// The code of what refused or ended a request.
+pub(crate) fn code<T>(result: Result<T, Error>) -> &'static str {
+    result.map_or_else(|error| error.code(), |_| "sent")
+}
+
+/// Long enough for a packet on loopback to arrive.
+pub(crate) async fn settle() {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
+/// Waits for `condition`, for a few seconds at most.
+pub(crate) async fn eventually(condition: impl Fn() -> bool) {
+    for _ in 0..500 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it never became true");
+}
+
+/// A body of unknown length.
+pub(crate) struct Chunks {
+    chunks: VecDeque<Bytes>,
+    trailers: Option<HeaderMap>,
+    hangs: bool,
+}
+
+impl Chunks {
+    pub(crate) fn of(chunks: &[&str]) -> Chunks {
+        let chunks = chunks
+            .iter()
+            .map(|chunk| Bytes::copy_from_slice(chunk.as_bytes()));
+        Chunks {
+            chunks: chunks.collect(),
+            trailers: None,
+            hangs: false,
+        }
+    }
+
+    pub(crate) fn with_trailers(self, trailers: HeaderMap) -> Chunks {
+        Chunks {
+            trailers: Some(trailers),
+            ..self
+        }
+    }
+
+    /// The same, but it never ends.
+    pub(crate) fn hanging(self) -> Chunks {
+        Chunks {
+            hangs: true,
+            ..self
+        }
+    }
+}
+
+impl Body for Chunks {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Some(chunk) = self.chunks.pop_front() {
+            return Poll::Ready(Some(Ok(Frame::data(chunk))));
+        }
+        if self.hangs {
+            return Poll::Pending;
+        }
+        let trailers = self.trailers.take();
+        Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+    }
+}
