@@ -10,4 +10,7 @@
     reason = "tests"
 )]
 
+mod nested;
+mod network;
+mod server;
 mod world;
