@@ -35,7 +35,7 @@ const BUILD: &str = concat!("toolward-", env!("CARGO_PKG_VERSION"));
 /// with equal profiles make and accept the same artefacts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineProfile {
-    /// Calls that run at once: slots of the pool.
+    /// Calls that run or wait at once: slots of the pool.
     slots: u32,
     /// The largest memory that any call may have, in bytes.
     max_memory: usize,
@@ -47,7 +47,8 @@ impl EngineProfile {
     /// The profile of a host with these limits.
     pub fn for_limits(limits: &Limits) -> Self {
         Self {
-            slots: limits.concurrency.max(1),
+            // As many again wait for tools that they call, instance and all.
+            slots: limits.concurrency.max(1).saturating_mul(2),
             max_memory: usize::try_from(limits.memory_bytes.maximum).unwrap_or(usize::MAX),
             max_table: usize::try_from(limits.table_elements).unwrap_or(usize::MAX),
         }

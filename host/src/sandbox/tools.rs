@@ -80,7 +80,7 @@ impl Ctx {
             violations.record(ViolationKind::Tool, &request.tool)?;
             return refused(not_granted(&request.tool));
         }
-        if let Err(error) = self.root.count_call(self.names.len()) {
+        if let Err(error) = self.root.count_call(self.names.len().saturating_sub(1)) {
             return refused(error);
         }
         let Some(slot) = self.slot.take() else {
