@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    build, call, check, completions, doctor, inspect, keys, new, pack, sign, test, verify,
+    build, call, check, completions, doctor, inspect, keys, new, pack, policy, sign, test, verify,
 };
 
 const EXIT_CODES: &str = "\
@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Inspect(inspect::Arguments),
     /// Run the examples of a bundle's contracts against its drivers
     Test(test::Arguments),
+    /// Look at what the policy grants: list, explain, suggest, check
+    Policy(policy::Arguments),
     /// Make and look at signing keys
     Keys(keys::Arguments),
     /// Check this machine and installation
@@ -83,5 +85,15 @@ mod tests {
         parse("toolward test").unwrap_err();
         parse("toolward test b --dev d").unwrap_err();
         parse("toolward test --dev d --config c").unwrap_err();
+        parse("toolward test --bundle b --trust-key k").unwrap();
+        parse("toolward test b --bundle b").unwrap_err();
+        parse("toolward test --bundle b --dev d").unwrap_err();
+    }
+
+    #[test]
+    fn no_flag_says_yes_for_a_person() {
+        for flag in ["--yes", "-y", "--approve", "--force"] {
+            Cli::try_parse_from(["toolward", "call", "t", "--dev", "d", flag]).unwrap_err();
+        }
     }
 }

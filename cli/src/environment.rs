@@ -11,6 +11,8 @@ pub(crate) struct Environment {
     pub(crate) config_directory: Option<PathBuf>,
     /// Where compiled drivers are kept: `$XDG_CACHE_HOME/toolward`.
     pub(crate) cache_directory: Option<PathBuf>,
+    /// Where tools' own data is kept: `$XDG_STATE_HOME/toolward`.
+    pub(crate) state_directory: Option<PathBuf>,
     /// The guest toolchain's Cargo, from `TOOLWARD_GUEST_CARGO`.
     pub(crate) guest_cargo: Option<OsString>,
     /// `SOURCE_DATE_EPOCH`, unparsed.
@@ -30,6 +32,9 @@ impl Environment {
             cache_directory: absolute("XDG_CACHE_HOME")
                 .or_else(|| below_home(".cache"))
                 .map(|directory| directory.join("toolward")),
+            state_directory: absolute("XDG_STATE_HOME")
+                .or_else(|| below_home(".local/state"))
+                .map(|directory| directory.join("toolward")),
             guest_cargo: std::env::var_os("TOOLWARD_GUEST_CARGO").filter(|v| !v.is_empty()),
             source_date_epoch: std::env::var("SOURCE_DATE_EPOCH")
                 .ok()
@@ -38,6 +43,23 @@ impl Environment {
                 && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         }
     }
+
+    /// The directories that no workspace may have anything in common with, and
+    /// what is there.
+    pub(crate) fn protected(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
+        let all = [
+            ("the configuration directory", &self.config_directory),
+            ("the cache directory", &self.cache_directory),
+            ("the state directory", &self.state_directory),
+        ];
+        all.into_iter()
+            .filter_map(|(what, directory)| Some((what, directory.as_ref()?)))
+    }
+}
+
+/// The value of a variable that the operator's policy names for a secret.
+pub(crate) fn secret(variable: &str) -> Option<String> {
+    std::env::var(variable).ok()
 }
 
 /// A directory from the environment; one that isn't absolute counts as unset

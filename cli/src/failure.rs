@@ -44,6 +44,8 @@ pub(crate) struct Failure {
     /// May hold other people's text: shown through the sanitiser.
     pub(crate) message: String,
     pub(crate) hints: Vec<String>,
+    /// Lines for a file of the user's, shown to people as they are.
+    pub(crate) lines: Option<String>,
     /// What lies behind it, as JSON text.
     pub(crate) cause: Option<String>,
     /// What else a machine wants to know, such as the place of a refusal.
@@ -58,6 +60,7 @@ impl Failure {
             code: code.to_owned(),
             message: message.to_string(),
             hints: Vec::new(),
+            lines: None,
             cause: None,
             details: Map::new(),
             diagnostics: Vec::new(),
@@ -73,12 +76,26 @@ impl Failure {
         self
     }
 
+    /// Shows the lines that a policy's file lacks. Lines that only say why there
+    /// are none are no lines.
+    pub(crate) fn lines_for(mut self, file: &Path, lines: String) -> Self {
+        let says = |line: &str| !line.is_empty() && !line.starts_with('#');
+        if lines.lines().any(says) {
+            self.hints.push(format!(
+                "as far as you agree with them, add these lines to {}",
+                file.display()
+            ));
+            self.lines = Some(lines);
+        }
+        self
+    }
+
     fn maybe_hint(mut self, hint: Option<String>) -> Self {
         self.hints.extend(hint);
         self
     }
 
-    fn with_diagnostics(mut self, diagnostics: &[Diagnostic]) -> Self {
+    pub(crate) fn with_diagnostics(mut self, diagnostics: &[Diagnostic]) -> Self {
         self.diagnostics = diagnostics.to_vec();
         self
     }

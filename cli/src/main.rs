@@ -5,13 +5,17 @@
 //! verification refused; 4 denied by policy. A reader that closes the pipe
 //! changes none of them.
 
+mod approve;
 mod arguments;
 mod commands;
+mod config;
 mod environment;
 mod failure;
+mod hosting;
 mod keyfile;
 mod output;
 mod progress;
+mod scratch;
 mod trust;
 
 use std::process::ExitCode;

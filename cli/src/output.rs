@@ -15,6 +15,9 @@ use crate::failure::{Exit, Failure};
 /// Longest message of somebody else's that is shown, in characters.
 const MESSAGE: usize = 4000;
 
+/// Longest text that is for a file, in characters: it is of use only whole.
+const LINES: usize = 256 * 1024;
+
 /// With its words written, or with the reason why not. A reader that has gone
 /// needs no words, and is no reason to leave work undone.
 pub(crate) type Written = Result<(), Failure>;
@@ -122,6 +125,9 @@ impl Output {
         }
         for hint in &failure.hints {
             message.push_str(&format!("  hint: {}\n", block(hint)));
+        }
+        if let Some(lines) = &failure.lines {
+            message.push_str(&format!("\n{}\n", text::visible(lines, LINES).trim_end()));
         }
         write_err(&message);
         failure.exit

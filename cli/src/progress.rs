@@ -2,6 +2,7 @@
 //! at it.
 
 use std::io::IsTerminal as _;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,6 +16,19 @@ pub(crate) struct Bar {
     bar: ProgressBar,
     started: std::time::Instant,
     visible: bool,
+    turn: Mutex<Turn>,
+}
+
+/// Whose the terminal is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// Nothing is shown.
+    #[default]
+    Nobody,
+    /// The bar's; it turns.
+    Bar,
+    /// Somebody else's, and whether the bar has it afterwards.
+    Held { spin: bool },
 }
 
 impl Bar {
@@ -29,17 +43,52 @@ impl Bar {
             bar,
             started: std::time::Instant::now(),
             visible,
+            turn: Mutex::default(),
         }
     }
 
     /// Shows that something is going on, without knowing how much.
     pub(crate) fn spin(&self) {
-        if !self.visible || !self.bar.is_hidden() {
-            return;
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *turn {
+            Turn::Held { spin } => *spin = true,
+            Turn::Bar => {}
+            Turn::Nobody if self.visible => {
+                *turn = Turn::Bar;
+                self.show();
+            }
+            Turn::Nobody => {}
         }
+    }
+
+    /// Takes the bar away for as long as the value lives: the terminal is
+    /// somebody else's.
+    pub(crate) fn hold(&self) -> Hold<'_> {
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let spin = match *turn {
+            Turn::Bar => {
+                self.bar.disable_steady_tick();
+                self.bar.finish_and_clear();
+                self.bar.set_draw_target(ProgressDrawTarget::hidden());
+                true
+            }
+            Turn::Held { spin } => spin,
+            Turn::Nobody => false,
+        };
+        *turn = Turn::Held { spin };
+        Hold(self)
+    }
+
+    /// Takes the bar away for good.
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn show(&self) {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
             self.bar.set_style(style);
         }
+        self.bar.reset();
         self.bar.set_draw_target(ProgressDrawTarget::stderr());
         self.bar.enable_steady_tick(Duration::from_millis(120));
     }
@@ -62,8 +111,24 @@ impl Bar {
     }
 }
 
+/// Keeps a bar away.
+pub(crate) struct Hold<'b>(&'b Bar);
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        let bar = self.0;
+        let mut turn = bar.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let spin = *turn == Turn::Held { spin: true };
+        *turn = Turn::Nobody;
+        drop(turn);
+        if spin {
+            bar.spin();
+        }
+    }
+}
+
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.clear();
     }
 }

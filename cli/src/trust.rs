@@ -1,28 +1,25 @@
 //! Whom a command trusts: `--trust-key`, `--config`, or the user's own
-//! configuration. Never a file of the current directory, never a bundle.
+//! configuration.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use toolward_bundle::content::Content;
+use toolward_bundle::text::visible_line;
 use toolward_signing::key::PublicKey;
 use toolward_signing::manifest;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, Bundle, Verified, VerifyOptions};
 
+use crate::config::{ConfigFile, default_config, read_text};
 use crate::environment::Environment;
 use crate::failure::{self, Exit, Failure};
 use crate::output::Output;
 use crate::progress::Bar;
 
-/// The file that trust is read from.
-pub(crate) const CONFIG_FILE: &str = "toolward.toml";
-
 /// What makes a directory one that an author works in.
 const BUNDLE_TOML: &str = "bundle.toml";
-
-/// Longest key or configuration file, in bytes.
-const MAX_FILE: u64 = 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct Trust {
@@ -31,10 +28,14 @@ pub(crate) struct Trust {
     #[arg(long, value_name = "PEM")]
     pub(crate) trust_key: Vec<PathBuf>,
 
-    /// Read whom to trust from this file [default: toolward.toml in the user's
-    /// configuration directory]
+    /// Read whom to trust, and what to grant, from this file [default:
+    /// toolward.toml in the user's configuration directory]
     #[arg(long, value_name = "FILE", conflicts_with = "trust_key")]
     pub(crate) config: Option<PathBuf>,
+
+    /// The configuration, once it was read.
+    #[arg(skip)]
+    file: OnceCell<Option<ConfigFile>>,
 }
 
 impl Trust {
@@ -46,6 +47,26 @@ impl Trust {
     /// Whether the user said whom to trust, or has a configuration that does.
     pub(crate) fn is_given(&self, environment: &Environment) -> bool {
         self.is_named() || default_config(environment).is_some_and(|path| path.is_file())
+    }
+
+    /// The configuration that holds, if there is one: `--trust-key` replaces
+    /// whom it trusts, not what it grants.
+    pub(crate) fn file(&self, environment: &Environment) -> Result<Option<&ConfigFile>, Failure> {
+        if let Some(known) = self.file.get() {
+            return Ok(known.as_ref());
+        }
+        let found = match &self.config {
+            Some(path) => Some(ConfigFile::read(path)?),
+            None => ConfigFile::of_user(environment)?,
+        };
+        Ok(self.file.get_or_init(|| found).as_ref())
+    }
+
+    /// The files that keys are read from: of the flags and of the configuration.
+    pub(crate) fn key_files(&self, environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
+        let configured = self.file(environment)?.map(ConfigFile::key_files);
+        let named = self.trust_key.iter().cloned();
+        Ok(named.chain(configured.into_iter().flatten()).collect())
     }
 
     pub(crate) fn store(
@@ -78,13 +99,9 @@ impl Trust {
     }
 
     fn of_config(&self, environment: &Environment) -> Result<TrustStore, Failure> {
-        let path = match &self.config {
-            Some(path) => path.clone(),
-            None => default_config(environment)
-                .filter(|path| path.is_file())
-                .ok_or_else(|| nobody_trusted(environment))?,
-        };
-        read_store(&path)
+        self.file(environment)?
+            .ok_or_else(|| nobody_trusted(environment))?
+            .trust_store()
     }
 
     /// Opens and verifies a bundle, a directory or an archive.
@@ -134,52 +151,14 @@ pub(crate) fn is_under_work(directory: &Path) -> bool {
 
 /// A directory under work, which somebody named to be run without signatures.
 pub(crate) fn dev_content(directory: &Path, output: &Output) -> Result<Content, Failure> {
+    let content =
+        Content::from_dev(directory).map_err(|error| failure::content(&error, Exit::Failed))?;
     output.note(format!(
-        "{}: unsigned, under work; nothing is granted to it",
-        directory.display()
+        "{}: unsigned, under work; policies know it as {}",
+        directory.display(),
+        visible_line(&content.origin.publisher(), 500)
     ));
-    Content::from_dev(directory).map_err(|error| failure::content(&error, Exit::Failed))
-}
-
-/// Where the user's trust is configured.
-pub(crate) fn default_config(environment: &Environment) -> Option<PathBuf> {
-    environment
-        .config_directory
-        .as_ref()
-        .map(|directory| directory.join(CONFIG_FILE))
-}
-
-/// Reads a trust store; key files are named relative to it.
-pub(crate) fn read_store(path: &Path) -> Result<TrustStore, Failure> {
-    let text = read_text(path)?;
-    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    let mut key_file = |name: &str| {
-        read_text(&folder.join(name)).map_err(|failure| std::io::Error::other(failure.message))
-    };
-    TrustStore::from_toml_with(&text, &mut key_file).map_err(|refusal| {
-        let message = format!("{}: {refusal}", path.display());
-        let failure = Failure::usage(refusal.code(), message);
-        match refusal.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    })
-}
-
-/// Reads a small text file of the user's.
-pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    use std::io::Read as _;
-    let mut text = String::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(MAX_FILE + 1).read_to_string(&mut text))
-        .map_err(|error| Failure::unreadable(path, error))?;
-    if text.len() as u64 > MAX_FILE {
-        return Err(Failure::unreadable(
-            path,
-            format!("the file is larger than {MAX_FILE} bytes"),
-        ));
-    }
-    Ok(text)
+    Ok(content)
 }
 
 fn bad_key(path: &Path, refusal: &toolward_signing::Refusal) -> Failure {

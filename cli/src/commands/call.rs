@@ -9,14 +9,15 @@ use clap::Args;
 use serde_json::{Map, Value};
 use toolward_bundle::arguments;
 use toolward_bundle::content::Content;
-use toolward_bundle::text::{visible, visible_line};
+use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
-use toolward_host::{
-    Cache, CallError, ErrorClass, ErrorCode, Host, Observer, Origin, Progress, Reply, Request,
-};
+use toolward_host::{Cache, Host, HostBuilder, Observer, Progress, Request};
 
+use super::reply;
+use crate::config::Granted;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
+use crate::hosting::Means;
 use crate::output::Output;
 use crate::progress::{Bar, PATIENCE};
 use crate::trust::{Trust, dev_content};
@@ -32,6 +33,12 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     source: Source,
+
+    #[command(flatten)]
+    means: Means,
+
+    #[command(flatten)]
+    cache: CacheFlags,
 
     /// The input: JSON, @FILE with JSON in it, or - for standard input
     #[arg(short, long, value_name = "JSON|@FILE|-")]
@@ -65,16 +72,13 @@ pub(crate) struct Source {
     #[arg(long, value_name = "PATH", required_unless_present = "dev")]
     bundle: Option<PathBuf>,
 
-    /// A bundle under work, unsigned: the directory with bundle.toml. Nothing
-    /// is granted to it
+    /// A bundle under work, unsigned: the directory with bundle.toml. Only
+    /// grants to dev:DIR are for it
     #[arg(long, value_name = "DIR", conflicts_with_all = ["bundle", "trust_key", "config"])]
     dev: Option<PathBuf>,
 
     #[command(flatten)]
-    trust: Trust,
-
-    #[command(flatten)]
-    cache: CacheFlags,
+    pub(crate) trust: Trust,
 }
 
 /// Where compiled drivers are kept.
@@ -91,7 +95,11 @@ pub(crate) struct CacheFlags {
 }
 
 impl Source {
-    fn content(&self, environment: &Environment, output: &Output) -> Result<Content, Failure> {
+    pub(crate) fn content(
+        &self,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Content, Failure> {
         match (&self.bundle, &self.dev) {
             (Some(bundle), _) => self.trust.content(bundle, environment, output),
             (None, Some(directory)) => dev_content(directory, output),
@@ -102,18 +110,21 @@ impl Source {
 }
 
 impl CacheFlags {
-    /// A host with one bundle.
+    /// The host, with its compiled drivers kept.
     pub(crate) fn host(
         &self,
-        content: Content,
+        mut builder: HostBuilder,
         environment: &Environment,
         output: &Output,
     ) -> Result<Host, Failure> {
-        let mut builder = Host::builder().bundle(content);
         if !self.no_cache {
             match (&self.cache_dir, &environment.cache_directory) {
                 // A directory that was asked for must do; the default may not.
-                (Some(directory), _) => builder = builder.cache(Cache::open(directory)?),
+                (Some(directory), _) => {
+                    builder = builder
+                        .cache(Cache::open(directory)?)
+                        .protect("the cache directory", directory);
+                }
                 (None, Some(directory)) => match Cache::open(directory) {
                     Ok(cache) => builder = builder.cache(cache),
                     Err(error) => {
@@ -130,7 +141,7 @@ impl CacheFlags {
 /// A runtime for one command's calls.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
-        .enable_time()
+        .enable_all()
         .build()
         .map_err(|error| Failure::new(Exit::Failed, "runtime-unavailable", error))
 }
@@ -140,10 +151,14 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let content = arguments.source.content(environment, output)?;
-    let request = request(arguments, &content)?;
-    let host = arguments.source.cache.host(content, environment, output)?;
+    let source = &arguments.source;
+    let content = source.content(environment, output)?;
+    let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
+    let request = request(arguments, &content, output)?;
     let bar = Arc::new(Bar::new(format!("calling {}", arguments.tool), output));
+    let means = &arguments.means;
+    let builder = means.host(content, &granted, &source.trust, &bar, environment)?;
+    let host = arguments.cache.host(builder, environment, output)?;
     let request = request.observer(Arc::new(Watch(Arc::clone(&bar))));
     let runtime = runtime()?;
     let reply = runtime.block_on(async {
@@ -159,8 +174,14 @@ pub(crate) fn run(
     });
     // A check that goes on past its deadline is not waited for.
     runtime.shutdown_background();
-    drop(bar);
-    show(arguments, &reply, output)
+    // The host has it, too, for its questions.
+    bar.clear();
+    reply::show(&reply, arguments.verbose, output).map_err(|failure| {
+        match reply::lines_to_add(&host, &arguments.tool, &reply) {
+            Some(lines) => failure.lines_for(&granted.place, lines),
+            None => failure,
+        }
+    })
 }
 
 /// Shows what the driver reports on the bar.
@@ -181,7 +202,9 @@ impl Observer for Watch {
     }
 }
 
-fn request(arguments: &Arguments, content: &Content) -> Result<Request, Failure> {
+fn request(arguments: &Arguments, content: &Content, output: &Output) -> Result<Request, Failure> {
+    let id = arguments.tool.split('@').next().unwrap_or_default();
+    let contract = content.tool(id).map(|entry| &entry.tool);
     let text = match &arguments.input {
         Some(argument) => Some(document(argument)?),
         None => None,
@@ -193,8 +216,7 @@ fn request(arguments: &Arguments, content: &Content) -> Result<Request, Failure>
                 Some(text) => parse("--input", &text)?,
                 None => Value::Object(Map::new()),
             };
-            let id = arguments.tool.split('@').next().unwrap_or_default();
-            let schema = content.tool(id).map(|entry| entry.tool.inputs.value());
+            let schema = contract.map(|tool| tool.inputs.value());
             let settings = settings(&arguments.set)?;
             let input = arguments::apply(base, &settings, schema)
                 .map_err(|error| Failure::usage(error.code(), &error))?;
@@ -202,6 +224,9 @@ fn request(arguments: &Arguments, content: &Content) -> Result<Request, Failure>
         }
     };
     if let Some(context) = &arguments.context {
+        if contract.is_some_and(|tool| tool.context_schema.is_none()) {
+            output.warning(format!("--context is not used: {id} has no contextSchema"));
+        }
         request = request.context(parse("--context", &document(context)?)?);
     }
     if let Some(milliseconds) = arguments.timeout {
@@ -271,107 +296,4 @@ fn settings(arguments: &[String]) -> Result<Vec<arguments::Setting>, Failure> {
             })
         })
         .collect()
-}
-
-fn show(arguments: &Arguments, reply: &Reply, output: &mut Output) -> Result<Exit, Failure> {
-    let exit = exit_of(reply);
-    if output.json() {
-        output.value(&reply.envelope())?;
-        return Ok(exit);
-    }
-    if arguments.verbose || reply.result.is_err() {
-        captured(reply, output);
-    }
-    if arguments.verbose {
-        let meta = &reply.metadata;
-        output.note(format!(
-            "{} ms, {} fuel, {} bytes of memory, {} attempt(s)",
-            meta.milliseconds, meta.fuel, meta.peak_memory, meta.attempts
-        ));
-    }
-    match &reply.result {
-        Ok(value) => {
-            output.pretty(&value.structured)?;
-            if !value.content.is_empty() {
-                output.note(format!(
-                    "and {} content block(s); --json shows them",
-                    value.content.len()
-                ));
-            }
-            Ok(exit)
-        }
-        Err(error) => Err(call_failure(error, reply)),
-    }
-}
-
-/// The exit code that a reply stands for.
-pub(crate) fn exit_of(reply: &Reply) -> Exit {
-    match &reply.result {
-        Ok(_) => Exit::Fine,
-        Err(error) if is_denial(error) => Exit::Denied,
-        Err(_) => Exit::Failed,
-    }
-}
-
-/// Whether policy denied the call. What a driver calls itself does not count.
-fn is_denial(error: &CallError) -> bool {
-    error.origin == Origin::Host
-        && (error.code == ErrorCode::APPROVAL_DENIED
-            || error.code == ErrorCode::UNAUTHORISED
-            || matches!(
-                error.class,
-                ErrorClass::CapabilityGap | ErrorClass::PermissionDenied
-            ))
-}
-
-/// The publisher whose words these are, for a label.
-fn speaker(reply: &Reply) -> String {
-    let publisher = reply.metadata.publisher.as_deref().unwrap_or("unknown");
-    let driver = reply.metadata.driver.as_deref().unwrap_or("driver");
-    format!(
-        "{} by {}",
-        visible_line(driver, 100),
-        visible_line(publisher, 200)
-    )
-}
-
-fn captured(reply: &Reply, output: &Output) {
-    let speaker = speaker(reply);
-    for record in &reply.captured.logs {
-        let fields = if record.fields.is_null() {
-            String::new()
-        } else {
-            format!(" {}", visible_line(&record.fields.to_string(), 1000))
-        };
-        output.note(format!(
-            "[{speaker}] {:?}: {}{fields}",
-            record.level,
-            visible_line(&record.message, 2000)
-        ));
-    }
-    for (name, text) in [
-        ("stdout", &reply.captured.stdout),
-        ("stderr", &reply.captured.stderr),
-    ] {
-        for line in visible(text, 64 * 1024).lines() {
-            output.note(format!("[{speaker}] {name}: {line}"));
-        }
-    }
-}
-
-fn call_failure(error: &CallError, reply: &Reply) -> Failure {
-    let message = match error.origin {
-        Origin::Driver => format!("[{}] says: {}", speaker(reply), error.message),
-        _ => error.message.clone(),
-    };
-    let mut failure = Failure::new(exit_of(reply), error.code.as_str(), message);
-    if let Some(hint) = &error.hint {
-        failure = failure.hint(hint.as_str());
-    }
-    failure.cause = error
-        .cause
-        .as_ref()
-        .filter(|cause| !cause.is_null())
-        .map(ToString::to_string);
-    failure
 }

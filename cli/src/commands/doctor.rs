@@ -11,10 +11,11 @@ use toolward_bundle::text::visible_line;
 use toolward_host::{Cache, Host};
 
 use super::build::guest_cargo;
+use super::doctor_policy;
+use crate::config::{ConfigFile, default_config};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::trust::{default_config, read_store};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -26,7 +27,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum State {
+pub(super) enum State {
     Ok,
     /// Something is missing that not everybody needs.
     Note,
@@ -35,7 +36,7 @@ enum State {
 }
 
 #[derive(Debug, Serialize)]
-struct Check {
+pub(super) struct Check {
     name: &'static str,
     state: State,
     message: String,
@@ -44,7 +45,7 @@ struct Check {
 }
 
 impl Check {
-    fn new(name: &'static str, state: State, message: impl Into<String>) -> Self {
+    pub(super) fn new(name: &'static str, state: State, message: impl Into<String>) -> Self {
         Self {
             name,
             state,
@@ -53,7 +54,7 @@ impl Check {
         }
     }
 
-    fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
@@ -64,7 +65,7 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let checks = [
+    let mut checks = vec![
         Check::new("version", State::Ok, version()),
         engine(),
         memory_reset(),
@@ -72,6 +73,7 @@ pub(crate) fn run(
         configuration(environment),
         guest_toolchain(arguments, environment),
     ];
+    checks.extend(doctor_policy::checks(environment));
     let failed = checks.iter().any(|check| check.state == State::Error);
     if output.json() {
         output.value(&json!({ "ok": !failed, "checks": checks }))?;
@@ -188,7 +190,7 @@ fn configuration(environment: &Environment) -> Check {
         )
         .hint("take the right to write from group and others: chmod go-w, the directory too");
     }
-    match read_store(&path) {
+    match ConfigFile::read(&path).and_then(|file| file.trust_store()) {
         // A store never takes the example key: naming it is an error here.
         Err(failure) => {
             let check = Check::new(NAME, State::Error, failure.message);
@@ -238,7 +240,7 @@ fn guest_toolchain(arguments: &Arguments, environment: &Environment) -> Check {
 }
 
 #[cfg(unix)]
-fn mode(path: &Path) -> String {
+pub(super) fn mode(path: &Path) -> String {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::metadata(path).map_or_else(
         |_| "unknown".to_owned(),
@@ -247,7 +249,7 @@ fn mode(path: &Path) -> String {
 }
 
 #[cfg(not(unix))]
-fn mode(_path: &Path) -> String {
+pub(super) fn mode(_path: &Path) -> String {
     "not known on this system".to_owned()
 }
 

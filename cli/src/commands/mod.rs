@@ -5,10 +5,14 @@ pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+mod doctor_policy;
 pub(crate) mod inspect;
 pub(crate) mod keys;
 pub(crate) mod new;
 pub(crate) mod pack;
+pub(crate) mod policy;
+mod reach;
+mod reply;
 pub(crate) mod sign;
 pub(crate) mod test;
 pub(crate) mod verify;
@@ -35,6 +39,7 @@ pub(crate) fn run(
         Command::Verify(arguments) => verify::run(&arguments, environment, output),
         Command::Inspect(arguments) => inspect::run(&arguments, environment, output),
         Command::Test(arguments) => test::run(&arguments, environment, output),
+        Command::Policy(arguments) => policy::run(&arguments, environment, output),
         Command::Keys(arguments) => keys::run(&arguments, output),
         Command::Doctor(arguments) => doctor::run(&arguments, environment, output),
         Command::Completions(arguments) => completions::run(&arguments, Cli::command()),

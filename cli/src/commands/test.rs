@@ -1,6 +1,7 @@
 //! `test`: the examples of a bundle's contracts, against each of its drivers.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -11,24 +12,50 @@ use toolward_host::{Reply, Request};
 
 use super::call::{CacheFlags, runtime};
 use super::check::counted;
+use super::reply::exit_of;
+use crate::config::Granted;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
+use crate::hosting::Means;
 use crate::output::Output;
+use crate::progress::Bar;
+use crate::scratch::Scratch;
 use crate::trust::{Trust, dev_content, is_under_work};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// A signed bundle: a directory or an archive
-    #[arg(required_unless_present = "dev")]
+    #[arg(required_unless_present_any = ["dev", "named"])]
     bundle: Option<PathBuf>,
 
-    /// A bundle under work, unsigned: the directory with bundle.toml. Nothing
-    /// is granted to it
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["bundle", "trust_key", "config"])]
+    /// The same, as `call` takes it
+    #[arg(
+        long = "bundle",
+        id = "named",
+        value_name = "PATH",
+        conflicts_with = "bundle"
+    )]
+    named: Option<PathBuf>,
+
+    /// A bundle under work, unsigned: the directory with bundle.toml
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["bundle", "named", "trust_key", "config"]
+    )]
     dev: Option<PathBuf>,
+
+    /// Run under the policy, with its workspaces, secrets and network. Without
+    /// it the examples get a scratch workspace and scratch buckets, and those
+    /// that need more are skipped
+    #[arg(long)]
+    with_grants: bool,
 
     #[command(flatten)]
     trust: Trust,
+
+    #[command(flatten)]
+    means: Means,
 
     #[command(flatten)]
     cache: CacheFlags,
@@ -41,12 +68,21 @@ struct Case {
     example: Example,
 }
 
+/// What became of an example.
+enum Outcome {
+    Passed,
+    Failed(String),
+    /// It was not run: nobody granted or approved it.
+    Skipped(String),
+}
+
 pub(crate) fn run(
     arguments: &Arguments,
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let (path, content) = match (&arguments.bundle, &arguments.dev) {
+    let bundle = arguments.bundle.as_ref().or(arguments.named.as_ref());
+    let (path, content) = match (bundle, &arguments.dev) {
         (Some(path), _) => (path, signed(path, &arguments.trust, environment, output)?),
         (None, Some(directory)) => (directory, dev_content(directory, output)?),
         (None, None) => {
@@ -55,18 +91,6 @@ pub(crate) fn run(
         }
     };
     let cases = cases(&content);
-    let host = arguments.cache.host(content, environment, output)?;
-    let runtime = runtime()?;
-    let mut failed = 0;
-    for case in &cases {
-        let request = Request::with_value(case.tool.as_str(), case.example.input.clone())
-            .pinned_driver(case.driver.as_str());
-        let reply = runtime.block_on(host.call(request));
-        let problem = problem(&reply, case.example.output.as_ref());
-        failed += usize::from(problem.is_some());
-        report(case, &reply, problem.as_deref(), output)?;
-    }
-    runtime.shutdown_background();
     if cases.is_empty() {
         return Err(Failure::new(
             Exit::Failed,
@@ -75,11 +99,58 @@ pub(crate) fn run(
         )
         .hint("add `examples` to a TOOL.md: each a name, an input, and an output if there is only one right one"));
     }
+    let (scratch, builder) = if arguments.with_grants {
+        let granted = Granted::read(&arguments.trust, &arguments.means.policies, environment)?;
+        let bar = Arc::new(Bar::new("testing", output));
+        let means = &arguments.means;
+        let builder = means.host(content, &granted, &arguments.trust, &bar, environment)?;
+        (None, builder)
+    } else {
+        let scratch = Scratch::new(&content)?;
+        let builder = scratch.host(content)?;
+        (Some(scratch), builder)
+    };
+    let host = arguments.cache.host(builder, environment, output)?;
+    let (mut failed, mut skipped) = (0, 0);
+    let runtime = runtime()?;
+    for (number, case) in cases.iter().enumerate() {
+        let mut request = Request::with_value(case.tool.as_str(), case.example.input.clone())
+            .pinned_driver(case.driver.as_str());
+        if let Some(scratch) = &scratch {
+            scratch.clear()?;
+            // Buckets of its own.
+            request = request.principal(format!("example-{number}"));
+        }
+        let reply = runtime.block_on(host.call(request));
+        let outcome = outcome(&reply, case.example.output.as_ref());
+        match &outcome {
+            Outcome::Passed => {}
+            Outcome::Failed(_) => failed += 1,
+            Outcome::Skipped(_) => skipped += 1,
+        }
+        report(case, &reply, &outcome, output)?;
+    }
+    runtime.shutdown_background();
+    let run = cases.len().saturating_sub(skipped);
+    let left_out = match skipped {
+        0 => String::new(),
+        _ => format!(", {skipped} skipped"),
+    };
     output.note(format!(
-        "{} run, {failed} failed",
-        counted(cases.len(), "example")
+        "{} run, {failed} failed{left_out}",
+        counted(run, "example")
     ));
-    Ok(if failed > 0 { Exit::Failed } else { Exit::Fine })
+    if skipped > 0 && scratch.is_some() {
+        output.note("--with-grants runs what is skipped, as far as the policy grants it");
+    }
+    Ok(match (failed, skipped) {
+        (0, 0) => Exit::Fine,
+        // What the policy was asked for and does not give is a denial; a scratch
+        // run is one only where there was nothing else.
+        (0, _) if scratch.is_none() || run == 0 => Exit::Denied,
+        (0, _) => Exit::Fine,
+        _ => Exit::Failed,
+    })
 }
 
 fn signed(
@@ -114,46 +185,47 @@ fn cases(content: &Content) -> Vec<Case> {
     cases
 }
 
-/// What is wrong with a reply. Without an expected output the host's own check
+/// What became of an example. Without an expected output the host's own check
 /// against the schema is all.
-fn problem(reply: &Reply, expected: Option<&Value>) -> Option<String> {
+fn outcome(reply: &Reply, expected: Option<&Value>) -> Outcome {
+    let denied = exit_of(reply) == Exit::Denied && reply.metadata.attempts == 0;
     match (&reply.result, expected) {
-        (Err(error), _) => Some(format!("{}: {}", error.code, error.message)),
+        (Err(error), _) if denied => Outcome::Skipped(error.message.clone()),
+        (Err(error), _) => Outcome::Failed(format!("{}: {}", error.code, error.message)),
         (Ok(found), Some(expected)) if found.structured != *expected => {
-            Some(format!("expected {expected}, found {}", found.structured))
+            Outcome::Failed(format!("expected {expected}, found {}", found.structured))
         }
-        (Ok(_), _) => None,
+        (Ok(_), _) => Outcome::Passed,
     }
 }
 
 fn report(
     case: &Case,
     reply: &Reply,
-    problem: Option<&str>,
+    outcome: &Outcome,
     output: &mut Output,
 ) -> Result<(), Failure> {
+    let (state, word, reason) = match outcome {
+        Outcome::Passed => ("passed", "ok    ", None),
+        Outcome::Failed(problem) => ("failed", "FAILED", Some(problem)),
+        Outcome::Skipped(reason) => ("skipped", "skip  ", Some(reason)),
+    };
     if output.json() {
+        let failed = matches!(outcome, Outcome::Failed(_));
         return output.value(&json!({
-            "ok": problem.is_none(),
+            "ok": !failed,
+            "state": state,
             "tool": case.tool,
             "driver": case.driver,
             "example": case.example.name,
-            "problem": problem,
+            "problem": reason,
             "milliseconds": reply.metadata.milliseconds,
         }));
     }
     let name = visible_line(&case.example.name, 200);
-    let state = if problem.is_none() {
-        "ok    "
-    } else {
-        "FAILED"
-    };
-    output.line(format!(
-        "{state} {} with {}: {name}",
-        case.tool, case.driver
-    ))?;
-    if let Some(problem) = problem {
-        output.line(format!("       {}", visible_line(problem, 4000)))?;
+    output.line(format!("{word} {} with {}: {name}", case.tool, case.driver))?;
+    if let Some(reason) = reason {
+        output.line(format!("       {}", visible_line(reason, 4000)))?;
     }
     Ok(())
 }

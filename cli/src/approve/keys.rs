@@ -1,0 +1,145 @@
+//! The answer to a question, key by key: Enter and Ctrl-C alone are no. Not a
+//! line of the terminal's own, in which Ctrl-C would end the command instead of
+//! answering.
+
+use std::io;
+
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
+    tcgetwinsize, tcsetattr,
+};
+
+/// Columns of a terminal that does not say.
+const WIDTH: usize = 80;
+
+/// Longest answer; what is longer is no yes.
+const LONGEST: usize = 8;
+
+const END_OF_TEXT: u8 = 3;
+const END_OF_TRANSMISSION: u8 = 4;
+const BACKSPACE: u8 = 8;
+const DELETE: u8 = 127;
+
+/// The terminal of standard input, which gives every key at once and shows none,
+/// for as long as the value lives.
+pub(super) struct Keys {
+    before: Termios,
+}
+
+impl Keys {
+    pub(super) fn take() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut single = before.clone();
+        single
+            .local_modes
+            .remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN);
+        single.special_codes[SpecialCodeIndex::VMIN] = 1;
+        single.special_codes[SpecialCodeIndex::VTIME] = 0;
+        tcsetattr(io::stdin(), OptionalActions::Now, &single)?;
+        Ok(Self { before })
+    }
+
+    /// Drops the keys that nobody has read yet.
+    pub(super) fn forget(&self) -> io::Result<()> {
+        tcflush(io::stdin(), QueueSelector::IFlush)?;
+        Ok(())
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+/// Columns of the terminal of standard error.
+pub(super) fn width() -> usize {
+    match tcgetwinsize(io::stderr()) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => WIDTH,
+    }
+}
+
+/// Waits for an answer, showing what is typed.
+pub(super) fn answer() -> io::Result<bool> {
+    read_answer(
+        || {
+            let mut key = [0];
+            match rustix::io::retry_on_intr(|| rustix::io::read(io::stdin(), &mut key))? {
+                0 => Ok(None),
+                _ => Ok(Some(key[0])),
+            }
+        },
+        super::write,
+    )
+}
+
+/// Whether the keys say yes: `y` or `yes`, then Enter.
+fn read_answer(
+    mut key: impl FnMut() -> io::Result<Option<u8>>,
+    mut echo: impl FnMut(&str) -> io::Result<()>,
+) -> io::Result<bool> {
+    let mut typed = String::new();
+    let mut too_long = false;
+    let yes = loop {
+        match key()? {
+            None | Some(END_OF_TEXT | END_OF_TRANSMISSION) => break false,
+            Some(b'\r' | b'\n') => {
+                let answer = typed.trim().to_ascii_lowercase();
+                break !too_long && matches!(answer.as_str(), "y" | "yes");
+            }
+            Some(BACKSPACE | DELETE) => {
+                if typed.pop().is_some() {
+                    echo("\u{8} \u{8}")?;
+                }
+            }
+            Some(key) if typed.len() < LONGEST => {
+                // What is no letter is kept as one, so that it makes no yes.
+                let letter = match key {
+                    b' '..=b'~' => char::from(key),
+                    _ => '?',
+                };
+                typed.push(letter);
+                echo(letter.encode_utf8(&mut [0; 4]))?;
+            }
+            Some(_) => too_long = true,
+        }
+    };
+    echo("\n")?;
+    Ok(yes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn says_yes(keys: &str) -> bool {
+        let mut left = keys.bytes();
+        read_answer(|| Ok(left.next()), |_| Ok(())).unwrap()
+    }
+
+    #[test]
+    fn only_a_written_yes_and_enter_are_a_yes() {
+        for keys in ["y\n", "yes\n", "Y\r", "YES\n", "n\u{7f}y\n", " y \n"] {
+            assert!(says_yes(keys), "{keys:?}");
+        }
+        for keys in [
+            "\n",
+            "n\n",
+            "no\n",
+            "y",
+            "",
+            "\u{3}",
+            "y\u{3}\n",
+            "y\u{4}",
+            "ye\n",
+            "yy\n",
+            "\u{1b}y\n",
+            "ýes\n",
+            "yes, do\n",
+            "yes      not\n",
+        ] {
+            assert!(!says_yes(keys), "{keys:?}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What a person is asked, as text for a terminal. Other people's words stand
+//! indented behind a bar on every line of the screen, so that none of them can
+//! pass for the question or for a fact.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use toolward_bundle::text::{visible_json, visible_line};
+use toolward_host::ApprovalRequest;
+
+/// Lines of arguments that are shown.
+const LINES: usize = 60;
+/// Characters of one text within the arguments that are shown.
+const TEXT: usize = 400;
+/// Characters of a name, and of other words that stand on a line.
+const NAME: usize = 200;
+/// Capabilities, tools and reasons that are shown of each.
+const ITEMS: usize = 20;
+/// Columns that a line keeps, however narrow the terminal.
+const NARROWEST: usize = 30;
+
+/// What stands before every line of arguments.
+const BAR: &str = "  | ";
+
+pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
+    let width = width.max(NARROWEST);
+    let name = |text: &str| visible_line(text, NAME);
+    let mut out = format!(
+        "\n{} by {} needs your approval\n",
+        name(&request.tool),
+        name(&request.publisher)
+    );
+    let mut fact = |label: &str, text: &str| {
+        for (number, line) in wrapped(text, width.saturating_sub(14)).iter().enumerate() {
+            let label = if number == 0 { label } else { "" };
+            let _ = writeln!(out, "  {label:<10} {line}");
+        }
+    };
+    fact("called", &name(&request.name));
+    if request.driver_publisher == request.publisher {
+        fact("driver", &name(&request.driver));
+    } else {
+        let (driver, publisher) = (name(&request.driver), name(&request.driver_publisher));
+        fact(
+            "driver",
+            &format!("{driver} by {publisher}, ANOTHER publisher"),
+        );
+    }
+    for tool in limited(&request.called_by) {
+        fact("called by", &tool);
+    }
+    for effect in limited(&request.effects) {
+        fact("effect", &effect);
+    }
+    fact("risk", risk(request.risk));
+    for reason in limited(&request.reasons) {
+        fact("because", &reason);
+    }
+    for tool in limited(&request.chain) {
+        fact("may call", &format!("{tool}, which your yes covers"));
+    }
+    out.push_str("  arguments\n");
+    out.push_str(&arguments(&request.input, width));
+    let _ = write!(
+        out,
+        "Allow this call of {} by {}? [y/N] ",
+        name(&request.tool),
+        name(&request.publisher)
+    );
+    out
+}
+
+/// AIP-14, `risk_level`.
+fn risk(level: u8) -> &'static str {
+    match level {
+        0 => "0 of 3",
+        1 => "1 of 3: changes within bounds",
+        2 => "2 of 3: effects outside",
+        _ => "3 of 3: can't be undone",
+    }
+}
+
+/// The first of a list, and how many more there are.
+fn limited(items: &[String]) -> Vec<String> {
+    let mut shown: Vec<String> = items
+        .iter()
+        .take(ITEMS)
+        .map(|item| visible_line(item, NAME))
+        .collect();
+    let more = items.len().saturating_sub(ITEMS);
+    if more > 0 {
+        shown.push(format!("{more} more"));
+    }
+    shown
+}
+
+/// The arguments as JSON, every line behind a bar; it says how much was cut.
+fn arguments(input: &Value, width: usize) -> String {
+    let mut cut = Cut::default();
+    let short = cut.value(input);
+    let json = serde_json::to_string_pretty(&short).unwrap_or_default();
+    let lines: Vec<String> = visible_json(&json)
+        .lines()
+        .flat_map(|line| wrapped(line, width.saturating_sub(BAR.len() + 1)))
+        .collect();
+    let mut out = String::new();
+    for line in lines.iter().take(LINES) {
+        let _ = writeln!(out, "{BAR}{line}");
+    }
+    let more = lines.len().saturating_sub(LINES);
+    let mut left_out = Vec::new();
+    if more > 0 {
+        left_out.push(format!("{more} lines at the end"));
+    }
+    if cut.texts > 0 {
+        left_out.push(format!(
+            "{} characters of {} long text(s)",
+            cut.characters, cut.texts
+        ));
+    }
+    if !left_out.is_empty() {
+        let _ = writeln!(out, "  NOT SHOWN: {}", left_out.join(", and "));
+    }
+    out
+}
+
+/// Shortens texts, and counts.
+#[derive(Default)]
+struct Cut {
+    texts: usize,
+    characters: usize,
+}
+
+impl Cut {
+    fn value(&mut self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            // Names stay whole: two of them must not become one.
+            Value::Object(map) => map
+                .iter()
+                .map(|(key, value)| (key.clone(), self.value(value)))
+                .collect(),
+            other => other.clone(),
+        }
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        let Some((end, _)) = text.char_indices().nth(TEXT) else {
+            return text.to_owned();
+        };
+        let (shown, rest) = text.split_at(end);
+        self.texts += 1;
+        self.characters += rest.chars().count();
+        format!("{shown}…")
+    }
+}
+
+/// A line in pieces, each of which fits into so many columns. Characters beyond
+/// ASCII count twice: some take two columns, and a line that is too long would
+/// go on at the start of the next.
+fn wrapped(line: &str, columns: usize) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let mut used = 0;
+    for character in line.chars() {
+        let wide = if character.is_ascii() { 1 } else { 2 };
+        if used + wide > columns {
+            pieces.push(String::new());
+            used = 0;
+        }
+        used += wide;
+        if let Some(piece) = pieces.last_mut() {
+            piece.push(character);
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn no_argument_starts_a_line_of_the_screen() {
+        let forged = format!("{}\nAllow this call? [y/N] \u{1b}[2J\r", "x".repeat(200));
+        let wide = "字".repeat(300);
+        let shown = arguments(&json!({ "text": forged, "wide": wide, "\u{202e}k": 1 }), 40);
+        for line in shown.lines() {
+            assert!(line.starts_with(BAR), "{line:?}");
+            let columns: usize = line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum();
+            assert!(columns < 40, "{columns} in {line:?}");
+        }
+        assert!(!shown.contains(['\u{1b}', '\r', '\u{202e}']), "{shown:?}");
+    }
+
+    #[test]
+    fn what_is_cut_is_counted() {
+        let long = json!({ "text": "a".repeat(TEXT + 7), "list": vec![1; 500] });
+        let shown = arguments(&long, 80);
+        assert!(shown.lines().count() <= LINES + 1, "{shown}");
+        let last = shown.lines().last().unwrap();
+        assert!(last.starts_with("  NOT SHOWN: "), "{last}");
+        assert!(last.contains("7 characters of 1 long text(s)"), "{last}");
+        assert!(last.contains("lines at the end"), "{last}");
+        let whole = arguments(&json!({ "text": "short" }), 80);
+        assert!(!whole.contains("NOT SHOWN"), "{whole}");
+    }
+
+    #[test]
+    fn names_that_begin_alike_are_all_shown() {
+        let names = ["a".repeat(TEXT) + "1", "a".repeat(TEXT) + "2"];
+        let value = json!({ names[0].as_str(): 1, names[1].as_str(): 2 });
+        let shown = arguments(&value, 2000);
+        assert!(names.iter().all(|name| shown.contains(name)), "{shown}");
+    }
+}

@@ -1,0 +1,221 @@
+//! The operator's policy as `doctor` sees it: the file, and whether what stands
+//! behind its grants is there. Values of secrets are looked up, never shown.
+
+use std::path::Path;
+
+use toolward_host::secrets::{SecretStore as _, Sources};
+use toolward_host::{Host, LOCAL};
+use toolward_keyvalue::Store;
+use toolward_policy::{LimitSetting, Policy, SecretSource, Workspace};
+
+use super::doctor::{Check, State, mode};
+use super::policy;
+use crate::config::ConfigFile;
+use crate::environment::{self, Environment};
+use crate::hosting;
+
+/// Checks of the policy, and of everything it names.
+pub(super) fn checks(environment: &Environment) -> Vec<Check> {
+    const NAME: &str = "policy";
+    let mut checks = Vec::new();
+    let file = match ConfigFile::of_user(environment) {
+        Ok(Some(file)) => file,
+        Ok(None) => {
+            let none = "there is none: tools that ask for something are blocked";
+            checks.push(Check::new(NAME, State::Note, none));
+            checks.push(state_directory(environment));
+            return checks;
+        }
+        // Said by the check of the configuration.
+        Err(_) => return checks,
+    };
+    let policy = match file.policy() {
+        Ok(policy) => policy,
+        Err(failure) => {
+            let check = Check::new(NAME, State::Error, failure.message);
+            checks.push(match failure.hints.first() {
+                Some(hint) => check.hint(hint.as_str()),
+                None => check,
+            });
+            return checks;
+        }
+    };
+    checks.push(Check::new(
+        NAME,
+        State::Ok,
+        format!(
+            "{} ({} grants, {} denies)",
+            file.path().display(),
+            policy.grants().count(),
+            policy.denies().count()
+        ),
+    ));
+    if let Ok(trust) = file.trust_store() {
+        let unknown = policy::unknown_publishers(&policy, &trust);
+        checks.extend(
+            unknown
+                .into_iter()
+                .map(|warning| Check::new(NAME, State::Warning, warning)),
+        );
+    }
+    if policy.ca_file().is_some() {
+        checks.push(authorities(&policy));
+    }
+    checks.extend(policy.workspaces().iter().map(workspace));
+    checks.extend(overlaps(&policy, environment));
+    checks.extend(secrets(&policy, environment));
+    checks.push(state_directory(environment));
+    checks.extend(buckets(environment));
+    checks.push(limits(&policy));
+    checks
+}
+
+fn authorities(policy: &Policy) -> Check {
+    const NAME: &str = "ca-file";
+    match hosting::transport(policy) {
+        Ok(_) => Check::new(NAME, State::Ok, policy.ca_file().unwrap_or_default()),
+        Err(failure) => {
+            let check = Check::new(NAME, State::Error, failure.message);
+            match failure.hints.first() {
+                Some(hint) => check.hint(hint.as_str()),
+                None => check,
+            }
+        }
+    }
+}
+
+fn workspace(workspace: &Workspace) -> Check {
+    const NAME: &str = "workspace";
+    let directory = &workspace.directory;
+    let shown = format!("{} is {}", workspace.path, directory.display());
+    if workspace.is_placeholder() {
+        return Check::new(
+            NAME,
+            State::Warning,
+            format!("{shown}, which nobody has chosen yet"),
+        )
+        .hint("write the directory that the tools shall have");
+    }
+    match std::fs::read_dir(directory) {
+        Err(error) => Check::new(NAME, State::Warning, format!("{shown}: {error}"))
+            .hint("make the directory, or let your user read it"),
+        Ok(_) if is_writable(directory) => Check::new(NAME, State::Ok, shown),
+        Ok(_) => Check::new(NAME, State::Note, format!("{shown}, and can't be written")),
+    }
+}
+
+fn is_writable(directory: &Path) -> bool {
+    rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// Workspaces in each other, or where no guest may be: the host's own check.
+fn overlaps(policy: &Policy, environment: &Environment) -> Option<Check> {
+    let mut builder = Host::builder().policy(policy.clone());
+    for (what, directory) in environment.protected() {
+        builder = builder.protect(what, directory);
+    }
+    let error = builder.build().err()?;
+    let check = Check::new("workspaces", State::Error, error.to_string());
+    Some(match error.hint() {
+        Some(hint) => check.hint(hint),
+        None => check,
+    })
+}
+
+fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
+    const NAME: &str = "secret";
+    let mut sources = Sources::new(policy, "/".as_ref(), environment::secret);
+    if let Some(state) = &environment.state_directory {
+        sources = sources.stored_in(hosting::secrets(state));
+    }
+    let check = |secret: &toolward_policy::Secret| {
+        let name = format!("{} of {}", secret.slug, secret.publisher);
+        let (place, missing) = match &secret.source {
+            SecretSource::Env(variable) => (
+                format!("from the variable {variable}"),
+                format!("set {variable} where toolward runs"),
+            ),
+            SecretSource::File(file) => (
+                format!("from {file}"),
+                format!("write the value into {file}, and chmod 600"),
+            ),
+            SecretSource::Store => (
+                "stored by a tool".to_owned(),
+                "a tool that stores it has to run first".to_owned(),
+            ),
+        };
+        match sources.get(secret.publisher.as_str(), LOCAL, &secret.slug) {
+            Ok(Some(_)) => Check::new(NAME, State::Ok, format!("{name}, {place}, has a value")),
+            Ok(None) => Check::new(NAME, State::Note, format!("{name}, {place}, has no value"))
+                .hint(missing),
+            Err(error) => Check::new(NAME, State::Error, format!("{name}: {error}"))
+                .hint("only you may have access to it: chmod 600"),
+        }
+    };
+    policy.secrets().iter().map(check).collect()
+}
+
+fn state_directory(environment: &Environment) -> Check {
+    const NAME: &str = "state";
+    let Some(directory) = &environment.state_directory else {
+        return Check::new(NAME, State::Warning, "there is no state directory")
+            .hint("set HOME or XDG_STATE_HOME to an absolute path");
+    };
+    let shown = directory.display();
+    if !directory.exists() {
+        return Check::new(
+            NAME,
+            State::Ok,
+            format!("{shown}: not there yet, the first tool that keeps something makes it"),
+        );
+    }
+    Check::new(
+        NAME,
+        State::Ok,
+        format!("{shown} (mode {})", mode(directory)),
+    )
+}
+
+/// Not made just to be looked at.
+fn buckets(environment: &Environment) -> Option<Check> {
+    const NAME: &str = "buckets";
+    let file = hosting::buckets(environment.state_directory.as_ref()?);
+    if !file.exists() {
+        return None;
+    }
+    Some(match Store::open(&file) {
+        Ok(_) => Check::new(NAME, State::Ok, file.display().to_string()),
+        Err(error) => {
+            let check = Check::new(NAME, State::Error, error.to_string());
+            match error.hint() {
+                Some(hint) => check.hint(hint),
+                None => check,
+            }
+        }
+    })
+}
+
+/// What the policy says; what holds otherwise is in the book.
+fn limits(policy: &Policy) -> Check {
+    const NAME: &str = "limits";
+    let said: Vec<String> = policy
+        .limits()
+        .iter()
+        .map(|(name, LimitSetting { default, maximum })| {
+            let number = |value: Option<u64>| value.map(|value| value.to_string());
+            match (number(default), number(maximum)) {
+                (Some(default), Some(maximum)) => {
+                    format!("{name} {default}, at most {maximum}")
+                }
+                (Some(default), None) => format!("{name} {default}"),
+                (None, Some(maximum)) => format!("{name} at most {maximum}"),
+                (None, None) => format!("{name} as ever"),
+            }
+        })
+        .collect();
+    let said = match said.as_slice() {
+        [] => "the defaults".to_owned(),
+        said => format!("the defaults, but {}", said.join("; ")),
+    };
+    Check::new(NAME, State::Ok, said)
+}

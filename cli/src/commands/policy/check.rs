@@ -1,0 +1,130 @@
+//! `policy check`: a policy file for itself. Whether it is the right one for a
+//! bundle is what `list` and `explain` show.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use toolward_policy::Policy;
+use toolward_signing::trust::TrustStore;
+
+use crate::commands::check::counted;
+use crate::config::{ConfigFile, default_config};
+use crate::environment::Environment;
+use crate::failure::{Exit, Failure};
+use crate::hosting;
+use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The file [default: toolward.toml in the user's configuration directory]
+    file: Option<PathBuf>,
+}
+
+pub(crate) fn run(
+    arguments: &Arguments,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let path = match &arguments.file {
+        Some(path) => path.clone(),
+        None => default_config(environment).ok_or_else(|| {
+            Failure::usage("policy-missing", "there is no configuration directory")
+                .hint("name the file to check")
+        })?,
+    };
+    let file = ConfigFile::read(&path)?;
+    let trust = file.trust_store().map_err(failed)?;
+    let policy = file.policy().map_err(failed)?;
+    hosting::transport(&policy).map_err(failed)?;
+    let warnings = warnings(&policy, &trust);
+    let count = [
+        ("grant", policy.grants().count()),
+        ("deny rule", policy.denies().count()),
+        ("workspace", policy.workspaces().len()),
+        ("secret", policy.secrets().len()),
+        ("service", policy.services().len()),
+        ("share", policy.shares().len()),
+    ];
+    if output.json() {
+        let counts = count.map(|(name, number)| (name.replace(' ', "_"), number.into()));
+        output.value(&json!({
+            "ok": true,
+            "file": path,
+            "counts": serde_json::Map::from_iter(counts),
+            "warnings": warnings,
+        }))?;
+        return Ok(Exit::Fine);
+    }
+    let found: Vec<String> = count
+        .iter()
+        .filter(|(_, number)| *number > 0)
+        .map(|(name, number)| counted(*number, name))
+        .collect();
+    let found = match found.as_slice() {
+        [] => "grants nothing".to_owned(),
+        found => found.join(", "),
+    };
+    for warning in &warnings {
+        output.warning(warning);
+    }
+    output.line(format!("{}: fine ({found})", path.display()))?;
+    Ok(Exit::Fine)
+}
+
+/// The file was read, and it is what fails the check.
+fn failed(failure: Failure) -> Failure {
+    Failure {
+        exit: Exit::Failed,
+        ..failure
+    }
+}
+
+/// What is allowed, and probably not meant.
+fn warnings(policy: &Policy, trust: &TrustStore) -> Vec<String> {
+    let mut warnings = unknown_publishers(policy, trust);
+    for workspace in policy.workspaces() {
+        let directory = workspace.directory.display();
+        if workspace.is_placeholder() {
+            warnings.push(format!(
+                "the workspace {} still waits for its directory: {directory}",
+                workspace.path
+            ));
+        } else if !workspace.directory.is_dir() {
+            warnings.push(format!(
+                "the workspace {} has no directory: {directory} is not there",
+                workspace.path
+            ));
+        }
+    }
+    warnings
+}
+
+/// Names that no `[[publisher]]` has, where there are any at all: a slip.
+pub(crate) fn unknown_publishers(policy: &Policy, trust: &TrustStore) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let ad_hoc = |name: &str| name.starts_with("key:") || name.starts_with("dev:");
+    let mut known = |name: &str, what: &str| {
+        if trust.publishers().next().is_some() && !ad_hoc(name) && trust.publisher(name).is_none() {
+            let warning = format!("{what} is about {name}, and no [[publisher]] has that name");
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+    };
+    for rule in policy.grants() {
+        known(rule.publisher.as_str(), "a [[grant]]");
+        known(rule.driver_publisher.as_str(), "a [[grant]]");
+    }
+    for publisher in policy.denies().filter_map(|rule| rule.publisher.as_ref()) {
+        known(publisher.as_str(), "a [[deny]]");
+    }
+    for secret in policy.secrets() {
+        known(secret.publisher.as_str(), "a [[secret]]");
+    }
+    for share in policy.shares() {
+        known(share.from.as_str(), "a [[share]]");
+        known(share.to.as_str(), "a [[share]]");
+    }
+    warnings
+}

@@ -1,0 +1,69 @@
+//! `policy list`: what became of each tool of a bundle, on one line.
+
+use clap::Args;
+use serde_json::json;
+use toolward_bundle::text::visible_line;
+use toolward_policy::{Explanation, Outcome};
+
+use super::{Subject, explanations, nothing};
+use crate::environment::Environment;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+
+/// Longest reasons, in characters.
+const REASONS: usize = 1000;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    subject: Subject,
+}
+
+pub(crate) fn run(
+    arguments: &Arguments,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let (content, granted) = arguments.subject.read(environment, output)?;
+    let found = explanations(&content, &granted.policy, None);
+    if found.is_empty() {
+        return Err(nothing(&content, None));
+    }
+    for one in &found {
+        let (state, word) = match one.outcome {
+            Outcome::Allow => ("allowed", "allowed"),
+            Outcome::Ask => ("asks", "asks   "),
+            Outcome::Deny => ("blocked", "BLOCKED"),
+        };
+        let reasons = reasons(one);
+        if output.json() {
+            output.value(&json!({
+                "tool": one.tool,
+                "driver": one.driver,
+                "publisher": one.publisher,
+                "state": state,
+                "reasons": reasons,
+            }))?;
+            continue;
+        }
+        let mut line = format!("{word}  {} with {}", one.tool, one.driver);
+        if !reasons.is_empty() {
+            let reasons = visible_line(&reasons.join("; "), REASONS);
+            line.push_str(&format!(": {reasons}"));
+        }
+        output.line(line)?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// Why a person is asked, or why the tool is blocked.
+fn reasons(one: &Explanation) -> Vec<String> {
+    let asked = one.ask.iter().map(ToString::to_string);
+    let denied = one.denied_by.iter().map(|rule| format!("denied by {rule}"));
+    let missing = one.capabilities.iter().filter_map(|capability| {
+        let why = capability.missing.as_ref()?;
+        let asked = capability.asked.as_ref().unwrap_or(&capability.declared);
+        Some(format!("{asked}: {why}"))
+    });
+    asked.chain(denied).chain(missing).collect()
+}

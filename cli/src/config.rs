@@ -1,0 +1,189 @@
+//! Configuration: `toolward.toml` of the user's configuration directory or of
+//! `--config`, and what `--policy` puts on top. Never a file of the current
+//! directory, never one of a bundle.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_policy::{Policy, PolicyError};
+use toolward_signing::trust::TrustStore;
+
+use crate::environment::Environment;
+use crate::failure::Failure;
+use crate::trust::Trust;
+
+/// The file in the configuration directory.
+const CONFIG_FILE: &str = "toolward.toml";
+
+/// Longest key or configuration file, in bytes.
+const MAX_FILE: u64 = 1024 * 1024;
+
+/// Policies beyond the configured one.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyFlags {
+    /// Grant what this policy grants, on top of toolward.toml (may be given
+    /// again; what one of them denies is denied)
+    #[arg(long, value_name = "FILE")]
+    policy: Vec<PathBuf>,
+}
+
+/// A configuration or policy file, read once.
+#[derive(Debug)]
+pub(crate) struct ConfigFile {
+    path: PathBuf,
+    text: String,
+}
+
+impl ConfigFile {
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        Ok(Self {
+            path: path.to_owned(),
+            text: read_text(path)?,
+        })
+    }
+
+    /// The user's own, if it is there.
+    pub(crate) fn of_user(environment: &Environment) -> Result<Option<Self>, Failure> {
+        match default_config(environment).filter(|path| path.is_file()) {
+            Some(path) => Self::read(&path).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whom it trusts; key files are named relative to it.
+    pub(crate) fn trust_store(&self) -> Result<TrustStore, Failure> {
+        self.trust_and_keys().0
+    }
+
+    /// The files that keys are read from.
+    pub(crate) fn key_files(&self) -> Vec<PathBuf> {
+        self.trust_and_keys().1
+    }
+
+    fn trust_and_keys(&self) -> (Result<TrustStore, Failure>, Vec<PathBuf>) {
+        let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
+        let mut files = Vec::new();
+        let mut key_file = |name: &str| {
+            let path = folder.join(name);
+            let read = read_text(&path);
+            files.push(path);
+            read.map_err(|failure| std::io::Error::other(failure.message))
+        };
+        let store = TrustStore::from_toml_with(&self.text, &mut key_file);
+        let store = store.map_err(|refusal| {
+            let message = format!("{}: {refusal}", self.path.display());
+            let failure = Failure::usage(refusal.code(), message);
+            match refusal.hint() {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        });
+        (store, files)
+    }
+
+    /// What it grants; files and directories are named relative to it.
+    pub(crate) fn policy(&self) -> Result<Policy, Failure> {
+        let folder = match self.path.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        let folder = folder
+            .canonicalize()
+            .map_err(|error| Failure::unreadable(&self.path, error))?;
+        let name = self.path.display().to_string();
+        Policy::from_toml_in(&self.text, &name, &folder).map_err(|error| self.broken(&error))
+    }
+
+    fn broken(&self, error: &PolicyError) -> Failure {
+        let message = format!("{}: {error}", self.path.display());
+        let failure = match error.hint() {
+            Some(hint) => Failure::usage(error.code(), message).hint(hint),
+            None => Failure::usage(error.code(), message),
+        };
+        let number = |found: Option<usize>| u32::try_from(found?).ok();
+        match (number(error.line()), number(error.column())) {
+            (Some(line), Some(column)) => failure.with_diagnostics(&[Diagnostic {
+                code: error.code(),
+                severity: Severity::Error,
+                message: error.message().to_owned(),
+                file: self.path.display().to_string(),
+                line,
+                column,
+                hint: error.hint().map(str::to_owned),
+            }]),
+            _ => failure,
+        }
+    }
+}
+
+/// What the operator grants, of all files together.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub(crate) policy: Policy,
+    /// The files that it was read from.
+    pub(crate) files: Vec<PathBuf>,
+    /// The file that takes lines which are missing.
+    pub(crate) place: PathBuf,
+}
+
+impl Granted {
+    /// Reads all policies: the configured one, then those of the flags.
+    pub(crate) fn read(
+        trust: &Trust,
+        flags: &PolicyFlags,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
+        let configured = trust.file(environment)?;
+        let mut granted = Self {
+            policy: Policy::empty(),
+            files: Vec::new(),
+            place: default_config(environment).unwrap_or_else(|| CONFIG_FILE.into()),
+        };
+        if let Some(file) = configured {
+            granted.add(file)?;
+        }
+        for path in &flags.policy {
+            granted.add(&ConfigFile::read(path)?)?;
+        }
+        Ok(granted)
+    }
+
+    fn add(&mut self, file: &ConfigFile) -> Result<(), Failure> {
+        let earlier = std::mem::take(&mut self.policy);
+        // What both say, though each may say it, is wrong in the later one.
+        let joined = earlier.layer(file.policy()?);
+        self.policy = joined.map_err(|error| file.broken(&error))?;
+        file.path().clone_into(&mut self.place);
+        self.files.push(self.place.clone());
+        Ok(())
+    }
+}
+
+/// Where the user's configuration is.
+pub(crate) fn default_config(environment: &Environment) -> Option<PathBuf> {
+    environment
+        .config_directory
+        .as_ref()
+        .map(|directory| directory.join(CONFIG_FILE))
+}
+
+/// Reads a small text file of the user's.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(MAX_FILE + 1).read_to_string(&mut text))
+        .map_err(|error| Failure::unreadable(path, error))?;
+    if text.len() as u64 > MAX_FILE {
+        return Err(Failure::unreadable(
+            path,
+            format!("the file is larger than {MAX_FILE} bytes"),
+        ));
+    }
+    Ok(text)
+}
