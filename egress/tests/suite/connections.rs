@@ -283,13 +283,15 @@ async fn requests_beyond_the_connections_take_turns() {
             .build();
         let egress = route(&transport, local("a.example", server.port));
         let call = egress.call(limits(), Arc::new(NoSecrets));
-        let tasks: Vec<_> = (0..16)
-            .map(|_| tokio::spawn(call.send(get(&url), Timeouts::default())))
-            .collect();
+        let one = |_| {
+            let sent = call.send(get(&url), Timeouts::default());
+            tokio::spawn(async move { text(sent.await.unwrap()).await.unwrap() })
+        };
+        let tasks: Vec<_> = (0..16).map(one).collect();
         // Well before idle connections are closed for their age.
         let all = async {
             for task in tasks {
-                text(task.await.unwrap().unwrap()).await.unwrap();
+                assert_eq!(task.await.unwrap(), "hello");
             }
         };
         assert!(

@@ -1,0 +1,101 @@
+//! Hands a request to a connection, of the pool or a new one, and waits for the
+//! response's head.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+
+use super::Destination;
+use crate::call::Shared;
+use crate::clock::Clock;
+use crate::connect::{self, MAX_HEAD};
+use crate::error::{Error, Limit, LimitKind, Stage};
+use crate::pool::{Connection, Key, Lease};
+use crate::request_body::{Fate, RequestBody};
+use crate::response_body::broken;
+use crate::rules::HostRule;
+
+/// How long a connection from the pool has to be done with its last response.
+const SETTLE: Duration = Duration::from_millis(10);
+
+/// A response's head, what it came over, and what became of the request's body.
+pub(super) type Exchanged = (Response<Incoming>, Lease, Arc<Fate>);
+
+/// Sends over a connection of the pool or a new one. `reusable`: the connection
+/// may serve another request after.
+pub(super) async fn exchange(
+    call: &Arc<Shared>,
+    rules: &[&HostRule],
+    destination: &Destination,
+    clock: &Clock,
+    request: Request<RequestBody>,
+    reusable: bool,
+) -> Result<Exchanged, Error> {
+    let mut request = request;
+    let fate = request.body().fate();
+    let key = &destination.key;
+    loop {
+        let pooled = pooled(call, rules, key).await;
+        let copy = pooled.as_ref().and_then(|_| copy(&request, call));
+        let is_pooled = pooled.is_some();
+        let connection = match pooled {
+            Some(connection) => connection,
+            None => connect::open(&call.egress, rules, &destination.host, key, clock).await?,
+        };
+        let pool = Arc::clone(call.egress.pool());
+        let mut lease = Lease::new(connection, pool, key.clone(), reusable);
+        let response = lease.connection.sender.try_send_request(request);
+        let end = clock.end(clock.timeouts.first_byte);
+        let mut error = match clock.within(end, Stage::FirstByte, response).await? {
+            Ok(response) => return Ok((response, lease, fate)),
+            Err(error) => error,
+        };
+        if let Some(failure) = fate.failure() {
+            return Err(failure);
+        }
+        // A server may close an idle connection just as it is used again.
+        let unsent = error.take_message().filter(|_| is_pooled);
+        let error = error.into_error();
+        let copy = copy.filter(|_| !error.is_parse());
+        request = unsent.or(copy).ok_or_else(|| head_error(&error))?;
+    }
+}
+
+/// An idle connection that one of `rules` allows.
+async fn pooled(call: &Shared, rules: &[&HostRule], key: &Key) -> Option<Connection> {
+    let passes = |address| rules.iter().any(|rule| rule.admits(address));
+    loop {
+        let mut connection = call.egress.pool().take(key, passes)?;
+        let ready = tokio::time::timeout(SETTLE, connection.sender.ready()).await;
+        if matches!(ready, Ok(Ok(()))) {
+            return Some(connection);
+        }
+    }
+}
+
+/// A copy, if sending it twice is the same as sending it once (RFC 9110 section
+/// 9.2.2); such a request has no body.
+fn copy(request: &Request<RequestBody>, call: &Arc<Shared>) -> Option<Request<RequestBody>> {
+    if !request.method().is_safe() {
+        return None;
+    }
+    let mut copy = Request::new(RequestBody::empty(Arc::clone(call)));
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    Some(copy)
+}
+
+fn head_error(error: &hyper::Error) -> Error {
+    if error.is_parse_too_large() {
+        return Limit {
+            kind: LimitKind::ResponseHeadBytes,
+            used: MAX_HEAD as u64 + 1,
+            allowed: MAX_HEAD as u64,
+        }
+        .into();
+    }
+    broken(error).into()
+}
