@@ -81,7 +81,8 @@ pub struct Limits {
     pub workspace_bytes: Limit<u64>,
     /// Files and directories that a call may create in its workspaces.
     pub workspace_files: Limit<u64>,
-    /// Files and directories that a call holds open at once.
+    /// Files, streams of files and directory listings that a call holds open at
+    /// once.
     pub open_files: u64,
     /// Directory entries that a call may read.
     pub directory_entries: u64,

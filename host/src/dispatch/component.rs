@@ -3,7 +3,7 @@
 use crate::result::{CallError, Captured, Metadata};
 use crate::sandbox::AttemptLimits;
 use crate::sandbox::context::Context;
-use crate::sandbox::run::{self, Ending, Prepared};
+use crate::sandbox::run::{self, Prepared};
 use crate::sandbox::v0_1::types::{Invocation, ToolOutput};
 
 use super::{Attempts, Clock, ending};
@@ -42,11 +42,6 @@ impl Attempts for Component<'_> {
             clock.deadline,
         )
         .await;
-        // What a stream was refused last, a guest may never have asked about.
-        let ending = match (ending, self.context.root.files.exceeded()) {
-            (Ending::Returned(_), Some(exceeded)) => Ending::Exceeded(exceeded),
-            (ending, _) => ending,
-        };
         metadata.fuel = metadata.fuel.saturating_add(usage.fuel);
         metadata.peak_memory = metadata.peak_memory.max(usage.peak_memory);
         let user = self.context.access.grant.user();

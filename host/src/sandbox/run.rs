@@ -108,7 +108,11 @@ pub(crate) async fn attempt(
             return (Ending::Panicked(panic_text(panic.as_ref())), usage);
         }
         Ok(Err(deadline::Elapsed)) => Ending::Deadline,
-        Ok(Ok(Ok(returned))) => Ending::Returned(returned),
+        // What a stream was refused last, a guest may never have asked about.
+        Ok(Ok(Ok(returned))) => match store.data().files.exceeded() {
+            Some(exceeded) => Ending::Exceeded(exceeded),
+            None => Ending::Returned(returned),
+        },
         Ok(Ok(Err(error))) => classify(&error, &store, limits, own.fuel_total),
     };
     let usage = Usage {

@@ -24,7 +24,7 @@ const MAX_RANDOM: u64 = 64 << 10;
 pub(crate) struct State {
     wasi: WasiCtx,
     table: ResourceTable,
-    files: files::Ctx,
+    pub(crate) files: files::Ctx,
     pub(crate) limiter: Limiter,
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,

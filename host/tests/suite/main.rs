@@ -10,6 +10,7 @@
 
 mod cache;
 mod endings;
+mod files;
 mod fixture;
 mod neighbours;
 mod nothing_granted;

@@ -40,9 +40,6 @@ pub(crate) struct FileCounters {
     own: Mutex<Vec<(PathBuf, Arc<Spent>)>>,
     open: AtomicU64,
     entries: AtomicU64,
-    /// The first limit that was reached. An error that a stream only reports
-    /// with its next operation may never be asked for.
-    exceeded: OnceLock<Exceeded>,
     hash_key: OnceLock<[u8; 32]>,
     threads: Arc<Semaphore>,
 }
@@ -60,7 +57,6 @@ impl Default for FileCounters {
             own: Mutex::default(),
             open: AtomicU64::new(0),
             entries: AtomicU64::new(0),
-            exceeded: OnceLock::new(),
             hash_key: OnceLock::new(),
             threads: Arc::new(Semaphore::new(THREADS)),
         }
@@ -68,11 +64,6 @@ impl Default for FileCounters {
 }
 
 impl FileCounters {
-    /// The first limit that was reached, if any.
-    pub(crate) fn exceeded(&self) -> Option<Exceeded> {
-        self.exceeded.get().copied()
-    }
-
     pub(super) fn threads(&self) -> &Arc<Semaphore> {
         &self.threads
     }
@@ -88,7 +79,7 @@ impl FileCounters {
             Some(cap) => (self.own(&mount.directory), cap),
             None => (self.common.clone(), limits.bytes),
         };
-        self.take(&spent.bytes, "workspace_bytes", growth, allowed)
+        take(&spent.bytes, "workspace_bytes", growth, allowed)
     }
 
     /// Counts a file or directory that `make` creates; one that it fails to
@@ -103,7 +94,7 @@ impl FileCounters {
             Some(cap) => (self.own(&mount.directory), cap),
             None => (self.common.clone(), limits.files),
         };
-        self.take(&spent.files, "workspace_files", 1, allowed)?;
+        take(&spent.files, "workspace_files", 1, allowed)?;
         make().inspect_err(|_| {
             spent.files.fetch_sub(1, Ordering::Relaxed);
         })
@@ -111,12 +102,12 @@ impl FileCounters {
 
     /// Counts one more entry of a directory, before it is read.
     pub(super) fn entry(&self, limits: &FileLimits) -> Result<(), Exceeded> {
-        self.take(&self.entries, "directory_entries", 1, limits.entries)
+        take(&self.entries, "directory_entries", 1, limits.entries)
     }
 
     /// One of the files that may be open; given back when dropped.
     pub(super) fn open(self: &Arc<Self>, limits: &FileLimits) -> Result<Slot, Exceeded> {
-        self.take(&self.open, "open_files", 1, limits.open)?;
+        take(&self.open, "open_files", 1, limits.open)?;
         Ok(Slot(self.clone()))
     }
 
@@ -141,30 +132,24 @@ impl FileCounters {
         own.push((directory.to_owned(), spent.clone()));
         spent
     }
+}
 
-    /// Adds to a counter, or leaves it alone where that would go beyond.
-    fn take(
-        &self,
-        counter: &AtomicU64,
-        limit: &'static str,
-        amount: u64,
-        allowed: u64,
-    ) -> Result<(), Exceeded> {
-        let add = |used: u64| used.checked_add(amount).filter(|sum| *sum <= allowed);
-        match counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
-            Ok(_) => Ok(()),
-            Err(used) => {
-                let exceeded = Exceeded {
-                    limit,
-                    used: used.saturating_add(amount),
-                    allowed,
-                };
-                // Only the first is kept.
-                let _ = self.exceeded.set(exceeded);
-                Err(exceeded)
-            }
-        }
-    }
+/// Adds to a counter, or leaves it alone where that would go beyond.
+fn take(
+    counter: &AtomicU64,
+    limit: &'static str,
+    amount: u64,
+    allowed: u64,
+) -> Result<(), Exceeded> {
+    let add = |used: u64| used.checked_add(amount).filter(|sum| *sum <= allowed);
+    counter
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
+        .map(|_| ())
+        .map_err(|used| Exceeded {
+            limit,
+            used: used.saturating_add(amount),
+            allowed,
+        })
 }
 
 /// The right to hold one file open.

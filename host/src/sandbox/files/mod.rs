@@ -24,7 +24,7 @@ mod streams;
 mod tests;
 mod threads;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Semaphore;
 use wasmtime::component::{HasData, Linker, ResourceTable};
@@ -34,6 +34,7 @@ pub(crate) use beneath::Root;
 pub(crate) use counters::{FileCounters, FileLimits};
 pub(crate) use plan::Plan;
 
+use super::Exceeded;
 use crate::violations::Violations;
 
 /// What one attempt may do with files. The default: nothing, there are none.
@@ -47,6 +48,9 @@ struct Shared {
     limits: FileLimits,
     counters: Arc<FileCounters>,
     violations: Violations,
+    /// A limit that a stream's write came to: the stream tells with its next
+    /// operation, which a guest may leave out.
+    exceeded: OnceLock<Exceeded>,
 }
 
 impl Shared {
@@ -68,7 +72,14 @@ impl Ctx {
             limits,
             counters,
             violations,
+            exceeded: OnceLock::new(),
         })))
+    }
+
+    /// The limit that something written by this attempt came to and was dropped
+    /// for, if any: what the guest returns is not what it has done.
+    pub(crate) fn exceeded(&self) -> Option<Exceeded> {
+        self.0.as_ref()?.exceeded.get().copied()
     }
 }
 

@@ -152,7 +152,14 @@ impl Writer {
 
     fn work(&self, bytes: Bytes) -> impl FnOnce() -> Result<(), Fail> + Send + 'static {
         let (file, position) = (self.file.clone(), self.position);
-        move || file.write_to(position, &bytes)
+        move || {
+            file.write_to(position, &bytes).inspect_err(|fail| {
+                if let Fail::Exceeded(exceeded) = fail {
+                    // Only the first is kept.
+                    let _ = file.shared.exceeded.set(*exceeded);
+                }
+            })
+        }
     }
 
     fn take_in(&mut self, result: Result<(), Fail>, length: u64) {

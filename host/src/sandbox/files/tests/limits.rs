@@ -32,10 +32,6 @@ async fn every_way_a_file_grows_counts_before_it_does() {
         assert_eq!(limit(grown), "workspace_bytes", "{way}");
         let length = guest.host("w/sub/more").metadata().expect("stat").len();
         assert_eq!(length, 0, "{way}");
-        assert_eq!(
-            guest.counters.exceeded().map(|exceeded| exceeded.limit),
-            Some("workspace_bytes")
-        );
     }
 }
 
@@ -149,4 +145,21 @@ async fn entries_are_counted_shown_or_not() {
         std::fs::write(guest.host(&format!("w/{n}.txt")), "").expect("written");
     }
     assert_eq!(limit(guest.list(".").await), "directory_entries");
+}
+
+#[tokio::test]
+async fn a_limit_that_a_stream_came_to_is_known_though_nobody_asked_for_it() {
+    let mut guest = Guest::new(&[("/w", true)]);
+    let file = guest
+        .open("x", OpenFlags::CREATE, DescriptorFlags::WRITE)
+        .await
+        .expect("opens");
+    let mut view = guest.view();
+    let stream = view.write_via_stream(file, 0).expect("a stream");
+    let mut stream = view.table.delete(stream).expect("there");
+    stream.write(vec![0; 1001].into()).expect("accepted");
+    stream.cancel().await;
+    assert_eq!(guest.content("w/x"), "");
+    let exceeded = guest.ctx.exceeded().expect("known");
+    assert_eq!(exceeded.limit, "workspace_bytes");
 }
