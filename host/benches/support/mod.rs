@@ -7,6 +7,7 @@ use toolward_bundle::content::Content;
 use toolward_host::{EngineProfile, Limits};
 use wasmtime::component::{Component, HasSelf, Linker, ResourceTable};
 use wasmtime::{Engine, Store};
+use wasmtime_wasi::filesystem::FsPerms;
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
@@ -131,6 +132,7 @@ pub struct Bare {
     engine: Engine,
     pre: DriverPre<State>,
     subject: Subject,
+    preopen: Option<PathBuf>,
 }
 
 impl Bare {
@@ -146,7 +148,15 @@ impl Bare {
             engine,
             pre,
             subject,
+            preopen: None,
         }
+    }
+
+    /// The same with a directory to read.
+    #[must_use]
+    pub fn preopening(mut self, directory: &Path) -> Self {
+        self.preopen = Some(directory.to_owned());
+        self
     }
 
     /// A fresh store with WASI, instantiate, call, drop: no checks, no
@@ -155,6 +165,10 @@ impl Bare {
         let mut wasi = WasiCtx::builder();
         wasi.stdout(MemoryOutputPipe::new(64 << 10))
             .stderr(MemoryOutputPipe::new(64 << 10));
+        if let Some(directory) = &self.preopen {
+            wasi.preopened_dir(directory, "/bench", FsPerms::ReadOnly)
+                .expect("a directory");
+        }
         let state = State {
             wasi: wasi.build(),
             table: ResourceTable::new(),

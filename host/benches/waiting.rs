@@ -1,0 +1,180 @@
+//! What a call costs in memory that waits for a server: so many calls in
+//! flight, each with a request that is never answered. Prints figures; needs
+//! `/proc`.
+
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a benchmark may stop, and reports"
+)]
+
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use toolward_bundle::content::Content;
+use toolward_egress::{Resolve, Resolving, Transport};
+use toolward_host::{Cache, Host, Limits, Request};
+use toolward_policy::Policy;
+
+const CALLS: u32 = 1000;
+
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .expect("a VmRSS line");
+    let kib = line.split_whitespace().nth(1).expect("a number");
+    kib.parse().expect("a number")
+}
+
+struct Loopback;
+
+impl Resolve for Loopback {
+    fn resolve<'a>(&'a self, _: &'a str) -> Resolving<'a> {
+        Box::pin(std::future::ready(Ok(vec![IpAddr::V4(
+            Ipv4Addr::LOCALHOST,
+        )])))
+    }
+}
+
+fn host(directory: &Path, port: u16) -> Host {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/guests/hostile-net");
+    let wasm = std::fs::read(source.join("drivers/hostile-net/driver.wasm"))
+        .expect("the hostile driver; run `cargo xtask guests` first");
+    let write = |path: &str, bytes: &[u8]| {
+        let path = directory.join("bundle").join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        std::fs::write(path, bytes).expect("writes");
+    };
+    write(
+        "bundle.toml",
+        b"id = \"bench.bundle\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"bench\"\n\
+          created = \"2026-01-01T00:00:00Z\"\n",
+    );
+    write(
+        "tools/tool/TOOL.md",
+        format!(
+            "---\nname: Bench\nid: bench.wait\ndescription: Benchmarks.\nversion: 1.0.0\n\
+             inputs:\n  type: object\noutputs:\n  type: object\ntimeout_ms: 120000\n\
+             requires:\n  network: [\"api.test:{port}\"]\n---\n"
+        )
+        .as_bytes(),
+    );
+    write(
+        "drivers/driver/DRIVER.md",
+        format!(
+            "---\nname: Bench\nid: bench-driver\ndescription: Benchmarks.\nversion: 1.0.0\n\
+             kind: component\ncomponent: driver.wasm\nimplements:\n  - tool: bench.wait\n    \
+             version: ^1.0.0\nnetwork:\n  egress: [\"api.test:{port}\"]\n---\n"
+        )
+        .as_bytes(),
+    );
+    write("drivers/driver/driver.wasm", &wasm);
+    let content = Content::from_dev(&directory.join("bundle")).expect("a bundle");
+    let policy = format!(
+        "[[grant]]\npublisher = {:?}\nrequires = [\"network:api.test:{port}\"]\n\
+         plain_http = true\naddresses = [\"127.0.0.1\"]\n",
+        content.origin.publisher()
+    );
+    let limits = Limits {
+        concurrency: CALLS,
+        concurrency_per_tool: CALLS,
+        concurrency_per_publisher: CALLS,
+        concurrency_per_principal: CALLS,
+        ..Limits::default()
+    };
+    Host::builder()
+        .bundle(content)
+        .policy(Policy::from_toml(&policy).expect("a policy"))
+        .limits(limits)
+        .transport(
+            Transport::builder()
+                .resolver(Arc::new(Loopback))
+                .connections(CALLS as usize)
+                .build(),
+        )
+        .cache(Cache::open(directory.join("cache")).expect("a cache"))
+        .build()
+        .expect("a host")
+}
+
+fn main() {
+    let nofile = getrlimit(Resource::Nofile);
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: nofile.maximum,
+            maximum: nofile.maximum,
+        },
+    )
+    .expect("a limit within the maximum");
+
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|word| word == "--measure") {
+        let directory = PathBuf::from(arguments.get(at + 1).expect("a directory"));
+        let port = arguments.get(at + 2).expect("a port").parse();
+        return measure(&directory, port.expect("a number"));
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    // Takes each connection and says nothing. In this process, so that only the
+    // host's side is measured.
+    let held = Arc::new(AtomicUsize::new(0));
+    let count = held.clone();
+    std::thread::spawn(move || {
+        let mut connections = Vec::new();
+        for connection in listener.incoming().flatten() {
+            connections.push(connection);
+            count.store(connections.len(), Ordering::Release);
+        }
+    });
+    // Compiling takes memory that a serving process never needs.
+    let directory = tempfile::tempdir().expect("a directory");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let failed = runtime.block_on(host(directory.path(), port).prepare());
+    assert!(failed.is_empty(), "{failed:?}");
+    let status = std::process::Command::new(std::env::current_exe().expect("itself"))
+        .arg("--measure")
+        .arg(directory.path())
+        .arg(port.to_string())
+        .status()
+        .expect("runs");
+    assert!(status.success());
+    assert!(held.load(Ordering::Acquire) >= CALLS as usize);
+}
+
+fn measure(directory: &Path, port: u16) {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let host = host(directory, port);
+        let failed = host.prepare().await;
+        assert!(failed.is_empty(), "{failed:?}");
+        let first = host
+            .call(Request::new("bench.wait", r#"{"do": "echo"}"#))
+            .await;
+        assert!(first.result.is_ok(), "{}", first.envelope());
+        let before = resident();
+        let input = format!(r#"{{"do": "http", "url": "http://api.test:{port}/"}}"#);
+        let calls: Vec<_> = (0..CALLS)
+            .map(|_| {
+                let (host, input) = (host.clone(), input.clone());
+                tokio::spawn(async move { host.call(Request::new("bench.wait", input)).await })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        assert!(calls.iter().all(|call| !call.is_finished()), "all wait");
+        let during = resident();
+        println!("before                     {before:8} KiB");
+        println!("with {CALLS} calls that wait   {during:8} KiB");
+        println!(
+            "for each                   {:8.1} KiB",
+            (during.saturating_sub(before)) as f64 / f64::from(CALLS)
+        );
+    });
+    runtime.shutdown_background();
+}
