@@ -1,22 +1,21 @@
 //! One call of a tool: its limits, its placeholders, and what it has used.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::BodyExt;
 
-use crate::authority::Host;
 use crate::clock::Timeouts;
-use crate::error::{Error, Limit, LimitKind, SecretError};
+use crate::error::{Error, Limit, LimitKind};
 use crate::meter::{Meter, Usage};
 use crate::response_body::ResponseBody;
+use crate::secret::SecretValues;
 use crate::secret::placeholder::Placeholders;
-use crate::secret::scrub::Patterns;
-use crate::secret::{Secret, SecretValues};
+use crate::secret::sent::SentSecrets;
 use crate::send;
 use crate::transport::Egress;
 
@@ -72,16 +71,8 @@ pub(crate) struct Shared {
     pub(crate) limits: CallLimits,
     pub(crate) meter: Meter,
     pub(crate) placeholders: Placeholders,
-    values: Arc<dyn SecretValues>,
-    /// Values that were put in, and where.
-    sent: Mutex<Vec<Sent>>,
+    pub(crate) secrets: SentSecrets,
     in_flight: AtomicU32,
-}
-
-struct Sent {
-    secret: Arc<Secret>,
-    host: Host,
-    port: u16,
 }
 
 impl fmt::Debug for Shared {
@@ -105,8 +96,7 @@ impl Call {
             limits,
             meter: Meter::new(limits.requests_total, limits.total_bytes, outer),
             placeholders: Placeholders::default(),
-            values,
-            sent: Mutex::default(),
+            secrets: SentSecrets::new(values),
             in_flight: AtomicU32::new(0),
         }))
     }
@@ -181,41 +171,6 @@ impl Shared {
             });
         }
         Ok(slot)
-    }
-
-    /// The value of a secret that is about to go to `host` and `port`.
-    pub(crate) fn secret(
-        &self,
-        slug: &str,
-        host: &Host,
-        port: u16,
-    ) -> Result<Arc<Secret>, SecretError> {
-        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = sent
-            .iter()
-            .find(|sent| sent.secret.slug == slug && sent.host == *host && sent.port == port);
-        if let Some(known) = known {
-            return Ok(Arc::clone(&known.secret));
-        }
-        let secret = Arc::new(Secret::load(&*self.values, slug)?);
-        sent.push(Sent {
-            secret: Arc::clone(&secret),
-            host: host.clone(),
-            port,
-        });
-        Ok(secret)
-    }
-
-    /// What to scrub from a response of `host` and `port`: all that this call
-    /// has sent there. `None`: nothing.
-    pub(crate) fn patterns(&self, host: &Host, port: u16) -> Option<Arc<Patterns>> {
-        let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        let here: Vec<&Secret> = sent
-            .iter()
-            .filter(|sent| sent.host == *host && sent.port == port)
-            .map(|sent| &*sent.secret)
-            .collect();
-        (!here.is_empty()).then(|| Arc::new(Patterns::of(here)))
     }
 }
 

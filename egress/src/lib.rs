@@ -7,6 +7,24 @@
 //!
 //! Redirects are not followed, cookies not kept, bodies not decompressed, and
 //! proxies not used: whoever calls does that again through the same rules.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::{Duration, Instant};
+//! use toolward_egress::{CallLimits, NoSecrets, Rules, Timeouts, Transport};
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! # runtime.block_on(async {
+//! let egress = Transport::builder().build().egress(Arc::new(Rules::default()));
+//! let limits = CallLimits::until(Instant::now() + Duration::from_secs(30));
+//! let call = egress.call(limits, Arc::new(NoSecrets));
+//! let request = http::Request::get("https://api.example/").body(String::new())?;
+//! let refused = call.send(request, Timeouts::default()).await;
+//! assert_eq!(refused.map_err(|error| error.code()).err(), Some("host-not-granted"));
+//! # Ok::<(), http::Error>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod address;
 pub mod authority;
@@ -23,6 +41,7 @@ mod request_body;
 mod resolve;
 mod response_body;
 mod rules;
+mod scrubbing;
 mod secret;
 mod send;
 mod tls;

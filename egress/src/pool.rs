@@ -190,7 +190,7 @@ async fn sweep(pool: Weak<Pool>, longest: Duration) {
 pub(crate) struct Lease {
     pub(crate) connection: Connection,
     pool: Arc<Pool>,
-    key: Key,
+    pub(crate) key: Key,
     /// Whether others of this route may use it after.
     reusable: bool,
 }

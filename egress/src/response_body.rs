@@ -20,7 +20,7 @@ use crate::error::{Error, Limit, LimitKind, Network, NetworkKind, Stage};
 use crate::headers;
 use crate::pool::Lease;
 use crate::request_body::Fate;
-use crate::secret::scrub::{Patterns, Scrubber};
+use crate::scrubbing::Scrubbing;
 
 /// The body of a response.
 pub struct ResponseBody {
@@ -38,7 +38,7 @@ struct Open {
     /// Armed while the server is waited for.
     timer: Option<Pin<Box<Sleep>>>,
     seen: u64,
-    scrubber: Option<(Scrubber, Arc<Patterns>)>,
+    scrubbing: Scrubbing,
     /// What comes after the scrubber's last bytes.
     last: Option<HeaderMap>,
     ended: bool,
@@ -59,9 +59,8 @@ impl ResponseBody {
         fate: Arc<Fate>,
         slot: Slot,
         clock: Clock,
-        patterns: Option<Arc<Patterns>>,
+        scrubbing: Scrubbing,
     ) -> ResponseBody {
-        let scrubber = patterns.map(|patterns| (Scrubber::new(Arc::clone(&patterns)), patterns));
         let open = Open {
             incoming,
             lease,
@@ -70,7 +69,7 @@ impl ResponseBody {
             clock,
             timer: None,
             seen: 0,
-            scrubber,
+            scrubbing,
             last: None,
             ended: false,
         };
@@ -84,7 +83,7 @@ impl ResponseBody {
     /// Gives the connection back as soon as there is nothing more to read from
     /// it: a guest may never ask again.
     fn close_if_over(&mut self) {
-        let over = |open: &Open| open.incoming.is_end_stream() && open.scrubber.is_none();
+        let over = |open: &Open| open.incoming.is_end_stream() && !open.scrubbing.is_on();
         if self.open.as_deref().is_some_and(over) {
             self.close();
         }
@@ -108,28 +107,23 @@ impl Open {
                 Ok(frame) => frame,
                 Err(error) => return Poll::Ready(Some(Err(error))),
             };
+            if let Err(denied) = self.scrubbing.renew(&self.slot, &self.lease.key) {
+                return Poll::Ready(Some(Err(denied.into())));
+            }
             let Some(frame) = frame else {
                 self.ended = true;
-                let rest = self
-                    .scrubber
-                    .as_mut()
-                    .map(|(scrubber, _)| scrubber.finish());
-                match rest {
-                    Some(rest) if !rest.is_empty() => {
-                        return Poll::Ready(Some(Ok(Frame::data(rest))));
-                    }
-                    _ => continue,
+                let rest = self.scrubbing.finish();
+                if rest.is_empty() {
+                    continue;
                 }
+                return Poll::Ready(Some(Ok(Frame::data(rest))));
             };
             match frame.into_data() {
                 Ok(data) => {
                     if let Err(limit) = self.count(data.len() as u64) {
                         return Poll::Ready(Some(Err(limit.into())));
                     }
-                    let data = match self.scrubber.as_mut() {
-                        Some((scrubber, _)) => scrubber.push(data),
-                        None => data,
-                    };
+                    let data = self.scrubbing.push(data);
                     if !data.is_empty() {
                         return Poll::Ready(Some(Ok(Frame::data(data))));
                     }
@@ -195,7 +189,7 @@ impl Open {
         }
         call.meter.bytes(used)?;
         headers::filter_response(&mut trailers);
-        if let Some((_, patterns)) = &self.scrubber {
+        if let Some(patterns) = self.scrubbing.patterns() {
             patterns.scrub_headers(&mut trailers);
         }
         self.last = Some(trailers);
@@ -240,7 +234,7 @@ impl Body for ResponseBody {
 
     fn size_hint(&self) -> SizeHint {
         match &self.open {
-            Some(open) if open.scrubber.is_none() => open.incoming.size_hint(),
+            Some(open) if !open.scrubbing.is_on() => open.incoming.size_hint(),
             Some(_) => SizeHint::new(),
             None => SizeHint::with_exact(0),
         }

@@ -5,6 +5,7 @@ pub(crate) mod forms;
 pub(crate) mod placeholder;
 pub(crate) mod placing;
 pub(crate) mod scrub;
+pub(crate) mod sent;
 
 use std::fmt;
 

@@ -160,6 +160,15 @@ impl Scrubber {
         Scrubber { patterns, held }
     }
 
+    /// Looks for `patterns` from now on: the same ones and more.
+    pub(crate) fn look_for(&mut self, patterns: Arc<Patterns>) {
+        self.patterns = patterns;
+    }
+
+    pub(crate) fn patterns(&self) -> &Arc<Patterns> {
+        &self.patterns
+    }
+
     /// What can be passed on; may be empty.
     pub(crate) fn push(&mut self, chunk: Bytes) -> Bytes {
         let mut chunk = chunk;

@@ -19,7 +19,6 @@ use crate::request_body::{GuestBody, RequestBody};
 use crate::response_body::ResponseBody;
 use crate::rules::{self, Wanted};
 use crate::secret::placing::{self, Placing};
-use crate::secret::scrub::Patterns;
 use crate::target;
 
 use exchange::exchange;
@@ -55,7 +54,7 @@ pub(crate) async fn send(
         credentials: &own,
     })?;
     let body = read_body(&call, &clock, &parts, body).await?;
-    let patterns = put_in(&call, &destination, &placings, &mut parts.headers)?;
+    put_in(&call, &destination.key, &placings, &mut parts.headers)?;
     finish_head(&mut parts.headers, &parts.method, &destination, &body)?;
     call.meter.bytes(bytes)?;
     let method = parts.method.clone();
@@ -66,7 +65,7 @@ pub(crate) async fn send(
     let reusable = own.is_empty();
     let sent = exchange(&call, &rules, &destination, &clock, request, reusable);
     let (response, lease, fate) = sent.await?;
-    receive(slot, clock, response, lease, fate, &method, patterns)
+    receive(slot, clock, response, lease, fate, &method)
 }
 
 /// Where a request goes.
@@ -185,25 +184,23 @@ async fn read_body(
     Ok(body)
 }
 
-/// Puts the values in. Returns what to scrub from the response.
+/// Puts the values in.
 fn put_in(
     call: &Shared,
-    destination: &Destination,
+    key: &Key,
     placings: &[Placing],
     headers: &mut HeaderMap,
-) -> Result<Option<Arc<Patterns>>, Error> {
-    let (host, port) = (&destination.host, destination.key.port);
+) -> Result<(), Error> {
     for placing in placings {
-        let secret = call.secret(&placing.slug, host, port)?;
+        let secret = call.secrets.load(&placing.slug, key)?;
         headers.insert(&placing.header, secret.header(&placing.prefix)?);
     }
-    let patterns = call.patterns(host, port);
-    if patterns.is_some() {
+    if call.secrets.patterns(key).is_some() {
         // A value cannot be found in what is compressed.
         let identity = HeaderValue::from_static("identity");
         headers.insert(header::ACCEPT_ENCODING, identity);
     }
-    Ok(patterns)
+    Ok(())
 }
 
 /// What the host itself says: whom the request is for, and how long it is.

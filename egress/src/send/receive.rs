@@ -8,12 +8,12 @@ use hyper::body::Incoming;
 
 use crate::call::{Shared, Slot};
 use crate::clock::Clock;
-use crate::error::{Denied, Error, Limit, LimitKind, Network, NetworkKind, Rule};
+use crate::error::{Error, Limit, LimitKind, Network, NetworkKind};
 use crate::headers;
 use crate::pool::Lease;
 use crate::request_body::Fate;
 use crate::response_body::ResponseBody;
-use crate::secret::scrub::Patterns;
+use crate::scrubbing::Scrubbing;
 
 /// Checks a response's head and hands it to the guest.
 pub(super) fn receive(
@@ -23,7 +23,6 @@ pub(super) fn receive(
     lease: Lease,
     fate: Arc<Fate>,
     method: &Method,
-    patterns: Option<Arc<Patterns>>,
 ) -> Result<Response<ResponseBody>, Error> {
     let (parts, incoming) = response.into_parts();
     let (status, mut headers) = (parts.status, parts.headers);
@@ -50,13 +49,14 @@ pub(super) fn receive(
         check_length(&headers, slot.call())?;
     }
     headers::filter_response(&mut headers);
-    if let Some(patterns) = &patterns {
-        check_clear(status, &headers)?;
+    let obscure = obscure(status, &headers);
+    let scrubbing = Scrubbing::of(&slot, &lease.key, obscure)?;
+    if let Some(patterns) = scrubbing.patterns() {
         patterns.scrub_headers(&mut headers);
         // Scrubbing changes lengths.
         headers.remove(header::CONTENT_LENGTH);
     }
-    let body = ResponseBody::new(incoming, lease, fate, slot, clock, patterns);
+    let body = ResponseBody::new(incoming, lease, fate, slot, clock, scrubbing);
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
@@ -96,15 +96,12 @@ fn check_length(headers: &HeaderMap, call: &Shared) -> Result<(), Limit> {
     call.meter.fits(declared)
 }
 
-/// Refuses what a value could hide in.
-fn check_clear(status: StatusCode, headers: &HeaderMap) -> Result<(), Denied> {
+/// The header that tells that a value could hide in the body.
+fn obscure(status: StatusCode, headers: &HeaderMap) -> Option<&'static str> {
     let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
-    let encoded = codings.any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"));
-    if encoded {
-        return Err(Denied::new(Rule::SecretResponse, "content-encoding"));
+    if codings.any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Some("content-encoding");
     }
-    if status == StatusCode::PARTIAL_CONTENT || headers.contains_key(header::CONTENT_RANGE) {
-        return Err(Denied::new(Rule::SecretResponse, "content-range"));
-    }
-    Ok(())
+    let partial = status == StatusCode::PARTIAL_CONTENT;
+    (partial || headers.contains_key(header::CONTENT_RANGE)).then_some("content-range")
 }

@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use tokio::io::AsyncWriteExt;
 use toolward_egress::{Egress, HostRule, NoSecrets, Rules, Timeouts, Transport};
 
-use crate::server::{Server, ok, read_request, reply};
+use crate::server::{Server, ok, read_head, read_request, reply};
 use crate::world::{
     Chunks, Names, call, code, eventually, get, limits, local, request, send_get, settle, text,
     transport, writing,
@@ -254,6 +254,7 @@ async fn a_request_that_writes_is_not_sent_twice() {
 #[tokio::test]
 async fn a_response_before_the_body_was_read_costs_the_connection() {
     let server = Server::start(None, |mut client, heard| async move {
+        read_head(&mut client).await;
         let reply = reply("413 Too Large", "", "no");
         client.write_all(reply.as_bytes()).await.unwrap();
         heard.wait_for_end(&mut client).await;
@@ -261,15 +262,39 @@ async fn a_response_before_the_body_was_read_costs_the_connection() {
     .await;
     let url = format!("http://a.example:{}/", server.port);
     let call = call(vec![writing("a.example", server.port)]);
-    let own = Request::post(&url)
-        .body(Chunks::of(&["a"]).hanging())
-        .unwrap();
-    // Whether the answer counts is the race of two streams; the connection is
-    // gone in any case.
-    if let Ok(response) = call.send(own, Timeouts::default()).await {
-        drop(text(response).await);
-    }
+    let body = Chunks::of(&["a"]).hanging();
+    let own = Request::post(&url).body(body).unwrap();
+    let response = call.send(own, Timeouts::default()).await.unwrap();
+    assert_eq!(response.status(), 413);
+    assert_eq!(text(response).await.unwrap(), "no");
     eventually(|| server.heard.closed() == 1).await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_given_up_frees_its_connection_whatever_the_server_does() {
+    let stuck = Server::start(None, |client, _| async move {
+        // Reads nothing, and keeps the connection.
+        std::future::pending::<()>().await;
+        drop(client);
+    })
+    .await;
+    let server = Server::replying(ok("hello")).await;
+    let transport = transport(&Names::local()).connections(1).build();
+    let call = route(&transport, writing("a.example", stuck.port));
+    let call = call.call(limits(), Arc::new(NoSecrets));
+    let large = "x".repeat(8 << 20);
+    let url = format!("http://a.example:{}/", stuck.port);
+    let sent = call.send(request(Method::POST, &url, &large), Timeouts::default());
+    assert!(
+        tokio::time::timeout(Duration::from_millis(500), sent)
+            .await
+            .is_err()
+    );
+    assert_eq!(stuck.heard.connections(), 1);
+    let url = format!("http://a.example:{}/", server.port);
+    let other = route(&transport, local("a.example", server.port));
+    let fetched = tokio::time::timeout(Duration::from_secs(5), fetch(&other, &url));
+    assert_eq!(fetched.await.expect("the connection is free"), "hello");
 }
 
 #[tokio::test]

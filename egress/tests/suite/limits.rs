@@ -225,6 +225,49 @@ async fn all_traffic_of_a_call_is_bounded() {
 }
 
 #[tokio::test]
+async fn heads_count_as_traffic() {
+    let headers = format!("x-long: {}\r\n", "x".repeat(1000));
+    let server = Server::replying(crate::server::reply("200 OK", &headers, "")).await;
+    let call = limited(
+        &server,
+        CallLimits {
+            total_bytes: 2500,
+            ..limits()
+        },
+    );
+    for _ in 0..2 {
+        assert_eq!(code(send_get(&call, &url(&server)).await), "sent");
+    }
+    assert_eq!(code(send_get(&call, &url(&server)).await), "total-bytes");
+    let long = format!("{}{}", url(&server), "x".repeat(1000));
+    let connections = server.heard.connections();
+    let call = limited(
+        &server,
+        CallLimits {
+            total_bytes: 900,
+            ..limits()
+        },
+    );
+    assert_eq!(code(send_get(&call, &long).await), "total-bytes");
+    // A body that is known not to fit is not begun.
+    let call = limited(
+        &server,
+        CallLimits {
+            total_bytes: 900,
+            ..limits()
+        },
+    );
+    let own = request(Method::POST, &url(&server), &"x".repeat(1000));
+    assert_eq!(
+        code(call.send(own, Timeouts::default()).await),
+        "total-bytes"
+    );
+    settle().await;
+    assert_eq!(server.heard.connections(), connections);
+    assert_eq!(server.heard.requests().len(), 3);
+}
+
+#[tokio::test]
 async fn a_nested_call_uses_what_is_left_of_its_root() {
     let server = Server::replying(ok("")).await;
     let rules = Rules::new(vec![local("a.example", server.port)], Vec::new()).unwrap();

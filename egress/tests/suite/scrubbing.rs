@@ -180,3 +180,45 @@ async fn an_answer_before_its_end_is_passed_on_while_it_comes() {
         .unwrap();
     assert_eq!(data, "first");
 }
+
+/// Sends the first part of a response, and the rest, a value, when another
+/// request has come.
+async fn vault_that_waits(headers: &'static str) -> Vault {
+    let arrived = std::sync::Arc::new(tokio::sync::Notify::new());
+    Vault::start(move |mut client, heard| {
+        let arrived = std::sync::Arc::clone(&arrived);
+        async move {
+            let request = read_request(&mut client, &heard).await.unwrap_or_default();
+            if request.contains("authorization") {
+                client.write_all(ok("").as_bytes()).await.unwrap();
+                client.flush().await.unwrap();
+                arrived.notify_one();
+            } else {
+                let head = format!("HTTP/1.1 200 OK\r\n{headers}connection: close\r\n\r\nfirst ");
+                client.write_all(head.as_bytes()).await.unwrap();
+                client.flush().await.unwrap();
+                arrived.notified().await;
+                client.write_all(VALUE.as_bytes()).await.unwrap();
+            }
+            let _ = client.shutdown().await;
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_response_that_began_before_a_value_was_sent_is_scrubbed_from_then_on() {
+    let vault = vault_that_waits("").await;
+    let call = vault.call();
+    let sent = call.send(get(&vault.url("/")), Timeouts::default());
+    let early = sent.await.unwrap();
+    ask(&vault, &call).await;
+    assert_eq!(text(early).await.unwrap(), "first [secret]");
+    // What is compressed cannot be, and ends.
+    let vault = vault_that_waits("content-encoding: gzip\r\n").await;
+    let call = vault.call();
+    let sent = call.send(get(&vault.url("/")), Timeouts::default());
+    let early = sent.await.unwrap();
+    ask(&vault, &call).await;
+    assert_eq!(code(text(early).await), "secret-response");
+}

@@ -146,12 +146,18 @@ pub(crate) fn answering(reply: Vec<u8>) -> impl Fn(Client, Heard) -> Serving + S
     }
 }
 
-/// One request, with its body; also kept in `heard`.
-pub(crate) async fn read_request(client: &mut Client, heard: &Heard) -> Option<String> {
+/// The head of one request.
+pub(crate) async fn read_head(client: &mut Client) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     while !text.ends_with(b"\r\n\r\n") {
         text.push(client.read_u8().await.ok()?);
     }
+    Some(text)
+}
+
+/// One request, with its body; also kept in `heard`.
+pub(crate) async fn read_request(client: &mut Client, heard: &Heard) -> Option<String> {
+    let mut text = read_head(client).await?;
     let head = String::from_utf8_lossy(&text).to_ascii_lowercase();
     let length = head
         .lines()

@@ -1,0 +1,86 @@
+//! What is done to one response for the sake of secrets: nothing, as long as its
+//! origin knows none of this call; from then on, values are taken out.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::call::Slot;
+use crate::error::{Denied, Rule};
+use crate::pool::Key;
+use crate::secret::scrub::{Patterns, Scrubber};
+
+/// The scrubbing of one response.
+#[derive(Debug)]
+pub(crate) struct Scrubbing {
+    scrubber: Option<Scrubber>,
+    /// How many values the call had sent when the patterns were made.
+    count: usize,
+    /// Why a value could not be found in the body.
+    obscure: Option<&'static str>,
+}
+
+impl Scrubbing {
+    /// # Errors
+    /// [`Rule::SecretResponse`]: a value was sent to `key`, and could hide here.
+    pub(crate) fn of(
+        slot: &Slot,
+        key: &Key,
+        obscure: Option<&'static str>,
+    ) -> Result<Scrubbing, Denied> {
+        let mut scrubbing = Scrubbing {
+            scrubber: None,
+            count: 0,
+            obscure,
+        };
+        scrubbing.renew(slot, key)?;
+        Ok(scrubbing)
+    }
+
+    /// Looks whether the origin was told a value since: another request of the
+    /// call may have done so while this response comes.
+    ///
+    /// # Errors
+    /// As [`Scrubbing::of`].
+    pub(crate) fn renew(&mut self, slot: &Slot, key: &Key) -> Result<(), Denied> {
+        let secrets = &slot.call().secrets;
+        let count = secrets.count();
+        if count == self.count {
+            return Ok(());
+        }
+        self.count = count;
+        let Some(patterns) = secrets.patterns(key) else {
+            return Ok(());
+        };
+        if let Some(header) = self.obscure {
+            return Err(Denied::new(Rule::SecretResponse, header));
+        }
+        match &mut self.scrubber {
+            Some(scrubber) => scrubber.look_for(patterns),
+            None => self.scrubber = Some(Scrubber::new(patterns)),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.scrubber.is_some()
+    }
+
+    pub(crate) fn patterns(&self) -> Option<&Arc<Patterns>> {
+        self.scrubber.as_ref().map(Scrubber::patterns)
+    }
+
+    /// What of the body can be passed on; may be empty.
+    pub(crate) fn push(&mut self, data: Bytes) -> Bytes {
+        match &mut self.scrubber {
+            Some(scrubber) => scrubber.push(data),
+            None => data,
+        }
+    }
+
+    /// What was held back, at the body's end.
+    pub(crate) fn finish(&mut self) -> Bytes {
+        let rest = self.scrubber.as_mut().map(Scrubber::finish);
+        rest.unwrap_or_default()
+    }
+}
