@@ -47,7 +47,12 @@ pub struct Input {
 }
 
 impl Input {
-    fn read(all: Value) -> Result<Self, ToolError> {
+    /// Reads it, with the values filled in. Those of a script's steps have to wait
+    /// until it is their turn.
+    fn read(mut all: Value, call: &Invocation) -> Result<Self, ToolError> {
+        if !["steps", "repeat"].iter().any(|name| all["do"] == *name) {
+            values::fill_in(&mut all, call);
+        }
         let mut input: Input = serde_json::from_value(all.clone())
             .map_err(|error| failed("input_invalid", error.to_string()))?;
         input.all = all;
@@ -194,9 +199,8 @@ fn act(call: &Invocation, input: &Input, more: More) -> Ending {
 pub fn execute(call: Invocation, more: More) -> Ending {
     let mut ending = None;
     let _ = toolward_guest::run(call.clone(), |typed: toolward_guest::Call<Value>| {
-        let mut all = typed.input;
-        values::fill_in(&mut all, &call);
-        ending = Some(Input::read(all).and_then(|input| act(&call, &input, more)));
+        let input = Input::read(typed.input, &call);
+        ending = Some(input.and_then(|input| act(&call, &input, more)));
         Ok::<_, toolward_guest::Error>(())
     });
     ending.unwrap_or_else(|| Err(failed("input_invalid", "the input is no JSON")))
@@ -217,7 +221,7 @@ macro_rules! driver {
                 }
             }
 
-            bindings::export_driver!(Hostile with_types_in bindings);
+    bindings::export_driver!(Hostile with_types_in bindings);
         };
     };
 }

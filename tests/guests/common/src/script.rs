@@ -76,7 +76,7 @@ pub(crate) fn repeat(call: &Invocation, input: &Input, more: More) -> Result<Val
 
 /// What a behaviour says of itself, or how it failed.
 fn value(call: &Invocation, step: Value, more: More) -> Value {
-    match Input::read(step).and_then(|input| act(call, &input, more)) {
+    match Input::read(step, call).and_then(|input| act(call, &input, more)) {
         Ok(Outcome::Done(output)) => serde_json::from_str::<Value>(&output.structured)
             .map(|output| output["value"].clone())
             .unwrap_or(json!({"raw": output.structured})),
