@@ -12,6 +12,7 @@ use crate::limits::CallLimits;
 use crate::request::Request;
 use crate::result::{CallError, ErrorClass, ErrorCode, Hit, Reply};
 use crate::sandbox::files::FileCounters;
+use crate::sandbox::keyvalue;
 
 /// Where a call comes from: nowhere, or from another call.
 #[derive(Debug, Clone, Default)]
@@ -77,6 +78,7 @@ pub(crate) struct Root {
     /// Requests and bytes on the network.
     pub(crate) network: Meter,
     pub(crate) files: Arc<FileCounters>,
+    pub(crate) buckets: Arc<keyvalue::Counters>,
 }
 
 impl Root {
@@ -87,6 +89,7 @@ impl Root {
             depth_allowed,
             network: Meter::budget(limits.http_requests_total, limits.egress_bytes),
             files: Arc::default(),
+            buckets: Arc::default(),
         })
     }
 

@@ -148,6 +148,11 @@ fn over(exceeded: Exceeded) -> CallError {
             ErrorCode::LIMIT_EXCEEDED,
             "the driver hands the host too much at once; report this to its publisher".to_owned(),
         ),
+        "bucket_operations" | "bucket_traffic" => (
+            ErrorCode::LIMIT_EXCEEDED,
+            "the driver does too much with its buckets in one call; report this to its publisher"
+                .to_owned(),
+        ),
         other => (
             ErrorCode::LIMIT_EXCEEDED,
             format!("raise the host's limit `{other}`"),
@@ -177,7 +182,7 @@ fn unit(limit: &str) -> &'static str {
         "workspace_files" => "files and directories",
         "open_files" => "open files, streams and listings",
         "directory_entries" => "directory entries",
-        "bucket_keys" => "keys",
+        "bucket_operations" => "operations on buckets",
         _ => "bytes",
     }
 }

@@ -2,9 +2,10 @@
 //! who listens.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::files::{self, FileLimits};
-use super::tools;
+use super::{keyvalue, tools};
 use crate::access::Access;
 use crate::limits::CallLimits;
 use crate::lineage::Root;
@@ -27,6 +28,27 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// The buckets of one attempt.
+    pub(crate) fn buckets(&self, deadline: Instant) -> keyvalue::Ctx {
+        let limits = keyvalue::Limits {
+            bucket: toolward_keyvalue::Limits {
+                bucket_bytes: self.limits.bucket_bytes,
+                bucket_keys: self.limits.bucket_keys,
+                ..toolward_keyvalue::Limits::default()
+            },
+            ..keyvalue::Limits::default()
+        };
+        keyvalue::Ctx::new(
+            self.access.grant.buckets(),
+            self.services.buckets.clone(),
+            &self.principal,
+            limits,
+            self.root.buckets.clone(),
+            deadline,
+            self.violations.clone(),
+        )
+    }
+
     /// The files of one attempt; none where none are granted.
     pub(crate) fn files(&self) -> files::Ctx {
         let Ok(Some(plan)) = &self.access.files else {

@@ -8,6 +8,7 @@ pub(crate) mod deadline;
 pub(crate) mod engine;
 pub(crate) mod files;
 pub(crate) mod http;
+pub(crate) mod keyvalue;
 pub(crate) mod limiter;
 pub(crate) mod run;
 pub(crate) mod secrets;

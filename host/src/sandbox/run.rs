@@ -76,7 +76,7 @@ pub(crate) async fn attempt(
 ) -> (Ending, Usage) {
     let limits = &context.limits;
     let engine = prepared.pre.engine();
-    let mut store = Store::new(engine, State::new(context, &own));
+    let mut store = Store::new(engine, State::new(context, &own, deadline));
     let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
 
     let polls = Arc::new(AtomicU32::new(0));

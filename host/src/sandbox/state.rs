@@ -2,6 +2,7 @@
 //! and where log and progress go.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -12,7 +13,7 @@ use super::context::Context;
 use super::http::{self, Hooks};
 use super::limiter::Limiter;
 use super::secrets::CallSecrets;
-use super::{Exceeded, files, tools};
+use super::{Exceeded, files, keyvalue, tools};
 use crate::limits::CallLimits;
 use crate::observer::{LogRecord, Observer};
 use crate::violations::Violations;
@@ -25,6 +26,7 @@ pub(crate) struct State {
     wasi: WasiCtx,
     table: ResourceTable,
     pub(crate) files: files::Ctx,
+    buckets: keyvalue::Ctx,
     pub(crate) limiter: Limiter,
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
@@ -53,7 +55,7 @@ pub(crate) struct Meter {
 impl State {
     /// State with what the call was granted, and else nothing: no environment,
     /// arguments or input; clocks and randomness; output captured.
-    pub(crate) fn new(context: &Context, limits: &AttemptLimits) -> Self {
+    pub(crate) fn new(context: &Context, limits: &AttemptLimits, deadline: Instant) -> Self {
         let call = &context.limits;
         let stdout = Capture::new("stdout", call.stdio_bytes);
         let stderr = Capture::new("stderr", call.stdio_bytes);
@@ -70,6 +72,7 @@ impl State {
             wasi: wasi.build(),
             table,
             files: context.files(),
+            buckets: context.buckets(deadline),
             limiter: Limiter::new(limits.memory_bytes, call.table_elements),
             stdout,
             stderr,
@@ -88,6 +91,14 @@ impl State {
 }
 
 impl State {
+    /// The buckets that the guest opens.
+    pub(crate) fn buckets(&mut self) -> keyvalue::View<'_> {
+        keyvalue::View {
+            ctx: &self.buckets,
+            table: &mut self.table,
+        }
+    }
+
     /// The files that the guest sees.
     pub(crate) fn files(&mut self) -> files::View<'_> {
         files::View {

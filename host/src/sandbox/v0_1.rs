@@ -5,7 +5,7 @@ use wasmtime::component::{HasSelf, Linker};
 use wasmtime::{Engine, Result};
 
 use super::secrets::Refused;
-use super::{State, files};
+use super::{State, files, keyvalue};
 use crate::observer::{LogLevel, LogRecord, Progress};
 use crate::violations::ViolationKind;
 
@@ -39,6 +39,7 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     files::add_to_linker(&mut linker, State::files)?;
+    keyvalue::add_to_linker(&mut linker, State::buckets)?;
     super::sockets::add_to_linker(&mut linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
     Driver::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;

@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod buckets;
 mod cache;
 mod endings;
 mod files;
