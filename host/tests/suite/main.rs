@@ -5,10 +5,15 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stderr,
     reason = "tests"
 )]
 
+mod bombs;
+mod broker;
 mod cache;
+mod compiling;
+mod confine;
 mod endings;
 mod files;
 mod fixture;
