@@ -55,6 +55,12 @@ pub(crate) enum Command {
     Doctor(doctor::Arguments),
     /// Write a completion script for a shell
     Completions(completions::Arguments),
+    /// The process that has drivers compiled, started by the others
+    #[command(hide = true)]
+    InternalCompileBroker,
+    /// The process that compiles one driver, started by the broker
+    #[command(hide = true)]
+    InternalCompileWorker,
 }
 
 #[cfg(test)]

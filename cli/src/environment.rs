@@ -13,6 +13,9 @@ pub(crate) struct Environment {
     pub(crate) cache_directory: Option<PathBuf>,
     /// Where tools' own data is kept: `$XDG_STATE_HOME/toolward`.
     pub(crate) state_directory: Option<PathBuf>,
+    /// Where the system's certificates lie, if `SSL_CERT_FILE` or
+    /// `SSL_CERT_DIR` say so.
+    pub(crate) certificates: Vec<PathBuf>,
     /// The guest toolchain's Cargo, from `TOOLWARD_GUEST_CARGO`.
     pub(crate) guest_cargo: Option<OsString>,
     /// `SOURCE_DATE_EPOCH`, unparsed.
@@ -35,6 +38,12 @@ impl Environment {
             state_directory: absolute("XDG_STATE_HOME")
                 .or_else(|| below_home(".local/state"))
                 .map(|directory| directory.join("toolward")),
+            certificates: ["SSL_CERT_FILE", "SSL_CERT_DIR"]
+                .iter()
+                .filter_map(std::env::var_os)
+                .flat_map(|value| std::env::split_paths(&value).collect::<Vec<_>>())
+                .filter(|path| path.exists())
+                .collect(),
             guest_cargo: std::env::var_os("TOOLWARD_GUEST_CARGO").filter(|v| !v.is_empty()),
             source_date_epoch: std::env::var("SOURCE_DATE_EPOCH")
                 .ok()

@@ -1,6 +1,7 @@
 //! A host for one command: what the operator grants, and where the things
 //! behind grants are: secrets, key-value buckets, the network, a person to ask.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,10 +9,11 @@ use clap::Args;
 use toolward_bundle::content::Content;
 use toolward_contract::capability::Class;
 use toolward_egress::Transport;
+use toolward_host::confine::Confinement;
 use toolward_host::secrets::Sources;
 use toolward_host::{Host, HostBuilder};
 use toolward_keyvalue::Store;
-use toolward_policy::Policy;
+use toolward_policy::{Policy, SecretSource};
 
 use crate::approve::Terminal;
 use crate::config::{Granted, PolicyFlags, read_text};
@@ -81,6 +83,53 @@ impl Means {
     }
 }
 
+impl Means {
+    /// What this process keeps when it confines itself: what the drivers of
+    /// `host` were granted, and the files behind that.
+    pub(crate) fn kept(
+        &self,
+        host: &Host,
+        granted: &Granted,
+        environment: &Environment,
+    ) -> Result<Confinement, Failure> {
+        let needs = host.needs();
+        let mut confinement = needs.confinement();
+        if !needs.ports.is_empty() {
+            for path in &environment.certificates {
+                confinement = confinement.read(path);
+            }
+        }
+        for secret in granted.policy.secrets() {
+            let key = (secret.publisher.as_str().to_owned(), secret.slug.clone());
+            let SecretSource::File(path) = &secret.source else {
+                continue;
+            };
+            let path = Path::new("/").join(path);
+            if needs.secrets.contains(&key) && path.exists() {
+                confinement = confinement.read(path);
+            }
+        }
+        let Some(state) = self.state(environment) else {
+            return Ok(confinement);
+        };
+        if needs.buckets {
+            confinement = confinement.read_write(folder_of_buckets(&state));
+        }
+        let stored = secrets(&state);
+        if needs.stores_secrets {
+            let mut builder = std::fs::DirBuilder::new();
+            builder.recursive(true).mode(0o700);
+            builder
+                .create(&stored)
+                .map_err(|error| Failure::unwritable(&stored, error))?;
+            confinement = confinement.read_write(stored);
+        } else if !needs.secrets.is_empty() && stored.exists() {
+            confinement = confinement.read(stored);
+        }
+        Ok(confinement)
+    }
+}
+
 fn uses_buckets(content: &Content) -> bool {
     let mut tools = content.tools.iter();
     tools.any(|entry| {
@@ -89,9 +138,14 @@ fn uses_buckets(content: &Content) -> bool {
     })
 }
 
-/// Where buckets are kept.
+/// Where buckets are kept. In a folder of their own: a process that serves them
+/// makes and removes files beside theirs.
 pub(crate) fn buckets(state: &Path) -> PathBuf {
-    state.join("buckets.sqlite")
+    folder_of_buckets(state).join("buckets.sqlite")
+}
+
+fn folder_of_buckets(state: &Path) -> PathBuf {
+    state.join("buckets")
 }
 
 /// Where tools' own secrets are kept.

@@ -9,6 +9,7 @@ mod approve;
 mod arguments;
 mod commands;
 mod config;
+mod confinement;
 mod environment;
 mod failure;
 mod hosting;

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use toolward_bundle::content::Content;
 use toolward_contract::capability::{Capability, CapabilitySet, Class, PathPattern};
 use toolward_contract::tool::Tool;
+use toolward_host::confine::Confinement;
 use toolward_host::{ApprovalRequest, Approver, Host, HostBuilder, Verdict};
 use toolward_keyvalue::Store;
 use toolward_policy::{Policy, Publisher, Rule, ToolPattern, Workspace};
@@ -19,7 +20,7 @@ use crate::failure::{Exit, Failure};
 /// The directories behind a bundle's workspaces.
 pub(crate) struct Scratch {
     /// Removed when the value is dropped.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     directories: Vec<PathBuf>,
     policy: Policy,
 }
@@ -47,7 +48,7 @@ impl Scratch {
         }
         Ok(Self {
             policy: builder.build().map_err(unusable)?,
-            _folder: folder,
+            folder,
             directories,
         })
     }
@@ -61,6 +62,17 @@ impl Scratch {
             .policy(self.policy.clone())
             .approver(Yes)
             .buckets(buckets))
+    }
+
+    /// What a process keeps that runs examples here, and removes this at its
+    /// end.
+    pub(crate) fn kept(&self, host: &Host) -> Confinement {
+        let folder = self.folder.path();
+        let confinement = host.needs().confinement().read_write(folder);
+        match folder.parent() {
+            Some(parent) => confinement.remove_directories(parent),
+            None => confinement,
+        }
     }
 
     /// Empties the directories, for the next example.

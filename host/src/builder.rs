@@ -10,7 +10,7 @@ use toolward_keyvalue::Store;
 use toolward_policy::Policy;
 
 use crate::approval::Approver;
-use crate::compile::{Cache, Compiler, InProcess};
+use crate::compile::{Broker, Cache, Compiler, InProcess, Workshop};
 use crate::error::HostError;
 use crate::host::Host;
 use crate::limits::Limits;
@@ -40,6 +40,7 @@ pub struct HostBuilder {
     protected: Vec<(String, PathBuf)>,
     compiler: Option<Arc<dyn Compiler>>,
     cache: Option<Cache>,
+    broker: Option<Broker>,
 }
 
 impl HostBuilder {
@@ -109,6 +110,13 @@ impl HostBuilder {
         self
     }
 
+    /// Has components compiled by this broker, which also keeps the cache.
+    /// [`HostBuilder::compiler`] and [`HostBuilder::cache`] count no longer.
+    pub fn broker(mut self, broker: Broker) -> Self {
+        self.broker = Some(broker);
+        self
+    }
+
     /// Makes the host. Compiles nothing yet: see [`Host::prepare`].
     ///
     /// # Errors
@@ -116,7 +124,13 @@ impl HostBuilder {
     /// [`HostError`] when two bundles bring the same id, the directory of a
     /// workspace is one that guests must not reach, or the engine can't be made.
     pub fn build(self) -> Result<Host, HostError> {
-        let compiler = self.compiler.unwrap_or_else(|| Arc::new(InProcess));
+        let workshop = match self.broker {
+            Some(broker) => Workshop::Broker(broker),
+            None => Workshop::Own {
+                compiler: self.compiler.unwrap_or_else(|| Arc::new(InProcess)),
+                cache: self.cache.map(Arc::new),
+            },
+        };
         let paths: Vec<String> = self
             .policy
             .workspaces()
@@ -151,7 +165,7 @@ impl HostBuilder {
                 .transport
                 .unwrap_or_else(|| Transport::builder().build()),
         };
-        Host::build(self.contents, services, compiler, self.cache)
+        Host::build(self.contents, services, workshop)
     }
 }
 

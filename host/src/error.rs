@@ -18,6 +18,14 @@ pub enum HostError {
         /// What is wrong with it.
         problem: String,
     },
+    /// The compile broker can't be started.
+    #[error("the compile broker {} can't be started: {problem}", program.display())]
+    Broker {
+        /// The program.
+        program: PathBuf,
+        /// What went wrong.
+        problem: String,
+    },
     /// Two bundles bring the same tool or driver.
     #[error("{kind} `{id}` is in two bundles: {first} and {second}")]
     Duplicate {
@@ -48,6 +56,7 @@ impl HostError {
         match self {
             Self::Engine(_) => "engine-unavailable",
             Self::Cache { .. } => "cache-unusable",
+            Self::Broker { .. } => "broker-unavailable",
             Self::Duplicate { .. } => "duplicate-id",
             Self::Workspace { .. } => "workspace-refused",
         }
@@ -61,6 +70,9 @@ impl HostError {
             }
             Self::Cache { .. } => {
                 Some("name another cache directory, or repair this one".to_owned())
+            }
+            Self::Broker { .. } => {
+                Some("name a program that is there and that you may run".to_owned())
             }
             Self::Duplicate { .. } => Some("load only one of the two bundles".to_owned()),
             Self::Workspace { .. } => {

@@ -8,23 +8,21 @@ use std::time::Instant;
 use toolward_bundle::content::Content;
 use toolward_contract::driver::DriverKind;
 use toolward_policy::Decision;
-use wasmtime::Engine;
-use wasmtime::component::Linker;
 
 use crate::admission::Admission;
 use crate::approval;
 use crate::checks::{self, Checks};
-use crate::compile::{self, Cache, Compiler};
+use crate::compile::Workshop;
 use crate::dispatch;
 use crate::error::HostError;
 use crate::grant;
 use crate::lineage::CallTools;
-use crate::registry::{Catalogue, LoadedDriver, ToolEntry};
+use crate::prepare::Preparer;
+use crate::registry::{Catalogue, ToolEntry};
 use crate::request::Request;
 use crate::resolve::{self, Resolved};
-use crate::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output, Reply};
+use crate::result::{CallError, Captured, Metadata, Output, Reply};
 use crate::sandbox::engine::EngineProfile;
-use crate::sandbox::run::Prepared;
 use crate::sandbox::v0_1;
 use crate::services::Services;
 use crate::validate::{self, Call, Validated};
@@ -38,11 +36,7 @@ pub struct Host {
 }
 
 struct Inner {
-    profile: EngineProfile,
-    engine: Engine,
-    linker: Linker<crate::sandbox::State>,
-    compiler: Arc<dyn Compiler>,
-    cache: Option<Cache>,
+    preparer: Arc<Preparer>,
     services: Arc<Services>,
     catalogue: Catalogue,
     admission: Admission,
@@ -68,22 +62,19 @@ impl Host {
     pub(crate) fn build(
         contents: Vec<Content>,
         services: Services,
-        compiler: Arc<dyn Compiler>,
-        cache: Option<Cache>,
+        workshop: Workshop,
     ) -> Result<Self, HostError> {
         let catalogue = Catalogue::build(contents, &services)?;
         let profile = EngineProfile::for_limits(&services.limits);
         let engine = profile.engine()?;
         let linker =
             v0_1::linker(&engine).map_err(|error| HostError::Engine(format!("{error:#}")))?;
+        let component_bytes = services.limits.component_bytes;
+        let preparer = Preparer::new(profile, engine, linker, workshop, component_bytes);
         let admission = Admission::new(&services.limits);
         Ok(Self {
             inner: Arc::new(Inner {
-                profile,
-                engine,
-                linker,
-                compiler,
-                cache,
+                preparer: Arc::new(preparer),
                 services: Arc::new(services),
                 catalogue,
                 admission,
@@ -95,6 +86,12 @@ impl Host {
     /// The tools of this host, by id and major version.
     pub fn tools(&self) -> impl Iterator<Item = ToolInfo> + '_ {
         self.inner.catalogue.tools().map(|entry| info(entry))
+    }
+
+    /// The grants of all drivers that policy lets run.
+    pub(crate) fn grants(&self) -> impl Iterator<Item = &toolward_policy::Grant> {
+        let routes = self.inner.catalogue.tools().flat_map(|tool| &tool.routes);
+        routes.filter_map(|route| Some(&route.access.as_ref()?.grant))
     }
 
     /// The tool that a call of `name` would reach.
@@ -130,6 +127,7 @@ impl Host {
     ) -> Result<Output, CallError> {
         let inner = &*self.inner;
         metadata.tool.clone_from(&request.tool);
+        let observer = request.observer.clone();
         let resolved = resolve::resolve(&inner.catalogue, &request)?;
         metadata.tool.clone_from(&resolved.tool.full_id);
         metadata.publisher = Some(resolved.tool.publisher.clone());
@@ -143,7 +141,7 @@ impl Host {
         let approver = inner.services.approver.as_ref();
         let approved = approval::obtain(granted, approver, &metadata.invocation).await?;
         let prepared = match driver.driver.kind {
-            DriverKind::Component => Some(self.prepared(&driver).await?),
+            DriverKind::Component => Some(inner.preparer.prepared(&driver, observer.as_deref()).await?),
             _ => None,
         };
         dispatch::start(
@@ -197,83 +195,18 @@ impl Host {
                 if !route.is_open() || route.driver.driver.kind != DriverKind::Component {
                     continue;
                 }
-                if let Err(error) = self.prepared(&route.driver).await {
+                if let Err(error) = self.inner.preparer.prepared(&route.driver, None).await {
                     failed.push((route.driver.driver.id.to_string(), error));
                 }
             }
         }
         failed
     }
-
-    /// The driver, ready to be instantiated. Compiled at most once: a driver
-    /// that does not compile never will.
-    async fn prepared<'a>(&self, driver: &'a Arc<LoadedDriver>) -> Result<&'a Prepared, CallError> {
-        if driver.prepared.get().is_none() {
-            let preparing = driver.preparing.clone().lock_owned().await;
-            let (host, shared) = (self.clone(), driver.clone());
-            // The thread holds the lock, not the caller: it goes on if the caller
-            // goes away, and even if nobody drives the caller's runtime.
-            let task = tokio::task::spawn_blocking(move || {
-                shared.prepared.get_or_init(|| host.inner.prepare(&shared));
-                drop(preparing);
-            });
-            if let Err(error) = task.await {
-                tracing::error!(%error, "preparing a driver was broken off");
-                if error.is_panic() {
-                    // It would again: a verdict on the driver, kept like others.
-                    let _ = driver.prepared.set(Err("the compiler panicked".to_owned()));
-                }
-            }
-        }
-        let problem = match driver.prepared.get() {
-            Some(Ok(prepared)) => return Ok(prepared),
-            Some(Err(problem)) => problem,
-            None => "preparing it was broken off",
-        };
-        Err(CallError::new(
-            ErrorCode::UPSTREAM_ERROR,
-            ErrorClass::DependencyUnavailable,
-            format!("the driver `{}` can't be used: {problem}", driver.driver.id),
-        )
-        .with_hint("report this to the driver's publisher"))
-    }
 }
 
 impl CallTools for Inner {
     fn call_tool(self: Arc<Self>, request: Request) -> Pin<Box<dyn Future<Output = Reply> + Send>> {
         Box::pin(async move { Host { inner: self }.call(request).await })
-    }
-}
-
-impl Inner {
-    fn prepare(&self, driver: &LoadedDriver) -> Result<Prepared, String> {
-        let (Some(digest), Some(wasm)) = (driver.digest, driver.wasm()) else {
-            return Err("it has no component".to_owned());
-        };
-        let allowed = self.services.limits.component_bytes;
-        if wasm.len() > allowed {
-            return Err(format!(
-                "its component has {} bytes; the limit `component_bytes` is {allowed}",
-                wasm.len()
-            ));
-        }
-        let component = compile::load(
-            &self.engine,
-            &self.profile,
-            &*self.compiler,
-            self.cache.as_ref(),
-            &digest,
-            &wasm,
-        )
-        .map_err(|error| error.to_string())?;
-        let pre = self
-            .linker
-            .instantiate_pre(&component)
-            .map_err(|error| format!("it asks for what this host does not have: {error:#}"))?;
-        let pre = v0_1::DriverPre::new(pre)
-            .map_err(|error| format!("it does not export `{}`: {error:#}", v0_1::EXPORT))?;
-        driver.drop_wasm();
-        Ok(Prepared::new(pre))
     }
 }
 

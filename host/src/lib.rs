@@ -28,13 +28,16 @@ mod approval;
 mod builder;
 mod checks;
 pub mod compile;
+pub mod confine;
 mod dispatch;
 mod error;
 mod grant;
 mod host;
 mod limits;
 mod lineage;
+mod needs;
 mod observer;
+mod prepare;
 mod redact;
 mod registry;
 mod request;
@@ -49,11 +52,14 @@ mod workspace;
 
 pub use approval::{ApprovalRequest, Approver, Verdict};
 pub use builder::HostBuilder;
-pub use compile::{Cache, CompileError, Compiler, InProcess};
+pub use compile::{
+    Broker, BrokerCommand, Cache, CompileError, CompileLimits, CompileReason, Compiler, InProcess,
+};
 pub use error::HostError;
 pub use host::{Host, ToolInfo};
 pub use limits::{Limit, Limits};
-pub use observer::{LogLevel, LogRecord, Observer, Progress};
+pub use needs::Needs;
+pub use observer::{Compiling, LogLevel, LogRecord, Observer, Progress};
 pub use request::{LOCAL, Request};
 pub use result::{
     Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, Metadata,

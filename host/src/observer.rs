@@ -1,6 +1,8 @@
 //! What a driver says while it runs: progress and log records, handed to the
 //! embedder as they come.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 /// How urgent a driver says a log record is.
@@ -43,12 +45,30 @@ pub struct Progress {
     pub message: Option<String>,
 }
 
+/// A driver is compiled for the first time, and a call waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiling {
+    /// The driver's id.
+    pub driver: String,
+    /// For how long it is compiled by now; `None` while others are compiled
+    /// first.
+    pub elapsed: Option<Duration>,
+    /// The longest that it may take, where that is bounded.
+    pub longest: Option<Duration>,
+}
+
 /// Receives what a driver says during a call. Called on the thread that runs
 /// the guest: return quickly.
 pub trait Observer: Send + Sync {
     /// The driver reported progress. Reports that don't rise never get here.
     fn progress(&self, progress: &Progress) {
         let _ = progress;
+    }
+
+    /// The driver is compiled before it runs, which takes a while. Repeated as
+    /// long as the call waits.
+    fn compiling(&self, compiling: &Compiling) {
+        let _ = compiling;
     }
 
     /// The driver logged a record.

@@ -11,10 +11,13 @@ use toolward_bundle::arguments;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
-use toolward_host::{Cache, Host, HostBuilder, Observer, Progress, Request};
+use toolward_host::{
+    Broker, Compiling, Host, HostBuilder, HostError, Observer, Progress, Request,
+};
 
-use super::reply;
+use super::{compiling, reply};
 use crate::config::Granted;
+use crate::confinement::ConfineFlags;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::hosting::Means;
@@ -39,6 +42,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     cache: CacheFlags,
+
+    #[command(flatten)]
+    confine: ConfineFlags,
 
     /// The input: JSON, @FILE with JSON in it, or - for standard input
     #[arg(short, long, value_name = "JSON|@FILE|-")]
@@ -110,29 +116,36 @@ impl Source {
 }
 
 impl CacheFlags {
-    /// The host, with its compiled drivers kept.
-    pub(crate) fn host(
+    /// Who compiles drivers, and keeps them.
+    pub(crate) fn broker(
         &self,
-        mut builder: HostBuilder,
         environment: &Environment,
         output: &Output,
-    ) -> Result<Host, Failure> {
-        if !self.no_cache {
-            match (&self.cache_dir, &environment.cache_directory) {
-                // A directory that was asked for must do; the default may not.
-                (Some(directory), _) => {
-                    builder = builder
-                        .cache(Cache::open(directory)?)
-                        .protect("the cache directory", directory);
+    ) -> Result<Broker, Failure> {
+        let command = compiling::command()?;
+        let builder = || Broker::builder(command.clone());
+        let directory = match (&self.cache_dir, &environment.cache_directory) {
+            _ if self.no_cache => None,
+            // A directory that was asked for must do; the default may not.
+            (Some(directory), _) => return Ok(builder().cache(directory).start()?),
+            (None, directory) => directory.as_ref(),
+        };
+        if let Some(directory) = directory {
+            match builder().cache(directory).start() {
+                Err(error @ HostError::Cache { .. }) => {
+                    output.warning(format!("{error}; compiled drivers are not kept"));
                 }
-                (None, Some(directory)) => match Cache::open(directory) {
-                    Ok(cache) => builder = builder.cache(cache),
-                    Err(error) => {
-                        output.warning(format!("{error}; compiled drivers are not kept"));
-                    }
-                },
-                (None, None) => {}
+                started => return Ok(started?),
             }
+        }
+        Ok(builder().start()?)
+    }
+
+    /// The host, with its drivers compiled by this broker.
+    pub(crate) fn host(&self, builder: HostBuilder, broker: &Broker) -> Result<Host, Failure> {
+        let mut builder = builder.broker(broker.clone());
+        if let Some(directory) = broker.directory() {
+            builder = builder.protect("the cache directory", directory);
         }
         Ok(builder.build()?)
     }
@@ -152,13 +165,16 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let source = &arguments.source;
+    let broker = arguments.cache.broker(environment, output)?;
     let content = source.content(environment, output)?;
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
     let request = request(arguments, &content, output)?;
     let bar = Arc::new(Bar::new(format!("calling {}", arguments.tool), output));
     let means = &arguments.means;
     let builder = means.host(content, &granted, &source.trust, &bar, environment)?;
-    let host = arguments.cache.host(builder, environment, output)?;
+    let host = arguments.cache.host(builder, &broker)?;
+    let confinement = means.kept(&host, &granted, environment)?;
+    arguments.confine.apply(confinement, &broker, output)?;
     let request = request.observer(Arc::new(Watch(Arc::clone(&bar))));
     let runtime = runtime()?;
     let reply = runtime.block_on(async {
@@ -188,6 +204,21 @@ pub(crate) fn run(
 struct Watch(Arc<Bar>);
 
 impl Observer for Watch {
+    fn compiling(&self, compiling: &Compiling) {
+        let driver = visible_line(&compiling.driver, 100);
+        let mut message = format!("compiling the driver {driver} for the first time");
+        match (compiling.elapsed, compiling.longest) {
+            (None, _) => message.push_str(", after others"),
+            (Some(elapsed), Some(longest)) => message.push_str(&format!(
+                ", {} s of at most {} s",
+                elapsed.as_secs(),
+                longest.as_secs()
+            )),
+            (Some(elapsed), None) => message.push_str(&format!(", {} s", elapsed.as_secs())),
+        }
+        self.0.say(message);
+    }
+
     fn progress(&self, progress: &Progress) {
         let message = progress.message.as_deref().unwrap_or_default();
         let total = progress

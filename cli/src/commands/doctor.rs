@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 use toolward_bundle::build;
 use toolward_bundle::text::visible_line;
+use toolward_host::confine::{self, Confinement};
 use toolward_host::{Cache, Host};
 
 use super::build::guest_cargo;
@@ -69,6 +70,7 @@ pub(crate) fn run(
         Check::new("version", State::Ok, version()),
         engine(),
         memory_reset(),
+        confinement(),
         cache(environment),
         configuration(environment),
         guest_toolchain(arguments, environment),
@@ -135,6 +137,56 @@ fn memory_reset() -> Check {
         "no PAGEMAP_SCAN: resetting memory between calls is slower",
     )
     .hint("Linux 6.7 or newer has it")
+}
+
+/// What a process that runs drivers gives up, here.
+fn confinement() -> Check {
+    const NAME: &str = "confinement";
+    let outlook = confine::outlook();
+    let parts = |held: bool| {
+        let parts = outlook.parts.iter().filter(|part| part.held == held);
+        parts.map(|part| part.what).collect::<Vec<_>>().join(", ")
+    };
+    match outlook.state {
+        confine::State::Full => match is_refused() {
+            true => Check::new(
+                NAME,
+                State::Ok,
+                format!("a process that runs drivers gives up: {}", parts(true)),
+            ),
+            false => Check::new(
+                NAME,
+                State::Error,
+                "a confined thread could still read a directory",
+            )
+            .hint("see whether a container or a security module stands in the way"),
+        },
+        confine::State::Partial => Check::new(
+            NAME,
+            State::Warning,
+            format!(
+                "a process that runs drivers gives up: {}; but not: {}",
+                parts(true),
+                parts(false)
+            ),
+        )
+        .hint(format!("missing: {}", outlook.missing())),
+        confine::State::Unavailable => Check::new(
+            NAME,
+            State::Warning,
+            "this kernel can't confine a process: whoever escapes the sandbox has your rights",
+        )
+        .hint(format!("missing: {}", outlook.missing())),
+    }
+}
+
+/// Confines a thread, and lets it try.
+fn is_refused() -> bool {
+    let thread = std::thread::spawn(|| {
+        let confined = Confinement::builder().apply_to_this_thread();
+        confined.is_ok() && std::fs::read_dir("/").is_err()
+    });
+    thread.join().unwrap_or(false)
 }
 
 fn cache(environment: &Environment) -> Check {

@@ -3,6 +3,7 @@
 pub(crate) mod build;
 pub(crate) mod call;
 pub(crate) mod check;
+pub(crate) mod compiling;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 mod doctor_policy;
@@ -43,5 +44,7 @@ pub(crate) fn run(
         Command::Keys(arguments) => keys::run(&arguments, output),
         Command::Doctor(arguments) => doctor::run(&arguments, environment, output),
         Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
+        Command::InternalCompileBroker => compiling::broker(),
+        Command::InternalCompileWorker => compiling::worker(),
     }
 }

@@ -14,6 +14,7 @@ use super::call::{CacheFlags, runtime};
 use super::check::counted;
 use super::reply::exit_of;
 use crate::config::Granted;
+use crate::confinement::ConfineFlags;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::hosting::Means;
@@ -59,6 +60,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     cache: CacheFlags,
+
+    #[command(flatten)]
+    confine: ConfineFlags,
 }
 
 /// One example, to be run with one driver.
@@ -81,6 +85,7 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
+    let broker = arguments.cache.broker(environment, output)?;
     let bundle = arguments.bundle.as_ref().or(arguments.named.as_ref());
     let (path, content) = match (bundle, &arguments.dev) {
         (Some(path), _) => (path, signed(path, &arguments.trust, environment, output)?),
@@ -99,18 +104,21 @@ pub(crate) fn run(
         )
         .hint("add `examples` to a TOOL.md: each a name, an input, and an output if there is only one right one"));
     }
-    let (scratch, builder) = if arguments.with_grants {
+    let (scratch, host, confinement) = if arguments.with_grants {
         let granted = Granted::read(&arguments.trust, &arguments.means.policies, environment)?;
         let bar = Arc::new(Bar::new("testing", output));
         let means = &arguments.means;
         let builder = means.host(content, &granted, &arguments.trust, &bar, environment)?;
-        (None, builder)
+        let host = arguments.cache.host(builder, &broker)?;
+        let confinement = means.kept(&host, &granted, environment)?;
+        (None, host, confinement)
     } else {
         let scratch = Scratch::new(&content)?;
-        let builder = scratch.host(content)?;
-        (Some(scratch), builder)
+        let host = arguments.cache.host(scratch.host(content)?, &broker)?;
+        let confinement = scratch.kept(&host);
+        (Some(scratch), host, confinement)
     };
-    let host = arguments.cache.host(builder, environment, output)?;
+    arguments.confine.apply(confinement, &broker, output)?;
     let (mut failed, mut skipped) = (0, 0);
     let runtime = runtime()?;
     for (number, case) in cases.iter().enumerate() {

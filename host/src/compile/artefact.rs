@@ -12,21 +12,23 @@ use std::os::fd::AsRawFd;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Result};
 
-/// Loads what this process's own compiler just returned.
+/// Loads what this process's own compiler just returned, or what came with a
+/// signature of the broker's that has just been checked over these bytes.
 pub(super) fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component> {
-    // SAFETY: the bytes come from `Compiler::compile` of this process and have
-    // been in its memory ever since.
+    // SAFETY: the bytes come from `Compiler::compile` of this process, or from
+    // the broker with a signature over component digest, engine hash and these
+    // bytes; they have been in this process's memory ever since.
     unsafe { Component::deserialize(engine, bytes) }
 }
 
-/// Maps a file whose authentication code `Cache::get` has just checked over
-/// this very open file.
+/// Maps a file whose signature `Shelf::open_genuine` has just checked over this
+/// very open file.
 pub(super) fn from_checked_file(engine: &Engine, file: &File) -> Result<Component> {
     // The descriptor's own name leads to the file that was checked, whatever
     // has happened to its path since.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    // SAFETY: the file's keyed BLAKE3 over component digest, engine hash and
-    // content matched, so this host wrote it for this engine; it lies with mode
-    // 0400 in a 0700 directory that only this user can write to.
+    // SAFETY: the signature over component digest, engine hash and content
+    // matched, so the process that compiles wrote it for this engine; it lies
+    // with mode 0400 in a 0700 directory that only this user can write to.
     unsafe { Component::deserialize_file(engine, path) }
 }

@@ -1,21 +1,35 @@
-//! From component bytes to something that can be instantiated: compile, or
-//! take from the cache what an earlier run of this host compiled.
+//! From component bytes to something that can be instantiated: compile, in a
+//! process of its own where the embedder has one, or take what was compiled
+//! before from the cache.
 
 mod artefact;
+pub mod broker;
 mod cache;
+mod error;
+mod limits;
+mod seal;
+mod worker;
 
 use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
 
 use toolward_signing::Digest;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+pub use broker::{Broker, BrokerBuilder, BrokerCommand};
 pub use cache::Cache;
+pub use error::{CompileError, CompileReason};
+pub use limits::CompileLimits;
 
-use crate::sandbox::engine::EngineProfile;
+use self::seal::{Claim, EngineHash};
+use crate::sandbox::engine::{EngineProfile, compiling_engine};
 
 /// Compiles components. Compiling is work on hostile input: wasmtime calls
-/// its cost no vulnerability, so an implementation bounds it.
+/// its cost no vulnerability, so an implementation bounds it. [`Broker`] does;
+/// this trait is for embedders who know better ways.
 pub trait Compiler: fmt::Debug + Send + Sync {
     /// Compiles a component to an artefact for engines of `profile`.
     ///
@@ -32,43 +46,100 @@ pub trait Compiler: fmt::Debug + Send + Sync {
 pub struct InProcess;
 
 impl Compiler for InProcess {
-    fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
-        let engine = profile
-            .engine()
-            .map_err(|error| CompileError(error.to_string()))?;
-        engine
+    fn compile(&self, wasm: &[u8], _: &EngineProfile) -> Result<Vec<u8>, CompileError> {
+        compiling_engine()
+            .map_err(|error| CompileError::unavailable(error.to_string()))?
             .precompile_component(wasm)
-            .map_err(|error| CompileError(format!("{error:#}")))
+            .map_err(|error| CompileError::new(CompileReason::Invalid, format!("{error:#}")))
     }
 }
 
-/// Why a component was not compiled.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("the component does not compile: {0}")]
-pub struct CompileError(pub String);
+/// How far compiling has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Other components are compiled first.
+    Waiting,
+    /// It is compiled, for so long by now.
+    Compiling(Duration),
+}
 
-/// Loads a component into `engine`: from `cache` where it holds a genuine
-/// artefact, else compiled, and then put there.
-pub(crate) fn load(
+/// Told from time to time how far compiling has come; `Break` ends it.
+pub(crate) type Watch<'a> = dyn FnMut(Stage) -> ControlFlow<()> + 'a;
+
+/// Who compiles for a host, and where the result is kept.
+#[derive(Debug, Clone)]
+pub(crate) enum Workshop {
+    /// A compiler of the embedder's, in this process as a rule; then this
+    /// process also writes the cache.
+    Own {
+        compiler: Arc<dyn Compiler>,
+        cache: Option<Arc<Cache>>,
+    },
+    /// The broker, which alone writes the cache.
+    Broker(Broker),
+}
+
+impl Workshop {
+    /// The longest that compiling takes, where that is bounded.
+    pub(crate) fn longest(&self) -> Option<Duration> {
+        match self {
+            Self::Own { .. } => None,
+            Self::Broker(broker) => Some(broker.limits().wall),
+        }
+    }
+
+    /// Loads a component into `engine`: a genuine artefact from the cache, else
+    /// one that is compiled now and put there.
+    pub(crate) fn load(
+        &self,
+        engine: &Engine,
+        profile: &EngineProfile,
+        digest: &Digest,
+        wasm: &[u8],
+        watch: &mut Watch<'_>,
+    ) -> Result<Component, CompileError> {
+        let engine_hash = EngineHash::of(engine);
+        let claim = Claim {
+            component: digest,
+            engine: &engine_hash,
+        };
+        match self {
+            Self::Own { compiler, cache } => {
+                own(engine, profile, &**compiler, cache.as_deref(), claim, wasm)
+            }
+            Self::Broker(broker) => broker.load(engine, claim, wasm, watch),
+        }
+    }
+}
+
+fn own(
     engine: &Engine,
     profile: &EngineProfile,
     compiler: &dyn Compiler,
     cache: Option<&Cache>,
-    digest: &Digest,
+    claim: Claim<'_>,
     wasm: &[u8],
 ) -> Result<Component, CompileError> {
     if let Some(cache) = cache
-        && let Some(component) = cache.get(engine, digest)
+        && let Some(component) = cache.get(engine, claim)
     {
         return Ok(component);
     }
     let bytes = compiler.compile(wasm, profile)?;
     if let Some(cache) = cache {
         // A cache that can't be written makes the next start slow, no more.
-        if let Err(error) = cache.put(engine, digest, &bytes) {
+        if let Err(error) = cache.put(claim, &bytes) {
             tracing::warn!(%error, "the compiled driver was not cached");
         }
     }
-    artefact::from_own_bytes(engine, &bytes)
-        .map_err(|error| CompileError(format!("the compiler's own output was refused: {error:#}")))
+    from_own_bytes(engine, &bytes)
+}
+
+fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component, CompileError> {
+    artefact::from_own_bytes(engine, bytes).map_err(|error| {
+        CompileError::new(
+            CompileReason::Invalid,
+            format!("the compiled code was refused by the engine: {error:#}"),
+        )
+    })
 }

@@ -1,13 +1,13 @@
 //! A driver of a loaded bundle: its bytes until they are compiled, and the
 //! compiled component from then on.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use toolward_bundle::content::DriverEntry;
 use toolward_contract::driver::Driver;
 use toolward_signing::Digest;
 
-use crate::sandbox::run::Prepared;
+use crate::prepare::Preparation;
 
 /// The driver of a bundle, prepared at its first call.
 pub(crate) struct LoadedDriver {
@@ -17,9 +17,7 @@ pub(crate) struct LoadedDriver {
     /// The verified bytes, until they are compiled.
     wasm: Mutex<Option<Arc<[u8]>>>,
     pub(crate) digest: Option<Digest>,
-    pub(crate) prepared: OnceLock<Result<Prepared, String>>,
-    /// Held by whoever prepares it.
-    pub(crate) preparing: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) preparation: Preparation,
 }
 
 impl LoadedDriver {
@@ -34,8 +32,7 @@ impl LoadedDriver {
             publisher: publisher.to_owned(),
             wasm: Mutex::new(wasm),
             digest,
-            prepared: OnceLock::new(),
-            preparing: Arc::default(),
+            preparation: Preparation::default(),
         }
     }
 

@@ -65,24 +65,7 @@ impl EngineProfile {
     }
 
     fn config(&self) -> Config {
-        let mut config = Config::new();
-        // Each proposal that no driver needs is attack surface. Threads, garbage
-        // collection, exceptions and async components are not compiled in.
-        config
-            .shared_memory(false)
-            .wasm_memory64(false)
-            .wasm_tail_call(false)
-            .wasm_relaxed_simd(false)
-            .wasm_wide_arithmetic(false);
-        config
-            .consume_fuel(true)
-            .max_wasm_stack(STACK_BYTES)
-            .async_stack_size(1 << 20)
-            .native_unwind_info(false)
-            .wasm_backtrace_max_frames(NonZeroUsize::new(8));
-        // The strategy only fails for strings over 255 bytes.
-        let _ = config.module_version(ModuleVersionStrategy::Custom(BUILD.to_owned()));
-
+        let mut config = code_config();
         let mut pool = PoolingAllocationConfig::new();
         pool.total_component_instances(self.slots)
             // Room for all slots at their most: a driver with many instances
@@ -106,4 +89,32 @@ impl EngineProfile {
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
         config
     }
+}
+
+/// An engine that compiles for every profile: nothing that a profile says
+/// changes the code. It has no pool, so that it needs no address space for one.
+pub(crate) fn compiling_engine() -> wasmtime::Result<Engine> {
+    Engine::new(&code_config())
+}
+
+/// The settings that code depends on, the same for all profiles.
+fn code_config() -> Config {
+    let mut config = Config::new();
+    // Each proposal that no driver needs is attack surface. Threads, garbage
+    // collection, exceptions and async components are not compiled in.
+    config
+        .shared_memory(false)
+        .wasm_memory64(false)
+        .wasm_tail_call(false)
+        .wasm_relaxed_simd(false)
+        .wasm_wide_arithmetic(false);
+    config
+        .consume_fuel(true)
+        .max_wasm_stack(STACK_BYTES)
+        .async_stack_size(1 << 20)
+        .native_unwind_info(false)
+        .wasm_backtrace_max_frames(NonZeroUsize::new(8));
+    // The strategy only fails for strings over 255 bytes.
+    let _ = config.module_version(ModuleVersionStrategy::Custom(BUILD.to_owned()));
+    config
 }

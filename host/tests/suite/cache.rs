@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use toolward_host::{Cache, CompileError, Compiler, EngineProfile, Host, InProcess};
+use toolward_host::{Cache, CompileError, CompileReason, Compiler, EngineProfile, Host, InProcess};
 
 use crate::fixture::{Extra, Fixture, still_serves};
 
@@ -36,7 +36,7 @@ async fn compiled(fixture: &Fixture, cache: &Path) -> usize {
 }
 
 fn artefacts(cache: &Path) -> Vec<PathBuf> {
-    std::fs::read_dir(cache)
+    std::fs::read_dir(cache.join("artefacts"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.is_dir())
@@ -144,7 +144,7 @@ async fn a_compiler_that_fails_is_asked_once_and_the_call_says_so() {
     impl Compiler for Broken {
         fn compile(&self, _: &[u8], _: &EngineProfile) -> Result<Vec<u8>, CompileError> {
             assert_eq!(self.0.fetch_add(1, Ordering::SeqCst), 0, "asked again");
-            Err(CompileError("too hard".to_owned()))
+            Err(CompileError::new(CompileReason::Crashed, "too hard"))
         }
     }
     let host = Host::builder()

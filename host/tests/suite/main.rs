@@ -5,11 +5,16 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stderr,
     reason = "tests"
 )]
 
+mod bombs;
+mod broker;
 mod buckets;
 mod cache;
+mod compiling;
+mod confine;
 mod endings;
 mod files;
 mod fixture;

@@ -1,0 +1,60 @@
+//! Confines this process before it runs guests, and says so where it can't be.
+
+use clap::Args;
+use toolward_host::Broker;
+use toolward_host::confine::{ConfineError, Confinement, State};
+
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+
+/// Whether the process confines itself.
+#[derive(Debug, Args)]
+pub(crate) struct ConfineFlags {
+    /// Leave this process its rights while it runs drivers: whoever escapes the
+    /// sandbox then has yours
+    #[arg(long)]
+    no_confine: bool,
+}
+
+impl ConfineFlags {
+    /// Gives up every right that `confinement` doesn't keep, but reading what
+    /// the broker compiles. Call it with the host made and the runtime not yet:
+    /// engine and broker open what they need before, and threads that are there
+    /// already would go free.
+    pub(crate) fn apply(
+        &self,
+        confinement: Confinement,
+        broker: &Broker,
+        output: &Output,
+    ) -> Result<(), Failure> {
+        if self.no_confine {
+            output.warning(
+                "this process is not confined: whoever escapes the sandbox has all your rights",
+            );
+            return Ok(());
+        }
+        let confinement = match broker.artefacts() {
+            Some(path) => confinement.read(path),
+            None => confinement,
+        };
+        let confined = confinement.apply()?;
+        if confined.state == State::Unavailable {
+            output.warning(format!(
+                "this kernel can't confine a process, so that whoever escapes the sandbox has all \
+                 your rights; missing: {}",
+                confined.missing()
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl From<ConfineError> for Failure {
+    fn from(error: ConfineError) -> Self {
+        let failure = Self::new(Exit::Failed, error.code(), &error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A program that has drivers compiled by processes of its own, and confines
+//! itself before it runs any.
+//!
+//! `cargo run -p toolward-host --example confined`
+
+use std::error::Error;
+
+use toolward_bundle::content::Content;
+use toolward_host::compile::broker::{run_broker, run_worker};
+use toolward_host::confine::Confinement;
+use toolward_host::{Broker, BrokerCommand, Host, Request};
+use toolward_signing::key::PublicKey;
+use toolward_signing::trust::TrustStore;
+use toolward_signing::verify::{self, VerifyOptions};
+
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example program"
+)]
+fn main() -> Result<(), Box<dyn Error>> {
+    // First of all: this program is also its own broker, and that one's workers.
+    match std::env::args().nth(1).as_deref() {
+        Some("compile-broker") => return Ok(run_broker()?),
+        Some("compile-worker") => return Ok(run_worker()?),
+        _ => {}
+    }
+    let broker = Broker::builder(BrokerCommand {
+        program: std::env::current_exe()?,
+        broker: vec!["compile-broker".into()],
+        worker: vec!["compile-worker".into()],
+    })
+    .cache(std::env::temp_dir().join("compiled-drivers"))
+    .start()?;
+
+    let trust = TrustStore::for_key(PublicKey::from_pem(include_str!(
+        "../../examples/keys/example.pub.pem"
+    ))?);
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../examples/bundles/text-stats.toolbundle"
+    );
+    let bundle = verify::open(path.as_ref(), &trust, &VerifyOptions::default())?;
+    let host = Host::builder()
+        .bundle(Content::from_verified(bundle)?)
+        .broker(broker.clone())
+        .build()?;
+
+    // While there is one thread, and all that is needed is open.
+    let mut confinement = Confinement::builder();
+    if let Some(artefacts) = broker.artefacts() {
+        confinement = confinement.read(artefacts);
+    }
+    let confined = confinement.apply()?;
+    eprintln!("confined: {confined:?}");
+
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()?;
+    let call = host.call(Request::new("text.stats", r#"{"text": "Hello"}"#));
+    println!("{}", runtime.block_on(call).envelope());
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! What host and broker say to each other: a kind, a length, a body. The broker
+//! takes nothing from the host but components; above all no path, once it has
+//! started.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+
+use serde::{Deserialize, Serialize};
+use toolward_signing::Digest;
+
+use super::super::error::{CompileError, CompileReason, MESSAGE};
+use super::super::limits::CompileLimits;
+use super::super::seal::{EngineHash, SIGNATURE};
+
+/// The form of all this; both sides are of one build as a rule.
+pub(super) const PROTOCOL: u32 = 1;
+
+/// Bytes of a [`Start`], of a message, and of whatever else is small.
+const SMALL: usize = 64 << 10;
+
+/// The first thing that the host says, before anything hostile has come near
+/// it; the last in which it may name a path.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Start {
+    pub(super) protocol: u32,
+    /// The program that compiles one component, and its arguments.
+    pub(super) program: OsString,
+    pub(super) arguments: Vec<OsString>,
+    /// Where artefacts are kept, if they are.
+    pub(super) cache: Option<OsString>,
+    pub(super) limits: CompileLimits,
+    /// Components that are compiled at once.
+    pub(super) workers: usize,
+    /// The largest component, in bytes.
+    pub(super) component_bytes: usize,
+}
+
+/// From the host to the broker.
+#[derive(Debug)]
+pub(super) enum Request {
+    Start(Start),
+    Compile {
+        id: u64,
+        engine: EngineHash,
+        component: Digest,
+        wasm: Vec<u8>,
+    },
+    Cancel {
+        id: u64,
+    },
+}
+
+/// From the broker to the host.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// It has started, signs with this key, and compiles for these engines.
+    Ready {
+        public: [u8; 32],
+        engine: EngineHash,
+    },
+    /// It can't start.
+    Unusable(String),
+    /// Its worker has begun.
+    Begun { id: u64 },
+    /// The artefact lies in the cache.
+    Cached { id: u64 },
+    /// The artefact, where there is no cache to put it in.
+    Artefact {
+        id: u64,
+        signature: [u8; SIGNATURE],
+        bytes: Vec<u8>,
+    },
+    /// There is none.
+    Refused { id: u64, error: CompileError },
+}
+
+const START: u8 = 1;
+const COMPILE: u8 = 2;
+const CANCEL: u8 = 3;
+const READY: u8 = 11;
+const UNUSABLE: u8 = 12;
+const BEGUN: u8 = 13;
+const CACHED: u8 = 14;
+const ARTEFACT: u8 = 15;
+const REFUSED: u8 = 16;
+
+pub(super) fn start(to: &mut impl Write, start: &Start) -> io::Result<()> {
+    frame(to, START, &[&serde_json::to_vec(start)?])
+}
+
+pub(super) fn compile(
+    to: &mut impl Write,
+    id: u64,
+    engine: &EngineHash,
+    component: &Digest,
+    wasm: &[u8],
+) -> io::Result<()> {
+    let parts: [&[u8]; 4] = [
+        &id.to_le_bytes(),
+        engine.as_bytes(),
+        component.as_bytes(),
+        wasm,
+    ];
+    frame(to, COMPILE, &parts)
+}
+
+pub(super) fn cancel(to: &mut impl Write, id: u64) -> io::Result<()> {
+    frame(to, CANCEL, &[&id.to_le_bytes()])
+}
+
+impl Answer {
+    pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        match self {
+            Self::Ready { public, engine } => frame(to, READY, &[public, engine.as_bytes()]),
+            Self::Unusable(problem) => {
+                let mut problem = problem.clone();
+                problem.truncate(problem.floor_char_boundary(MESSAGE));
+                frame(to, UNUSABLE, &[problem.as_bytes()])
+            }
+            Self::Begun { id } => frame(to, BEGUN, &[&id.to_le_bytes()]),
+            Self::Cached { id } => frame(to, CACHED, &[&id.to_le_bytes()]),
+            Self::Artefact {
+                id,
+                signature,
+                bytes,
+            } => frame(to, ARTEFACT, &[&id.to_le_bytes(), signature, bytes]),
+            Self::Refused { id, error } => {
+                let text = format!("{}\n{error}", error.reason().code());
+                frame(to, REFUSED, &[&id.to_le_bytes(), text.as_bytes()])
+            }
+        }
+    }
+
+    /// The next answer; `None` at the end. No artefact is larger than
+    /// `artefact_bytes`.
+    pub(super) fn read(from: &mut impl Read, artefact_bytes: usize) -> io::Result<Option<Self>> {
+        let Some((kind, length)) = head(from)? else {
+            return Ok(None);
+        };
+        let most = match kind {
+            ARTEFACT => artefact_bytes.saturating_add(SMALL),
+            _ => SMALL,
+        };
+        let mut body = Body::of(from, length, most)?;
+        let answer = match kind {
+            READY => Self::Ready {
+                public: body.take()?,
+                engine: EngineHash::from_bytes(body.take()?),
+            },
+            UNUSABLE => Self::Unusable(body.text()?),
+            BEGUN => Self::Begun { id: body.id()? },
+            CACHED => Self::Cached { id: body.id()? },
+            ARTEFACT => Self::Artefact {
+                id: body.id()?,
+                signature: body.take()?,
+                bytes: body.rest()?,
+            },
+            REFUSED => {
+                let id = body.id()?;
+                let text = body.text()?;
+                let (code, message) = text.split_once('\n').unwrap_or((&text, ""));
+                let reason = CompileReason::from_code(code)
+                    .ok_or_else(|| io::Error::other("an unknown reason"))?;
+                Self::Refused {
+                    id,
+                    error: CompileError::new(reason, message),
+                }
+            }
+            _ => return Err(io::Error::other("an unknown answer")),
+        };
+        Ok(Some(answer))
+    }
+}
+
+impl Request {
+    /// The next request; `None` at the end. No component is larger than
+    /// `component_bytes`.
+    pub(super) fn read(from: &mut impl Read, component_bytes: usize) -> io::Result<Option<Self>> {
+        let Some((kind, length)) = head(from)? else {
+            return Ok(None);
+        };
+        let most = match kind {
+            COMPILE => component_bytes.saturating_add(8 + 32 + 32),
+            _ => SMALL,
+        };
+        let mut body = Body::of(from, length, most)?;
+        let request = match kind {
+            START => Self::Start(serde_json::from_slice(&body.rest()?)?),
+            COMPILE => Self::Compile {
+                id: body.id()?,
+                engine: EngineHash::from_bytes(body.take()?),
+                component: Digest::from_bytes(body.take()?),
+                wasm: body.rest()?,
+            },
+            CANCEL => Self::Cancel { id: body.id()? },
+            _ => return Err(io::Error::other("an unknown request")),
+        };
+        Ok(Some(request))
+    }
+}
+
+fn frame(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let length = u32::try_from(length).map_err(io::Error::other)?;
+    let [a, b, c, d] = length.to_le_bytes();
+    to.write_all(&[kind, a, b, c, d])?;
+    for part in parts {
+        to.write_all(part)?;
+    }
+    to.flush()
+}
+
+/// Kind and length of what follows; `None` at the end.
+fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
+    let mut kind = [0];
+    loop {
+        match from.read(&mut kind) {
+            Ok(0) => return Ok(None),
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = usize::try_from(u32::from_le_bytes(length)).map_err(io::Error::other)?;
+    let [kind] = kind;
+    Ok(Some((kind, length)))
+}
+
+/// What is left of one body.
+struct Body<'a, R>(io::Take<&'a mut R>);
+
+impl<'a, R: Read> Body<'a, R> {
+    fn of(from: &'a mut R, length: usize, most: usize) -> io::Result<Self> {
+        if length > most {
+            return Err(io::Error::other("a body that is too long"));
+        }
+        Ok(Self(from.take(length as u64)))
+    }
+
+    fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.0.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn id(&mut self) -> io::Result<u64> {
+        Ok(u64::from_le_bytes(self.take()?))
+    }
+
+    fn rest(&mut self) -> io::Result<Vec<u8>> {
+        let length = self.0.limit();
+        let mut bytes = Vec::with_capacity(usize::try_from(length).map_err(io::Error::other)?);
+        self.0.read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(bytes)
+    }
+
+    fn text(&mut self) -> io::Result<String> {
+        Ok(String::from_utf8_lossy(&self.rest()?).into_owned())
+    }
+}

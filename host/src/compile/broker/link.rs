@@ -1,0 +1,265 @@
+//! The host's end of the connection to its broker.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::Shutdown;
+use std::ops::ControlFlow;
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use toolward_signing::key::PublicKey;
+
+use super::super::error::CompileError;
+use super::super::seal::{Claim, EngineHash, SIGNATURE};
+use super::super::{Stage, Watch};
+use super::frame::{self, Answer};
+use super::{TICK, cancelled};
+
+/// Time that a broker gets to end once its host is done with it.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// What a broker made of a component.
+#[derive(Debug)]
+pub(super) enum Made {
+    Cached,
+    Artefact {
+        signature: [u8; SIGNATURE],
+        bytes: Vec<u8>,
+    },
+}
+
+/// The connection, and the process at its other end.
+#[derive(Debug)]
+pub(super) struct Link {
+    child: Mutex<Child>,
+    writer: Mutex<UnixStream>,
+    /// Read from once the first component is sent: until then this process
+    /// must have no second thread.
+    listening: OnceLock<()>,
+    shared: Arc<Shared>,
+    artefact_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// The key that the cache had when this process began, until the broker
+    /// has said which one it signs with.
+    public: Mutex<Option<PublicKey>>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    next: u64,
+    senders: HashMap<u64, Sender<Event>>,
+    /// What became of the connection, once it is no more.
+    ended: Option<String>,
+}
+
+#[derive(Debug)]
+enum Event {
+    Begun,
+    Made(Made),
+    Refused(CompileError),
+}
+
+impl Link {
+    pub(super) fn new(
+        child: Child,
+        socket: UnixStream,
+        public: Option<PublicKey>,
+        artefact_bytes: usize,
+    ) -> Self {
+        Self {
+            child: Mutex::new(child),
+            writer: Mutex::new(socket),
+            listening: OnceLock::new(),
+            shared: Arc::new(Shared {
+                public: Mutex::new(public),
+                waiting: Mutex::default(),
+            }),
+            artefact_bytes,
+        }
+    }
+
+    /// The key that artefacts are checked with, once it is known.
+    pub(super) fn public(&self) -> Option<PublicKey> {
+        lock(&self.shared.public).clone()
+    }
+
+    /// Has a component compiled.
+    pub(super) fn compile(
+        &self,
+        claim: Claim<'_>,
+        wasm: &[u8],
+        watch: &mut Watch<'_>,
+    ) -> Result<Made, CompileError> {
+        self.listen(*claim.engine)?;
+        let (id, events) = self.shared.register()?;
+        let sent = {
+            let mut writer = lock(&self.writer);
+            frame::compile(&mut *writer, id, claim.engine, claim.component, wasm)
+        };
+        let made = match sent {
+            // The reader knows better what has become of the broker.
+            Err(_) => self.wait(id, &events, &mut |_| ControlFlow::Continue(())),
+            Ok(()) => self.wait(id, &events, watch),
+        };
+        lock(&self.shared.waiting).senders.remove(&id);
+        made
+    }
+
+    fn wait(
+        &self,
+        id: u64,
+        events: &Receiver<Event>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Made, CompileError> {
+        let mut begun: Option<Instant> = None;
+        loop {
+            match events.recv_timeout(TICK) {
+                Ok(Event::Begun) => begun = Some(Instant::now()),
+                Ok(Event::Made(made)) => return Ok(made),
+                Ok(Event::Refused(error)) => return Err(error),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(self.shared.gone()),
+            }
+            let stage = begun.map_or(Stage::Waiting, |begun| Stage::Compiling(begun.elapsed()));
+            if let ControlFlow::Break(()) = watch(stage) {
+                let _ = frame::cancel(&mut *lock(&self.writer), id);
+                // Its worker is gone once the broker has answered.
+                let until = Instant::now().checked_add(ENDING);
+                while until.is_some_and(|until| Instant::now() < until)
+                    && matches!(
+                        events.recv_timeout(TICK),
+                        Ok(Event::Begun) | Err(RecvTimeoutError::Timeout)
+                    )
+                {}
+                return Err(cancelled());
+            }
+        }
+    }
+
+    /// Starts to read what the broker says, once.
+    fn listen(&self, engine: EngineHash) -> Result<(), CompileError> {
+        let mut failed = None;
+        self.listening.get_or_init(|| {
+            let shared = self.shared.clone();
+            let artefact_bytes = self.artefact_bytes;
+            let begun = lock(&self.writer).try_clone().and_then(|mut socket| {
+                std::thread::Builder::new()
+                    .name("compile-broker".to_owned())
+                    .spawn(move || shared.read(&mut socket, engine, artefact_bytes))
+            });
+            failed = begun.err();
+        });
+        match failed {
+            None => Ok(()),
+            Some(error) => {
+                let problem = format!("the compile broker can't be listened to: {error}");
+                self.shared.end(&problem);
+                Err(CompileError::unavailable(problem))
+            }
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let _ = lock(&self.writer).shutdown(Shutdown::Both);
+        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // It ends by itself now. A confined process may not end it by force.
+        let until = Instant::now().checked_add(ENDING);
+        while until.is_some_and(|until| Instant::now() < until) {
+            if !matches!(child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let _ = child.kill();
+        let _ = child.try_wait();
+    }
+}
+
+impl Shared {
+    fn register(&self) -> Result<(u64, Receiver<Event>), CompileError> {
+        let mut waiting = lock(&self.waiting);
+        if waiting.ended.is_some() {
+            drop(waiting);
+            return Err(self.gone());
+        }
+        let id = waiting.next;
+        waiting.next = id.wrapping_add(1);
+        let (sender, receiver) = channel();
+        waiting.senders.insert(id, sender);
+        Ok((id, receiver))
+    }
+
+    /// Passes on what the broker says, until it says no more.
+    fn read(&self, socket: &mut UnixStream, engine: EngineHash, artefact_bytes: usize) {
+        let mut from = io::BufReader::new(socket);
+        let problem = loop {
+            match Answer::read(&mut from, artefact_bytes) {
+                Ok(Some(answer)) => {
+                    if let Err(problem) = self.take(answer, engine) {
+                        break problem;
+                    }
+                }
+                Ok(None) => break "the compile broker has ended".to_owned(),
+                Err(error) => break format!("the compile broker can't be understood: {error}"),
+            }
+        };
+        self.end(&problem);
+    }
+
+    fn take(&self, answer: Answer, engine: EngineHash) -> Result<(), String> {
+        let (id, event) = match answer {
+            Answer::Unusable(problem) => {
+                return Err(format!("the compile broker can't work: {problem}"));
+            }
+            Answer::Ready {
+                public,
+                engine: theirs,
+            } => {
+                if theirs != engine {
+                    return Err("the compile broker is of another build".to_owned());
+                }
+                let public = PublicKey::from_bytes(&public).map_err(|error| error.to_string())?;
+                *lock(&self.public) = Some(public);
+                return Ok(());
+            }
+            Answer::Begun { id } => (id, Event::Begun),
+            Answer::Cached { id } => (id, Event::Made(Made::Cached)),
+            Answer::Artefact {
+                id,
+                signature,
+                bytes,
+            } => (id, Event::Made(Made::Artefact { signature, bytes })),
+            Answer::Refused { id, error } => (id, Event::Refused(error)),
+        };
+        // Nobody waits for one that was cancelled.
+        if let Some(sender) = lock(&self.waiting).senders.get(&id) {
+            let _ = sender.send(event);
+        }
+        Ok(())
+    }
+
+    fn end(&self, problem: &str) {
+        let mut waiting = lock(&self.waiting);
+        waiting.ended = Some(problem.to_owned());
+        waiting.senders.clear();
+    }
+
+    fn gone(&self) -> CompileError {
+        let waiting = lock(&self.waiting);
+        let problem = waiting.ended.as_deref();
+        CompileError::unavailable(problem.unwrap_or("the compile broker has ended"))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

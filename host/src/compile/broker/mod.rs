@@ -1,0 +1,293 @@
+//! Compiling in processes of its own. A *broker*, started before this process
+//! has anything to do with guests and before it confines itself, alone writes
+//! the cache and alone has the key that signs artefacts. For each component it
+//! starts a *worker*, a process under limits and without files or network. This
+//! process hands over bytes and takes only what verifies.
+//!
+//! Both are programs of the embedder's, usually the embedder's own with another
+//! argument: one calls [`run_broker`], the other [`run_worker`], first thing in
+//! `main`.
+
+mod frame;
+mod job;
+mod link;
+mod serve;
+
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use toolward_signing::Digest;
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use self::frame::{PROTOCOL, Start};
+use self::link::{Link, Made};
+use super::cache::Shelf;
+use super::error::{CompileError, CompileReason};
+use super::limits::CompileLimits;
+use super::seal::{Claim, EngineHash};
+use super::{Stage, Watch};
+use crate::error::HostError;
+use crate::sandbox::engine::compiling_engine;
+
+pub use super::worker::run_worker;
+pub use serve::run_broker;
+
+/// How long a call waits before it looks around again.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Where the programs are.
+#[derive(Debug, Clone)]
+pub struct BrokerCommand {
+    /// The program, by its whole path.
+    pub program: PathBuf,
+    /// The arguments that make it call [`run_broker`].
+    pub broker: Vec<OsString>,
+    /// The arguments that make it call [`run_worker`].
+    pub worker: Vec<OsString>,
+}
+
+/// The way to a broker. Cheap to clone; when the last clone goes, so does the
+/// broker, and every worker with it.
+#[derive(Debug, Clone)]
+pub struct Broker {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    link: Link,
+    shelf: Option<Shelf>,
+    limits: CompileLimits,
+    /// Requests that may still be sent: no more than there are workers.
+    places: Mutex<usize>,
+    freed: Condvar,
+}
+
+/// Collects what a [`Broker`] is started with.
+#[derive(Debug)]
+#[must_use]
+pub struct BrokerBuilder {
+    command: BrokerCommand,
+    cache: Option<PathBuf>,
+    limits: CompileLimits,
+    workers: usize,
+    component_bytes: usize,
+}
+
+impl BrokerBuilder {
+    /// Keeps compiled drivers in this directory, which only the broker writes
+    /// to. Default: they are kept by nobody, and compiled again by every host.
+    pub fn cache(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.cache = Some(directory.into());
+        self
+    }
+
+    /// Sets what compiling one component may cost.
+    pub fn limits(mut self, limits: CompileLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Compiles so many components at once. Default: one less than the machine
+    /// has cores, and at least one.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers.max(1);
+        self
+    }
+
+    /// Sets the size of the largest component. Default and sense: that of
+    /// [`crate::Limits::component_bytes`].
+    pub fn component_bytes(mut self, bytes: usize) -> Self {
+        self.component_bytes = bytes;
+        self
+    }
+
+    /// Starts the broker. Do it before any guest runs, and before the process
+    /// confines itself. Returns at once: whether the broker could start
+    /// shows at the first component.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Cache`] when the cache directory can't be used safely,
+    /// [`HostError::Broker`] when the program can't be started.
+    pub fn start(self) -> Result<Broker, HostError> {
+        let fail = |error: std::io::Error| HostError::Broker {
+            program: self.command.program.clone(),
+            problem: error.to_string(),
+        };
+        // The broker has another working directory.
+        let cache = self.cache.as_ref().map(std::path::absolute);
+        let cache = cache.transpose().map_err(fail)?;
+        let shelf = cache.map(Shelf::open).transpose()?;
+        let (mut socket, theirs) = UnixStream::pair().map_err(fail)?;
+        let child = Command::new(&self.command.program)
+            .args(&self.command.broker)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // What is typed to end this process must not reach the broker first:
+            // it ends when this process does, and has to clean up.
+            .process_group(0)
+            .spawn()
+            .map_err(fail)?;
+        let start = Start {
+            protocol: PROTOCOL,
+            program: self.command.program.clone().into_os_string(),
+            arguments: self.command.worker.clone(),
+            cache: shelf.as_ref().map(|shelf| shelf.directory().into()),
+            limits: self.limits,
+            workers: self.workers,
+            component_bytes: self.component_bytes,
+        };
+        let told = frame::start(&mut socket, &start);
+        let known = shelf.as_ref().and_then(Shelf::public_key);
+        let artefact_bytes = usize::try_from(self.limits.artefact_bytes).unwrap_or(usize::MAX);
+        let link = Link::new(child, socket, known, artefact_bytes);
+        match told {
+            // One that is gone already shows at the first component.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                return Err(fail(error));
+            }
+            _ => {}
+        }
+        Ok(Broker {
+            inner: Arc::new(Inner {
+                link,
+                shelf,
+                limits: self.limits,
+                places: Mutex::new(self.workers),
+                freed: Condvar::new(),
+            }),
+        })
+    }
+}
+
+impl Broker {
+    /// A broker to be started with `command`.
+    pub fn builder(command: BrokerCommand) -> BrokerBuilder {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        BrokerBuilder {
+            command,
+            cache: None,
+            limits: CompileLimits::default(),
+            workers: cores.saturating_sub(1).max(1),
+            component_bytes: crate::Limits::default().component_bytes,
+        }
+    }
+
+    /// What compiling one component may cost.
+    pub fn limits(&self) -> CompileLimits {
+        self.inner.limits
+    }
+
+    /// What this process reads of the cache, and a confinement has to let it.
+    pub fn artefacts(&self) -> Option<PathBuf> {
+        self.inner.shelf.as_ref().map(Shelf::artefacts)
+    }
+
+    /// Where the cache lies.
+    pub fn directory(&self) -> Option<&Path> {
+        self.inner.shelf.as_ref().map(Shelf::directory)
+    }
+
+    /// Has a component compiled ahead of its first use, as at install, so that
+    /// it lies in the cache then. Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError`]; a verdict on the component, or a failure that may pass.
+    pub fn compile(&self, wasm: &[u8]) -> Result<(), CompileError> {
+        let engine =
+            compiling_engine().map_err(|error| CompileError::unavailable(format!("{error:#}")))?;
+        let engine = EngineHash::of(&engine);
+        let component = Digest::of(wasm);
+        let claim = Claim {
+            component: &component,
+            engine: &engine,
+        };
+        let mut watch = |_| ControlFlow::Continue(());
+        let _place = self.inner.place(&mut watch)?;
+        self.inner.link.compile(claim, wasm, &mut watch).map(drop)
+    }
+
+    /// Loads a component: from the cache, else as the broker has it compiled.
+    pub(super) fn load(
+        &self,
+        engine: &Engine,
+        claim: Claim<'_>,
+        wasm: &[u8],
+        watch: &mut Watch<'_>,
+    ) -> Result<Component, CompileError> {
+        let inner = &*self.inner;
+        let cached = || {
+            let (shelf, public) = (inner.shelf.as_ref()?, inner.link.public()?);
+            shelf.get(engine, claim, &public)
+        };
+        if let Some(component) = cached() {
+            return Ok(component);
+        }
+        let _place = inner.place(watch)?;
+        match inner.link.compile(claim, wasm, watch)? {
+            Made::Cached => cached().ok_or_else(|| {
+                CompileError::unavailable("what the broker compiled can't be read from the cache")
+            }),
+            Made::Artefact { signature, bytes } => {
+                let public = inner.link.public();
+                let holds = public
+                    .is_some_and(|public| claim.holds(&blake3::hash(&bytes), &signature, &public));
+                match holds {
+                    true => super::from_own_bytes(engine, &bytes),
+                    false => Err(CompileError::unavailable(
+                        "what the broker compiled has a wrong signature",
+                    )),
+                }
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Waits for a place among those whose component is compiled.
+    fn place(&self, watch: &mut Watch<'_>) -> Result<Place<'_>, CompileError> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(left) = places.checked_sub(1) {
+                *places = left;
+                return Ok(Place(self));
+            }
+            if let ControlFlow::Break(()) = watch(Stage::Waiting) {
+                return Err(cancelled());
+            }
+            (places, _) = self
+                .freed
+                .wait_timeout(places, TICK)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// The right to have one component compiled.
+struct Place<'a>(&'a Inner);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut places = self.0.places.lock().unwrap_or_else(PoisonError::into_inner);
+        *places = places.saturating_add(1);
+        drop(places);
+        self.0.freed.notify_one();
+    }
+}
+
+fn cancelled() -> CompileError {
+    CompileError::new(CompileReason::Cancelled, "compiling it was cancelled")
+}

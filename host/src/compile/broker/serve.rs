@@ -1,0 +1,268 @@
+//! The broker's own process: takes components from the host, has each compiled
+//! by a worker, signs and stores the result. The host may be taken over by a
+//! guest after the start, so nothing that it says is believed.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use rustix::process::{Resource, Rlimit};
+use toolward_signing::Digest;
+use toolward_signing::key::SigningKey;
+
+use super::super::cache::Cache;
+use super::super::error::CompileError;
+use super::super::seal::{Claim, EngineHash};
+use super::super::worker::connection;
+use super::frame::{Answer, PROTOCOL, Request, Start};
+use super::job::Worker;
+use crate::confine::starter;
+use crate::sandbox::engine::compiling_engine;
+
+/// Requests beyond those that are worked on. A host sends none that would have
+/// to wait here; one that does is not the host that was started.
+const QUEUE: usize = 4;
+
+/// Serves one host as its broker, until that host goes. For the process that
+/// [`Broker`](super::Broker) starts: standard input is the connection.
+///
+/// # Errors
+///
+/// When standard input is no connection to a host, or the host breaks the
+/// protocol.
+pub fn run_broker() -> io::Result<()> {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    rustix::process::setrlimit(Resource::Core, none)?;
+    let stream = UnixStream::from(OwnedFd::from(connection()?));
+    let mut reader = io::BufReader::new(stream.try_clone()?);
+    let start = match Request::read(&mut reader, 0)? {
+        Some(Request::Start(start)) if start.protocol == PROTOCOL => start,
+        Some(_) => return Err(io::Error::other("the host does not begin with a start")),
+        None => return Ok(()),
+    };
+    let component_bytes = start.component_bytes;
+    let (program, cache) = (start.program.clone(), start.cache.clone());
+    let workers = start.workers.max(1);
+    let mut writer = stream.try_clone()?;
+    let broker = match Serving::new(start, stream) {
+        Ok(broker) => broker,
+        Err(problem) => return Answer::Unusable(problem).write(&mut writer),
+    };
+    let confined = starter::confine(program.as_ref(), cache.as_deref().map(Path::new));
+    if let Err(error) = confined {
+        return Answer::Unusable(error.to_string()).write(&mut writer);
+    }
+    broker.answer(&Answer::Ready {
+        public: *broker.maker.key().public().as_bytes(),
+        engine: broker.maker.engine,
+    });
+
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| broker.work());
+        }
+        let ended = broker.listen(&mut reader, component_bytes, workers);
+        broker.end();
+        ended
+    })
+}
+
+/// What signs and stores.
+struct Maker {
+    engine: EngineHash,
+    store: Store,
+    worker: Worker,
+}
+
+enum Store {
+    Cache(Cache),
+    /// Artefacts go back to the host, signed with a key of this process.
+    None(SigningKey),
+}
+
+impl Maker {
+    fn key(&self) -> &SigningKey {
+        match &self.store {
+            Store::Cache(cache) => cache.key(),
+            Store::None(key) => key,
+        }
+    }
+
+    fn make(&self, task: &Task, begun: impl FnOnce()) -> Result<Answer, CompileError> {
+        let id = task.id;
+        let claim = Claim {
+            component: &task.component,
+            engine: &self.engine,
+        };
+        if let Store::Cache(cache) = &self.store
+            && cache.holds(claim)
+        {
+            return Ok(Answer::Cached { id });
+        }
+        begun();
+        let cancelled = || task.cancelled.load(Ordering::Relaxed);
+        let bytes = self.worker.compile(&task.wasm, cancelled)?;
+        if let Store::Cache(cache) = &self.store
+            && cache.put(claim, &bytes).is_ok()
+        {
+            return Ok(Answer::Cached { id });
+        }
+        let signature = claim.sign(&blake3::hash(&bytes), self.key());
+        Ok(Answer::Artefact {
+            id,
+            signature,
+            bytes,
+        })
+    }
+}
+
+/// One component to be compiled.
+struct Task {
+    id: u64,
+    component: Digest,
+    wasm: Vec<u8>,
+    cancelled: Arc<AtomicBool>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Task>,
+    /// All that are not answered yet.
+    open: HashMap<u64, Arc<AtomicBool>>,
+    ended: bool,
+}
+
+struct Serving {
+    maker: Maker,
+    host: Mutex<UnixStream>,
+    queue: Mutex<Queue>,
+    more: Condvar,
+}
+
+impl Serving {
+    fn new(start: Start, host: UnixStream) -> Result<Self, String> {
+        let engine = compiling_engine().map_err(|error| format!("{error:#}"))?;
+        let store = match start.cache {
+            Some(directory) => Store::Cache(Cache::open(directory).map_err(|e| e.to_string())?),
+            None => Store::None(SigningKey::generate().map_err(|error| error.to_string())?),
+        };
+        Ok(Self {
+            maker: Maker {
+                engine: EngineHash::of(&engine),
+                store,
+                worker: Worker {
+                    program: start.program,
+                    arguments: start.arguments,
+                    limits: start.limits,
+                },
+            },
+            host: Mutex::new(host),
+            queue: Mutex::default(),
+            more: Condvar::new(),
+        })
+    }
+
+    /// Takes requests until the host goes or breaks the protocol.
+    fn listen(
+        &self,
+        from: &mut impl io::Read,
+        component_bytes: usize,
+        workers: usize,
+    ) -> io::Result<()> {
+        while let Some(request) = Request::read(from, component_bytes)? {
+            match request {
+                Request::Start(_) => return Err(io::Error::other("a second start")),
+                Request::Cancel { id } => {
+                    // It may have been answered in the meantime.
+                    if let Some(cancelled) = self.queue().open.get(&id) {
+                        cancelled.store(true, Ordering::Relaxed);
+                    }
+                }
+                Request::Compile {
+                    id,
+                    engine,
+                    component,
+                    wasm,
+                } => {
+                    if engine != self.maker.engine || Digest::of(&wasm) != component {
+                        return Err(io::Error::other("a component that is not what it says"));
+                    }
+                    let mut queue = self.queue();
+                    if queue.open.len() >= workers.saturating_add(QUEUE)
+                        || queue.open.contains_key(&id)
+                    {
+                        return Err(io::Error::other("too many requests"));
+                    }
+                    let cancelled = Arc::<AtomicBool>::default();
+                    queue.open.insert(id, cancelled.clone());
+                    queue.waiting.push_back(Task {
+                        id,
+                        component,
+                        wasm,
+                        cancelled,
+                    });
+                    drop(queue);
+                    self.more.notify_one();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compiles what is asked for, one after the other, until the end.
+    fn work(&self) {
+        while let Some(task) = self.next() {
+            let id = task.id;
+            let answer = self
+                .maker
+                .make(&task, || self.answer(&Answer::Begun { id }))
+                .unwrap_or_else(|error| Answer::Refused { id, error });
+            self.queue().open.remove(&id);
+            self.answer(&answer);
+        }
+    }
+
+    fn next(&self) -> Option<Task> {
+        let mut queue = self.queue();
+        loop {
+            if queue.ended {
+                return None;
+            }
+            if let Some(task) = queue.waiting.pop_front() {
+                return Some(task);
+            }
+            queue = self
+                .more
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Ends all workers: nobody waits for them.
+    fn end(&self) {
+        let mut queue = self.queue();
+        queue.ended = true;
+        for cancelled in queue.open.values() {
+            cancelled.store(true, Ordering::Relaxed);
+        }
+        drop(queue);
+        self.more.notify_all();
+    }
+
+    /// A host that can't be answered is gone, which its requests will tell.
+    fn answer(&self, answer: &Answer) {
+        let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = answer.write(&mut *host);
+    }
+
+    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,258 @@
+//! Compiled drivers on disk. A cache of the host's own making: in a directory
+//! that only its user may enter, each file signed with a key that only the
+//! process reads that compiles, named by component and engine. Anything that is
+//! not exactly what that process wrote is never mapped.
+
+mod keys;
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Seek};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use toolward_signing::key::{PublicKey, SigningKey};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use self::keys::{own_and_private, write_new};
+use super::artefact;
+use super::seal::{Claim, SIGNATURE};
+use crate::error::HostError;
+
+const ARTEFACTS: &str = "artefacts";
+const TEMPORARY: &str = "tmp-";
+
+/// A directory of compiled drivers, and the key that signs them: whoever has
+/// this can put code there that hosts will run.
+#[derive(Debug)]
+pub struct Cache {
+    shelf: Shelf,
+    key: SigningKey,
+}
+
+impl Cache {
+    /// Opens the cache in `directory`, making it with mode 0700 if it is not
+    /// there.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Cache`] when the directory can't be made or read, belongs
+    /// to another user, or may be written by others: somebody who can write
+    /// there could run code as this user.
+    pub fn open(directory: impl Into<PathBuf>) -> Result<Self, HostError> {
+        let directory = usable(directory.into())?;
+        let key = keys::signing(&directory).map_err(|error| HostError::Cache {
+            problem: format!("has a key that can't be read or made: {error}"),
+            directory: directory.clone(),
+        })?;
+        Ok(Self {
+            shelf: Shelf { directory },
+            key,
+        })
+    }
+
+    /// Where the cache lies.
+    pub fn directory(&self) -> &Path {
+        &self.shelf.directory
+    }
+
+    pub(super) fn key(&self) -> &SigningKey {
+        &self.key
+    }
+
+    /// The component compiled for `engine`, where a genuine artefact is there.
+    pub(super) fn get(&self, engine: &Engine, claim: Claim<'_>) -> Option<Component> {
+        self.shelf.get(engine, claim, &self.key.public())
+    }
+
+    /// Whether a genuine artefact is there.
+    pub(super) fn holds(&self, claim: Claim<'_>) -> bool {
+        self.shelf.find(claim, &self.key.public()).is_some()
+    }
+
+    /// Signs an artefact and stores it: whole and synced under another name
+    /// first, then renamed, so that no reader ever sees a part of it. What is
+    /// there under the same claim and not genuine makes room.
+    pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8]) -> io::Result<()> {
+        let directory = self.shelf.folder(claim);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&directory)?;
+        let public = self.key.public();
+        for path in self.shelf.candidates(claim) {
+            if self.shelf.open_genuine(&path, claim, &public).is_err() {
+                std::fs::remove_file(&path)?;
+            }
+        }
+        let signature = claim.sign(&blake3::hash(bytes), &self.key);
+        let name = format!("{}-{}.cwasm", claim.engine.short(), hex(&signature));
+        let temporary = directory.join(format!("{TEMPORARY}{}", uuid::Uuid::now_v7()));
+        let written = write_new(&temporary, bytes, 0o400)
+            .and_then(|()| std::fs::rename(&temporary, directory.join(name)))
+            .and_then(|()| File::open(&directory)?.sync_all());
+        if written.is_err() {
+            let _ = std::fs::remove_file(&temporary);
+        }
+        written
+    }
+}
+
+/// A cache as a process sees it that only reads: it holds the public half of
+/// the key, and maps nothing that doesn't verify.
+#[derive(Debug, Clone)]
+pub(super) struct Shelf {
+    directory: PathBuf,
+}
+
+impl Shelf {
+    /// Opens a cache for reading, making its directory with mode 0700 if it is
+    /// not there.
+    pub(super) fn open(directory: PathBuf) -> Result<Self, HostError> {
+        Ok(Self {
+            directory: usable(directory)?,
+        })
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Where the artefacts lie, and nothing else.
+    pub(super) fn artefacts(&self) -> PathBuf {
+        self.directory.join(ARTEFACTS)
+    }
+
+    /// The key of this cache, where it has one yet.
+    pub(super) fn public_key(&self) -> Option<PublicKey> {
+        keys::public(&self.directory).ok()
+    }
+
+    pub(super) fn get(
+        &self,
+        engine: &Engine,
+        claim: Claim<'_>,
+        public: &PublicKey,
+    ) -> Option<Component> {
+        let file = self.find(claim, public)?;
+        artefact::from_checked_file(engine, &file)
+            .inspect_err(|error| {
+                tracing::warn!(%error, "a cached driver was refused by the engine");
+            })
+            .ok()
+    }
+
+    fn find(&self, claim: Claim<'_>, public: &PublicKey) -> Option<File> {
+        self.candidates(claim).into_iter().find_map(|path| {
+            self.open_genuine(&path, claim, public)
+                .inspect_err(|error| tracing::warn!(%error, "a cached driver is not genuine"))
+                .ok()
+        })
+    }
+
+    fn folder(&self, claim: Claim<'_>) -> PathBuf {
+        self.artefacts().join(claim.component.to_string())
+    }
+
+    /// The files that claim to be compiled from this component for this
+    /// engine.
+    fn candidates(&self, claim: Claim<'_>) -> Vec<PathBuf> {
+        let prefix = format!("{}-", claim.engine.short());
+        let Ok(entries) = std::fs::read_dir(self.folder(claim)) else {
+            return Vec::new();
+        };
+        entries
+            .flatten()
+            .filter(|entry| {
+                let name = entry.file_name();
+                name.to_str().is_some_and(|name| name.starts_with(&prefix))
+            })
+            .map(|entry| entry.path())
+            .collect()
+    }
+
+    /// Opens an artefact once, and checks owner, mode and signature of the very
+    /// file that was opened.
+    fn open_genuine(
+        &self,
+        path: &Path,
+        claim: Claim<'_>,
+        public: &PublicKey,
+    ) -> Result<File, String> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .custom_flags(
+                (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC)
+                    .bits()
+                    .cast_signed(),
+            )
+            .open(path)
+            .map_err(|error| error.to_string())?;
+        let metadata = file.metadata().map_err(|error| error.to_string())?;
+        if !metadata.is_file() {
+            return Err("not a regular file".to_owned());
+        }
+        own_and_private(&metadata, 0o022)?;
+        let signature = path
+            .file_stem()
+            .and_then(|stem| stem.to_str()?.rsplit_once('-'))
+            .and_then(|(_, hex)| unhex(hex))
+            .ok_or("its name has no signature")?;
+        let mut hasher = blake3::Hasher::new();
+        let read = hasher
+            .update_reader(&mut file)
+            .map(|_| ())
+            .and_then(|()| file.rewind());
+        read.map_err(|error| error.to_string())?;
+        match claim.holds(&hasher.finalize(), &signature, public) {
+            true => Ok(file),
+            false => Err("its signature is wrong".to_owned()),
+        }
+    }
+}
+
+/// A directory for a cache: there, the user's own, and private.
+fn usable(directory: PathBuf) -> Result<PathBuf, HostError> {
+    let fail = |problem: String| HostError::Cache {
+        directory: directory.clone(),
+        problem,
+    };
+    let artefacts = directory.join(ARTEFACTS);
+    let create = |path: &Path| {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|error| fail(format!("can't be created: {error}")))
+    };
+    create(&directory)?;
+    let metadata =
+        std::fs::metadata(&directory).map_err(|error| fail(format!("can't be read: {error}")))?;
+    own_and_private(&metadata, 0o077).map_err(fail)?;
+    create(&artefacts)?;
+    Ok(directory)
+}
+
+fn hex(signature: &[u8; SIGNATURE]) -> String {
+    signature.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<[u8; SIGNATURE]> {
+    let mut signature = [0; SIGNATURE];
+    let digits = text.as_bytes();
+    if digits.len() != SIGNATURE * 2 {
+        return None;
+    }
+    for (byte, pair) in signature.iter_mut().zip(digits.chunks_exact(2)) {
+        // Signs and upper case would give one signature two names.
+        if !pair
+            .iter()
+            .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+        {
+            return None;
+        }
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(signature)
+}

@@ -1,0 +1,33 @@
+//! What compiling one component may cost.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Limits on the process that compiles one component. A component that needs
+/// more is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompileLimits {
+    /// Processor time of all its threads together, in seconds. Default: 120,
+    /// ten times what a JavaScript engine of 12 MB takes.
+    pub cpu_seconds: u64,
+    /// Address space, in bytes. Default: 2 GiB. Less than 256 MiB is too little
+    /// for the compiler itself.
+    pub memory_bytes: u64,
+    /// Time from its start to its end. Default: 300 s, since a machine may have
+    /// better to do.
+    pub wall: Duration,
+    /// Bytes of compiled code. Default: 256 MiB.
+    pub artefact_bytes: u64,
+}
+
+impl Default for CompileLimits {
+    fn default() -> Self {
+        Self {
+            cpu_seconds: 120,
+            memory_bytes: 2 << 30,
+            wall: Duration::from_secs(300),
+            artefact_bytes: 256 << 20,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The process that compiles one component and ends: under limits of its own,
+//! without files, network or other programs. It reads its limits and then the
+//! component from standard input, which is a socket, and answers there.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
+
+use rustix::process::{Resource, Rlimit, Signal};
+
+use crate::confine::bare;
+use crate::sandbox::engine::compiling_engine;
+
+/// What the answer begins with.
+pub(super) const COMPILED: u8 = b'+';
+pub(super) const INVALID: u8 = b'-';
+pub(super) const NO_MEMORY: u8 = b'm';
+
+/// Open files that a worker needs: the three of every process, and the socket
+/// once more.
+const OPEN_FILES: u64 = 8;
+
+/// The limits that a worker sets on itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) cpu_seconds: u64,
+    pub(super) memory_bytes: u64,
+}
+
+impl Bounds {
+    pub(super) fn to_bytes(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        let both = [
+            self.cpu_seconds.to_le_bytes(),
+            self.memory_bytes.to_le_bytes(),
+        ];
+        bytes.copy_from_slice(both.as_flattened());
+        bytes
+    }
+
+    fn read(from: &mut impl Read) -> io::Result<Self> {
+        let mut number = [0; 8];
+        from.read_exact(&mut number)?;
+        let cpu_seconds = u64::from_le_bytes(number);
+        from.read_exact(&mut number)?;
+        let memory_bytes = u64::from_le_bytes(number);
+        Ok(Self {
+            cpu_seconds,
+            memory_bytes,
+        })
+    }
+
+    fn set(self) -> io::Result<()> {
+        let limit = |resource, current: u64, maximum: u64| {
+            let limit = Rlimit {
+                current: Some(current),
+                maximum: Some(maximum),
+            };
+            rustix::process::setrlimit(resource, limit)
+        };
+        limit(Resource::Core, 0, 0)?;
+        limit(Resource::Fsize, 0, 0)?;
+        // The first is a signal that tells what it was; the second kills.
+        let kill = self.cpu_seconds.saturating_add(5);
+        limit(Resource::Cpu, self.cpu_seconds, kill)?;
+        limit(Resource::As, self.memory_bytes, self.memory_bytes)?;
+        limit(Resource::Nofile, OPEN_FILES, OPEN_FILES)?;
+        Ok(())
+    }
+}
+
+/// Compiles the one component that comes on standard input. For the process
+/// that a broker starts; ends with that broker.
+///
+/// # Errors
+///
+/// When standard input is not what a broker gives, or it can't be read or
+/// answered.
+pub fn run_worker() -> io::Result<()> {
+    let mut broker = connection()?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    Bounds::read(&mut broker)?.set()?;
+    // Calls come first. Not by much: where they leave nothing, it would be late.
+    let _ = rustix::process::nice(5);
+    bare::without_anything()?;
+
+    let mut wasm = Vec::new();
+    broker.read_to_end(&mut wasm)?;
+    let compiled = compiling_engine().and_then(|engine| engine.precompile_component(&wasm));
+    match compiled {
+        Ok(artefact) => {
+            broker.write_all(&[COMPILED])?;
+            broker.write_all(&artefact)
+        }
+        Err(error) => {
+            let kind = match is_out_of_memory(&error) {
+                true => NO_MEMORY,
+                false => INVALID,
+            };
+            broker.write_all(&[kind])?;
+            broker.write_all(format!("{error:#}").as_bytes())
+        }
+    }
+}
+
+/// The socket that standard input is, for a process that was started with one.
+pub(super) fn connection() -> io::Result<File> {
+    let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    match file.metadata()?.file_type().is_socket() {
+        true => Ok(file),
+        false => Err(io::Error::other(
+            "standard input is no socket: this is started by a host, never by hand",
+        )),
+    }
+}
+
+fn is_out_of_memory(error: &wasmtime::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.is::<wasmtime::OutOfMemory>()
+            || cause
+                .downcast_ref::<io::Error>()
+                .is_some_and(|error| error.kind() == io::ErrorKind::OutOfMemory)
+    })
+}

@@ -1,0 +1,252 @@
+//! Takes rights away from a process that runs guests, so that whoever gets out
+//! of the engine finds little: the files that were named, no other programs,
+//! no sockets but those that calls were granted. Once given up, a right can't be
+//! had again by anybody in this process.
+//!
+//! It comes in two layers. The first restricts **files** and the network; from
+//! then on a helper could still be started, and would be under the same rules.
+//! The second takes away **programs**: nothing is executed any more, wherever it
+//! lies, and no rule of the first layer can allow it. Whatever has to be started
+//! ([`Broker`](crate::Broker)) or loaded (shared libraries) comes before.
+//!
+//! A confinement holds for the thread that applies it and all threads that it
+//! starts later. So it has to be applied while there is one thread only: before
+//! the runtime, before a progress bar.
+
+pub(crate) mod bare;
+mod landlock_rules;
+mod report;
+mod seccomp;
+pub(crate) mod starter;
+mod system;
+
+use std::path::{Path, PathBuf};
+
+pub use report::{Confined, Part, State};
+
+use landlock::AccessFs;
+
+use self::landlock_rules::{READ, Rules, WRITE};
+
+/// What a confined process may still reach over the network.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Network {
+    /// Nothing: no socket can be made.
+    #[default]
+    None,
+    /// TCP connections to these ports, and name resolution (port 53). No
+    /// listening, no Unix sockets, no raw packets.
+    Ports(Vec<u16>),
+    /// Connections to any port. No listening, no Unix sockets, no raw packets.
+    Any,
+}
+
+/// What a process keeps when it confines itself. Starts with nothing.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct Confinement {
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+    clear: Vec<PathBuf>,
+    system: bool,
+    network: Network,
+    strict: bool,
+}
+
+/// Why a process is not confined.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfineError {
+    /// There are other threads already, which would go free.
+    #[error("the process has {0} threads; confine it while it has one")]
+    Threads(usize),
+    /// A path that was to be kept can't be opened.
+    #[error("{}, which was to be kept, can't be opened: {problem}", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// What went wrong.
+        problem: String,
+    },
+    /// This kernel does not have all that a strict confinement needs.
+    #[error("this kernel can't confine a process fully: {0}")]
+    Incomplete(String),
+    /// The kernel refused.
+    #[error("the kernel refused the confinement: {0}")]
+    Refused(String),
+}
+
+impl ConfineError {
+    /// The stable code of this error, as the book lists it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Threads(_) => "confine-threads",
+            Self::Path { .. } => "confine-path",
+            Self::Incomplete(_) => "confine-incomplete",
+            Self::Refused(_) => "confine-refused",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Threads(_) => "confine the process first thing, before the async runtime starts",
+            Self::Path { .. } => "name what is there and may be opened",
+            Self::Incomplete(_) => "use a newer kernel, or do without the strict mode",
+            Self::Refused(_) => "see whether something else forbids it, such as a container",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+impl Confinement {
+    /// A confinement that leaves nothing.
+    pub fn builder() -> Self {
+        Self::default()
+    }
+
+    /// Keeps a file, or a directory with all below, for reading.
+    pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
+        self.read.push(path.into());
+        self
+    }
+
+    /// Keeps a file, or a directory with all below, for reading and writing;
+    /// not for making symbolic links, devices, pipes or sockets.
+    pub fn read_write(mut self, path: impl Into<PathBuf>) -> Self {
+        self.write.push(path.into());
+        self
+    }
+
+    /// Keeps the right to remove empty directories at and below `path`, and no
+    /// other right: for a scratch directory that goes when the process does.
+    pub fn remove_directories(mut self, path: impl Into<PathBuf>) -> Self {
+        self.clear.push(path.into());
+        self
+    }
+
+    /// Keeps what name resolution and TLS read: the resolver's configuration,
+    /// its libraries, and the system's certificates, as far as they are there.
+    /// A file among them that is replaced later (as a network manager replaces
+    /// `resolv.conf`) can't be read again.
+    pub fn system_files(mut self) -> Self {
+        self.system = true;
+        self
+    }
+
+    /// Sets what may be reached over the network. The ports are those of TCP:
+    /// where names may be resolved, datagrams can go anywhere. Default: [`Network::None`].
+    pub fn network(mut self, network: Network) -> Self {
+        self.network = network;
+        self
+    }
+
+    /// Demands every part, and refuses to go on with fewer. By default a kernel
+    /// that has only some enforces those, and the report says so.
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Confines the process, for good. Both layers.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfineError`] when there is more than one thread, when a path to be
+    /// kept can't be opened, or when strictness can't be had.
+    pub fn apply(&self) -> Result<Confined, ConfineError> {
+        self.apply_files()?.end_programs()
+    }
+
+    /// Confines files and network, for good; programs can still be started, and
+    /// are confined likewise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Confinement::apply`].
+    pub fn apply_files(&self) -> Result<FilesConfined, ConfineError> {
+        match threads() {
+            Some(count) if count > 1 => return Err(ConfineError::Threads(count)),
+            _ => {}
+        }
+        self.files_of_this_thread()
+    }
+
+    /// Confines the calling thread and those that it will start, and no other
+    /// thread. For a program whose other threads have nothing to do with
+    /// guests, and for tests.
+    ///
+    /// # Errors
+    ///
+    /// As [`Confinement::apply`], but for the threads.
+    pub fn apply_to_this_thread(&self) -> Result<Confined, ConfineError> {
+        self.files_of_this_thread()?.end_programs()
+    }
+
+    fn files_of_this_thread(&self) -> Result<FilesConfined, ConfineError> {
+        let report = report::outlook();
+        if self.strict && report.state != State::Full {
+            return Err(ConfineError::Incomplete(report.missing()));
+        }
+        let mut rules = Rules::new(&self.network, false)?;
+        if self.system {
+            for path in system::files() {
+                // Most machines have some of them.
+                rules.keep_if_there(&path);
+            }
+        }
+        for path in &self.read {
+            rules.keep(path, READ)?;
+        }
+        for path in &self.write {
+            rules.keep(path, READ | WRITE)?;
+        }
+        for path in &self.clear {
+            rules.keep(path, AccessFs::RemoveDir.into())?;
+        }
+        rules.keep_device("/dev/null".as_ref());
+        rules.apply()?;
+        Ok(FilesConfined {
+            network: self.network.clone(),
+            report,
+        })
+    }
+}
+
+/// A process that can no longer reach files but those it kept. The second layer
+/// is still to come.
+#[derive(Debug)]
+#[must_use = "programs can still be started"]
+pub struct FilesConfined {
+    network: Network,
+    report: Confined,
+}
+
+impl FilesConfined {
+    /// Takes away the right to start programs, and to make sockets and system
+    /// calls that no guest is ever served with.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfineError::Refused`].
+    pub fn end_programs(self) -> Result<Confined, ConfineError> {
+        landlock_rules::no_programs()?;
+        seccomp::apply(&self.network, false)?;
+        Ok(self.report)
+    }
+}
+
+/// What a confinement would hold on this machine. Changes nothing.
+pub fn outlook() -> Confined {
+    report::outlook()
+}
+
+/// Threads of this process, where that can be found out.
+fn threads() -> Option<usize> {
+    Some(
+        std::fs::read_dir(Path::new("/proc/self/task"))
+            .ok()?
+            .count(),
+    )
+}

@@ -1,0 +1,91 @@
+//! What a confinement holds on this kernel, part by part.
+
+use landlock::{ABI, LandlockStatus, RestrictSelf};
+use serde::Serialize;
+
+use super::seccomp;
+
+/// How much of a confinement holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// All parts.
+    Full,
+    /// Some parts.
+    Partial,
+    /// No part.
+    Unavailable,
+}
+
+/// One part of a confinement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Part {
+    /// What is out of reach.
+    pub what: &'static str,
+    /// Whether it is, here.
+    pub held: bool,
+    /// What it needs.
+    pub needs: &'static str,
+}
+
+/// What is out of reach of a confined process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Confined {
+    /// Whether all parts hold.
+    pub state: State,
+    /// The parts, the most important first.
+    pub parts: Vec<Part>,
+}
+
+impl Confined {
+    /// The parts that don't hold, with what they need; empty when all do.
+    pub fn missing(&self) -> String {
+        let missing = self.parts.iter().filter(|part| !part.held);
+        missing
+            .map(|part| format!("{} (needs {})", part.what, part.needs))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+}
+
+pub(super) fn outlook() -> Confined {
+    let landlock = landlock();
+    let seccomp = seccomp::is_available();
+    let part = |what, held, needs| Part { what, held, needs };
+    let parts = vec![
+        part("files", landlock >= ABI::V1, "Landlock, Linux 5.13"),
+        part("truncating files", landlock >= ABI::V3, "Linux 6.2"),
+        part(
+            "starting programs",
+            landlock >= ABI::V1 || seccomp,
+            "Landlock or seccomp",
+        ),
+        part("TCP ports", landlock >= ABI::V4, "Linux 6.7"),
+        part("devices", landlock >= ABI::V5, "Linux 6.10"),
+        part(
+            "signals to other processes",
+            landlock >= ABI::V6,
+            "Linux 6.12",
+        ),
+        part("other sockets", seccomp, "seccomp"),
+    ];
+    let held = parts.iter().filter(|part| part.held).count();
+    let state = match held {
+        0 => State::Unavailable,
+        held if held == parts.len() => State::Full,
+        _ => State::Partial,
+    };
+    Confined { state, parts }
+}
+
+/// The rules that this kernel has.
+fn landlock() -> ABI {
+    // Without any flag this only asks.
+    let status = RestrictSelf::default().no_new_privs(false).apply();
+    match status.map(|status| status.landlock) {
+        Ok(LandlockStatus::Available { effective_abi, .. }) => effective_abi,
+        _ => ABI::Unsupported,
+    }
+}

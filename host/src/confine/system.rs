@@ -1,0 +1,59 @@
+//! What resolving a name and trusting a certificate read, on the systems that
+//! we know. Files rather than directories, where that will do.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The resolver's configuration, and time zones.
+const CONFIGURATION: [&str; 9] = [
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/host.conf",
+    "/etc/gai.conf",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/localtime",
+    "/etc/ld.so.cache",
+];
+
+/// The system's certificates. Private keys lie elsewhere.
+const CERTIFICATES: [&str; 7] = [
+    "/etc/ssl/certs",
+    "/etc/ssl/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/pki/ca-trust/extracted/pem",
+    "/etc/ca-certificates/extracted",
+    "/usr/share/ca-certificates",
+    "/usr/local/share/ca-certificates",
+];
+
+/// All of them, and the directory from which the C library loads the ways to
+/// look up names.
+pub(super) fn files() -> Vec<PathBuf> {
+    let named = CONFIGURATION.iter().chain(&CERTIFICATES);
+    named.map(PathBuf::from).chain(library_folder()).collect()
+}
+
+/// Where the C library of this process lies: its plug-ins are beside it.
+fn library_folder() -> Option<PathBuf> {
+    let library = mapped_code().into_iter().find(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("libc.") || name.starts_with("libc-"))
+    })?;
+    library.parent().map(Path::to_owned)
+}
+
+/// The program that runs, and its libraries.
+pub(super) fn mapped_code() -> BTreeSet<PathBuf> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    maps.lines()
+        .filter_map(|line| {
+            // Address, rights, offset, device, inode, path.
+            let mut words = line.splitn(6, ' ');
+            let rights = words.nth(1)?;
+            let path = words.last()?.trim_start();
+            (rights.contains('x') && path.starts_with('/')).then(|| PathBuf::from(path))
+        })
+        .collect()
+}

@@ -1,0 +1,277 @@
+//! Makes a driver ready for its first call: compiled or taken from the cache,
+//! linked, its exports found. At most once; what this says of the component is
+//! kept, what it says of the machine is not.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolward_signing::Digest;
+use wasmtime::Engine;
+use wasmtime::component::{Component, Linker};
+
+use crate::compile::{CompileError, CompileReason, Stage, Workshop};
+use crate::observer::{Compiling, Observer};
+use crate::registry::LoadedDriver;
+use crate::result::{CallError, ErrorClass, ErrorCode};
+use crate::sandbox::engine::EngineProfile;
+use crate::sandbox::run::Prepared;
+use crate::sandbox::{State, v0_1};
+
+/// How often those who wait are told how far it is.
+const TICK: Duration = Duration::from_millis(250);
+
+/// A caller may try again after so long, where the machine was at fault.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What all drivers of a host are prepared with.
+pub(crate) struct Preparer {
+    profile: EngineProfile,
+    engine: Engine,
+    linker: Linker<State>,
+    workshop: Workshop,
+    /// The largest component, in bytes.
+    component_bytes: usize,
+}
+
+/// How far one driver is.
+#[derive(Default)]
+pub(crate) struct Preparation {
+    /// Ready, or never to be.
+    done: OnceLock<Result<Prepared, CompileError>>,
+    /// Held by whoever prepares it.
+    busy: Arc<tokio::sync::Mutex<()>>,
+    stage: Mutex<Option<Stage>>,
+    /// The last attempt that failed without a verdict, and when.
+    failed: Mutex<Option<(Instant, CompileError)>>,
+}
+
+impl Preparer {
+    pub(crate) fn new(
+        profile: EngineProfile,
+        engine: Engine,
+        linker: Linker<State>,
+        workshop: Workshop,
+        component_bytes: usize,
+    ) -> Self {
+        Self {
+            profile,
+            engine,
+            linker,
+            workshop,
+            component_bytes,
+        }
+    }
+
+    /// The driver, ready to be instantiated.
+    pub(crate) async fn prepared<'a>(
+        self: &Arc<Self>,
+        driver: &'a Arc<LoadedDriver>,
+        observer: Option<&dyn Observer>,
+    ) -> Result<&'a Prepared, CallError> {
+        let preparation = &driver.preparation;
+        if preparation.done.get().is_none() {
+            let asked = Instant::now();
+            let ready = self.make(driver, asked);
+            let mut ready = std::pin::pin!(ready);
+            while tokio::time::timeout(TICK, &mut ready).await.is_err() {
+                if let Some(observer) = observer {
+                    self.tell(driver, observer);
+                }
+            }
+            if preparation.done.get().is_none() {
+                return Err(refused(driver, &preparation.last_failure()));
+            }
+        }
+        match preparation.done.get() {
+            Some(Ok(prepared)) => Ok(prepared),
+            Some(Err(error)) => Err(refused(driver, error)),
+            None => Err(refused(driver, &preparation.last_failure())),
+        }
+    }
+
+    /// Prepares a driver, unless somebody else did or tried since `asked`.
+    async fn make(self: &Arc<Self>, driver: &Arc<LoadedDriver>, asked: Instant) {
+        let preparation = &driver.preparation;
+        let busy = preparation.busy.clone().lock_owned().await;
+        if preparation.done.get().is_some() || preparation.failed_since(asked) {
+            return;
+        }
+        let (host, shared) = (Job::new(self), driver.clone());
+        // The thread holds the lock, not the caller: it goes on if the caller
+        // goes away, and even if nobody drives the caller's runtime.
+        let task = tokio::task::spawn_blocking(move || {
+            let result = host.run(&shared);
+            shared.preparation.finish(result);
+            drop(busy);
+        });
+        if let Err(error) = task.await {
+            tracing::error!(%error, "preparing a driver was broken off");
+            preparation.finish(Err(match error.is_panic() {
+                // It would again: a verdict on the driver, kept like others.
+                true => CompileError::new(CompileReason::Crashed, "the compiler panicked"),
+                false => CompileError::new(
+                    CompileReason::Cancelled,
+                    "preparing it was broken off with the runtime",
+                ),
+            }));
+        }
+    }
+
+    fn tell(&self, driver: &LoadedDriver, observer: &dyn Observer) {
+        let stage = *driver.preparation.stage();
+        let elapsed = match stage {
+            None => return,
+            Some(Stage::Waiting) => None,
+            Some(Stage::Compiling(elapsed)) => Some(elapsed),
+        };
+        observer.compiling(&Compiling {
+            driver: driver.driver.id.to_string(),
+            elapsed,
+            longest: self.workshop.longest(),
+        });
+    }
+}
+
+/// The part of a [`Preparer`] that a thread keeps while it prepares: not the
+/// host, whose end also ends the compiling.
+struct Job {
+    host: Weak<Preparer>,
+    profile: EngineProfile,
+    engine: Engine,
+    workshop: Workshop,
+    component_bytes: usize,
+}
+
+impl Job {
+    fn new(host: &Arc<Preparer>) -> Self {
+        Self {
+            host: Arc::downgrade(host),
+            profile: host.profile.clone(),
+            engine: host.engine.clone(),
+            workshop: host.workshop.clone(),
+            component_bytes: host.component_bytes,
+        }
+    }
+
+    fn run(self, driver: &LoadedDriver) -> Result<Prepared, CompileError> {
+        let (Some(digest), Some(wasm)) = (driver.digest, driver.wasm()) else {
+            return Err(CompileError::new(
+                CompileReason::Invalid,
+                "it has no component",
+            ));
+        };
+        let component = self.load(driver, &digest, &wasm)?;
+        let host = self
+            .host
+            .upgrade()
+            .ok_or_else(|| CompileError::new(CompileReason::Cancelled, "its host has gone"))?;
+        let invalid = |text: String| CompileError::new(CompileReason::Invalid, text);
+        let pre = host.linker.instantiate_pre(&component).map_err(|error| {
+            invalid(format!(
+                "it asks for what this host does not have: {error:#}"
+            ))
+        })?;
+        let pre = v0_1::DriverPre::new(pre).map_err(|error| {
+            invalid(format!("it does not export `{}`: {error:#}", v0_1::EXPORT))
+        })?;
+        driver.drop_wasm();
+        Ok(Prepared::new(pre))
+    }
+
+    fn load(
+        &self,
+        driver: &LoadedDriver,
+        digest: &Digest,
+        wasm: &[u8],
+    ) -> Result<Component, CompileError> {
+        let allowed = self.component_bytes;
+        if wasm.len() > allowed {
+            return Err(CompileError::new(
+                CompileReason::TooLarge,
+                format!(
+                    "its component has {} bytes; the limit `component_bytes` is {allowed}",
+                    wasm.len()
+                ),
+            ));
+        }
+        let mut watch = |stage| {
+            *driver.preparation.stage() = Some(stage);
+            match self.host.strong_count() {
+                0 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        };
+        self.workshop
+            .load(&self.engine, &self.profile, digest, wasm, &mut watch)
+    }
+}
+
+impl Preparation {
+    fn finish(&self, result: Result<Prepared, CompileError>) {
+        *self.stage() = None;
+        match result {
+            Err(error) if !error.reason().is_verdict() => {
+                tracing::warn!(%error, "a driver was not prepared; it may be later");
+                *self.failed() = Some((Instant::now(), error));
+            }
+            result => {
+                let _ = self.done.set(result);
+            }
+        }
+    }
+
+    /// Whether somebody else's attempt failed since `asked`: it stands for those
+    /// who waited for it, too.
+    fn failed_since(&self, asked: Instant) -> bool {
+        self.failed().as_ref().is_some_and(|(at, _)| *at >= asked)
+    }
+
+    fn last_failure(&self) -> CompileError {
+        let failed = self.failed();
+        failed.as_ref().map_or_else(
+            || CompileError::new(CompileReason::Cancelled, "preparing it was broken off"),
+            |(_, error)| error.clone(),
+        )
+    }
+
+    fn stage(&self) -> std::sync::MutexGuard<'_, Option<Stage>> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self) -> std::sync::MutexGuard<'_, Option<(Instant, CompileError)>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn refused(driver: &LoadedDriver, error: &CompileError) -> CallError {
+    let reason = error.reason();
+    let call = CallError::new(
+        ErrorCode::UPSTREAM_ERROR,
+        ErrorClass::DependencyUnavailable,
+        format!("the driver `{}` can't be used: {error}", driver.driver.id),
+    )
+    .with_cause(json!({ "code": reason.code() }));
+    match reason {
+        CompileReason::Invalid | CompileReason::Crashed => {
+            call.with_hint("report this to the driver's publisher")
+        }
+        reason if reason.is_verdict() => call.with_hint(
+            "report this to the driver's publisher, or raise the host's limit on compiling",
+        ),
+        _ => call
+            .retry_after(RETRY)
+            .with_hint("try again; if it lasts, start the host again"),
+    }
+}
+
+impl fmt::Debug for Preparer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Preparer")
+            .field("profile", &self.profile)
+            .field("workshop", &self.workshop)
+            .finish_non_exhaustive()
+    }
+}

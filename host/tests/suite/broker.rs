@@ -1,0 +1,368 @@
+//! Compiling in processes of its own. Broker and workers are this very program,
+//! told to run one of the "tests" at the end of this file.
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolward_host::compile::broker::{run_broker, run_worker};
+use toolward_host::{Broker, BrokerCommand, CallError, CompileLimits, Host};
+
+use crate::fixture::{Extra, Fixture, error, still_serves};
+
+/// A cache, and a mark by which to find the processes of one test.
+pub(crate) struct Workshop {
+    directory: tempfile::TempDir,
+}
+
+impl Workshop {
+    pub(crate) fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn mark(&self) -> &str {
+        self.directory.path().to_str().unwrap()
+    }
+
+    pub(crate) fn cache(&self) -> PathBuf {
+        self.directory.path().join("cache")
+    }
+
+    /// A broker whose workers run that "test".
+    pub(crate) fn command(&self, worker: &str) -> BrokerCommand {
+        // The mark is one more name to look for, which no test has.
+        let only = |name: &str| {
+            let name = format!("broker::{name}");
+            ["--exact", &name, self.mark(), "--ignored", "--nocapture"]
+                .map(OsString::from)
+                .to_vec()
+        };
+        BrokerCommand {
+            program: std::env::current_exe().unwrap(),
+            broker: only("broker_process"),
+            worker: only(worker),
+        }
+    }
+
+    fn broker(&self, worker: &str) -> Broker {
+        Broker::builder(self.command(worker))
+            .cache(self.cache())
+            .start()
+            .unwrap()
+    }
+
+    fn host(&self, worker: &str) -> Host {
+        host(self.broker(worker))
+    }
+
+    /// The broker and its workers, as far as they are there: their ids.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|id| *id != std::process::id())
+            .filter(|id| {
+                // A process that ended and was not waited for has no command line.
+                std::fs::read(format!("/proc/{id}/cmdline"))
+                    .is_ok_and(|line| String::from_utf8_lossy(&line).contains(self.mark()))
+            })
+            .collect()
+    }
+
+    fn wait_for_processes(&self, count: usize) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while self.processes().len() != count {
+            assert!(Instant::now() < until, "{:?}", self.processes());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub(crate) fn artefacts(&self) -> Vec<PathBuf> {
+        let all = std::fs::read_dir(self.cache().join("artefacts")).unwrap();
+        all.flat_map(|folder| std::fs::read_dir(folder.unwrap().path()).unwrap())
+            .map(|entry| entry.unwrap().path())
+            .collect()
+    }
+}
+
+fn host(broker: Broker) -> Host {
+    Host::builder()
+        .bundle(Fixture::new(Extra::default()).content())
+        .broker(broker)
+        .build()
+        .unwrap()
+}
+
+async fn refused(host: &Host) -> CallError {
+    error(host, json!({"do": "echo"})).await
+}
+
+fn code(error: &CallError) -> &str {
+    error.cause.as_ref().unwrap()["code"].as_str().unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn a_driver_is_compiled_by_a_worker_kept_and_found_again() {
+    let workshop = Workshop::new();
+    let first = workshop.host("worker_process");
+    still_serves(&first).await;
+    assert_eq!(workshop.artefacts().len(), 1);
+    drop(first);
+    workshop.wait_for_processes(0);
+
+    let second = workshop.host("worker_that_crashes");
+    still_serves(&second).await;
+}
+
+#[tokio::test]
+async fn the_signing_key_lies_apart_from_what_a_serving_process_reads() {
+    let workshop = Workshop::new();
+    let broker = workshop.broker("worker_process");
+    still_serves(&host(broker.clone())).await;
+    let (cache, artefacts) = (workshop.cache(), broker.artefacts().unwrap());
+    assert_eq!(mode(&cache), 0o700);
+    let private = cache.join("private");
+    assert_eq!(
+        (mode(&private), mode(&private.join("key.pem"))),
+        (0o700, 0o600)
+    );
+    assert!(!private.starts_with(&artefacts));
+    assert_eq!(mode(&workshop.artefacts()[0]), 0o400);
+}
+
+#[tokio::test]
+async fn without_a_cache_the_artefact_comes_back_signed() {
+    let workshop = Workshop::new();
+    let broker = Broker::builder(workshop.command("worker_process"));
+    still_serves(&host(broker.start().unwrap())).await;
+    assert!(!workshop.cache().exists());
+}
+
+#[tokio::test]
+async fn a_changed_artefact_is_never_mapped_and_made_anew() {
+    let workshop = Workshop::new();
+    still_serves(&workshop.host("worker_process")).await;
+    let [artefact] = &workshop.artefacts()[..] else {
+        panic!("{:?}", workshop.artefacts())
+    };
+    let genuine = std::fs::read(artefact).unwrap();
+    let mut changed = genuine.clone();
+    changed[genuine.len() / 2] ^= 1;
+    std::fs::set_permissions(artefact, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::write(artefact, changed).unwrap();
+
+    let error = refused(&workshop.host("worker_that_crashes")).await;
+    assert_eq!(code(&error), "compile-crashed", "it was compiled again");
+    still_serves(&workshop.host("worker_process")).await;
+    assert_eq!(std::fs::read(artefact).unwrap(), genuine);
+    assert_eq!(workshop.artefacts().len(), 1);
+}
+
+#[tokio::test]
+async fn an_artefact_that_another_broker_signed_is_not_taken() {
+    let (own, foreign) = (Workshop::new(), Workshop::new());
+    still_serves(&foreign.host("worker_process")).await;
+    still_serves(&own.host("worker_process")).await;
+    let (theirs, ours) = (foreign.artefacts().remove(0), own.artefacts().remove(0));
+    std::fs::remove_file(&ours).unwrap();
+    std::fs::copy(&theirs, ours.with_file_name(theirs.file_name().unwrap())).unwrap();
+
+    let error = refused(&own.host("worker_that_crashes")).await;
+    assert_eq!(code(&error), "compile-crashed", "it was compiled again");
+    still_serves(&own.host("worker_process")).await;
+    assert_eq!(own.artefacts(), [ours]);
+}
+
+#[tokio::test]
+async fn a_worker_that_takes_too_long_is_ended_and_its_driver_refused_for_good() {
+    let workshop = Workshop::new();
+    let limits = CompileLimits {
+        wall: Duration::from_millis(500),
+        ..CompileLimits::default()
+    };
+    let broker = Broker::builder(workshop.command("worker_that_sleeps"))
+        .cache(workshop.cache())
+        .limits(limits);
+    let host = host(broker.start().unwrap());
+    let started = Instant::now();
+    let error = refused(&host).await;
+    assert_eq!(code(&error), "compile-time");
+    assert!(!error.retryable);
+    assert!(started.elapsed() < Duration::from_secs(10));
+    assert_eq!(workshop.processes().len(), 1, "the broker alone is left");
+    assert_eq!(workshop.artefacts(), Vec::<PathBuf>::new());
+
+    let again = Instant::now();
+    assert_eq!(code(&refused(&host).await), "compile-time");
+    assert!(again.elapsed() < limits.wall, "the verdict is kept");
+}
+
+#[tokio::test]
+async fn a_worker_that_was_killed_by_the_system_is_no_verdict_on_the_driver() {
+    let workshop = Workshop::new();
+    let host = workshop.host("worker_that_is_killed_once");
+    let error = refused(&host).await;
+    assert_eq!(code(&error), "compiler-unavailable");
+    assert!(error.retryable);
+    still_serves(&host).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_crashes_is_a_verdict_with_what_it_said() {
+    let workshop = Workshop::new();
+    let host = workshop.host("worker_that_crashes");
+    let error = refused(&host).await;
+    assert_eq!(code(&error), "compile-crashed");
+    assert!(error.message.contains("the worker's last words"), "{error}");
+    assert!(error.message.len() < 5000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_that_has_gone_is_no_verdict_on_the_driver() {
+    let workshop = Workshop::new();
+    let host = workshop.host("worker_that_sleeps");
+    let call = tokio::spawn({
+        let host = host.clone();
+        async move { refused(&host).await }
+    });
+    workshop.wait_for_processes(2);
+    let broker = workshop.processes().into_iter().min().unwrap();
+    let id = rustix::process::Pid::from_raw(broker.cast_signed()).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+    let error = call.await.unwrap();
+    assert_eq!(code(&error), "compiler-unavailable");
+    assert!(error.retryable);
+    assert_eq!(code(&refused(&host).await), "compiler-unavailable");
+}
+
+#[tokio::test]
+async fn a_broker_that_is_no_broker_is_told_from_a_bad_driver() {
+    let workshop = Workshop::new();
+    let command = BrokerCommand {
+        program: "/bin/false".into(),
+        ..workshop.command("worker_process")
+    };
+    let broker = Broker::builder(command).cache(workshop.cache());
+    let error = refused(&host(broker.start().unwrap())).await;
+    assert_eq!(code(&error), "compiler-unavailable");
+
+    let command = BrokerCommand {
+        program: workshop.directory.path().join("missing"),
+        ..workshop.command("worker_process")
+    };
+    let error = Broker::builder(command).start().unwrap_err();
+    assert_eq!(error.code(), "broker-unavailable");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_goes_takes_broker_and_worker_with_it() {
+    let workshop = Workshop::new();
+    let host = workshop.host("worker_that_sleeps");
+    let call = tokio::spawn({
+        let host = host.clone();
+        async move { refused(&host).await }
+    });
+    workshop.wait_for_processes(2);
+    call.abort();
+    drop(host);
+    let _ = call.await;
+    workshop.wait_for_processes(0);
+}
+
+#[tokio::test]
+async fn only_so_many_are_compiled_at_once_and_the_rest_wait() {
+    let workshop = Workshop::new();
+    let fixture = Fixture::new(Extra::default());
+    for number in 0..6 {
+        let id = format!("hostile.more{number}");
+        fixture.tool(&id, "");
+        fixture.driver(&format!("more{number}"), &id, Extra::default());
+        // Other bytes, so that each is compiled for itself.
+        let path = format!("drivers/more{number}/driver.wasm");
+        let wasm = std::fs::read(fixture.path().join(&path)).unwrap();
+        let section = [&[0, 6, 4][..], b"more", &[number]].concat();
+        fixture.write(&path, [wasm, section].concat());
+    }
+    let broker = Broker::builder(workshop.command("worker_process"))
+        .cache(workshop.cache())
+        .workers(2);
+    let host = Host::builder()
+        .bundle(fixture.content())
+        .broker(broker.start().unwrap())
+        .build()
+        .unwrap();
+    let calls = (0..6).map(|number| {
+        let host = host.clone();
+        let tool = format!("hostile.more{number}");
+        tokio::spawn(async move {
+            let request = toolward_host::Request::with_value(tool, json!({"do": "echo"}));
+            host.call(request).await.result.unwrap();
+        })
+    });
+    let calls: Vec<_> = calls.collect();
+    let mut most = 0;
+    while !calls.iter().all(tokio::task::JoinHandle::is_finished) {
+        most = most.max(workshop.processes().len());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    for call in calls {
+        call.await.unwrap();
+    }
+    assert_eq!(workshop.artefacts().len(), 6);
+    assert!(most <= 3, "a broker and two workers, not {most}");
+}
+
+/// What a broker of these tests is.
+#[test]
+#[ignore = "a process of its own, started by the tests above"]
+fn broker_process() {
+    run_broker().unwrap();
+}
+
+/// What their workers are.
+#[test]
+#[ignore = "a process of its own, started by a broker"]
+fn worker_process() {
+    run_worker().unwrap();
+}
+
+#[test]
+#[ignore = "a process of its own, started by a broker"]
+fn worker_that_sleeps() {
+    let parent = rustix::process::getppid();
+    let until = Instant::now() + Duration::from_secs(60);
+    // A broker that was killed leaves no orphan of a test behind.
+    while Instant::now() < until && rustix::process::getppid() == parent {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+#[ignore = "a process of its own, started by a broker"]
+fn worker_that_crashes() {
+    eprintln!("the worker's last words {}", "x".repeat(100_000));
+    std::process::abort();
+}
+
+#[test]
+#[ignore = "a process of its own, started by a broker"]
+fn worker_that_is_killed_once() {
+    let mark = std::env::args().find(|argument| Path::new(argument).is_dir());
+    // The broker lets it write nowhere else.
+    let before = Path::new(&mark.unwrap()).join("cache/killed");
+    if before.exists() {
+        run_worker().unwrap();
+    } else {
+        std::fs::write(before, "").unwrap();
+        let this = rustix::process::getpid();
+        rustix::process::kill_process(this, rustix::process::Signal::KILL).unwrap();
+    }
+}

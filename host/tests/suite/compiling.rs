@@ -1,0 +1,179 @@
+//! Components made to be hard to compile: refused or bounded, while the host
+//! goes on.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolward_host::{Broker, CompileError, CompileLimits, CompileReason, Host, Request};
+
+use crate::bombs;
+use crate::broker::Workshop;
+use crate::fixture::{Extra, Fixture, hostile_wasm, still_serves};
+
+/// Little enough for a test, and enough for any honest driver of these tests.
+const LIMITS: CompileLimits = CompileLimits {
+    cpu_seconds: 2,
+    memory_bytes: 1 << 30,
+    wall: Duration::from_secs(60),
+    artefact_bytes: 64 << 20,
+};
+
+fn broker(workshop: &Workshop, limits: CompileLimits) -> Broker {
+    Broker::builder(workshop.command("worker_process"))
+        .cache(workshop.cache())
+        .limits(limits)
+        .start()
+        .unwrap()
+}
+
+/// Compiles it under [`LIMITS`], and sees to it that nothing is left of that.
+fn compile(wasm: &[u8]) -> Result<(), CompileError> {
+    let workshop = Workshop::new();
+    let broker = broker(&workshop, LIMITS);
+    let started = Instant::now();
+    let result = broker.compile(wasm);
+    assert!(started.elapsed() < LIMITS.wall + Duration::from_secs(5));
+    assert_eq!(workshop.processes().len(), 1, "the broker alone is left");
+    let kept = workshop.artefacts().len();
+    assert_eq!(kept, usize::from(result.is_ok()));
+    result
+}
+
+fn refused(wasm: &[u8]) -> CompileReason {
+    compile(wasm).unwrap_err().reason()
+}
+
+#[test]
+fn a_driver_of_these_tests_compiles_within_the_limits() {
+    compile(&std::fs::read(hostile_wasm()).unwrap()).unwrap();
+}
+
+#[test]
+fn what_is_no_component_is_refused_with_the_compilers_words() {
+    let driver = std::fs::read(hostile_wasm()).unwrap();
+    let cut = &driver[..driver.len() / 2];
+    for wasm in [&b""[..], b"not WebAssembly", cut, b"\0asm\x01\0\0\0"] {
+        let error = compile(wasm).unwrap_err();
+        assert_eq!(error.reason(), CompileReason::Invalid, "{error}");
+        assert!(error.to_string().contains("does not compile"), "{error}");
+    }
+}
+
+#[test]
+fn huge_functions_end_at_the_memory_or_processor_limit() {
+    let reason = refused(&bombs::of_module(&bombs::huge_functions(8)));
+    assert!(
+        matches!(reason, CompileReason::Memory | CompileReason::Processor),
+        "{reason:?}"
+    );
+}
+
+#[test]
+fn blocks_nested_without_measure_are_bounded() {
+    let _ = compile(&bombs::deep_blocks(1_000_000));
+}
+
+#[test]
+fn types_and_functions_without_measure_are_bounded() {
+    let _ = compile(&bombs::many_types(10_000));
+    let _ = compile(&bombs::many_functions(500_000));
+}
+
+#[test]
+fn tables_that_are_laid_out_whole_are_bounded() {
+    let wasm = bombs::sparse_tables(100);
+    assert!(wasm.len() < 200_000, "{}", wasm.len());
+    let reason = refused(&wasm);
+    assert!(
+        matches!(reason, CompileReason::Memory | CompileReason::Output),
+        "{reason:?}"
+    );
+    let _ = compile(&bombs::many_elements(1_000_000));
+}
+
+#[test]
+fn data_spread_over_a_whole_memory_is_bounded() {
+    let _ = compile(&bombs::sparse_data(1000));
+    let _ = compile(&bombs::sparse_data(60_000));
+}
+
+#[test]
+fn components_within_components_are_bounded() {
+    let _ = compile(&bombs::instances(6, 100));
+    let _ = compile(&bombs::nested(5000));
+}
+
+#[test]
+fn processor_time_is_told_from_the_rest() {
+    let workshop = Workshop::new();
+    let limits = CompileLimits {
+        cpu_seconds: 1,
+        memory_bytes: 16 << 30,
+        ..LIMITS
+    };
+    let wasm = bombs::of_module(&bombs::huge_functions(4));
+    let error = broker(&workshop, limits).compile(&wasm).unwrap_err();
+    assert_eq!(error.reason(), CompileReason::Processor, "{error}");
+}
+
+#[test]
+fn compiled_code_that_is_too_large_is_refused() {
+    let workshop = Workshop::new();
+    let limits = CompileLimits {
+        artefact_bytes: 10_000,
+        ..LIMITS
+    };
+    let driver = std::fs::read(hostile_wasm()).unwrap();
+    let error = broker(&workshop, limits).compile(&driver).unwrap_err();
+    assert_eq!(error.reason(), CompileReason::Output, "{error}");
+}
+
+#[tokio::test]
+async fn neighbours_are_served_while_a_hostile_driver_is_compiled() {
+    let workshop = Workshop::new();
+    let fixture = Fixture::new(Extra::default());
+    fixture.tool("hostile.bomb", "");
+    fixture.driver("bomb", "hostile.bomb", Extra::default());
+    let driver = std::fs::read(hostile_wasm()).unwrap();
+    let bomb = bombs::with_module(&driver, &bombs::huge_functions(8));
+    fixture.write("drivers/bomb/driver.wasm", bomb);
+    broker(&workshop, CompileLimits::default())
+        .compile(&driver)
+        .unwrap();
+    let limits = CompileLimits {
+        wall: Duration::from_secs(3),
+        memory_bytes: 16 << 30,
+        ..LIMITS
+    };
+    let host = Host::builder()
+        .bundle(fixture.content())
+        .broker(broker(&workshop, limits))
+        .build()
+        .unwrap();
+    still_serves(&host).await;
+
+    let bad = tokio::spawn({
+        let host = host.clone();
+        async move {
+            let request = Request::with_value("hostile.bomb", json!({"do": "echo"}));
+            host.call(request).await.result.unwrap_err()
+        }
+    });
+    let mut served = 0;
+    while !bad.is_finished() {
+        let started = Instant::now();
+        still_serves(&host).await;
+        let elapsed = started.elapsed();
+        assert!(elapsed < Duration::from_secs(1), "{elapsed:?}");
+        served += 1;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(served > 20, "{served}");
+    let error = bad.await.unwrap();
+    let code = error.cause.as_ref().unwrap()["code"].as_str().unwrap();
+    assert!(
+        ["compile-time", "compile-processor"].contains(&code),
+        "{error}"
+    );
+    still_serves(&host).await;
+}
