@@ -41,11 +41,11 @@ impl Means {
         named.or(environment.state_directory.as_ref()).cloned()
     }
 
-    /// A host with one bundle under the operator's policy. People are asked on
+    /// A host with these bundles under the operator's policy. People are asked on
     /// the terminal, past `bar`.
     pub(crate) fn host(
         &self,
-        content: Content,
+        contents: Vec<Content>,
         granted: &Granted,
         trust: &Trust,
         bar: &Arc<Bar>,
@@ -57,7 +57,7 @@ impl Means {
         let state = self.state(environment);
         let mut sources = Sources::new(&granted.policy, "/".as_ref(), environment::secret);
         if let Some(state) = &state {
-            if uses_buckets(&content) {
+            if contents.iter().any(uses_buckets) {
                 builder = builder.buckets(open(state)?);
             }
             sources = sources.stored_in(secrets(state));
@@ -79,7 +79,9 @@ impl Means {
         for path in trust.key_files(environment)? {
             builder = builder.protect("a key's file", path);
         }
-        Ok(builder.bundle(content))
+        Ok(contents
+            .into_iter()
+            .fold(builder, |builder, content| builder.bundle(content)))
     }
 }
 

@@ -11,9 +11,7 @@ use toolward_bundle::arguments;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
-use toolward_host::{
-    Broker, Compiling, Host, HostBuilder, HostError, Observer, Progress, Request,
-};
+use toolward_host::{Broker, Compiling, Host, HostBuilder, HostError, Observer, Progress, Request};
 
 use super::{compiling, reply};
 use crate::config::Granted;
@@ -74,9 +72,10 @@ pub(crate) struct Arguments {
 /// Where tools come from.
 #[derive(Debug, Args)]
 pub(crate) struct Source {
-    /// A signed bundle: a directory or an archive
+    /// A signed bundle: a directory or an archive. May be given again, for the
+    /// tools that a tool calls
     #[arg(long, value_name = "PATH", required_unless_present = "dev")]
-    bundle: Option<PathBuf>,
+    bundle: Vec<PathBuf>,
 
     /// A bundle under work, unsigned: the directory with bundle.toml. Only
     /// grants to dev:DIR are for it
@@ -101,16 +100,39 @@ pub(crate) struct CacheFlags {
 }
 
 impl Source {
+    pub(crate) fn contents(
+        &self,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Vec<Content>, Failure> {
+        if let Some(directory) = &self.dev {
+            return Ok(vec![dev_content(directory, output)?]);
+        }
+        if self.bundle.is_empty() {
+            return Err(Failure::usage("bundle-missing", "no bundle was named")
+                .hint("give --bundle PATH with --trust-key PEM, or --dev DIR"));
+        }
+        let bundles = self.bundle.iter();
+        bundles
+            .map(|bundle| self.trust.content(bundle, environment, output))
+            .collect()
+    }
+}
+
+impl Source {
+    /// The one bundle that was named.
     pub(crate) fn content(
         &self,
         environment: &Environment,
         output: &Output,
     ) -> Result<Content, Failure> {
-        match (&self.bundle, &self.dev) {
-            (Some(bundle), _) => self.trust.content(bundle, environment, output),
-            (None, Some(directory)) => dev_content(directory, output),
-            (None, None) => Err(Failure::usage("bundle-missing", "no bundle was named")
-                .hint("give --bundle PATH with --trust-key PEM, or --dev DIR")),
+        let mut contents = self.contents(environment, output)?;
+        match (contents.pop(), contents.is_empty()) {
+            (Some(content), true) => Ok(content),
+            _ => Err(
+                Failure::usage("bundle-missing", "expected one bundle, found several")
+                    .hint("run the command once for each"),
+            ),
         }
     }
 }
@@ -166,12 +188,12 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let source = &arguments.source;
     let broker = arguments.cache.broker(environment, output)?;
-    let content = source.content(environment, output)?;
+    let contents = source.contents(environment, output)?;
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
-    let request = request(arguments, &content, output)?;
+    let request = request(arguments, &contents, output)?;
     let bar = Arc::new(Bar::new(format!("calling {}", arguments.tool), output));
     let means = &arguments.means;
-    let builder = means.host(content, &granted, &source.trust, &bar, environment)?;
+    let builder = means.host(contents, &granted, &source.trust, &bar, environment)?;
     let host = arguments.cache.host(builder, &broker)?;
     let confinement = means.kept(&host, &granted, environment)?;
     arguments.confine.apply(confinement, &broker, output)?;
@@ -233,9 +255,16 @@ impl Observer for Watch {
     }
 }
 
-fn request(arguments: &Arguments, content: &Content, output: &Output) -> Result<Request, Failure> {
+fn request(
+    arguments: &Arguments,
+    contents: &[Content],
+    output: &Output,
+) -> Result<Request, Failure> {
     let id = arguments.tool.split('@').next().unwrap_or_default();
-    let contract = content.tool(id).map(|entry| &entry.tool);
+    let contract = contents
+        .iter()
+        .find_map(|content| content.tool(id))
+        .map(|entry| &entry.tool);
     let text = match &arguments.input {
         Some(argument) => Some(document(argument)?),
         None => None,

@@ -108,7 +108,7 @@ pub(crate) fn run(
         let granted = Granted::read(&arguments.trust, &arguments.means.policies, environment)?;
         let bar = Arc::new(Bar::new("testing", output));
         let means = &arguments.means;
-        let builder = means.host(content, &granted, &arguments.trust, &bar, environment)?;
+        let builder = means.host(vec![content], &granted, &arguments.trust, &bar, environment)?;
         let host = arguments.cache.host(builder, &broker)?;
         let confinement = means.kept(&host, &granted, environment)?;
         (None, host, confinement)
