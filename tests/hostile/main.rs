@@ -10,7 +10,15 @@
     reason = "tests"
 )]
 
+mod components;
+mod files;
+mod limits;
+mod matrix;
+mod neighbours;
 mod nested;
 mod network;
+mod schemas;
+mod secrets;
 mod server;
+mod vault;
 mod world;

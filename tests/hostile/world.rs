@@ -101,7 +101,12 @@ impl Bundle {
     }
 
     pub(crate) fn content(&self) -> Content {
-        Content::from_dev(self.directory.path()).unwrap_or_else(|error| panic!("{error:#?}"))
+        self.read().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Its content, or what is wrong with it.
+    pub(crate) fn read(&self) -> Result<Content, String> {
+        Content::from_dev(self.directory.path()).map_err(|error| format!("{error:#?}"))
     }
 
     /// Its publisher, as a policy names it.
@@ -129,10 +134,16 @@ pub(crate) fn policy_of(text: &str, publisher: &str) -> Policy {
     Policy::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
+/// Where a process that a test starts finds the cache of that test.
+pub(crate) const CACHE_VARIABLE: &str = "TOOLWARD_HOSTILE_CACHE";
+
 /// One cache for all tests: each driver is compiled once.
 pub(crate) fn cache() -> Cache {
     static CACHE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
-    Cache::open(CACHE.path().join("cache")).unwrap()
+    match std::env::var_os(CACHE_VARIABLE) {
+        Some(given) => Cache::open(PathBuf::from(given)).unwrap(),
+        None => Cache::open(CACHE.path().join("cache")).unwrap(),
+    }
 }
 
 /// Calls a tool.

@@ -1,0 +1,158 @@
+//! Components made to be too much: many memories, tables and instances, and
+//! start functions that do what a call may not.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::limits::{TOOL, hit, small, still_serves};
+use crate::world::{Bundle, Guest, error, value};
+
+/// The hostile driver with one more core module in its component, instantiated
+/// `times` times along with the rest.
+fn with_module(wat: &str, times: u32) -> Bundle {
+    let mut wasm = std::fs::read(Guest::Plain.wasm()).unwrap();
+    let module = wat::parse_str(wat).unwrap();
+    let index = core_modules(&wasm);
+    section(&mut wasm, 1, &module);
+    let mut instances = leb(times);
+    for _ in 0..times {
+        // Instantiate, that module, without arguments.
+        instances.push(0);
+        instances.extend(leb(index));
+        instances.push(0);
+    }
+    section(&mut wasm, 2, &instances);
+    let bundle = Bundle::of(TOOL, Guest::Plain, "", "").with("other.tool", Guest::Plain, "", "");
+    bundle.write(&format!("drivers/{TOOL}/driver.wasm"), wasm);
+    bundle
+}
+
+/// How many core modules the component has: sections with the number 1.
+fn core_modules(wasm: &[u8]) -> u32 {
+    let (mut at, mut found) = (8, 0);
+    while at < wasm.len() {
+        found += u32::from(wasm[at] == 1);
+        at += 1;
+        let (mut size, mut shift) = (0_usize, 0);
+        loop {
+            let byte = wasm[at];
+            at += 1;
+            size |= usize::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        at += size;
+    }
+    found
+}
+
+fn section(wasm: &mut Vec<u8>, number: u8, content: &[u8]) {
+    wasm.push(number);
+    wasm.extend(leb(u32::try_from(content.len()).unwrap()));
+    wasm.extend(content);
+}
+
+fn leb(mut number: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number >= 0x80 {
+        bytes.push(u8::try_from(number & 0x7f).unwrap() | 0x80);
+        number >>= 7;
+    }
+    bytes.push(u8::try_from(number).unwrap());
+    bytes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_with_one_more_module_is_a_driver_like_any_other() {
+    let bundle = with_module("(module (memory 1) (table 10 funcref))", 1);
+    still_serves(&bundle.host("")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memories_and_tables_are_counted_together_however_many_there_are() {
+    for (wat, times, expected) in [
+        (
+            "(module (memory 700))",
+            2,
+            ("toolward:memory_exceeded", "memory"),
+        ),
+        (
+            "(module (table 60000 funcref))",
+            2,
+            ("toolward:limit_exceeded", "table_elements"),
+        ),
+    ] {
+        let bundle = with_module(wat, times);
+        let host = bundle.builder("").limits(small()).build().unwrap();
+        let error = error(&host, TOOL, json!({"do": "echo", "value": 1})).await;
+        assert_eq!(hit(&error), expected, "{wat}");
+        assert_eq!(
+            value(&host, "other.tool", json!({"do": "echo", "value": 7})).await,
+            json!(7)
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_with_too_many_or_too_large_parts_is_not_run() {
+    let many = |part: &str, count: usize| format!("(module {})", part.repeat(count));
+    for (wat, times) in [
+        (many("(memory 0)", 50), 1),
+        ("(module (memory 0))".to_owned(), 50),
+        (many("(table 0 funcref)", 200), 1),
+        ("(module (table 0 funcref))".to_owned(), 200),
+        ("(module)".to_owned(), 2000),
+        ("(module (table 200000 funcref))".to_owned(), 1),
+        ("(module (memory 5000))".to_owned(), 1),
+    ] {
+        let bundle = with_module(&wat, times);
+        if let Err(refused) = bundle.read() {
+            assert!(refused.contains("component-invalid"), "{refused}");
+            continue;
+        }
+        let host = bundle.builder("").limits(small()).build().unwrap();
+        let started = Instant::now();
+        let error = error(&host, TOOL, json!({"do": "echo", "value": 1})).await;
+        assert_eq!(error.code.as_str(), "upstream_error", "{times} {error:?}");
+        assert!(error.hint.is_some());
+        assert!(started.elapsed() < Duration::from_secs(20));
+        assert_eq!(
+            value(&host, "other.tool", json!({"do": "echo", "value": 7})).await,
+            json!(7)
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_function_is_inside_every_limit() {
+    for (wat, expected) in [
+        (
+            "(module (func $f (loop br 0)) (start $f))",
+            "toolward:fuel_exhausted",
+        ),
+        (
+            "(module (func $f call $f) (start $f))",
+            "toolward:limit_exceeded",
+        ),
+        (
+            "(module (func $f unreachable) (start $f))",
+            "upstream_error",
+        ),
+        (
+            "(module (memory 1) (func $f (if (i32.eq (memory.grow (i32.const 60000)) (i32.const -1)) (then unreachable))) (start $f))",
+            "toolward:memory_exceeded",
+        ),
+    ] {
+        let bundle = with_module(wat, 1);
+        let host = bundle.builder("").limits(small()).build().unwrap();
+        let error = error(&host, TOOL, json!({"do": "echo", "value": 1})).await;
+        assert_eq!(error.code.as_str(), expected, "{wat}: {error:?}");
+        assert_eq!(
+            value(&host, "other.tool", json!({"do": "echo", "value": 7})).await,
+            json!(7)
+        );
+    }
+}
