@@ -176,7 +176,12 @@ impl From<ScaffoldError> for Failure {
 
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
-        Self::new(Exit::Failed, error.code(), &error).maybe_hint(error.hint())
+        let exit = match error {
+            // It is the policy that is wrong.
+            HostError::Workspace { .. } => Exit::Usage,
+            _ => Exit::Failed,
+        };
+        Self::new(exit, error.code(), &error).maybe_hint(error.hint())
     }
 }
 

@@ -16,6 +16,8 @@ mod hostile;
 #[cfg(test)]
 mod independent;
 #[cfg(test)]
+mod policy;
+#[cfg(test)]
 mod publishing;
 #[cfg(test)]
 mod support;

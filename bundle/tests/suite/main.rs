@@ -9,6 +9,7 @@
 mod authoring;
 mod checking;
 mod declarations;
+mod fuzz_corpus;
 mod indexes;
 mod reading;
 mod scaffolding;

@@ -102,11 +102,20 @@ impl CapabilityError {
 
 const NAME: usize = 128;
 
+/// How tools.json spells classes. No class has such a name: what one document declares as nothing
+/// that is known would read as a network in the other.
+pub(crate) const FAMILIES: &[(&str, Class)] = &[
+    ("net", Class::Network),
+    ("fs", Class::Workspace),
+    ("db", Class::Database),
+];
+
 impl Capability {
     /// Reads `class:scope`.
     ///
     /// # Errors
-    /// No colon, an empty part, or a scope that the class does not have.
+    /// No colon, an empty part, a class as tools.json spells it, or a scope that the class does not
+    /// have.
     pub fn parse(text: &str) -> Result<Capability, CapabilityError> {
         let fail = |message: String| Err(CapabilityError { message });
         let Some((class, scope)) = text.split_once(':') else {
@@ -120,6 +129,11 @@ impl Capability {
         {
             return fail(format!(
                 "expected a class of lower-case letters before the colon, found {text:?}"
+            ));
+        }
+        if let Some((_, meant)) = FAMILIES.iter().find(|(name, _)| *name == class) {
+            return fail(format!(
+                "expected `{meant}:{scope}`, found `{class}:`, which only tools.json spells so"
             ));
         }
         Capability::of(Class::parse(class), scope)

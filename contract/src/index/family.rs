@@ -1,12 +1,6 @@
 //! Capabilities spelled as tools.json spells them: `net:host`, `fs:/path`, `db:table`. Only names differ.
 
-use crate::capability::{Capability, CapabilityError, Class};
-
-const FAMILIES: &[(&str, Class)] = &[
-    ("net", Class::Network),
-    ("fs", Class::Workspace),
-    ("db", Class::Database),
-];
+use crate::capability::{Capability, CapabilityError, FAMILIES};
 
 /// A capability in the spelling of tools.json.
 #[must_use]

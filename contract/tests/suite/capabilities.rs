@@ -389,3 +389,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_spelling_of_tools_json_is_no_class() {
+    for text in ["net:a.example", "fs:/a", "db:notes"] {
+        let error = Capability::parse(text).expect_err("another document's spelling");
+        assert_eq!(error.code(), "capability-invalid");
+    }
+    let error = Capability::parse("net:a.example").expect_err("another document's spelling");
+    assert!(error.to_string().contains("network:a.example"), "{error}");
+}

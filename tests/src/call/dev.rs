@@ -27,7 +27,7 @@ fn a_bundle_under_work_runs_and_is_marked_as_such() {
     assert!(
         ended
             .stderr
-            .contains("hostile: unsigned, under work; nothing is granted"),
+            .contains("hostile: unsigned, under work; policies know it as dev:"),
         "{ended}"
     );
     let envelope = machine

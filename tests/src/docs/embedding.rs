@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolward_bundle::content::Content;
-use toolward_host::policy::Decision;
 use toolward_host::{Cache, Host, Limits, LogRecord, Observer, Origin, Progress, Request};
+use toolward_policy::Decision;
 use toolward_signing::key::PublicKey;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};

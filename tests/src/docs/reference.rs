@@ -33,9 +33,9 @@ fn the_reference_pages_are_current() {
 /// One row: name, default, maximum, meaning.
 type Row = (&'static str, String, String, &'static str);
 
-fn limits() -> String {
-    let limits = Limits::default();
-    let adjustable: [Row; 4] = [
+/// The limits that contract or driver may ask for.
+fn asked_for(limits: &Limits) -> [Row; 14] {
+    [
         row(
             "fuel",
             limits.fuel,
@@ -43,14 +43,14 @@ fn limits() -> String {
             "`limits.fuel` in DRIVER.md. About one unit per instruction, all attempts together",
         ),
         row(
-            "timeout",
+            "timeout_ms",
             // What a contract that gives no `timeout_ms` asks for.
             Limit {
                 default: toolward_contract::tool::DEFAULT_TIMEOUT,
                 maximum: limits.timeout,
             },
-            |time| format!("{} s", time.as_secs()),
-            "`timeout_ms` of the contract, `timeout_override_ms` of the driver. From dispatch to the result, retries included; waiting for a slot and compiling lie before it",
+            milliseconds,
+            "`timeout_ms` of the contract, `timeout_override_ms` of the driver. From dispatch to the result, retries included; waiting for a slot, for a person and compiling lie before it",
         ),
         row(
             "memory_bytes",
@@ -64,27 +64,86 @@ fn limits() -> String {
             bytes,
             "`limits.output_bytes` in DRIVER.md. Structured output and content blocks together",
         ),
-    ];
-    let fixed: [(&str, String, &str); 12] = [
-        (
+        row(
             "stdio_bytes",
-            bytes(limits.stdio_bytes),
-            "captured standard output, and as much standard error",
+            limits.stdio_bytes,
+            bytes,
+            "`limits.stdio_bytes` in DRIVER.md. Captured standard output, and as much standard error",
+        ),
+        row(
+            "log_records",
+            limits.log_records,
+            count,
+            "`limits.log_records` in DRIVER.md. Log records of a call",
+        ),
+        row(
+            "resources",
+            limits.resources,
+            count,
+            "`limits.resources` in DRIVER.md. Streams, pollables and other handles at once",
+        ),
+        row(
+            "http_requests",
+            limits.http_requests,
+            count,
+            "`limits.http_requests` in DRIVER.md. HTTP requests under way at once",
+        ),
+        row(
+            "http_requests_total",
+            limits.http_requests_total,
+            count,
+            "nobody. HTTP requests of a call altogether, those of tools that it calls included",
+        ),
+        row(
+            "http_body_bytes",
+            limits.http_body_bytes,
+            bytes,
+            "`limits.http_body_bytes` in DRIVER.md. One body, sent or received",
+        ),
+        row(
+            "http_timeout_ms",
+            limits.http_timeout,
+            milliseconds,
+            "`limits.http_timeout_ms` in DRIVER.md. One exchange; what is left of the deadline where that is less",
+        ),
+        row(
+            "egress_bytes",
+            limits.egress_bytes,
+            bytes,
+            "nobody. All that a call sends and receives over HTTP, those of tools that it calls included",
+        ),
+        row(
+            "workspace_bytes",
+            limits.workspace_bytes,
+            bytes,
+            "`limits.workspace_bytes` in DRIVER.md. What a call may add to its workspaces",
+        ),
+        row(
+            "workspace_files",
+            limits.workspace_files,
+            count,
+            "`limits.workspace_files` in DRIVER.md. Files and directories that a call may create",
+        ),
+    ]
+}
+
+/// The limits that are the operator's alone.
+fn fixed(limits: &Limits) -> Vec<(&'static str, String, &'static str)> {
+    vec![
+        (
+            "nested_calls",
+            count(limits.nested_calls.maximum),
+            "calls of other tools within one call, at any depth; `limits.nested_calls` in DRIVER.md lowers it",
         ),
         (
-            "log_records",
-            count(limits.log_records),
-            "log records of a call",
+            "nested_depth",
+            count(limits.nested_depth),
+            "how deep calls of tools by tools may nest",
         ),
         (
             "log_bytes",
             bytes(limits.log_bytes),
-            "messages and fields of all its log records",
-        ),
-        (
-            "resources",
-            count(limits.resources),
-            "streams, pollables and other handles at once",
+            "messages and fields of all log records of a call",
         ),
         (
             "table_elements",
@@ -112,9 +171,44 @@ fn limits() -> String {
             "a driver's component, counted before it is compiled",
         ),
         (
+            "open_files",
+            count(limits.open_files),
+            "files and directories that a call holds open at once",
+        ),
+        (
+            "directory_entries",
+            count(limits.directory_entries),
+            "directory entries that a call may read; only an embedder sets it",
+        ),
+        (
+            "bucket_bytes",
+            bytes(limits.bucket_bytes),
+            "keys and values of one key-value bucket",
+        ),
+        (
+            "bucket_keys",
+            count(limits.bucket_keys),
+            "keys of one key-value bucket",
+        ),
+        (
             "concurrency",
             count(limits.concurrency),
             "calls that run at once",
+        ),
+        (
+            "concurrency_per_tool",
+            count(limits.concurrency_per_tool),
+            "of these, calls of one tool",
+        ),
+        (
+            "concurrency_per_publisher",
+            count(limits.concurrency_per_publisher),
+            "of these, calls of tools of one publisher",
+        ),
+        (
+            "concurrency_per_principal",
+            count(limits.concurrency_per_principal),
+            "of these, calls of one principal",
         ),
         (
             "queue",
@@ -124,34 +218,43 @@ fn limits() -> String {
         (
             "stack",
             bytes(512 << 10),
-            "call stack of a guest; not adjustable",
+            "call stack of a guest; can't be set",
         ),
-    ];
+    ]
+}
+
+fn limits() -> String {
+    let limits = Limits::default();
     let mut page = format!(
         "{GENERATED}# Limits\n\n\
          What one call may spend. Contract and driver may ask for less or more than the default; they get \
-         `min(what they ask for or the default, the operator's maximum)`. An embedder sets both in \
-         `toolward_host::Limits`.\n\n\
+         `min(what they ask for or the default, the operator's maximum)`. The operator sets both in \
+         [`[limits]`](../policy.md) of the policy, an embedder in `toolward_host::Limits`, where `timeout_ms` and \
+         `http_timeout_ms` are durations without `_ms`.\n\n\
          | limit | default | maximum | asked for by |\n|---|---|---|---|\n"
     );
-    for (name, default, maximum, meaning) in adjustable {
+    for (name, default, maximum, meaning) in asked_for(&limits) {
         writeln!(page, "| `{name}` | {default} | {maximum} | {meaning}. |").unwrap();
     }
     page.push_str("\nThe rest is the operator's alone:\n\n| limit | value | |\n|---|---|---|\n");
-    for (name, value, meaning) in fixed {
+    for (name, value, meaning) in fixed(&limits) {
         writeln!(page, "| `{name}` | {value} | {meaning} |").unwrap();
     }
     page.push_str(
         "\nA call that hits a limit ends with an error whose `limit` field gives the name, what was used and \
-         what was allowed, and whose hint says what to raise. There `timeout` is called `timeout_ms`, \
-         `memory_bytes` `memory`, `output_bytes` `output`, and `stdio_bytes` `stdout` or `stderr`; an input \
-         that is too large or too deep is `input_invalid`, without that field. The timeout and the fuel cover \
-         all attempts; everything else is counted anew for each. Starting a component is guest code and lies \
-         inside every limit.\n\n\
+         what was allowed, and whose hint says what to raise. There `memory_bytes` is called `memory`, \
+         `output_bytes` `output`, and `stdio_bytes` `stdout` or `stderr`; an input \
+         that is too large or too deep is `input_invalid`, without that field. Timeout, fuel, requests altogether \
+         and egress cover all attempts; everything else is counted anew for each. Starting a component is guest \
+         code and lies inside every limit.\n\n\
          Some limits are the host's own and can't be set: `host_call_bytes`, 256 KiB that a guest hands over \
          in one call of the host; and in a component 32 core instances, 4 memories and 16 tables.\n",
     );
     page
+}
+
+fn milliseconds(time: std::time::Duration) -> String {
+    format!("{} s", time.as_secs())
 }
 
 fn row<T>(
@@ -230,7 +333,12 @@ fn the_page_of_limits_has_all_of_them() {
         Some(name)
     });
     let page = limits();
-    for name in names {
+    let policy = toolward_policy::LimitSettings::names().map(str::to_owned);
+    for name in names.map(str::to_owned).chain(policy) {
+        let name = match name.as_str() {
+            "timeout" | "http_timeout" => format!("{name}_ms"),
+            name => name.to_owned(),
+        };
         assert!(page.contains(&format!("| `{name}` |")), "{name}");
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod bundle;
 pub(crate) mod machine;
 pub(crate) mod outside;
 pub(crate) mod run;
+pub(crate) mod terminal;
 pub(crate) mod tree;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use bundle::{Draft, Signed};
 pub(crate) use machine::Machine;
 pub(crate) use run::{Ended, Run};
+pub(crate) use terminal::Session;
 pub(crate) use tree::{copy, tree};
 
 /// The names of the example bundles.

@@ -1,0 +1,159 @@
+//! What an operator grants, as the command reads, applies and shows it.
+
+mod approval;
+mod blocked;
+mod files;
+mod layers;
+mod looking;
+mod scratch;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::support::{Ended, Machine, Run, copy, root};
+
+/// Puts an example's bundle under work into the work directory: contracts,
+/// drivers, no signature.
+fn under_work(machine: &Machine, example: &str) {
+    let from = root().join("examples").join(example);
+    for part in ["bundle.toml", "tools", "drivers"] {
+        copy(
+            &from.join(part),
+            &machine.path(&format!("{example}/{part}")),
+        );
+    }
+}
+
+/// How policies name a bundle under work.
+fn dev(machine: &Machine, bundle: &str) -> String {
+    let directory = machine.path(bundle).canonicalize().unwrap();
+    format!("dev:{}", directory.display())
+}
+
+/// A machine with `notes.append` under work, and a directory for its notes.
+fn notes() -> Machine {
+    let machine = Machine::new();
+    under_work(&machine, "notes-append");
+    fs::create_dir(machine.path("my-notes")).unwrap();
+    machine
+}
+
+/// The policy that gives that directory to `notes.append`.
+fn notes_policy(machine: &Machine, more: &str) -> String {
+    format!(
+        "[[workspace]]\npath = \"/notes\"\ndirectory = {:?}\n\n\
+         [[grant]]\npublisher = {:?}\ntool = \"notes.append\"\n\
+         mutates = [\"workspace:/notes\"]\n{more}\n",
+        machine.path("my-notes"),
+        dev(machine, "notes-append")
+    )
+}
+
+/// A call of `notes.append` that writes into `journal`.
+fn append(machine: &Machine, flags: &str, text: &str) -> Run {
+    machine
+        .toolward(&format!(
+            "call notes.append --dev notes-append {flags} --input"
+        ))
+        .arg(json!({ "note": "journal", "text": text }).to_string())
+}
+
+/// The notes that were written, by name.
+fn written(machine: &Machine) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(machine.path("my-notes"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The lines for a policy that a command showed to people: all after the hint,
+/// or all of `policy suggest`.
+fn lines(text: &str) -> String {
+    let start = text
+        .find("[[")
+        .unwrap_or_else(|| panic!("no lines in {text}"));
+    text[start..].to_owned()
+}
+
+/// The lines with every directory that waits for a choice chosen: below
+/// `chosen`, and made.
+fn chosen(lines: &str, chosen: &Path) -> String {
+    const WAITS: &str = "/path/to/choose/";
+    lines
+        .lines()
+        .map(|line| {
+            let Some((before, after)) = line.split_once(WAITS) else {
+                return format!("{line}\n");
+            };
+            let (name, _) = after.split_once('"').unwrap();
+            let directory = chosen.join(name);
+            fs::create_dir_all(&directory).unwrap();
+            format!("{before}{}\"\n", directory.display())
+        })
+        .collect()
+}
+
+/// The user's own policy file.
+fn users_file(machine: &Machine) -> PathBuf {
+    machine.home().join(".config/toolward/toolward.toml")
+}
+
+/// What `policy list` says of a tool.
+fn state(machine: &Machine, tool: &str, flags: &str) -> String {
+    let lines = machine
+        .toolward(&format!("policy list {flags} --json"))
+        .ends(0)
+        .json_lines();
+    let line = lines
+        .iter()
+        .find(|line| line["tool"].as_str().unwrap().starts_with(tool))
+        .unwrap_or_else(|| panic!("no {tool} in {lines:?}"));
+    line["state"].as_str().unwrap().to_owned()
+}
+
+/// The envelope of a call that was blocked before anything ran.
+#[track_caller]
+fn is_blocked(ended: &Ended) -> Value {
+    assert_eq!(ended.code, Some(4), "{ended}");
+    let envelope = ended.json();
+    assert_eq!(envelope["error"]["code"], "unauthorised", "{ended}");
+    assert_eq!(envelope["meta"]["attempts"], 0, "{ended}");
+    envelope
+}
+
+/// Changes the contract of a bundle under work.
+fn change(machine: &Machine, file: &str, from: &str, to: &str) {
+    let before = machine.text(file);
+    assert!(before.contains(from), "{file} has no {from:?}");
+    machine.write(file, before.replacen(from, to, 1));
+}
+
+/// Signs a bundle under work with a new key: makes `NAME.toolbundle` and
+/// `NAME.pub.pem`, and gives the name that policies know the key by.
+fn signed(machine: &Machine, bundle: &str, name: &str) -> String {
+    let manifest = format!("{bundle}/bundle.toml");
+    let before = machine.text(&manifest);
+    let named = before.lines().map(|line| {
+        if line.starts_with("publisher = ") {
+            format!("publisher = {name:?}\n")
+        } else {
+            format!("{line}\n")
+        }
+    });
+    machine.write(&manifest, named.collect::<String>());
+    machine
+        .toolward(&format!("keys new --out {name}.pem"))
+        .ends(0);
+    machine
+        .toolward(&format!(
+            "pack {bundle} -o {name}.toolbundle --key {name}.pem"
+        ))
+        .ends(0);
+    let words = format!("verify {name}.toolbundle --trust-key {name}.pub.pem --json");
+    let verified = machine.toolward(&words).ends(0).json();
+    verified["publisher"].as_str().unwrap().to_owned()
+}

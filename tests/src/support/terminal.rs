@@ -1,0 +1,152 @@
+//! A person at a terminal: standard input and standard error of a program are a
+//! pseudo-terminal, standard output is a pipe.
+
+use std::fs::File;
+use std::io::{Read, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
+
+/// When what is waited for counts as never coming.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A program that runs at a terminal.
+pub(crate) struct Session {
+    child: Child,
+    person: File,
+    /// Keeps the terminal there, and tells its state afterwards.
+    terminal: OwnedFd,
+    before: Termios,
+    screen: Arc<Mutex<Vec<u8>>>,
+    eyes: JoinHandle<()>,
+    stdout: JoinHandle<Vec<u8>>,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    /// All that the terminal showed.
+    pub(crate) screen: String,
+}
+
+impl Session {
+    /// Starts a program at a terminal of so many columns. `typed` waits in the
+    /// terminal before the program is there.
+    pub(crate) fn start(mut command: Command, columns: u16, typed: &str) -> Self {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+        let master = openpt(flags).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let terminal = ioctl_tiocgptpeer(&master, flags).unwrap();
+        let size = Winsize {
+            ws_row: 50,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&terminal, size).unwrap();
+        let before = tcgetattr(&terminal).unwrap();
+        let mut person = File::from(master);
+        person.write_all(typed.as_bytes()).unwrap();
+        let mut child = command
+            .stdin(Stdio::from(terminal.try_clone().unwrap()))
+            .stderr(Stdio::from(terminal.try_clone().unwrap()))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let screen = Arc::new(Mutex::new(Vec::new()));
+        let mut watching = person.try_clone().unwrap();
+        let seen = Arc::clone(&screen);
+        let eyes = std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // Ends with an error once nobody has the terminal any more.
+            while let Ok(read @ 1..) = watching.read(&mut bytes) {
+                seen.lock().unwrap().extend_from_slice(&bytes[..read]);
+            }
+        });
+        let mut out = child.stdout.take().unwrap();
+        let stdout = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            out.read_to_end(&mut bytes).unwrap();
+            bytes
+        });
+        Self {
+            child,
+            person,
+            terminal,
+            before,
+            screen,
+            eyes,
+            stdout,
+        }
+    }
+
+    /// What the terminal has shown so far.
+    pub(crate) fn screen(&self) -> String {
+        String::from_utf8_lossy(&self.screen.lock().unwrap()).into_owned()
+    }
+
+    /// Waits until the terminal shows this, and the program waits for a key.
+    pub(crate) fn sees(&mut self, words: &str) {
+        let started = Instant::now();
+        while !(self.screen().contains(words) && self.takes_keys()) {
+            let ended = self.child.try_wait().unwrap();
+            assert!(
+                ended.is_none() && started.elapsed() < PATIENCE,
+                "{words:?} is not on the screen: {}",
+                self.screen()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // The program drops what was typed before its question, and may be at it.
+        std::thread::sleep(Duration::from_millis(300));
+    }
+
+    /// Whether the program reads key by key.
+    pub(crate) fn takes_keys(&self) -> bool {
+        let modes = tcgetattr(&self.terminal).unwrap().local_modes;
+        !modes.contains(LocalModes::ICANON)
+    }
+
+    pub(crate) fn types(&mut self, keys: &str) {
+        self.person.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Whether the program is still there after a while.
+    pub(crate) fn waits(&mut self) -> bool {
+        std::thread::sleep(Duration::from_millis(500));
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Waits for the end. The terminal has to be as it was.
+    pub(crate) fn leaves(mut self) -> Left {
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if started.elapsed() > PATIENCE {
+                self.child.kill().unwrap();
+                panic!("still running: {}", self.screen());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let after = tcgetattr(&self.terminal).unwrap();
+        assert_eq!(after.local_modes, self.before.local_modes);
+        let stdout = self.stdout.join().unwrap();
+        drop(self.terminal);
+        self.eyes.join().unwrap();
+        Left {
+            code: status.code(),
+            stdout: String::from_utf8(stdout).unwrap(),
+            screen: String::from_utf8_lossy(&self.screen.lock().unwrap()).into_owned(),
+        }
+    }
+}
