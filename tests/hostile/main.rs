@@ -10,6 +10,7 @@
     reason = "tests"
 )]
 
+mod buckets;
 mod components;
 mod files;
 mod limits;

@@ -6,7 +6,18 @@ use super::markdown::Page;
 use crate::support::root;
 
 /// Where tests are.
-const SOURCES: &[&str] = &["bundle", "cli", "contract", "host", "signing", "tests/src"];
+const SOURCES: &[&str] = &[
+    "bundle",
+    "cli",
+    "contract",
+    "egress",
+    "host",
+    "keyvalue",
+    "policy",
+    "signing",
+    "tests/hostile",
+    "tests/src",
+];
 
 /// Appends all Rust sources below a folder.
 pub(super) fn read_all(folder: &Path, text: &mut String) {

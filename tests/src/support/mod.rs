@@ -17,7 +17,20 @@ pub(crate) use terminal::Session;
 pub(crate) use tree::{copy, tree};
 
 /// The names of the example bundles.
-pub(crate) const EXAMPLES: [&str; 4] = ["csv-summary", "json-query", "markdown-html", "text-stats"];
+pub(crate) const EXAMPLES: [&str; 9] = [
+    "csv-summary",
+    "files-search",
+    "http-fetch",
+    "json-query",
+    "kv-counter",
+    "markdown-html",
+    "notes-append",
+    "text-digest",
+    "text-stats",
+];
+
+/// Those whose contracts declare nothing.
+pub(crate) const PURE: [&str; 4] = ["csv-summary", "json-query", "markdown-html", "text-stats"];
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
