@@ -162,6 +162,7 @@ fn every_command_speaks_json() {
     let machine = Machine::with_example("text-stats");
     crate::hostile::add(&machine, "b");
     machine.write("pass.txt", "open sesame\n");
+    machine.write("broad.toml", "[[grant]]\npublisher = \"acme\"\n");
     let trust = "--trust-key example.pub.pem";
     for words in [
         "keys new --out acme.pem",
@@ -178,6 +179,10 @@ fn every_command_speaks_json() {
         "inspect b/drivers/hostile/driver.wasm",
         "call hostile.run --dev b --set do=echo",
         "doctor",
+        "policy list --dev b",
+        "policy explain hostile.run --dev b",
+        "policy suggest --dev b",
+        "policy check broad.toml",
         &format!("verify text-stats.toolbundle {trust}"),
         &format!("inspect text-stats.toolbundle {trust}"),
         &format!("call text.stats --bundle text-stats.toolbundle {trust} --set text=a"),
@@ -200,6 +205,7 @@ fn every_failure_speaks_json() {
     let machine = Machine::with_example("text-stats");
     crate::hostile::add(&machine, "b");
     machine.write("broken.toml", "[[publisher]]\n");
+    machine.write("slip.toml", "[[grants]]\n");
     for (words, exit) in [
         ("keys new --out example.pub.pem", 1),
         ("keys show gone.pem", 2),
@@ -219,6 +225,10 @@ fn every_failure_speaks_json() {
         ("call hostile.run --dev gone --set do=echo", 1),
         ("call hostile.run --dev b --set do=trap", 1),
         ("call hostile.run --dev b --set do", 2),
+        ("call hostile.run --dev b --policy slip.toml", 2),
+        ("policy check slip.toml", 1),
+        ("policy check gone.toml", 2),
+        ("policy explain other.tool --dev b", 1),
         ("call hostile.run --dev b --input {", 1),
     ] {
         let ended = machine.toolward(&format!("{words} --json")).ends(exit);

@@ -244,8 +244,10 @@ fn capabilities(
     key: &'static str,
 ) -> Result<Option<CapabilitySet>, PolicyError> {
     let read = each(fields, key, |text| {
-        Capability::parse(text)
-            .map_err(|error| PolicyError::new(&error::CAPABILITY, error.to_string()))
+        Capability::parse(text).map_err(|error| {
+            PolicyError::new(&error::CAPABILITY, error.to_string())
+                .hinted("write it as contracts do: `network:api.example.com`, `workspace:/notes`")
+        })
     })?;
     Ok(read.map(|capabilities| capabilities.into_iter().collect()))
 }
