@@ -16,7 +16,7 @@ pub(crate) const TOOL: &str = "hostile.limits";
 pub(crate) fn small() -> Limits {
     Limits {
         fuel: Limit::fixed(300_000_000),
-        timeout: Duration::from_secs(2),
+        timeout: Duration::from_secs(20),
         ..Limits::default()
     }
 }
