@@ -187,10 +187,11 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let source = &arguments.source;
-    let broker = arguments.cache.broker(environment, output)?;
     let contents = source.contents(environment, output)?;
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
     let request = request(arguments, &contents, output)?;
+    // What is refused above leaves nothing behind, a cache neither.
+    let broker = arguments.cache.broker(environment, output)?;
     let bar = Arc::new(Bar::new(format!("calling {}", arguments.tool), output));
     let means = &arguments.means;
     let builder = means.host(contents, &granted, &source.trust, &bar, environment)?;
