@@ -101,10 +101,11 @@ impl ConfigFile {
 
     fn broken(&self, error: &PolicyError) -> Failure {
         let message = format!("{}: {error}", self.path.display());
-        let failure = match error.hint() {
-            Some(hint) => Failure::usage(error.code(), message).hint(hint),
-            None => Failure::usage(error.code(), message),
-        };
+        let hint = error.hint().unwrap_or(
+            "the page `The policy file` of the book has every table and key; look at it again \
+             with `toolward policy check FILE`",
+        );
+        let failure = Failure::usage(error.code(), message).hint(hint);
         let number = |found: Option<usize>| u32::try_from(found?).ok();
         match (number(error.line()), number(error.column())) {
             (Some(line), Some(column)) => failure.with_diagnostics(&[Diagnostic {

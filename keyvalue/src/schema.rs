@@ -47,7 +47,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
     let deadline = deadline();
     let mut connection = Connection::open(path, Mode::Write)?;
     connection.run(deadline, |sql| {
-        recognise(sql)?;
+        look(sql)?;
         write_ahead(sql, deadline)?;
         make_tables(sql)
     })?;
@@ -57,7 +57,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
 /// Opens another connection to a file that [`open`] accepted, for reading.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, Error> {
     let mut connection = Connection::open(path, Mode::Read)?;
-    connection.run(deadline(), |sql| recognise(sql))?;
+    connection.run(deadline(), |sql| look(sql))?;
     Ok(connection)
 }
 
@@ -93,6 +93,12 @@ fn write_ahead(sql: &Sql, deadline: Instant) -> Result<(), Error> {
             Err(error) => return Err(error),
         }
     }
+}
+
+/// [`recognise`] at one moment: another process may be making the tables.
+fn look(sql: &mut Sql) -> Result<bool, Error> {
+    let moment = sql.transaction()?;
+    recognise(&moment)
 }
 
 /// Whether the file has the tables; false for an empty file. An error for

@@ -354,6 +354,16 @@ fn declaring(lines: &str) -> Machine {
     machine
 }
 
+/// Has the driver ask for the host that its contract declares: what no driver
+/// uses is not asked for.
+fn uses_the_network(machine: &Machine) {
+    let name = "hostile/drivers/hostile/DRIVER.md";
+    let driver = machine.text(name);
+    let egress = "network:\n  egress: [api.example.org]\nimplements:\n";
+    machine.write(name, driver.replacen("implements:\n", egress, 1));
+    assert_ne!(machine.text(name), driver);
+}
+
 #[test]
 fn what_is_declared_and_not_granted_is_denied_before_anything_runs() {
     for (lines, missing) in [
@@ -368,6 +378,9 @@ fn what_is_declared_and_not_granted_is_denied_before_anything_runs() {
         ("mutates: [\"nuclear:launch\"]", "nuclear:launch"),
     ] {
         let machine = declaring(lines).with_own_cache();
+        if lines.contains("network") {
+            uses_the_network(&machine);
+        }
         let ended = call(&machine, &json!({ "do": "echo" }));
         assert_eq!(ended.code, Some(4), "{lines}: {ended}");
         let envelope = ended.json();

@@ -85,7 +85,6 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let broker = arguments.cache.broker(environment, output)?;
     let bundle = arguments.bundle.as_ref().or(arguments.named.as_ref());
     let (path, content) = match (bundle, &arguments.dev) {
         (Some(path), _) => (path, signed(path, &arguments.trust, environment, output)?),
@@ -104,6 +103,8 @@ pub(crate) fn run(
         )
         .hint("add `examples` to a TOOL.md: each a name, an input, and an output if there is only one right one"));
     }
+    // What is refused above leaves nothing behind, a cache neither.
+    let broker = arguments.cache.broker(environment, output)?;
     let (scratch, host, confinement) = if arguments.with_grants {
         let granted = Granted::read(&arguments.trust, &arguments.means.policies, environment)?;
         let bar = Arc::new(Bar::new("testing", output));
