@@ -34,8 +34,9 @@ pub(crate) fn run(
         })?,
     };
     let file = ConfigFile::read(&path)?;
-    let trust = file.trust_store().map_err(failed)?;
+    // First what is told with its place.
     let policy = file.policy().map_err(failed)?;
+    let trust = file.trust_store().map_err(failed)?;
     hosting::transport(&policy).map_err(failed)?;
     let warnings = warnings(&policy, &trust);
     let count = [
