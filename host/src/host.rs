@@ -96,7 +96,22 @@ impl Host {
 
     /// The tool that a call of `name` would reach.
     pub fn tool(&self, name: &str) -> Option<ToolInfo> {
-        self.inner.catalogue.find(name).map(|entry| info(entry))
+        let found = self.inner.catalogue.find(name);
+        let served = found.filter(|entry| entry.standing.withdrawn().is_none());
+        served.map(|entry| info(entry))
+    }
+
+    /// Serves the bundle with this manifest digest (64 hex digits) no more: its
+    /// tools are gone from [`Host::tools`], and new calls of them, and by its
+    /// drivers, end with [`ErrorCode::WITHDRAWN`](crate::ErrorCode::WITHDRAWN)
+    /// and `reason`. Calls that run go on. False if no such bundle was served.
+    pub fn withdraw(&self, bundle: &str, reason: &str) -> bool {
+        self.inner.catalogue.withdraw(bundle, reason)
+    }
+
+    /// The manifest digests of the bundles of the tools that are served.
+    pub fn bundles(&self) -> impl Iterator<Item = &str> {
+        self.inner.catalogue.bundles()
     }
 
     /// Calls a tool. Always gives a reply: what goes wrong is in it.
@@ -141,7 +156,12 @@ impl Host {
         let approver = inner.services.approver.as_ref();
         let approved = approval::obtain(granted, approver, &metadata.invocation).await?;
         let prepared = match driver.driver.kind {
-            DriverKind::Component => Some(inner.preparer.prepared(&driver, observer.as_deref()).await?),
+            DriverKind::Component => Some(
+                inner
+                    .preparer
+                    .prepared(&driver, observer.as_deref())
+                    .await?,
+            ),
             _ => None,
         };
         dispatch::start(

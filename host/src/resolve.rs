@@ -16,7 +16,8 @@ pub(crate) struct Resolved {
 impl Resolved {
     /// The drivers that may serve this call, best first.
     pub(crate) fn routes(&self) -> impl Iterator<Item = &Arc<Route>> {
-        self.tool.routes.iter().filter(|route| {
+        let served = |route: &&Arc<Route>| route.driver.standing.withdrawn().is_none();
+        self.tool.routes.iter().filter(served).filter(|route| {
             self.pinned
                 .as_ref()
                 .is_none_or(|id| route.driver.driver.id.as_str() == id.as_str())
@@ -42,12 +43,19 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
             format!("`{}` is signed, and its caller is not", tool.major_id),
         ));
     }
+    if let Some(reason) = tool.standing.withdrawn() {
+        return Err(withdrawn(&tool.major_id, reason));
+    }
     let resolved = Resolved {
         tool: tool.clone(),
         pinned: request.pinned_driver.clone(),
     };
     if resolved.routes().next().is_some() {
         return Ok(resolved);
+    }
+    let mut drivers = tool.routes.iter();
+    if let Some(reason) = drivers.find_map(|route| route.driver.standing.withdrawn()) {
+        return Err(withdrawn(&tool.major_id, reason));
     }
     Err(match &request.pinned_driver {
         Some(driver) => CallError::new(
@@ -66,6 +74,15 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
         )
         .with_hint("load a bundle of the same publisher with a component driver for this version"),
     })
+}
+
+fn withdrawn(tool: &str, reason: &str) -> CallError {
+    CallError::new(
+        ErrorCode::WITHDRAWN,
+        ErrorClass::PolicyBlocked,
+        format!("`{tool}` is served no more: {reason}"),
+    )
+    .with_hint("install a release that was not taken back, then load the tools again")
 }
 
 /// Names a few of the tools that there are.

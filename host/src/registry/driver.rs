@@ -7,6 +7,7 @@ use toolward_bundle::content::DriverEntry;
 use toolward_contract::driver::Driver;
 use toolward_signing::Digest;
 
+use super::standing::Standing;
 use crate::prepare::Preparation;
 
 /// The driver of a bundle, prepared at its first call.
@@ -14,6 +15,7 @@ pub(crate) struct LoadedDriver {
     pub(crate) driver: Arc<Driver>,
     pub(crate) bundle: String,
     pub(crate) publisher: String,
+    pub(crate) standing: Arc<Standing>,
     /// The verified bytes, until they are compiled.
     wasm: Mutex<Option<Arc<[u8]>>>,
     pub(crate) digest: Option<Digest>,
@@ -21,7 +23,12 @@ pub(crate) struct LoadedDriver {
 }
 
 impl LoadedDriver {
-    pub(super) fn new(entry: DriverEntry, bundle: &str, publisher: &str) -> Self {
+    pub(super) fn new(
+        entry: DriverEntry,
+        bundle: &str,
+        publisher: &str,
+        standing: &Arc<Standing>,
+    ) -> Self {
         let (digest, wasm) = match entry.component {
             Some(component) => (Some(component.digest), Some(component.bytes)),
             None => (None, None),
@@ -30,6 +37,7 @@ impl LoadedDriver {
             driver: entry.driver,
             bundle: bundle.to_owned(),
             publisher: publisher.to_owned(),
+            standing: standing.clone(),
             wasm: Mutex::new(wasm),
             digest,
             preparation: Preparation::default(),

@@ -4,6 +4,7 @@
 mod closure;
 mod driver;
 mod routes;
+mod standing;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::admission::{Admission, Gate};
 use crate::error::HostError;
 use crate::services::Services;
 use closure::Candidate;
+use standing::Standing;
 
 pub(crate) use driver::LoadedDriver;
 pub(crate) use routes::{Question, Route};
@@ -29,6 +31,7 @@ pub(crate) struct ToolEntry {
     pub(crate) bundle: String,
     /// Whether its bundle is unsigned, under work.
     pub(crate) dev: bool,
+    pub(crate) standing: Arc<Standing>,
     pub(crate) routes: Vec<Arc<Route>>,
     /// The shares of this tool and of its publisher.
     pub(crate) gates: [Arc<Gate>; 2],
@@ -39,6 +42,8 @@ pub(crate) struct ToolEntry {
 pub(crate) struct Catalogue {
     tools: BTreeMap<String, Arc<ToolEntry>>,
     names: HashMap<String, Arc<ToolEntry>>,
+    /// By the digest of each bundle's manifest.
+    bundles: HashMap<String, Arc<Standing>>,
 }
 
 impl Catalogue {
@@ -47,17 +52,19 @@ impl Catalogue {
     pub(crate) fn build(contents: Vec<Content>, services: &Services) -> Result<Self, HostError> {
         let mut drivers: BTreeMap<String, Arc<LoadedDriver>> = BTreeMap::new();
         let mut found: BTreeMap<String, Found> = BTreeMap::new();
+        let mut bundles: HashMap<String, Arc<Standing>> = HashMap::new();
         for content in contents {
             let publisher = content.origin.publisher();
             let dev = content.origin.is_dev();
             let bundle = content.manifest_digest.to_string();
+            let standing = bundles.entry(bundle.clone()).or_default().clone();
             let label = format!(
                 "{} {} by {publisher}",
                 content.manifest.id, content.manifest.version
             );
             for entry in content.drivers {
                 let id = entry.driver.id.to_string();
-                let loaded = Arc::new(LoadedDriver::new(entry, &bundle, &publisher));
+                let loaded = Arc::new(LoadedDriver::new(entry, &bundle, &publisher, &standing));
                 if let Some(first) = drivers.insert(id.clone(), loaded) {
                     return Err(HostError::Duplicate {
                         kind: "driver",
@@ -73,6 +80,7 @@ impl Catalogue {
                     contract: entry.tool,
                     publisher: publisher.clone(),
                     bundle: bundle.clone(),
+                    standing: standing.clone(),
                     dev,
                 };
                 if let Some(first) = found.insert(id.clone(), tool) {
@@ -97,7 +105,10 @@ impl Catalogue {
             })
             .collect();
 
-        let mut catalogue = Self::default();
+        let mut catalogue = Self {
+            bundles,
+            ..Self::default()
+        };
         let mut publishers: HashMap<String, Arc<Gate>> = HashMap::new();
         for (major_id, tool) in found {
             let routes = match candidates.get(&major_id) {
@@ -112,6 +123,7 @@ impl Catalogue {
                 gates: [Admission::for_tool(&services.limits), publisher.clone()],
                 publisher: tool.publisher,
                 bundle: tool.bundle,
+                standing: tool.standing,
                 dev: tool.dev,
                 contract: tool.contract,
                 major_id: major_id.clone(),
@@ -168,8 +180,25 @@ impl Catalogue {
         self.tools.get(name).or_else(|| self.names.get(name))
     }
 
+    /// The tools that are served.
     pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
-        self.tools.values()
+        let tools = self.tools.values();
+        tools.filter(|tool| tool.standing.withdrawn().is_none())
+    }
+
+    /// The manifest digests of the bundles that are served.
+    pub(crate) fn bundles(&self) -> impl Iterator<Item = &str> {
+        let bundles = self.bundles.iter();
+        bundles
+            .filter(|(_, standing)| standing.withdrawn().is_none())
+            .map(|(digest, _)| digest.as_str())
+    }
+
+    /// Serves the bundle with this manifest digest no more. False if no such
+    /// bundle was served.
+    pub(crate) fn withdraw(&self, bundle: &str, reason: &str) -> bool {
+        let standing = self.bundles.get(bundle);
+        standing.is_some_and(|standing| standing.withdraw(reason))
     }
 }
 
@@ -178,5 +207,6 @@ struct Found {
     contract: Arc<Tool>,
     publisher: String,
     bundle: String,
+    standing: Arc<Standing>,
     dev: bool,
 }

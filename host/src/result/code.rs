@@ -36,6 +36,9 @@ codes! {
     AUTH_REQUIRED = "auth_required";
     /// Policy ended the call at its first violation.
     SANDBOX_VIOLATION = "toolward:sandbox_violation";
+    /// The bundle was revoked, or taken back by the operator, after it was
+    /// loaded.
+    WITHDRAWN = "toolward:withdrawn";
     /// The deadline passed.
     TIMEOUT = "timeout";
     /// The fuel was spent.

@@ -22,3 +22,4 @@ mod neighbours;
 mod nothing_granted;
 mod outputs;
 mod pipeline;
+mod withdrawn;
