@@ -1,10 +1,12 @@
 //! The `.toolbundle` archive: one zstd frame over a deterministic ustar, and what is written from it.
 //! Reading one is verifying it, and lives in [`crate::verify`].
 
+mod detached;
 pub(crate) mod header;
 mod unpack;
 mod write;
 
+pub use detached::{Detached, Effort, attach, detach, first_envelope, write_content};
 pub use unpack::unpack;
 pub use write::{to_bytes, write, write_file};
 

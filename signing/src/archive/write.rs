@@ -17,7 +17,7 @@ use crate::verify::MAX_BYTES;
 use crate::{envelope, provenance};
 
 /// zstd's level: small files matter more than the publisher's seconds, and the reader's speed is the same.
-const LEVEL: i32 = 19;
+pub(super) const LEVEL: i32 = 19;
 
 /// Writes an archive and gives the writer back. The bytes depend on the contents and the version of zstd
 /// only. Whether the contents are signed, or agree with the manifest, is not looked at.
@@ -26,17 +26,17 @@ const LEVEL: i32 = 19;
 /// [`Reason::FileDuplicate`], [`Reason::PathConflict`] or [`Reason::TooLarge`] for contents that no reader
 /// would take, [`Reason::Io`] if writing fails.
 pub fn write<W: Write>(contents: &Contents<'_>, out: W) -> Result<W, Refusal> {
-    let entries = contents.entries();
     check(contents)?;
+    write_entries(&contents.entries(), out)
+}
+
+/// Writes entries and the archive's end.
+pub(super) fn write_entries<W: Write>(entries: &[(&str, &[u8])], out: W) -> Result<W, Refusal> {
     let total = entries.iter().fold(END as u64, |total, (_, bytes)| {
         total.saturating_add(entry_size(bytes.len() as u64))
     });
     let io = |error: std::io::Error| Refusal::io("the archive", &error);
-    let mut encoder = Encoder::new(out, LEVEL).map_err(io)?;
-    encoder.include_checksum(true).map_err(io)?;
-    encoder.include_contentsize(true).map_err(io)?;
-    encoder.window_log(WINDOW_LOG).map_err(io)?;
-    encoder.set_pledged_src_size(Some(total)).map_err(io)?;
+    let mut encoder = encoder(out, LEVEL, total)?;
     for (path, bytes) in entries {
         encoder
             .write_all(&canonical(path, bytes.len() as u64))
@@ -49,6 +49,21 @@ pub fn write<W: Write>(contents: &Contents<'_>, out: W) -> Result<W, Refusal> {
     }
     encoder.write_all(&[0; END]).map_err(io)?;
     encoder.finish().map_err(io)
+}
+
+/// The one way in which archives are compressed, but for the level. `total` is the size of the tar archive.
+pub(super) fn encoder<W: Write>(
+    out: W,
+    level: i32,
+    total: u64,
+) -> Result<Encoder<'static, W>, Refusal> {
+    let io = |error: std::io::Error| Refusal::io("the archive", &error);
+    let mut encoder = Encoder::new(out, level).map_err(io)?;
+    encoder.include_checksum(true).map_err(io)?;
+    encoder.include_contentsize(true).map_err(io)?;
+    encoder.window_log(WINDOW_LOG).map_err(io)?;
+    encoder.set_pledged_src_size(Some(total)).map_err(io)?;
+    Ok(encoder)
 }
 
 /// [`write()`] into memory.
@@ -79,7 +94,7 @@ pub fn write_file(contents: &Contents<'_>, target: &Path) -> Result<(), Refusal>
     })
 }
 
-fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
+pub(super) fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
     path::check_set(contents.files.iter().map(|(path, _)| path))
         .map_err(|refusal| refusal.at("the archive"))?;
     if let Some((path, _)) = contents.files.iter().find(|(path, _)| {

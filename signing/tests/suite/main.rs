@@ -8,6 +8,8 @@ mod arbitrary;
 #[cfg(test)]
 mod archives;
 #[cfg(test)]
+mod detached;
+#[cfg(test)]
 mod directories;
 #[cfg(test)]
 mod independent;
