@@ -1,0 +1,106 @@
+//! Addresses: which are asked, which may be asked with credentials, and how they are shown.
+
+use url::Url;
+
+use crate::failure::{Failure, Reason};
+use crate::reference::{Reference, is_loopback};
+use crate::text::quoted;
+
+/// The registry's address, for paths below it. Plain http is for this machine, and only if `plain` says so.
+pub(crate) fn base(reference: &Reference, plain: bool) -> Result<Url, Failure> {
+    let scheme = if plain && reference.is_loopback() {
+        "http"
+    } else {
+        "https"
+    };
+    let text = format!("{scheme}://{}/", reference.registry());
+    Url::parse(&text).map_err(|error| {
+        Failure::new(Reason::ReferenceInvalid)
+            .at(reference.to_string())
+            .found(error.to_string())
+    })
+}
+
+/// An address below the registry's. `path` is made of checked names only.
+pub(crate) fn below(base: &Url, path: &str) -> Result<Url, Failure> {
+    base.join(path).map_err(|error| {
+        Failure::new(Reason::ReferenceInvalid)
+            .at(base.to_string())
+            .found(error.to_string())
+    })
+}
+
+/// Whether a document may be fetched from here: https, or plain http on this machine if `plain` says so;
+/// nobody's name and password in it.
+pub(crate) fn check_scheme(url: &Url, plain: bool) -> Result<(), Failure> {
+    let host = url.host_str().unwrap_or_default();
+    match url.scheme() {
+        _ if !url.username().is_empty() || url.password().is_some() => {
+            Err(Failure::new(Reason::SourceInvalid)
+                .at(shown(url))
+                .expected("an address without name and password"))
+        }
+        "https" => Ok(()),
+        "http" if plain && is_loopback(host) => Ok(()),
+        "http" => Err(Failure::new(Reason::PlainHttp).at(shown(url))),
+        other => Err(Failure::new(Reason::SourceInvalid)
+            .at(shown(url))
+            .expected("https")
+            .found(quoted(other))),
+    }
+}
+
+/// Scheme, host and port in one text, to be compared.
+pub(crate) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+/// An address as it may be shown: without name, password, query and fragment, in which secrets travel.
+pub(crate) fn shown(url: &Url) -> String {
+    let mut text = url.clone();
+    text.set_query(None);
+    text.set_fragment(None);
+    // They fail for addresses that can't have any.
+    let _ = text.set_username("");
+    let _ = text.set_password(None);
+    let text: String = text.as_str().chars().take(300).collect();
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_what_may_be_secret() {
+        let url = Url::parse("https://name:word@host.example/a?X-Signature=s#f").unwrap();
+        assert_eq!(shown(&url), "https://host.example/a");
+    }
+
+    #[test]
+    fn plain_http_is_for_this_machine_and_only_when_allowed() {
+        let code = |text: &str, plain| {
+            let url = Url::parse(text).unwrap();
+            check_scheme(&url, plain)
+                .err()
+                .map(|failure| failure.code())
+        };
+        assert_eq!(code("https://host.example/a", false), None);
+        assert_eq!(code("http://127.0.0.1:1/a", true), None);
+        assert_eq!(
+            code("http://127.0.0.1:1/a", false),
+            Some("plain-http-refused")
+        );
+        assert_eq!(
+            code("http://host.example/a", true),
+            Some("plain-http-refused")
+        );
+        assert_eq!(code("ftp://host.example/a", true), Some("source-invalid"));
+        assert_eq!(
+            code("https://a:b@host.example/a", true),
+            Some("source-invalid")
+        );
+        let remote: Reference = "oci://host.example/a".parse().unwrap();
+        assert_eq!(base(&remote, true).unwrap().scheme(), "https");
+    }
+}

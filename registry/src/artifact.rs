@@ -1,0 +1,301 @@
+//! A bundle as a registry has it: an OCI manifest with an empty config and two layers, the envelope and the
+//! content. Made the same each time, and read strictly.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use oci_client::manifest::{OciDescriptor, OciImageManifest};
+use toolward_signing::Digest;
+use toolward_signing::archive::{Contents, Detached, detach, write_content};
+use toolward_signing::envelope::{self, Envelope};
+use toolward_signing::manifest::{MANIFEST_TYPE, Manifest};
+
+use crate::digest::BlobDigest;
+use crate::failure::{Failure, Reason};
+use crate::media;
+use crate::text::{bytes, quoted};
+
+/// How long an annotation that the caller gives may be, in bytes.
+const MAX_ANNOTATION: usize = 1024;
+
+/// A blob: what it hashes to, and how long it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blob {
+    /// Its digest.
+    pub digest: BlobDigest,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+impl Blob {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self {
+            digest: BlobDigest::of(bytes),
+            size: bytes.len() as u64,
+        }
+    }
+}
+
+/// What can be said of a bundle besides what is signed. Shown by registries; trusted by nobody.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// A sentence about the bundle.
+    pub description: Option<String>,
+    /// Where the sources are.
+    pub source: Option<String>,
+    /// The licences, as an SPDX expression.
+    pub licenses: Option<String>,
+}
+
+/// A bundle ready to be pushed: its blobs and its OCI manifest. The same bundle and details give the same
+/// bytes.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    pub(crate) envelope: Bytes,
+    pub(crate) content: Bytes,
+    pub(crate) manifest: Bytes,
+}
+
+impl Outgoing {
+    /// Prepares a bundle. Compresses, which takes a second for some MB.
+    ///
+    /// # Errors
+    /// [`Reason::NotPublishable`] if the envelope is not one of this manifest;
+    /// [`Failure::refusal`] if the bundle is none.
+    pub fn new(contents: &Contents<'_>, details: &Details) -> Result<Self, Failure> {
+        let content = write_content(contents, Vec::new())?;
+        Self::assemble(contents.envelope, contents.manifest, content, details)
+    }
+
+    /// Prepares the bytes of a `.toolbundle`.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn from_archive(archive: &[u8], details: &Details) -> Result<Self, Failure> {
+        let Detached { envelope, content } = detach(archive)?;
+        let manifest = Envelope::parse(&envelope)?.into_payload();
+        Self::assemble(&envelope, &manifest, content, details)
+    }
+
+    fn assemble(
+        envelope_bytes: &[u8],
+        manifest_bytes: &[u8],
+        content: Vec<u8>,
+        details: &Details,
+    ) -> Result<Self, Failure> {
+        let refuse = || Failure::new(Reason::NotPublishable);
+        let envelope = Envelope::parse(envelope_bytes)?;
+        if envelope.payload_type() != MANIFEST_TYPE {
+            return Err(refuse()
+                .expected(format!("an envelope of type {MANIFEST_TYPE}"))
+                .found(quoted(envelope.payload_type())));
+        }
+        if envelope.payload() != manifest_bytes {
+            return Err(refuse().expected("an envelope over this manifest"));
+        }
+        let manifest = Manifest::parse(manifest_bytes)?;
+        let annotations = annotations(&manifest, manifest_bytes, details)?;
+        let layers = vec![
+            layer(media::ENVELOPE, envelope_bytes, "manifest.dsse.json"),
+            layer(media::CONTENT, &content, "content.tar.zst"),
+        ];
+        Ok(Self {
+            manifest: manifest_of(media::BUNDLE, layers, None, annotations)?,
+            envelope: envelope_bytes.to_vec().into(),
+            content: content.into(),
+        })
+    }
+
+    /// The OCI manifest's bytes.
+    #[must_use]
+    pub fn manifest(&self) -> &[u8] {
+        &self.manifest
+    }
+
+    /// The OCI manifest's digest, by which it can be pulled.
+    #[must_use]
+    pub fn digest(&self) -> BlobDigest {
+        BlobDigest::of(&self.manifest)
+    }
+}
+
+/// A bundle in a registry, as its OCI manifest describes it. All of it is a claim, but for the digests.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Artifact {
+    /// The OCI manifest's digest.
+    pub digest: BlobDigest,
+    /// The OCI manifest's bytes.
+    pub manifest: Bytes,
+    /// The envelope.
+    pub envelope: Blob,
+    /// The archive without the envelope.
+    pub content: Blob,
+    /// What else is said. Hostile text.
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl Artifact {
+    /// Reads an OCI manifest that was checked to have `digest`. `max` is the largest content.
+    pub(crate) fn parse(digest: BlobDigest, bytes: Bytes, max: u64) -> Result<Self, Failure> {
+        let manifest = parse_manifest(&bytes, media::BUNDLE)?;
+        let [envelope, content] = manifest.layers.as_slice() else {
+            return Err(invalid()
+                .expected("two layers")
+                .found(manifest.layers.len().to_string()));
+        };
+        Ok(Self {
+            digest,
+            envelope: blob(envelope, media::ENVELOPE, envelope::MAX_BYTES as u64)?,
+            content: blob(content, media::CONTENT, max)?,
+            annotations: manifest.annotations.unwrap_or_default(),
+            manifest: bytes,
+        })
+    }
+}
+
+fn annotations(
+    manifest: &Manifest,
+    manifest_bytes: &[u8],
+    details: &Details,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let signed = [
+        (media::TITLE, manifest.id.clone()),
+        (media::VERSION, manifest.version.to_string()),
+        (media::CREATED, manifest.created.to_string()),
+        (media::BUNDLE_ID, manifest.id.clone()),
+        (media::BUNDLE_SEQUENCE, manifest.sequence.to_string()),
+        (media::BUNDLE_PUBLISHER, manifest.publisher.clone()),
+        (media::BUNDLE_DIGEST, Digest::of(manifest_bytes).to_string()),
+    ];
+    let said = [
+        (media::DESCRIPTION, &details.description),
+        (media::SOURCE, &details.source),
+        (media::LICENSES, &details.licenses),
+    ];
+    let mut annotations: BTreeMap<String, String> = signed
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect();
+    for (key, value) in said {
+        let Some(value) = value else { continue };
+        if value.len() > MAX_ANNOTATION || value.chars().any(char::is_control) {
+            return Err(Failure::new(Reason::NotPublishable)
+                .at(key)
+                .expected("at most 1024 bytes in one line"));
+        }
+        annotations.insert(key.to_owned(), value.clone());
+    }
+    Ok(annotations)
+}
+
+fn layer(media_type: &str, bytes: &[u8], title: &str) -> OciDescriptor {
+    OciDescriptor {
+        annotations: Some([(media::TITLE.to_owned(), title.to_owned())].into()),
+        ..descriptor(media_type, bytes)
+    }
+}
+
+/// A descriptor of these bytes.
+pub(crate) fn descriptor(media_type: &str, bytes: &[u8]) -> OciDescriptor {
+    OciDescriptor {
+        media_type: media_type.to_owned(),
+        digest: BlobDigest::of(bytes).to_string(),
+        size: i64::try_from(bytes.len()).unwrap_or(i64::MAX),
+        ..OciDescriptor::default()
+    }
+}
+
+/// The bytes of an OCI manifest with the empty config.
+pub(crate) fn manifest_of(
+    artifact_type: &str,
+    layers: Vec<OciDescriptor>,
+    subject: Option<OciDescriptor>,
+    annotations: BTreeMap<String, String>,
+) -> Result<Bytes, Failure> {
+    let manifest = OciImageManifest {
+        media_type: Some(media::MANIFEST.to_owned()),
+        config: descriptor(media::EMPTY, media::EMPTY_BYTES),
+        layers,
+        subject,
+        artifact_type: Some(artifact_type.to_owned()),
+        annotations: (!annotations.is_empty()).then_some(annotations),
+        ..OciImageManifest::default()
+    };
+    serde_json::to_vec(&manifest)
+        .map(Bytes::from)
+        .map_err(|error| invalid().found(error.to_string()))
+}
+
+/// Reads an OCI manifest of our form, with this `artifactType`.
+pub(crate) fn parse_manifest(
+    bytes: &[u8],
+    artifact_type: &str,
+) -> Result<OciImageManifest, Failure> {
+    let manifest: OciImageManifest = serde_json::from_slice(bytes).map_err(|error| {
+        // An index, or something else altogether, is no wrong manifest of ours.
+        let other = serde_json::from_slice::<serde_json::Value>(bytes)
+            .is_ok_and(|value| value.get("manifests").is_some());
+        if other {
+            Failure::new(Reason::ArtifactUnsupported)
+                .expected(artifact_type.to_owned())
+                .found("an index")
+        } else {
+            invalid().found(format!("a mistake at {}:{}", error.line(), error.column()))
+        }
+    })?;
+    if manifest.artifact_type.as_deref() != Some(artifact_type) {
+        let found = manifest.artifact_type.as_deref();
+        let found = found.unwrap_or(&manifest.config.media_type);
+        return Err(Failure::new(Reason::ArtifactUnsupported)
+            .expected(artifact_type.to_owned())
+            .found(quoted(found)));
+    }
+    let form = manifest.schema_version == 2
+        && manifest.media_type.as_deref() == Some(media::MANIFEST)
+        && manifest.config.media_type == media::EMPTY
+        && manifest.config.digest == BlobDigest::of(media::EMPTY_BYTES).to_string();
+    if form {
+        return Ok(manifest);
+    }
+    Err(invalid().expected("an OCI image manifest, schema 2, with the empty config"))
+}
+
+/// Reads a layer's descriptor.
+pub(crate) fn blob(
+    descriptor: &OciDescriptor,
+    media_type: &str,
+    max: u64,
+) -> Result<Blob, Failure> {
+    if descriptor.media_type != media_type {
+        return Err(invalid()
+            .expected(format!("a layer of type {media_type}"))
+            .found(quoted(&descriptor.media_type)));
+    }
+    if descriptor
+        .urls
+        .as_ref()
+        .is_some_and(|urls| !urls.is_empty())
+    {
+        return Err(invalid().expected("layers that are in this registry"));
+    }
+    let size = u64::try_from(descriptor.size).map_err(|_| {
+        invalid()
+            .expected("a size")
+            .found(descriptor.size.to_string())
+    })?;
+    if size > max {
+        return Err(Failure::new(Reason::BlobTooLarge)
+            .at(media_type.to_owned())
+            .expected(format!("at most {}", bytes(max)))
+            .found(bytes(size)));
+    }
+    Ok(Blob {
+        digest: descriptor.digest.parse()?,
+        size,
+    })
+}
+
+fn invalid() -> Failure {
+    Failure::new(Reason::ManifestInvalid)
+}

@@ -1,0 +1,243 @@
+//! Documents attached to a bundle, as the distribution specification has referrers: by its API, or by an
+//! index under the tag `sha256-HEX` where a registry lacks it.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use oci_client::manifest::{ImageIndexEntry, OciImageIndex};
+use reqwest::StatusCode;
+use reqwest::header::ACCEPT;
+
+use crate::address::below;
+use crate::artifact::{descriptor, manifest_of};
+use crate::client::Client;
+use crate::digest::BlobDigest;
+use crate::failure::{Failure, Reason};
+use crate::fetch::{check_document, envelope_layer};
+use crate::media::{self, DocumentKind};
+use crate::progress::{Step, Teller};
+use crate::reference::Reference;
+use crate::response::{read, unexpected};
+use crate::retry::Deadline;
+use crate::tags::next_page;
+use crate::transport::{Access, Ask};
+
+/// How often an index is written again because somebody else wrote it at the same time.
+const ROUNDS: usize = 4;
+/// How many pages of referrers are read.
+const PAGES: usize = 8;
+
+/// A document that is attached to something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Referrer {
+    /// The digest of its OCI manifest.
+    pub digest: BlobDigest,
+    /// What else is said of it. Hostile text.
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl Client {
+    /// Attaches a document to what `subject` stands for now, and gives the digest of its OCI manifest.
+    /// Attaching the same again changes nothing.
+    ///
+    /// # Errors
+    /// [`Reason::AttachmentInvalid`] if it is no envelope of this kind; the reason for which it failed.
+    pub async fn attach(
+        &self,
+        subject: &Reference,
+        kind: DocumentKind,
+        envelope: &[u8],
+    ) -> Result<BlobDigest, Failure> {
+        check_document(kind, envelope)?;
+        let deadline = self.transport.deadline();
+        let (subject_digest, subject_bytes) = self.manifest(subject, deadline).await?;
+        let subject_descriptor = descriptor(media::MANIFEST, &subject_bytes);
+        let layers = vec![envelope_layer(envelope)];
+        let manifest = manifest_of(
+            kind.artifact_type(),
+            layers,
+            Some(subject_descriptor),
+            BTreeMap::new(),
+        )?;
+        let digest = BlobDigest::of(&manifest);
+        let repository = subject.without_version();
+        self.upload_all(&repository, envelope, deadline).await?;
+        let size = manifest.len();
+        let noted = self
+            .put_manifest(&repository, media::MANIFEST, manifest.clone(), deadline)
+            .await?;
+        if !noted {
+            let entry = ImageIndexEntry {
+                media_type: media::MANIFEST.to_owned(),
+                digest: digest.to_string(),
+                size: i64::try_from(size).unwrap_or(i64::MAX),
+                platform: None,
+                annotations: None,
+                artifact_type: Some(kind.artifact_type().to_owned()),
+            };
+            self.note(&repository, subject_digest, entry, deadline)
+                .await?;
+        }
+        Ok(digest)
+    }
+
+    /// The documents of a kind that are attached to what `subject` stands for now: at most as many as the
+    /// limits allow. Whether they are any good is not looked at.
+    ///
+    /// # Errors
+    /// The reason for which it failed. That there are none is no failure.
+    pub async fn referrers(
+        &self,
+        subject: &Reference,
+        kind: DocumentKind,
+    ) -> Result<Vec<Referrer>, Failure> {
+        let deadline = self.transport.deadline();
+        let digest = match subject.digest() {
+            Some(digest) => digest,
+            None => self.manifest(subject, deadline).await?.0,
+        };
+        self.referrers_of(subject, digest, kind, deadline).await
+    }
+
+    pub(crate) async fn referrers_of(
+        &self,
+        reference: &Reference,
+        subject: BlobDigest,
+        kind: DocumentKind,
+        deadline: Deadline,
+    ) -> Result<Vec<Referrer>, Failure> {
+        let entries = match self.listed(reference, subject, kind, deadline).await? {
+            Some(entries) => entries,
+            None => {
+                let index = self.fallback(reference, subject, deadline).await?;
+                index.map(|index| index.manifests).unwrap_or_default()
+            }
+        };
+        // A registry may ignore the filter.
+        let of_kind = entries
+            .into_iter()
+            .filter(|entry| entry.artifact_type.as_deref() == Some(kind.artifact_type()));
+        Ok(of_kind
+            .take(self.transport.limits.referrers)
+            .filter_map(|entry| {
+                Some(Referrer {
+                    digest: entry.digest.parse().ok()?,
+                    annotations: entry.annotations.unwrap_or_default(),
+                })
+            })
+            .collect())
+    }
+
+    /// What the referrers API lists; `None` if there is no such API.
+    async fn listed(
+        &self,
+        reference: &Reference,
+        subject: BlobDigest,
+        kind: DocumentKind,
+        deadline: Deadline,
+    ) -> Result<Option<Vec<ImageIndexEntry>>, Failure> {
+        let path = format!("v2/{}/referrers/{subject}", reference.repository());
+        let mut url = below(&self.base(reference)?, &path)?;
+        url.query_pairs_mut()
+            .append_pair("artifactType", kind.artifact_type());
+        let mut entries = Vec::new();
+        let mut next = Some(url);
+        for _ in 0..PAGES {
+            let Some(url) = next else { break };
+            let ask = Ask::get(url, Access::pull(reference)).header(ACCEPT, media::INDEX)?;
+            let response = self.transport.send(&ask, deadline).await?;
+            match response.status() {
+                StatusCode::OK => {}
+                StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => return Ok(None),
+                _ => return Err(unexpected(response).await),
+            }
+            next = next_page(&ask.url, response.headers())?;
+            let body = read(response, self.transport.limits.manifest).await?;
+            // Some answer unknown paths with 200 and a page for people.
+            let Ok(index) = serde_json::from_slice::<OciImageIndex>(&body) else {
+                return Ok(None);
+            };
+            entries.extend(index.manifests);
+        }
+        Ok(Some(entries))
+    }
+
+    /// The index under the fallback tag, if there is one.
+    async fn fallback(
+        &self,
+        reference: &Reference,
+        subject: BlobDigest,
+        deadline: Deadline,
+    ) -> Result<Option<OciImageIndex>, Failure> {
+        let tagged = fallback_tag(reference, subject)?;
+        let bytes = match self.manifest(&tagged, deadline).await {
+            Ok((_, bytes)) => bytes,
+            Err(failure) if failure.reason() == Some(Reason::NotFound) => return Ok(None),
+            Err(failure) => return Err(failure),
+        };
+        serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|_| Failure::new(Reason::ManifestInvalid).at(tagged.to_string()))
+    }
+
+    /// Adds an entry to the index under the fallback tag. There is no way to do so but to read and write it,
+    /// so it is read again until the entry is there.
+    async fn note(
+        &self,
+        repository: &Reference,
+        subject: BlobDigest,
+        entry: ImageIndexEntry,
+        deadline: Deadline,
+    ) -> Result<(), Failure> {
+        let tagged = fallback_tag(repository, subject)?;
+        for _ in 0..ROUNDS {
+            let index = self.fallback(repository, subject, deadline).await?;
+            let mut index = index.unwrap_or_else(|| OciImageIndex {
+                schema_version: 2,
+                media_type: Some(media::INDEX.to_owned()),
+                manifests: Vec::new(),
+                artifact_type: None,
+                annotations: None,
+            });
+            if index
+                .manifests
+                .iter()
+                .any(|other| other.digest == entry.digest)
+            {
+                return Ok(());
+            }
+            index.manifests.push(entry.clone());
+            let bytes = serde_json::to_vec(&index)
+                .map_err(|error| Failure::new(Reason::ManifestInvalid).found(error.to_string()))?;
+            self.put_manifest(&tagged, media::INDEX, bytes.into(), deadline)
+                .await?;
+        }
+        Err(Failure::new(Reason::Busy)
+            .at(tagged.to_string())
+            .expected("an index that keeps what is written to it"))
+    }
+
+    /// Uploads the empty config and an envelope.
+    pub(crate) async fn upload_all(
+        &self,
+        reference: &Reference,
+        envelope: &[u8],
+        deadline: Deadline,
+    ) -> Result<(), Failure> {
+        let nobody = Teller {
+            whom: None,
+            step: Step::Upload,
+        };
+        let empty = Bytes::from_static(media::EMPTY_BYTES);
+        self.upload(reference, &empty, nobody, deadline).await?;
+        let envelope = Bytes::copy_from_slice(envelope);
+        self.upload(reference, &envelope, nobody, deadline).await
+    }
+}
+
+/// The tag under which referrers are, where there is no API for them (the distribution specification,
+/// "Referrers Tag Schema").
+fn fallback_tag(reference: &Reference, subject: BlobDigest) -> Result<Reference, Failure> {
+    reference.with_tag(&format!("sha256-{}", subject.hex()))
+}

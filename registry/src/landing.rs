@@ -1,0 +1,170 @@
+//! Where a blob lands: in memory, or in a file that a later try goes on with.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
+
+use crate::artifact::Blob;
+use crate::digest::Hasher;
+use crate::failure::Failure;
+
+/// A blob in the making. What is there was hashed.
+pub(crate) struct Landing {
+    to: To,
+    pub(crate) length: u64,
+    pub(crate) hasher: Hasher,
+    /// Whether some of it is from an earlier try, which nobody vouches for.
+    pub(crate) resumed: bool,
+}
+
+enum To {
+    Memory(Vec<u8>),
+    File(Partial),
+}
+
+/// A file named after the digest that it shall have.
+struct Partial {
+    folder: Dir,
+    name: String,
+    file: File,
+}
+
+impl Landing {
+    pub(crate) fn memory() -> Self {
+        Self {
+            to: To::Memory(Vec::new()),
+            length: 0,
+            hasher: Hasher::default(),
+            resumed: false,
+        }
+    }
+
+    /// Opens or makes the file for a blob in `folder`, and hashes what is there. While somebody else is at
+    /// it, a file of one's own is used.
+    pub(crate) fn file(folder: &Path, blob: &Blob) -> Result<Self, Failure> {
+        let mut landing = Self::named(folder, &format!("{}.partial", blob.digest.hex()))?;
+        let To::File(partial) = &mut landing.to else {
+            return Ok(landing);
+        };
+        let io = |error: std::io::Error| Failure::io(folder.display().to_string(), &error);
+        partial.file.seek(SeekFrom::Start(0)).map_err(io)?;
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let count = partial.file.read(&mut buffer).map_err(io)?;
+            if count == 0 {
+                break;
+            }
+            landing
+                .hasher
+                .update(buffer.get(..count).unwrap_or_default());
+            landing.length = landing.length.saturating_add(count as u64);
+        }
+        landing.resumed = landing.length > 0;
+        if landing.length > blob.size {
+            landing.restart().map_err(io)?;
+        }
+        Ok(landing)
+    }
+
+    /// A file that nobody goes on with.
+    pub(crate) fn fresh(folder: &Path) -> Result<Self, Failure> {
+        let io = |error: std::io::Error| Failure::io(folder.display().to_string(), &error);
+        let mut landing = Self::named(folder, &own_name("download").map_err(io)?)?;
+        landing.restart().map_err(io)?;
+        Ok(landing)
+    }
+
+    fn named(folder: &Path, name: &str) -> Result<Self, Failure> {
+        let io = |error: std::io::Error| Failure::io(folder.display().to_string(), &error);
+        let folder = Dir::open_ambient_dir(folder, ambient_authority()).map_err(io)?;
+        let open = |name: &str| {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true);
+            options.follow(FollowSymlinks::No);
+            folder
+                .open_with(name, &options)
+                .map(cap_std::fs::File::into_std)
+        };
+        let mut name = name.to_owned();
+        let mut file = open(&name).map_err(io)?;
+        if file.try_lock().is_err() {
+            name = own_name(&name).map_err(io)?;
+            file = open(&name).map_err(io)?;
+        }
+        Ok(Self {
+            to: To::File(Partial { folder, name, file }),
+            length: 0,
+            hasher: Hasher::default(),
+            resumed: false,
+        })
+    }
+
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        match &mut self.to {
+            To::Memory(memory) => memory.extend_from_slice(bytes),
+            To::File(partial) => partial.file.write_all(bytes)?,
+        }
+        self.hasher.update(bytes);
+        self.length = self.length.saturating_add(bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Forgets what is there.
+    pub(crate) fn restart(&mut self) -> std::io::Result<()> {
+        match &mut self.to {
+            To::Memory(memory) => memory.clear(),
+            To::File(partial) => {
+                partial.file.set_len(0)?;
+                partial.file.seek(SeekFrom::Start(0))?;
+            }
+        }
+        self.length = 0;
+        self.hasher = Hasher::default();
+        self.resumed = false;
+        Ok(())
+    }
+
+    /// Removes the file: nothing in it is worth another try.
+    pub(crate) fn discard(self) {
+        if let To::File(partial) = self.to {
+            partial.remove();
+        }
+    }
+
+    /// What landed in memory.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        match self.to {
+            To::Memory(memory) => memory,
+            To::File(_) => Vec::new(),
+        }
+    }
+
+    /// The file, at its beginning, and without a name: when the last handle is closed, it is gone.
+    pub(crate) fn into_file(self) -> std::io::Result<Option<File>> {
+        match self.to {
+            To::Memory(_) => Ok(None),
+            To::File(mut partial) => {
+                partial.file.seek(SeekFrom::Start(0))?;
+                partial.remove();
+                Ok(Some(partial.file))
+            }
+        }
+    }
+}
+
+impl Partial {
+    fn remove(&self) {
+        // What can't be removed is found, and checked, by the next try.
+        let _ = self.folder.remove_file(&self.name);
+    }
+}
+
+fn own_name(name: &str) -> std::io::Result<String> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(std::io::Error::other)?;
+    Ok(format!("{name}.{:016x}", u64::from_be_bytes(random)))
+}

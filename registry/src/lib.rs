@@ -1,0 +1,67 @@
+//! Bundles and trust documents to and from OCI registries, `https` and files. The bytes arrive; whether they
+//! are trusted is for [`toolward_signing`] to say, and the envelope is shown to the caller before anything
+//! large is downloaded.
+//!
+//! Registries, and whoever stands between, are taken to be hostile: every size is bounded before it is read,
+//! every digest checked, no redirect followed unasked, and credentials go to the registry itself and to the
+//! realms that the operator allowed. Of `oci-client`, only the types are used: it reads manifests of any
+//! length, follows redirects, sends credentials to the realm that the registry names, and looks for proxies
+//! in the environment.
+//!
+//! ```no_run
+//! use toolward_registry::{Client, PullOptions, Reference};
+//! use toolward_signing::envelope::Envelope;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::builder().build()?;
+//! let reference: Reference = "oci://registry.example/team/text-stats:1.2.3".parse()?;
+//! let options = PullOptions::new("/var/cache/downloads".as_ref());
+//! let pulled = client.pull(&reference, &options, |envelope| Envelope::parse(envelope)).await?;
+//! let archive = pulled.archive(Default::default(), Vec::new())?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod address;
+mod artifact;
+mod attach;
+mod auth;
+mod blob;
+mod challenge;
+mod client;
+mod cosign;
+mod credentials;
+mod digest;
+mod failure;
+mod fetch;
+mod helper;
+mod landing;
+pub mod media;
+mod progress;
+mod pull;
+mod push;
+mod reference;
+mod response;
+mod retry;
+mod source;
+mod tags;
+mod text;
+mod transport;
+mod upload;
+
+pub use artifact::{Artifact, Blob, Details, Outgoing};
+pub use attach::Referrer;
+pub use client::{Client, ClientBuilder, Limits};
+pub use cosign::merge_signatures;
+pub use credentials::{Credentials, Login};
+pub use digest::BlobDigest;
+pub use failure::{Failure, Reason};
+pub use fetch::{Document, Fetched};
+pub use helper::Helpers;
+pub use media::DocumentKind;
+pub use progress::{Progress, ProgressFn, Step};
+pub use pull::{PullOptions, Pulled};
+pub use push::Pushed;
+pub use reference::Reference;
+pub use secrecy;
+pub use source::Source;

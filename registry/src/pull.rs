@@ -1,0 +1,219 @@
+//! Pulling a bundle: the tag is asked for once, everything after by digest; the caller sees the envelope
+//! before the content is downloaded.
+
+use std::fs::File;
+use std::io::{BufReader, Seek as _, SeekFrom, Write};
+use std::path::Path;
+
+use bytes::Bytes;
+use reqwest::StatusCode;
+use reqwest::header::ACCEPT;
+use toolward_signing::Refusal;
+use toolward_signing::archive::{Effort, attach};
+use url::Url;
+
+use crate::address::{base, below, shown};
+use crate::artifact::{Artifact, Blob};
+use crate::client::Client;
+use crate::digest::BlobDigest;
+use crate::failure::{Failure, Reason};
+use crate::landing::Landing;
+use crate::media;
+use crate::progress::{ProgressFn, Step, Teller};
+use crate::reference::Reference;
+use crate::response::{read, unexpected};
+use crate::retry::Deadline;
+use crate::transport::{Access, Ask};
+
+/// What a pull depends on besides the reference.
+#[derive(Clone, Copy)]
+pub struct PullOptions<'a> {
+    /// A folder for what is half downloaded: a later pull of the same blob goes on from there. It should be
+    /// the user's own.
+    pub downloads: &'a Path,
+    /// Whether co-signatures that are attached to the bundle are added to the envelope. The caller sees the
+    /// merged one.
+    pub signatures: bool,
+    /// Whom to tell how far it is.
+    pub progress: Option<&'a ProgressFn>,
+}
+
+impl<'a> PullOptions<'a> {
+    /// With co-signatures, without progress.
+    #[must_use]
+    pub fn new(downloads: &'a Path) -> Self {
+        Self {
+            downloads,
+            signatures: true,
+            progress: None,
+        }
+    }
+
+    /// Tells somebody how far it is.
+    #[must_use]
+    pub fn progress(mut self, progress: &'a ProgressFn) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+}
+
+impl std::fmt::Debug for PullOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PullOptions")
+            .field("downloads", &self.downloads)
+            .field("signatures", &self.signatures)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A bundle that was pulled. Its blobs are those that the OCI manifest names; whether it is a good bundle is
+/// told by verifying [`archive`](Self::archive).
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Pulled<T> {
+    /// What the caller made of the envelope.
+    pub accepted: T,
+    /// The OCI manifest.
+    pub artifact: Artifact,
+    /// The envelope that the caller accepted, with the co-signatures that were asked for.
+    pub envelope: Vec<u8>,
+    content: File,
+}
+
+impl<T> Pulled<T> {
+    /// Puts the `.toolbundle` together, and gives the writer back. With [`Effort::Exact`] it has the bytes of
+    /// the one that was pushed (if it was made by the same version of zstd, and no signature was added);
+    /// with [`Effort::Fast`] it is made many times faster, to be verified and thrown away.
+    ///
+    /// # Errors
+    /// [`Failure::refusal`] if the content is no archive; [`Reason::Io`].
+    pub fn archive<W: Write>(&self, effort: Effort, out: W) -> Result<W, Failure> {
+        let io = |error: std::io::Error| Failure::io("the download", &error);
+        let mut content = self.content.try_clone().map_err(io)?;
+        content.seek(SeekFrom::Start(0)).map_err(io)?;
+        let size = self.artifact.content.size;
+        let archive = attach(&self.envelope, BufReader::new(content), size, effort, out)?;
+        Ok(archive)
+    }
+
+    /// The reference that fixes what was pulled.
+    #[must_use]
+    pub fn reference(&self, pulled: &Reference) -> Reference {
+        pulled.with_digest(self.artifact.digest)
+    }
+}
+
+impl Client {
+    /// Pulls a bundle. `verify` is given the envelope before anything of the content is downloaded; if it
+    /// refuses, nothing is.
+    ///
+    /// # Errors
+    /// The refusal of `verify`; the reason for which it failed.
+    pub async fn pull<T>(
+        &self,
+        reference: &Reference,
+        options: &PullOptions<'_>,
+        verify: impl FnOnce(&[u8]) -> Result<T, Refusal> + Send,
+    ) -> Result<Pulled<T>, Failure> {
+        let deadline = self.transport.deadline();
+        let max = self.transport.limits.content;
+        let (digest, manifest) = self.manifest(reference, deadline).await?;
+        let place = |failure: Failure| failure.at(reference.to_string());
+        let artifact = Artifact::parse(digest, manifest, max).map_err(place)?;
+        let mut envelope = self
+            .small(reference, &artifact.envelope, options.progress, deadline)
+            .await?;
+        if options.signatures {
+            envelope = self
+                .with_signatures(reference, &artifact, envelope, deadline)
+                .await?;
+        }
+        let accepted = verify(&envelope)?;
+        let landing = Landing::file(options.downloads, &artifact.content)?;
+        let teller = Teller {
+            whom: options.progress,
+            step: Step::Content,
+        };
+        let landing = self
+            .download(reference, &artifact.content, landing, teller, deadline)
+            .await?;
+        let io =
+            |error: std::io::Error| Failure::io(options.downloads.display().to_string(), &error);
+        let content = landing
+            .into_file()
+            .map_err(io)?
+            .ok_or_else(|| Failure::new(Reason::Io))?;
+        Ok(Pulled {
+            accepted,
+            artifact,
+            envelope,
+            content,
+        })
+    }
+
+    /// What a reference stands for now, without downloading a blob.
+    ///
+    /// # Errors
+    /// The reason for which it failed.
+    pub async fn resolve(&self, reference: &Reference) -> Result<Artifact, Failure> {
+        let deadline = self.transport.deadline();
+        let (digest, manifest) = self.manifest(reference, deadline).await?;
+        Artifact::parse(digest, manifest, self.transport.limits.content)
+            .map_err(|failure| failure.at(reference.to_string()))
+    }
+
+    pub(crate) fn base(&self, reference: &Reference) -> Result<Url, Failure> {
+        base(reference, self.transport.plain)
+    }
+
+    /// A manifest's exact bytes, and their digest: the one that was asked for, if one was.
+    pub(crate) async fn manifest(
+        &self,
+        reference: &Reference,
+        deadline: Deadline,
+    ) -> Result<(BlobDigest, Bytes), Failure> {
+        let path = format!(
+            "v2/{}/manifests/{}",
+            reference.repository(),
+            reference.version()?
+        );
+        let url = below(&self.base(reference)?, &path)?;
+        let place = shown(&url);
+        let ask = Ask::get(url, Access::pull(reference))
+            .header(ACCEPT, &format!("{}, {}", media::MANIFEST, media::INDEX))?;
+        let work = async {
+            let response = self.transport.send(&ask, deadline).await?;
+            if response.status() != StatusCode::OK {
+                return Err(unexpected(response).await);
+            }
+            read(response, self.transport.limits.manifest).await
+        };
+        let bytes = deadline.within(&place, work).await?;
+        let found = BlobDigest::of(&bytes);
+        match reference.digest() {
+            Some(wanted) if wanted != found => Err(Failure::new(Reason::ManifestDiffers)
+                .at(place)
+                .expected(wanted.to_string())
+                .found(found.to_string())),
+            _ => Ok((found, bytes)),
+        }
+    }
+
+    /// A blob that is held in memory.
+    pub(crate) async fn small(
+        &self,
+        reference: &Reference,
+        blob: &Blob,
+        progress: Option<&ProgressFn>,
+        deadline: Deadline,
+    ) -> Result<Vec<u8>, Failure> {
+        let teller = Teller {
+            whom: progress,
+            step: Step::Envelope,
+        };
+        let landing = self
+            .download(reference, blob, Landing::memory(), teller, deadline)
+            .await?;
+        Ok(landing.into_bytes())
+    }
+}

@@ -1,0 +1,107 @@
+//! Answers: what the status means, and bodies of a bounded size.
+
+use bytes::{Bytes, BytesMut};
+use reqwest::{Response, StatusCode};
+
+use crate::address::shown;
+use crate::failure::{Failure, Reason};
+use crate::text::{bytes, quoted};
+
+/// How much of an error's body is read.
+const MAX_ERROR: u64 = 16 * 1024;
+
+/// The failure that an answer with an unexpected status is. What the registry says of it is told, cut and
+/// without control characters.
+pub(crate) async fn unexpected(response: Response) -> Failure {
+    let place = shown(response.url());
+    let status = response.status();
+    let reason = match status {
+        StatusCode::NOT_FOUND => Reason::NotFound,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Reason::CredentialsRefused,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Reason::Busy,
+        status if status.is_redirection() => Reason::RedirectRefused,
+        _ => Reason::Failed,
+    };
+    let said = read(response, MAX_ERROR).await.ok().and_then(|body| {
+        let body: serde_json::Value = serde_json::from_slice(&body).ok()?;
+        let error = body.get("errors")?.get(0)?;
+        let text = |key| error.get(key).and_then(serde_json::Value::as_str);
+        Some(match (text("code"), text("message")) {
+            (Some(code), Some(message)) => quoted(&format!("{code}: {message}")),
+            (Some(said), None) | (None, Some(said)) => quoted(said),
+            (None, None) => return None,
+        })
+    });
+    let found = match said {
+        Some(said) => format!("status {}, {said}", status.as_u16()),
+        None => format!("status {}", status.as_u16()),
+    };
+    Failure::new(reason).at(place).found(found)
+}
+
+/// The whole body, at most `max` bytes of it: what says or turns out to be more is refused.
+pub(crate) async fn read(mut response: Response, max: u64) -> Result<Bytes, Failure> {
+    let place = shown(response.url());
+    let refuse = || {
+        Failure::new(Reason::ResponseTooLarge)
+            .at(place.clone())
+            .expected(format!("at most {}", bytes(max)))
+    };
+    if let Some(length) = response.content_length()
+        && length > max
+    {
+        return Err(refuse().found(bytes(length)));
+    }
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| broken(&error).at(place.clone()))?
+    {
+        if (body.len() as u64).saturating_add(chunk.len() as u64) > max {
+            return Err(refuse());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}
+
+/// The failure that a broken connection is. Addresses stay out of it: they can have secrets in them.
+pub(crate) fn broken(error: &reqwest::Error) -> Failure {
+    let reason = if error.is_timeout() {
+        Reason::Timeout
+    } else {
+        Reason::Unreachable
+    };
+    Failure::new(reason).found(deepest(error))
+}
+
+/// What went wrong at the bottom: the layers above say less.
+fn deepest(error: &reqwest::Error) -> String {
+    let mut deepest: &dyn std::error::Error = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    if std::ptr::eq(
+        std::ptr::from_ref(deepest).cast::<()>(),
+        std::ptr::from_ref(error).cast::<()>(),
+    ) {
+        return "a broken connection".to_owned();
+    }
+    deepest.to_string()
+}
+
+/// Whether nobody could be trusted: trying again changes nothing.
+pub(crate) fn untrusted(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        let inner = error
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::get_ref);
+        if error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

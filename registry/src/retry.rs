@@ -1,0 +1,163 @@
+//! How long something may take, and how long to wait before it is tried again.
+
+use std::time::Duration;
+
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use tokio::time::Instant;
+
+use crate::failure::{Failure, Reason};
+
+/// The first wait; each further one is twice as long.
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// The longest wait that is not asked for by the registry.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// When an operation must be over, all its requests and waits together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Instant);
+
+impl Deadline {
+    pub(crate) fn after(time: Duration) -> Self {
+        // A time too long to be added is no limit that matters.
+        let now = Instant::now();
+        Self(
+            now.checked_add(time)
+                .unwrap_or(now + Duration::from_secs(86_400)),
+        )
+    }
+
+    /// Does something until the deadline.
+    pub(crate) async fn within<T>(
+        self,
+        place: &str,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        tokio::time::timeout_at(self.0, work)
+            .await
+            .unwrap_or_else(|_| Err(Failure::new(Reason::Timeout).at(place)))
+    }
+
+    fn left(self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+}
+
+/// The tries of one request.
+#[derive(Debug)]
+pub(crate) struct Tries {
+    deadline: Deadline,
+    left: u32,
+    wait: Duration,
+    /// The longest `Retry-After` that is waited for.
+    patience: Duration,
+}
+
+impl Tries {
+    pub(crate) fn new(deadline: Deadline, retries: u32, patience: Duration) -> Self {
+        Self {
+            deadline,
+            left: retries,
+            wait: FIRST_WAIT,
+            patience,
+        }
+    }
+
+    /// Waits before the next try. `asked` is what the registry asks for, which is honoured if it is within
+    /// the caller's patience and before the deadline.
+    ///
+    /// # Errors
+    /// `failure`, if there is no next try.
+    pub(crate) async fn again(
+        &mut self,
+        failure: Failure,
+        asked: Option<Duration>,
+    ) -> Result<(), Failure> {
+        let Some(left) = self.left.checked_sub(1) else {
+            return Err(failure);
+        };
+        let wait = match asked {
+            Some(asked) if asked > self.patience => return Err(failure),
+            Some(asked) => asked.max(FIRST_WAIT),
+            None => jittered(self.wait),
+        };
+        if wait >= self.deadline.left() {
+            return Err(failure);
+        }
+        self.left = left;
+        self.wait = self.wait.saturating_mul(2).min(LONGEST_WAIT);
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+
+    /// After progress, the waits begin anew, and so does the counting.
+    pub(crate) fn refill(&mut self, retries: u32) {
+        self.left = retries;
+        self.wait = FIRST_WAIT;
+    }
+}
+
+/// Between half of a time and all of it, so that many clients don't come back at once.
+fn jittered(time: Duration) -> Duration {
+    let mut random = [0; 1];
+    // Without chance there is no jitter, and the wait is right all the same.
+    let _ = getrandom::fill(&mut random);
+    let [random] = random;
+    let half = time / 2;
+    half + half * u32::from(random) / 255
+}
+
+/// What `Retry-After` asks for (RFC 9110, section 10.2.3): seconds, or a date, which is compared with the
+/// answer's own `Date`.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    if let Ok(seconds) = text.parse::<u32>() {
+        return Some(Duration::from_secs(u64::from(seconds)));
+    }
+    let until = http_date(text)?;
+    let now = http_date(headers.get(DATE)?.to_str().ok()?)?;
+    Duration::try_from(until - now).ok()
+}
+
+fn http_date(text: &str) -> Option<time::OffsetDateTime> {
+    let text = text.strip_suffix(" GMT")?;
+    let text = format!("{text} +0000");
+    time::OffsetDateTime::parse(&text, &time::format_description::well_known::Rfc2822).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let asked = |after: &str, date: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, after.parse().unwrap());
+            headers.insert(DATE, date.parse().unwrap());
+            retry_after(&headers)
+        };
+        let date = "Sat, 21 Nov 2026 10:00:00 GMT";
+        assert_eq!(asked("7", date), Some(Duration::from_secs(7)));
+        assert_eq!(
+            asked("Sat, 21 Nov 2026 10:01:30 GMT", date),
+            Some(Duration::from_secs(90))
+        );
+        for wrong in [
+            "-1",
+            "soon",
+            "",
+            "99999999999999999999",
+            "Sat, 21 Nov 2026 09:00:00 GMT",
+        ] {
+            assert_eq!(asked(wrong, date), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn waits_are_jittered_and_never_longer_than_meant() {
+        for _ in 0..100 {
+            let wait = jittered(Duration::from_secs(2));
+            assert!(wait >= Duration::from_secs(1) && wait <= Duration::from_secs(2));
+        }
+    }
+}

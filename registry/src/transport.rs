@@ -1,0 +1,256 @@
+//! Requests: sent, answered, repeated. Redirects are followed by hand, or not at all, and never with
+//! credentials.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Method, Response, StatusCode};
+use url::Url;
+
+use crate::address::{check_scheme, origin, shown};
+use crate::client::Limits;
+use crate::credentials::Credentials;
+use crate::failure::{Failure, Reason};
+use crate::reference::Reference;
+use crate::response::{broken, unexpected, untrusted};
+use crate::retry::{Deadline, Tries, retry_after};
+
+/// How many redirects are followed.
+const MAX_REDIRECTS: usize = 3;
+
+/// What is shared by all operations of a client.
+pub(crate) struct Transport {
+    pub(crate) http: reqwest::Client,
+    pub(crate) limits: Limits,
+    /// Whether this machine is spoken to in plain http.
+    pub(crate) plain: bool,
+    /// Registries, and origins that their credentials may be sent to.
+    pub(crate) realms: Vec<(String, String)>,
+    /// Origins that downloads may be redirected to.
+    pub(crate) redirects: Vec<String>,
+    pub(crate) credentials: Credentials,
+    /// What registries have granted: values of `Authorization`, marked as sensitive.
+    pub(crate) granted: Mutex<HashMap<Access, HeaderValue>>,
+}
+
+/// What a request needs leave for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Access {
+    /// `host[:port]`.
+    pub(crate) registry: String,
+    pub(crate) repository: String,
+    pub(crate) push: bool,
+}
+
+impl Access {
+    pub(crate) fn pull(reference: &Reference) -> Self {
+        Self {
+            registry: reference.registry(),
+            repository: reference.repository().to_owned(),
+            push: false,
+        }
+    }
+
+    pub(crate) fn push(reference: &Reference) -> Self {
+        Self {
+            push: true,
+            ..Self::pull(reference)
+        }
+    }
+}
+
+/// One request, which may be sent several times.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Option<Bytes>,
+    /// `None`: credentials have no place here.
+    pub(crate) access: Option<Access>,
+    /// Whether redirects may be followed, to origins that are allowed.
+    pub(crate) follow: bool,
+    /// Whether sending it twice does no harm.
+    pub(crate) repeat: bool,
+}
+
+impl Ask {
+    pub(crate) fn new(method: Method, url: Url, access: Option<Access>) -> Self {
+        Self {
+            method,
+            url,
+            headers: HeaderMap::new(),
+            body: None,
+            access,
+            follow: false,
+            repeat: true,
+        }
+    }
+
+    pub(crate) fn get(url: Url, access: Access) -> Self {
+        Self::new(Method::GET, url, Some(access))
+    }
+
+    pub(crate) fn header(
+        mut self,
+        name: reqwest::header::HeaderName,
+        value: &str,
+    ) -> Result<Self, Failure> {
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| Failure::new(Reason::ClientInvalid).at(name.to_string()))?;
+        self.headers.insert(name, value);
+        Ok(self)
+    }
+}
+
+impl Transport {
+    pub(crate) fn deadline(&self) -> Deadline {
+        Deadline::after(self.limits.total)
+    }
+
+    pub(crate) fn tries(&self, deadline: Deadline) -> Tries {
+        Tries::new(deadline, self.limits.retries, self.limits.patience)
+    }
+
+    /// Sends a request until it is answered by something other than "later", asking for leave where the
+    /// registry wants that.
+    pub(crate) async fn send(&self, ask: &Ask, deadline: Deadline) -> Result<Response, Failure> {
+        let mut renewed = false;
+        loop {
+            let authorization = ask.access.as_ref().and_then(|access| self.granted(access));
+            let response = self.answered(ask, authorization.as_ref(), deadline).await?;
+            match &ask.access {
+                // Only the registry's own challenge counts, not that of whoever it redirected to.
+                Some(access)
+                    if response.status() == StatusCode::UNAUTHORIZED
+                        && !renewed
+                        && *response.url() == ask.url =>
+                {
+                    // What was granted earlier may have run out; what was granted just now has not.
+                    renewed = true;
+                    let headers = response.headers().clone();
+                    drop(response);
+                    self.authorise(access, &ask.url, &headers, deadline).await?;
+                }
+                _ => return Ok(response),
+            }
+        }
+    }
+
+    /// Sends a request, again and again where that can help.
+    pub(crate) async fn answered(
+        &self,
+        ask: &Ask,
+        authorization: Option<&HeaderValue>,
+        deadline: Deadline,
+    ) -> Result<Response, Failure> {
+        let mut tries = self.tries(deadline);
+        loop {
+            let response = match self.once(ask, authorization).await {
+                Ok(response) => response,
+                Err((failure, final_word)) if final_word || !ask.repeat => return Err(failure),
+                Err((failure, _)) => {
+                    tries.again(failure, None).await?;
+                    continue;
+                }
+            };
+            let status = response.status();
+            let later = matches!(status.as_u16(), 429 | 500 | 502 | 503 | 504);
+            if !later {
+                return Ok(response);
+            }
+            let asked = retry_after(response.headers());
+            let mut failure = unexpected(response).await;
+            if let Some(asked) = asked {
+                failure = failure.hinted(format!(
+                    "the registry asks to be left alone for {} s; try again then",
+                    asked.as_secs()
+                ));
+            }
+            if !ask.repeat {
+                return Err(failure);
+            }
+            tries.again(failure, asked).await?;
+        }
+    }
+
+    /// Sends a request once, and follows redirects if it may. A failure comes with whether it is final.
+    async fn once(
+        &self,
+        ask: &Ask,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<Response, (Failure, bool)> {
+        let mut url = ask.url.clone();
+        let mut authorization = authorization;
+        for _ in 0..=MAX_REDIRECTS {
+            let mut request = self
+                .http
+                .request(ask.method.clone(), url.clone())
+                .headers(ask.headers.clone());
+            if let Some(value) = authorization {
+                request = request.header(AUTHORIZATION, value);
+            }
+            if let Some(body) = &ask.body {
+                request = request.body(body.clone());
+            }
+            let response = request.send().await.map_err(|error| {
+                let untrusted = untrusted(&error);
+                (broken(&error).at(shown(&url)), untrusted)
+            })?;
+            if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+                return Ok(response);
+            }
+            url = self
+                .redirected(ask, &url, &response)
+                .map_err(|failure| (failure, true))?;
+            authorization = None;
+        }
+        let failure = Failure::new(Reason::RedirectRefused)
+            .at(shown(&ask.url))
+            .expected(format!("at most {MAX_REDIRECTS} redirects"));
+        Err((failure, true))
+    }
+
+    /// Where a redirect leads, if it may be followed.
+    fn redirected(&self, ask: &Ask, from: &Url, response: &Response) -> Result<Url, Failure> {
+        let to = response
+            .headers()
+            .get(LOCATION)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|location| from.join(location).ok())
+            .ok_or_else(|| {
+                Failure::new(Reason::ResponseInvalid)
+                    .at(shown(from))
+                    .expected("an address to go to")
+            })?;
+        let refuse = || {
+            Failure::new(Reason::RedirectRefused)
+                .at(shown(from))
+                .found(shown(&to))
+        };
+        if !ask.follow {
+            return Err(refuse().expected("an answer"));
+        }
+        check_scheme(&to, self.plain).map_err(|_| refuse().expected("https"))?;
+        let own = origin(&ask.url);
+        let to_origin = origin(&to);
+        if to_origin != own && !self.redirects.contains(&to_origin) {
+            return Err(refuse().expected(format!("{own}, or an origin that is allowed")));
+        }
+        Ok(to)
+    }
+
+    fn granted(&self, access: &Access) -> Option<HeaderValue> {
+        let granted = self.granted.lock().ok()?;
+        granted.get(access).cloned()
+    }
+
+    pub(crate) fn grant(&self, access: &Access, mut value: HeaderValue) {
+        value.set_sensitive(true);
+        if let Ok(mut granted) = self.granted.lock() {
+            granted.insert(access.clone(), value);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What the registry crate does with a real registry, and what it refuses from a hostile one.
+
+#[cfg(test)]
+mod pulling;
+#[cfg(test)]
+mod pushing;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod server;

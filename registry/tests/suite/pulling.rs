@@ -1,0 +1,182 @@
+//! Pulling from a real registry.
+
+use std::sync::{Arc, Mutex};
+
+use toolward_registry::{BlobDigest, PullOptions, Step};
+use toolward_signing::archive::Effort;
+
+use crate::sample::{Sample, by_key_one, client, verified};
+use crate::server::Server;
+
+#[tokio::test]
+async fn a_pulled_bundle_is_the_pushed_one_byte_for_byte() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let downloads = tempfile::tempdir().unwrap();
+    let sample = Sample::new(300_000, &[1]);
+    let tagged = server.reference("team/text-stats:1.2.3");
+    let pushed = client()
+        .push(&sample.outgoing(), &tagged, None)
+        .await
+        .unwrap();
+
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let told = seen.clone();
+    let progress = move |progress: toolward_registry::Progress| {
+        told.lock().unwrap().push(progress);
+    };
+    let options = PullOptions::new(downloads.path()).progress(&progress);
+    for target in [&tagged, &pushed.reference] {
+        let pulled = client().pull(target, &options, by_key_one).await.unwrap();
+        assert_eq!(pulled.accepted, sample.manifest);
+        assert_eq!(pulled.artifact.digest, pushed.digest);
+        assert_eq!(pulled.reference(target), pushed.reference);
+        let exact = pulled.archive(Effort::Exact, Vec::new()).unwrap();
+        assert!(exact == sample.archive(), "the archive has the same bytes");
+        let quick = pulled.archive(Effort::Fast, Vec::new()).unwrap();
+        assert_eq!(*verified(&quick).manifest_bytes, *sample.manifest);
+    }
+    assert_eq!(
+        std::fs::read_dir(downloads.path()).unwrap().count(),
+        0,
+        "nothing stays behind"
+    );
+    let seen = seen.lock().unwrap();
+    let steps: Vec<Step> = seen.iter().map(|progress| progress.step).collect();
+    assert!(steps.contains(&Step::Envelope) && steps.contains(&Step::Content));
+}
+
+#[tokio::test]
+async fn nothing_of_the_content_is_downloaded_when_the_envelope_is_refused() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let downloads = tempfile::tempdir().unwrap();
+    let sample = Sample::new(50_000, &[2]);
+    let tagged = server.reference("a:1");
+    client()
+        .push(&sample.outgoing(), &tagged, None)
+        .await
+        .unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let told = seen.clone();
+    let progress = move |progress: toolward_registry::Progress| {
+        told.lock().unwrap().push(progress.step);
+    };
+    let options = PullOptions::new(downloads.path()).progress(&progress);
+    let failure = client()
+        .pull(&tagged, &options, by_key_one)
+        .await
+        .unwrap_err();
+    assert_eq!(failure.code(), "signature-invalid");
+    assert!(!seen.lock().unwrap().contains(&Step::Content));
+    assert_eq!(std::fs::read_dir(downloads.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_download_goes_on_from_what_an_earlier_one_left() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let downloads = tempfile::tempdir().unwrap();
+    let sample = Sample::new(400_000, &[1]);
+    let tagged = server.reference("a:1");
+    client()
+        .push(&sample.outgoing(), &tagged, None)
+        .await
+        .unwrap();
+    let artifact = client().resolve(&tagged).await.unwrap();
+    let content = toolward_signing::archive::detach(&sample.archive())
+        .unwrap()
+        .content;
+    let partial = downloads
+        .path()
+        .join(format!("{}.partial", artifact.content.digest.hex()));
+
+    let first = Arc::new(Mutex::new(None));
+    let told = first.clone();
+    let progress = move |progress: toolward_registry::Progress| {
+        if progress.step == Step::Content {
+            told.lock().unwrap().get_or_insert(progress.done);
+        }
+    };
+    let options = PullOptions::new(downloads.path()).progress(&progress);
+    let wrong = vec![0; 150_000];
+    for (left, expected) in [
+        (&content[..150_000], 150_000),
+        // What is there is another file's: it is found out, and all is fetched anew.
+        (&wrong, 150_000),
+        (&content[..], content.len() as u64),
+        (&[], 0),
+    ] {
+        *first.lock().unwrap() = None;
+        std::fs::write(&partial, left).unwrap();
+        let pulled = client().pull(&tagged, &options, by_key_one).await.unwrap();
+        assert_eq!(first.lock().unwrap().unwrap(), expected);
+        let archive = pulled.archive(Effort::Exact, Vec::new()).unwrap();
+        assert!(archive == sample.archive());
+        assert!(!partial.exists());
+    }
+    // Too long: it is no beginning of this blob.
+    std::fs::write(&partial, [content.as_slice(), b"x"].concat()).unwrap();
+    client().pull(&tagged, &options, by_key_one).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said_to_be_missing() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let downloads = tempfile::tempdir().unwrap();
+    let options = PullOptions::new(downloads.path());
+    let client = client();
+    let sample = Sample::new(100, &[1]);
+    let tagged = server.reference("a:1");
+    client
+        .push(&sample.outgoing(), &tagged, None)
+        .await
+        .unwrap();
+    let digest = BlobDigest::of(b"other");
+    for (target, code) in [
+        (server.reference("a:2"), "registry-not-found"),
+        (server.reference("b:1"), "registry-not-found"),
+        (tagged.with_digest(digest), "registry-not-found"),
+        (tagged.without_version(), "reference-incomplete"),
+    ] {
+        let failure = client
+            .pull(&target, &options, by_key_one)
+            .await
+            .unwrap_err();
+        assert_eq!(failure.code(), code, "{target}");
+        assert!(failure.hint().is_some());
+    }
+}
+
+#[tokio::test]
+async fn sixteen_pulls_at_once_do_not_disturb_each_other() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let downloads = tempfile::tempdir().unwrap();
+    let sample = Sample::new(2_000_000, &[1]);
+    let tagged = server.reference("a:1");
+    client()
+        .push(&sample.outgoing(), &tagged, None)
+        .await
+        .unwrap();
+    let folder = Arc::new(downloads.path().to_owned());
+    let mut pulls = tokio::task::JoinSet::new();
+    for _ in 0..16 {
+        let (tagged, folder) = (tagged.clone(), folder.clone());
+        pulls.spawn(async move {
+            let options = PullOptions::new(&folder);
+            let pulled = client().pull(&tagged, &options, by_key_one).await.unwrap();
+            pulled.archive(Effort::Fast, Vec::new()).unwrap()
+        });
+    }
+    while let Some(archive) = pulls.join_next().await {
+        verified(&archive.unwrap());
+    }
+    assert_eq!(std::fs::read_dir(downloads.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,147 @@
+//! A small signed bundle, and clients for the tests.
+
+use std::time::Duration;
+
+use toolward_registry::{Client, ClientBuilder, Limits, Outgoing, Reference};
+use toolward_signing::archive::{self, Contents};
+use toolward_signing::envelope::Envelope;
+use toolward_signing::key::SigningKey;
+use toolward_signing::manifest::{FileEntry, MANIFEST_TYPE, Manifest, Role, ToolsEntry};
+use toolward_signing::moment::Timestamp;
+use toolward_signing::path::BundlePath;
+use toolward_signing::trust::TrustStore;
+use toolward_signing::verify::{self, Bundle, Verified, VerifyOptions};
+use toolward_signing::{Digest, Reason, Refusal};
+
+/// Key number `number`, the same each time.
+pub(crate) fn key(number: u8) -> SigningKey {
+    SigningKey::from_bytes(&[number; 32])
+}
+
+/// A bundle of about `size` bytes, signed by these keys.
+pub(crate) struct Sample {
+    pub(crate) envelope: Vec<u8>,
+    pub(crate) manifest: Vec<u8>,
+    pub(crate) tools: Vec<u8>,
+    pub(crate) noise: Vec<u8>,
+}
+
+impl Sample {
+    pub(crate) fn new(size: usize, keys: &[u8]) -> Self {
+        let tools = br#"{"version":2,"tools":[]}"#.to_vec();
+        // Not compressible, so that what travels has the size that a test wants.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let noise: Vec<u8> = (0..size / 8)
+            .flat_map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state.to_le_bytes()
+            })
+            .collect();
+        let manifest = Manifest {
+            id: "text.stats".to_owned(),
+            version: "1.2.3".parse().unwrap(),
+            sequence: 7,
+            publisher: "acme".to_owned(),
+            created: Timestamp::parse("2026-11-01T12:00:00Z").unwrap(),
+            expires: None,
+            min_host: None,
+            tools: ToolsEntry {
+                path: BundlePath::parse("tools.json").unwrap(),
+                blake3: Digest::of(&tools),
+                size: tools.len() as u64,
+                version: 2,
+            },
+            files: vec![FileEntry {
+                path: BundlePath::parse("drivers/noise/noise.bin").unwrap(),
+                blake3: Digest::of(&noise),
+                size: noise.len() as u64,
+                role: Role::Other,
+            }],
+        }
+        .to_bytes()
+        .unwrap();
+        Self {
+            envelope: envelope(MANIFEST_TYPE, &manifest, keys),
+            manifest,
+            tools,
+            noise,
+        }
+    }
+
+    pub(crate) fn contents(&self) -> Contents<'_> {
+        Contents {
+            envelope: &self.envelope,
+            manifest: &self.manifest,
+            provenance: None,
+            files: vec![
+                (BundlePath::parse("tools.json").unwrap(), &self.tools),
+                (
+                    BundlePath::parse("drivers/noise/noise.bin").unwrap(),
+                    &self.noise,
+                ),
+            ],
+        }
+    }
+
+    pub(crate) fn archive(&self) -> Vec<u8> {
+        archive::to_bytes(&self.contents()).unwrap()
+    }
+
+    pub(crate) fn outgoing(&self) -> Outgoing {
+        Outgoing::new(&self.contents(), &Default::default()).unwrap()
+    }
+}
+
+pub(crate) fn envelope(payload_type: &str, payload: &[u8], keys: &[u8]) -> Vec<u8> {
+    let mut envelope = Envelope::new(payload_type, payload.to_vec());
+    for number in keys {
+        envelope.sign(&key(*number));
+    }
+    envelope.to_bytes().unwrap()
+}
+
+/// Takes an envelope that key 1 signed: what a caller's verification does, in small.
+pub(crate) fn by_key_one(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let envelope = Envelope::parse(bytes)?;
+    let signed = envelope.to_be_signed();
+    if envelope
+        .signatures()
+        .iter()
+        .any(|signature| key(1).public().verify(&signed, &signature.sig).is_ok())
+    {
+        Ok(envelope.into_payload())
+    } else {
+        Err(Refusal::new(Reason::SignatureInvalid))
+    }
+}
+
+/// Verifies an archive with key 1.
+pub(crate) fn verified(archive: &[u8]) -> Verified<Bundle> {
+    let options = VerifyOptions {
+        now: None,
+        ..VerifyOptions::default()
+    };
+    verify::archive_bytes(archive, &TrustStore::for_key(key(1).public()), &options).unwrap()
+}
+
+/// A client for loopback that waits for nobody long.
+pub(crate) fn builder() -> ClientBuilder {
+    let mut limits = Limits::default();
+    limits.connect = Duration::from_secs(10);
+    limits.silence = Duration::from_secs(10);
+    limits.total = Duration::from_secs(60);
+    Client::builder()
+        .plain_http_on_loopback(true)
+        .system_roots(false)
+        .limits(limits)
+}
+
+pub(crate) fn client() -> Client {
+    builder().build().unwrap()
+}
+
+pub(crate) fn reference(text: &str) -> Reference {
+    text.parse().unwrap()
+}
