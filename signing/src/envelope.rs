@@ -96,9 +96,14 @@ impl Envelope {
     /// [`Reason::EnvelopeInvalid`], with line and column where the JSON is wrong; [`Reason::TooLarge`]
     /// above [`MAX_BYTES`].
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
-        if bytes.len() > MAX_BYTES {
+        Self::parse_up_to(bytes, MAX_BYTES)
+    }
+
+    /// [`Envelope::parse`] for a kind of document with a limit of its own.
+    pub(crate) fn parse_up_to(bytes: &[u8], max_bytes: usize) -> Result<Self, Refusal> {
+        if bytes.len() > max_bytes {
             return Err(Refusal::new(Reason::TooLarge)
-                .expected("at most 786432 bytes")
+                .expected(format!("at most {max_bytes} bytes"))
                 .found(crate::text::bytes(bytes.len() as u64)));
         }
         let Object(document) =

@@ -14,24 +14,33 @@
 //! ```
 
 pub mod archive;
+pub mod channel;
 pub mod digest;
+pub mod document;
 pub mod envelope;
+pub mod fingerprint;
+pub mod freshness;
 pub mod id;
 pub mod key;
 pub mod manifest;
 pub mod moment;
 pub mod path;
 pub mod provenance;
+pub mod publisher;
 pub mod refusal;
+pub mod revocation;
+pub mod sequence;
 pub mod sources;
 pub mod text;
 pub mod trust;
 pub mod verify;
 
 mod json;
+mod signers;
 mod toml10;
 
 pub use digest::Digest;
+pub use fingerprint::Fingerprint;
 pub use manifest::MANIFEST_TYPE;
 pub use refusal::{Reason, Refusal};
 pub use secrecy;

@@ -291,6 +291,55 @@ reasons! {
     ArchiveRatio = "archive-ratio", "the archive expands more than a bundle may",
         "ask its publisher what is in it";
 
+    /// A publisher document, revocation list or channel index that can't be read.
+    DocumentInvalid = "document-invalid", "the signed document is not allowed",
+        "get it again from whoever published it; who wrote it makes it with toolward";
+    /// A signed document of another schema.
+    DocumentSchema = "document-schema", "the signed document has a schema that this host does not know",
+        "update toolward, or ask for a document of schema 1";
+    /// The time of a publisher document, revocation list or channel index is over.
+    DocumentExpired = "document-expired", "the signed document has expired",
+        "get the current one with `toolward trust update`; a source that has no newer one may be frozen";
+    /// A publisher document, revocation list or channel index from the future.
+    DocumentNotYetValid = "document-not-yet-valid", "the signed document says that it was made in the future",
+        "check this machine's clock";
+    /// A publisher document more than one version after the one in use.
+    VersionSkipped = "version-skipped", "a version of the publisher document is missing in between",
+        "get all documents since the one in use, and give them in order";
+    /// A number lower than one that was accepted before.
+    Rollback = "rollback", "this is older than what was accepted before",
+        "get the current release; to go back on purpose say so with `--allow-rollback`, which is recorded";
+    /// A number that was accepted before, with other bytes.
+    Equivocation = "equivocation", "two different documents carry the same number",
+        "somebody shows different people different things: ask the publisher which one is genuine, by another way";
+    /// A publisher document that names a key again that was revoked, or a list that leaves one out.
+    RevocationDropped = "revocation-dropped", "a revocation is missing that was there before",
+        "what was revoked stays revoked: ask the publisher for a document that keeps all earlier revocations";
+    /// A publisher document that lowers a sequence without revoking a key.
+    ResetWithoutRevocation = "reset-without-revocation", "the document lowers sequences and revokes no key",
+        "sequences are lowered only by the document that revokes the stolen key";
+    /// A list that names another publisher's key.
+    RevocationForeign = "revocation-foreign", "the list revokes what is not its publisher's",
+        "a publisher revokes its own keys and bundles only: ask who made this list";
+    /// Too few keys signed once those that were revoked are left out.
+    KeyRevoked = "key-revoked", "a key that signed was revoked",
+        "get a release that the publisher has signed with its current keys";
+    /// A bundle that its publisher or the operator revoked.
+    BundleRevoked = "bundle-revoked", "this release was revoked",
+        "get the publisher's current release, or remove this one";
+    /// A bundle older than the operator takes.
+    TooOld = "too-old", "the bundle is older than the maximum age",
+        "get the publisher's current release, or raise `max_age_days` in `[trust]`";
+    /// A bundle from a remote source that nothing says is current.
+    FreshnessUnknown = "freshness-unknown", "nothing says that this is the current release",
+        "name the source's signed index in `[[channel]]`, or a maximum age (`max_age_days` in `[trust]`)";
+    /// A bundle that the channel does not list.
+    ChannelUnlisted = "channel-unlisted", "the channel does not list this bundle",
+        "get the bundle from the channel that lists it";
+    /// A bundle that is not the one that the channel lists.
+    ChannelMismatch = "channel-mismatch", "this is not the release that the channel lists",
+        "get the release that the index names: the source mixes releases or holds one back";
+
     /// The provenance is not a statement of the kind expected.
     ProvenanceInvalid = "provenance-invalid", "the provenance is not allowed",
         "pack the bundle again with `toolward pack`";
@@ -300,6 +349,9 @@ reasons! {
     /// The provenance is not signed by a key of the bundle's publisher.
     ProvenanceUnsigned = "provenance-unsigned", "the provenance is not signed by the bundle's publisher",
         "sign the provenance with a key of the same publisher";
+    /// No `provenance.dsse.json` where the operator demands one.
+    ProvenanceMissing = "provenance-missing", "the bundle does not say how it was built",
+        "ask the publisher for a release with provenance, or leave out `require_provenance` in `[trust]`";
 
     /// A digest or key id isn't 64 lower-case hexadecimal digits.
     DigestInvalid = "digest-invalid", "this is not a digest",

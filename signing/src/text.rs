@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::refusal::{Reason, Refusal};
+
 /// The longest piece of hostile text that a message repeats, in characters: enough to recognise it, too
 /// little to flood a terminal.
 const QUOTE_MAX: usize = 80;
@@ -69,6 +71,51 @@ pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
 /// A count of bytes, for messages.
 pub(crate) fn bytes(count: u64) -> String {
     format!("{count} bytes")
+}
+
+/// The rules of text that is signed: each is there so that what a person sees is what is signed. `name` is
+/// what the text is called in messages.
+pub(crate) fn plain<'a>(
+    bytes: &'a [u8],
+    max_bytes: usize,
+    reason: Reason,
+    name: &str,
+) -> Result<&'a str, Refusal> {
+    let refusal = || Refusal::new(reason);
+    if bytes.len() > max_bytes {
+        return Err(refusal()
+            .at(name)
+            .expected(format!("at most {max_bytes} bytes"))
+            .found(self::bytes(bytes.len() as u64)));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        refusal()
+            .at(place(name, bytes, error.valid_up_to()))
+            .expected("UTF-8")
+            .found("bytes that are not")
+    })?;
+    if let Some((offset, c)) = text
+        .char_indices()
+        .find(|(_, c)| is_hidden(*c) && *c != '\n')
+    {
+        let found = match c {
+            '\r' => "a carriage return".to_owned(),
+            '\t' => "a tab".to_owned(),
+            '\u{feff}' => "a byte order mark".to_owned(),
+            c => format!("the character U+{:04X}", u32::from(c)),
+        };
+        return Err(refusal()
+            .at(place(name, bytes, offset))
+            .expected("lines that end in LF, without control or bidirectional characters")
+            .found(found));
+    }
+    Ok(text)
+}
+
+/// `name:line:column` of a byte offset in `bytes`.
+pub(crate) fn place(name: &str, bytes: &[u8], offset: usize) -> String {
+    let (line, column) = position(bytes, offset);
+    format!("{name}:{line}:{column}")
 }
 
 /// Line and column, both from 1, the column in characters, of a byte offset in `text`.

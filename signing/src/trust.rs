@@ -2,13 +2,22 @@
 //! A publisher never adds to it; no file is opened here.
 
 mod config;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::document::Signed;
+use crate::fingerprint::Fingerprint;
 use crate::id::Prefix;
 use crate::key::{KeyId, PublicKey};
+use crate::moment::Timestamp;
+use crate::publisher::PublisherDocument;
 use crate::refusal::{Reason, Refusal};
+use crate::signers::Quorum;
+use crate::verify::Verified;
+
+pub use settings::{TABLES, TrustSettings};
 
 /// The ids of the example keys in `examples/keys/`. Their private halves are public, so that a trust store
 /// refuses them, and `--trust-key` takes them with a warning.
@@ -28,6 +37,15 @@ pub struct Publisher {
     threshold: usize,
     prefixes: Vec<Prefix>,
     ad_hoc: bool,
+    document: Option<FromDocument>,
+}
+
+/// What a publisher document says beyond keys and threshold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FromDocument {
+    version: u64,
+    expires: Option<Timestamp>,
+    revoked: Vec<KeyId>,
 }
 
 impl Publisher {
@@ -59,6 +77,40 @@ impl Publisher {
     #[must_use]
     pub fn is_ad_hoc(&self) -> bool {
         self.ad_hoc
+    }
+
+    /// The version of the publisher document that its keys come from; nothing for a `[[publisher]]` table.
+    #[must_use]
+    pub fn document_version(&self) -> Option<u64> {
+        self.document.as_ref().map(|document| document.version)
+    }
+
+    /// When the publisher document that its keys come from stops being valid, if it says so.
+    #[must_use]
+    pub fn expires(&self) -> Option<Timestamp> {
+        self.document.as_ref()?.expires
+    }
+
+    /// Whether its publisher document revokes this key.
+    #[must_use]
+    pub fn revokes(&self, key: &KeyId) -> bool {
+        self.document
+            .as_ref()
+            .is_some_and(|document| document.revoked.contains(key))
+    }
+
+    /// What people compare before they trust this publisher; state about its signatures is kept under it.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&self.name, self.threshold, &self.keys)
+    }
+
+    pub(crate) fn quorum(&self) -> Quorum<'_> {
+        Quorum {
+            whose: &self.name,
+            keys: &self.keys,
+            threshold: self.threshold,
+        }
     }
 
     fn key(&self, id: &KeyId) -> Option<&PublicKey> {
@@ -118,6 +170,35 @@ impl TrustStore {
         })
     }
 
+    /// Also trusts the publisher of a document, for the ids below `prefixes`: it is the operator who grants
+    /// them. The document's time is checked with each bundle, so that one publisher's lapse is not another's.
+    ///
+    /// # Errors
+    /// [`Reason::TrustInvalid`] if the store has a publisher of this name or one of these keys already, or if
+    /// there are no prefixes; [`Reason::TrustExampleKey`].
+    pub fn add_document(
+        &mut self,
+        document: &Verified<Signed<PublisherDocument>>,
+        prefixes: Vec<Prefix>,
+    ) -> Result<(), Refusal> {
+        let mut publisher = checked_publisher(
+            document.name.clone(),
+            document.keys.clone(),
+            document.threshold,
+            prefixes,
+        )?;
+        publisher.document = Some(FromDocument {
+            version: document.version,
+            expires: document.expires,
+            revoked: document
+                .revoked_keys
+                .iter()
+                .map(|revoked| revoked.key_id)
+                .collect(),
+        });
+        insert(Arc::make_mut(&mut self.publishers), publisher)
+    }
+
     /// A store that trusts one key for every id, as `--trust-key` does. The manifest's publisher name does
     /// not matter to it; the publisher is called `key:` and 12 digits of the key id. It takes the example
     /// key, and [`TrustStore::warnings`] says so.
@@ -143,6 +224,7 @@ impl TrustStore {
             threshold: 1,
             prefixes: vec![Prefix::all()],
             ad_hoc: true,
+            document: None,
         }));
     }
 
@@ -214,9 +296,18 @@ impl TrustStore {
         &self.ad_hoc
     }
 
-    /// The trusted key with this id.
-    pub(crate) fn key(&self, id: &KeyId) -> Option<&PublicKey> {
-        self.publishers().find_map(|publisher| publisher.key(id))
+    /// The configured publisher that has the key with this id.
+    pub(crate) fn owner(&self, id: &KeyId) -> Option<&Arc<Publisher>> {
+        self.publishers
+            .values()
+            .find(|publisher| publisher.key(id).is_some())
+    }
+
+    /// The configured publisher whose document revokes the key with this id.
+    pub(crate) fn revoker(&self, id: &KeyId) -> Option<&Arc<Publisher>> {
+        self.publishers
+            .values()
+            .find(|publisher| publisher.revokes(id))
     }
 }
 
@@ -224,14 +315,43 @@ impl TrustStore {
 pub(crate) const EXAMPLE_WARNING: &str =
     "this is the example key: its private half is public, so that anybody can sign with it";
 
-/// Checks a publisher as an operator writes it down.
-pub(crate) fn checked_publisher(
-    name: String,
-    keys: Vec<PublicKey>,
-    threshold: usize,
-    prefixes: Vec<Prefix>,
-) -> Result<Publisher, Refusal> {
-    let refusal = || Refusal::new(Reason::TrustInvalid).at(format!("publisher {name}"));
+/// Adds a publisher: names are used once, and no key belongs to two.
+fn insert(
+    publishers: &mut BTreeMap<String, Arc<Publisher>>,
+    publisher: Publisher,
+) -> Result<(), Refusal> {
+    let refusal = || Refusal::new(Reason::TrustInvalid).at(format!("publisher {}", publisher.name));
+    if publishers.len() >= MAX_PUBLISHERS {
+        return Err(refusal()
+            .expected("at most 256 publishers")
+            .found("one more"));
+    }
+    if publishers.contains_key(&publisher.name) {
+        return Err(refusal()
+            .expected("each publisher once")
+            .found("the name twice"));
+    }
+    for key in &publisher.keys {
+        let owner = publishers
+            .values()
+            .find(|owner| owner.key(&key.key_id()).is_some());
+        if let Some(owner) = owner {
+            return Err(refusal()
+                .expected("keys that belong to one publisher each")
+                .found(format!(
+                    "key {}, which publisher {} has, too",
+                    key.key_id(),
+                    owner.name
+                )));
+        }
+    }
+    publishers.insert(publisher.name.clone(), Arc::new(publisher));
+    Ok(())
+}
+
+/// Checks the keys that somebody signs with, and how many of them must.
+fn check_keys(place: &str, keys: &[PublicKey], threshold: usize) -> Result<(), Refusal> {
+    let refusal = || Refusal::new(Reason::TrustInvalid).at(place);
     if keys.is_empty() || keys.len() > MAX_KEYS {
         return Err(refusal()
             .expected("1 to 16 keys")
@@ -239,7 +359,7 @@ pub(crate) fn checked_publisher(
     }
     if let Some(key) = keys.iter().find(|key| key.is_example()) {
         return Err(Refusal::new(Reason::TrustExampleKey)
-            .at(format!("publisher {name}"))
+            .at(place)
             .found(format!("key {}", key.key_id())));
     }
     for (position, key) in keys.iter().enumerate() {
@@ -257,8 +377,21 @@ pub(crate) fn checked_publisher(
             ))
             .found(threshold.to_string()));
     }
+    Ok(())
+}
+
+/// Checks a publisher as an operator writes it down.
+pub(crate) fn checked_publisher(
+    name: String,
+    keys: Vec<PublicKey>,
+    threshold: usize,
+    prefixes: Vec<Prefix>,
+) -> Result<Publisher, Refusal> {
+    let place = format!("publisher {name}");
+    check_keys(&place, &keys, threshold)?;
     if prefixes.is_empty() {
-        return Err(refusal()
+        return Err(Refusal::new(Reason::TrustInvalid)
+            .at(place)
             .expected("the prefixes that this publisher may publish")
             .found("none: an empty list means nothing"));
     }
@@ -268,5 +401,6 @@ pub(crate) fn checked_publisher(
         threshold,
         prefixes,
         ad_hoc: false,
+        document: None,
     })
 }

@@ -40,6 +40,7 @@ use crate::manifest::Manifest;
 use crate::path::BundlePath;
 use crate::provenance::Provenance;
 use crate::refusal::{Reason, Refusal};
+use crate::revocation::Revocations;
 use crate::trust::{Publisher, TrustStore};
 
 pub use integral::{Integral, integral};
@@ -52,10 +53,15 @@ pub const MAX_BYTES: u64 = 512 * 1024 * 1024;
 pub const CLOCK_SKEW: Duration = Duration::from_secs(10 * 60);
 
 /// Something that was verified. Only this crate makes one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified<T>(T);
 
 impl<T> Verified<T> {
+    /// For what was just verified.
+    pub(crate) fn new(value: T) -> Self {
+        Self(value)
+    }
+
     /// Gives the value away; that it was verified is no longer told by its type.
     pub fn into_inner(self) -> T {
         self.0
@@ -176,17 +182,27 @@ pub struct VerifyOptions<'a> {
     pub host_version: Option<Version>,
     /// Whether age refuses or warns.
     pub mode: Mode,
+    /// How old a bundle may be, counted from `created`, if there is a limit.
+    pub max_age: Option<Duration>,
+    /// Whether a bundle without provenance is refused.
+    pub require_provenance: bool,
+    /// What is known to be revoked, if anything is.
+    pub revocations: Option<&'a Revocations>,
     /// Called now and then while files are read.
     pub progress: Option<&'a ProgressFn<'a>>,
 }
 
 impl Default for VerifyOptions<'_> {
-    /// The current time, this crate's version, [`Mode::Enforce`], no progress.
+    /// The current time, this crate's version, [`Mode::Enforce`]; no maximum age, no demand for provenance,
+    /// no revocations, no progress.
     fn default() -> Self {
         Self {
             now: Some(SystemTime::now()),
             host_version: Version::parse(env!("CARGO_PKG_VERSION")).ok(),
             mode: Mode::Enforce,
+            max_age: None,
+            require_provenance: false,
+            revocations: None,
             progress: None,
         }
     }
@@ -198,6 +214,9 @@ impl fmt::Debug for VerifyOptions<'_> {
             .field("now", &self.now)
             .field("host_version", &self.host_version)
             .field("mode", &self.mode)
+            .field("max_age", &self.max_age)
+            .field("require_provenance", &self.require_provenance)
+            .field("revocations", &self.revocations.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -268,7 +287,7 @@ pub fn archive_bytes(
     let (signed, files) = archive::read(bytes, |envelope, manifest| {
         Signed::new(envelope, manifest, trust, options)
     })?;
-    Ok(signed.with_files(files))
+    signed.with_files(files)
 }
 
 fn in_directory(
@@ -279,7 +298,7 @@ fn in_directory(
     let (signed, files) = directory::read(root, |envelope, manifest| {
         Signed::new(envelope, manifest, trust, options)
     })?;
-    Ok(signed.with_files(files))
+    signed.with_files(files)
 }
 
 /// What lies at a path.

@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::moment::Timestamp;
 use crate::path::{self, BundlePath};
 use crate::refusal::{Reason, Refusal};
-use crate::text::{is_hidden, position, quoted, visible};
+use crate::text::{quoted, visible};
 use crate::{id, toml10};
 
 /// The manifest as TOML has it; each value remembers where it stands.
@@ -60,7 +60,7 @@ struct SchemaOnly {
 }
 
 pub(super) fn manifest(bytes: &[u8]) -> Result<Manifest, Refusal> {
-    let text = plain_text(bytes)?;
+    let text = crate::text::plain(bytes, MAX_BYTES, Reason::ManifestText, FILE)?;
     if let Some(newer) = toml10::first_newer(text) {
         return Err(Refusal::new(Reason::ManifestSyntax)
             .at(place(bytes, newer.offset))
@@ -71,42 +71,8 @@ pub(super) fn manifest(bytes: &[u8]) -> Result<Manifest, Refusal> {
     Reader { bytes }.manifest(raw)
 }
 
-/// The rules of text: each is there so that what a person sees is what is signed.
-fn plain_text(bytes: &[u8]) -> Result<&str, Refusal> {
-    let refusal = || Refusal::new(Reason::ManifestText);
-    if bytes.len() > MAX_BYTES {
-        return Err(refusal()
-            .at(FILE)
-            .expected("at most 262144 bytes")
-            .found(crate::text::bytes(bytes.len() as u64)));
-    }
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        refusal()
-            .at(place(bytes, error.valid_up_to()))
-            .expected("UTF-8")
-            .found("bytes that are not")
-    })?;
-    if let Some((offset, c)) = text
-        .char_indices()
-        .find(|(_, c)| is_hidden(*c) && *c != '\n')
-    {
-        let found = match c {
-            '\r' => "a carriage return".to_owned(),
-            '\t' => "a tab".to_owned(),
-            '\u{feff}' => "a byte order mark".to_owned(),
-            c => format!("the character U+{:04X}", u32::from(c)),
-        };
-        return Err(refusal()
-            .at(place(bytes, offset))
-            .expected("lines that end in LF, without control or bidirectional characters")
-            .found(found));
-    }
-    Ok(text)
-}
-
 fn place(bytes: &[u8], offset: usize) -> String {
-    let (line, column) = position(bytes, offset);
-    format!("{FILE}:{line}:{column}")
+    crate::text::place(FILE, bytes, offset)
 }
 
 fn syntax(text: &str, error: &toml::de::Error) -> Refusal {

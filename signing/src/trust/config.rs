@@ -1,11 +1,11 @@
 //! The `[[publisher]]` tables of `toolward.toml`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{MAX_PUBLISHERS, Publisher, checked_publisher};
+use super::{MAX_PUBLISHERS, Publisher, checked_publisher, insert};
 use crate::id::{self, Prefix};
 use crate::key::PublicKey;
 use crate::refusal::{Reason, Refusal};
@@ -33,7 +33,7 @@ struct RawPublisher {
     prefixes: Vec<String>,
 }
 
-fn one() -> usize {
+pub(super) fn one() -> usize {
     1
 }
 
@@ -41,16 +41,7 @@ pub(super) fn publishers(
     text: &str,
     read_file: &mut dyn FnMut(&str) -> std::io::Result<String>,
 ) -> Result<BTreeMap<String, Arc<Publisher>>, Refusal> {
-    let raw: Raw = toml::from_str(text).map_err(|error| {
-        let refusal = Refusal::new(Reason::TrustInvalid).found(visible(error.message()));
-        match error.span() {
-            Some(span) => {
-                let (line, column) = crate::text::position(text.as_bytes(), span.start);
-                refusal.at(format!("line {line}, column {column}"))
-            }
-            None => refusal,
-        }
-    })?;
+    let raw: Raw = toml::from_str(text).map_err(|error| syntax(text, &error))?;
     if raw.publishers.is_some() {
         return Err(Refusal::new(Reason::TrustInvalid)
             .expected("one `[[publisher]]` table for each publisher")
@@ -62,28 +53,8 @@ pub(super) fn publishers(
             .found(raw.publisher.len().to_string()));
     }
     let mut publishers = BTreeMap::new();
-    let mut owners: HashMap<_, String> = HashMap::new();
     for raw in raw.publisher {
-        let publisher = publisher(raw, read_file)?;
-        let place = || format!("publisher {}", publisher.name());
-        for key in publisher.keys() {
-            if let Some(owner) = owners.insert(key.key_id(), publisher.name().to_owned()) {
-                return Err(Refusal::new(Reason::TrustInvalid)
-                    .at(place())
-                    .expected("keys that belong to one publisher each")
-                    .found(format!(
-                        "key {}, which publisher {owner} has, too",
-                        key.key_id()
-                    )));
-            }
-        }
-        if publishers.contains_key(publisher.name()) {
-            return Err(Refusal::new(Reason::TrustInvalid)
-                .at(place())
-                .expected("each publisher once")
-                .found("the name twice"));
-        }
-        publishers.insert(publisher.name().to_owned(), Arc::new(publisher));
+        insert(&mut publishers, publisher(raw, read_file)?)?;
     }
     Ok(publishers)
 }
@@ -94,19 +65,47 @@ fn publisher(
 ) -> Result<Publisher, Refusal> {
     id::check(&raw.name).map_err(|refusal| refusal.at("publisher name"))?;
     let place = || format!("publisher {}", raw.name);
-    let mut keys = Vec::new();
-    for pem in &raw.keys {
-        keys.push(PublicKey::from_pem(pem.trim()).map_err(|refusal| refusal.at(place()))?);
-    }
-    for name in &raw.key_files {
-        let file = format!("publisher {}, key file {}", raw.name, visible(name));
-        let pem = read_file(name).map_err(|error| Refusal::io(file.clone(), &error))?;
-        keys.push(PublicKey::from_pem(pem.trim()).map_err(|refusal| refusal.at(file))?);
-    }
+    let keys = read_keys(
+        &format!("publisher {}", raw.name),
+        &raw.keys,
+        &raw.key_files,
+        read_file,
+    )?;
     let prefixes = raw
         .prefixes
         .iter()
         .map(|prefix| Prefix::parse(prefix).map_err(|refusal| refusal.at(place())))
         .collect::<Result<_, _>>()?;
     checked_publisher(raw.name, keys, raw.threshold, prefixes)
+}
+
+/// The keys that are written out, then those of the files, in order.
+pub(super) fn read_keys(
+    place: &str,
+    pems: &[String],
+    files: &[String],
+    read_file: &mut dyn FnMut(&str) -> std::io::Result<String>,
+) -> Result<Vec<PublicKey>, Refusal> {
+    let mut keys = Vec::new();
+    for pem in pems {
+        keys.push(PublicKey::from_pem(pem.trim()).map_err(|refusal| refusal.at(place))?);
+    }
+    for name in files {
+        let file = format!("{place}, key file {}", visible(name));
+        let pem = read_file(name).map_err(|error| Refusal::io(file.clone(), &error))?;
+        keys.push(PublicKey::from_pem(pem.trim()).map_err(|refusal| refusal.at(file))?);
+    }
+    Ok(keys)
+}
+
+/// What is wrong with the text of the configuration, and where.
+pub(super) fn syntax(text: &str, error: &toml::de::Error) -> Refusal {
+    let refusal = Refusal::new(Reason::TrustInvalid).found(visible(error.message()));
+    match error.span() {
+        Some(span) => {
+            let (line, column) = crate::text::position(text.as_bytes(), span.start);
+            refusal.at(format!("line {line}, column {column}"))
+        }
+        None => refusal,
+    }
 }

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Bundle, CLOCK_SKEW, MAX_BYTES, Mode, Progress, Verified, VerifyOptions, signers};
+use super::{Bundle, MAX_BYTES, Mode, Progress, Verified, VerifyOptions, signers};
 use crate::digest::Digest;
+use crate::document::{expired, is_from_the_future, is_over};
 use crate::envelope::Envelope;
+use crate::freshness;
 use crate::key::KeyId;
 use crate::manifest::{ENVELOPE_FILE, FILE, MANIFEST_TYPE, Manifest};
 use crate::path::BundlePath;
@@ -103,14 +105,18 @@ impl<'a> Signed<'a> {
         check_loose(&envelope, loose_manifest)?;
         let manifest = parse_manifest(envelope.payload())?;
         let (publisher, signers) =
-            signers::publisher(&manifest, &signed_by, trust).map_err(|refusal| refusal.at(FILE))?;
+            signers::publisher(&manifest, &signed_by, trust, options.revocations)
+                .map_err(|refusal| refusal.at(FILE))?;
+        if let Some(revocations) = options.revocations {
+            revocations.refuse_bundle(publisher.name(), &Digest::of(envelope.payload()))?;
+        }
         let total = manifest.total_size();
         let mut warnings = Vec::new();
         if publisher.is_ad_hoc() && publisher.keys().iter().any(|key| key.is_example()) {
             warnings.push(EXAMPLE_WARNING.to_owned());
         }
         check_host(&manifest, options)?;
-        for refusal in check_age(&manifest, options) {
+        for refusal in check_age(&manifest, &publisher, options) {
             match options.mode {
                 Mode::Enforce => return Err(refusal),
                 Mode::Audit => warnings.push(refusal.to_string()),
@@ -132,9 +138,12 @@ impl<'a> Signed<'a> {
     }
 
     /// The bundle, from files that were compared with the manifest, all of them.
-    pub(super) fn with_files(self, files: Files) -> Verified<Bundle> {
+    pub(super) fn with_files(self, files: Files) -> Result<Verified<Bundle>, Refusal> {
+        if self.options.require_provenance && self.provenance.is_none() {
+            return Err(Refusal::new(Reason::ProvenanceMissing).at(provenance::FILE));
+        }
         let (provenance, provenance_bytes) = self.provenance.unzip();
-        Verified(Bundle {
+        Ok(Verified(Bundle {
             manifest_digest: Digest::of(&self.manifest_bytes),
             manifest: self.manifest,
             manifest_bytes: self.manifest_bytes,
@@ -146,7 +155,7 @@ impl<'a> Signed<'a> {
             provenance_bytes,
             warnings: self.warnings,
             trust: self.trust.clone(),
-        })
+        }))
     }
 }
 
@@ -164,7 +173,8 @@ impl Head for Signed<'_> {
                 .expected(provenance::PAYLOAD_TYPE)
                 .found(crate::text::quoted(envelope.payload_type())));
         }
-        signers::signed_by(&envelope, &self.publisher).map_err(at_provenance)?;
+        signers::signed_by(&envelope, &self.publisher, self.options.revocations)
+            .map_err(at_provenance)?;
         let provenance =
             Provenance::parse(envelope.payload(), &self.manifest_bytes).map_err(at_provenance)?;
         self.provenance = Some((provenance, bytes.into()));
@@ -192,16 +202,16 @@ fn check_host(manifest: &Manifest, options: &VerifyOptions<'_>) -> Result<(), Re
     }
 }
 
-fn check_age(manifest: &Manifest, options: &VerifyOptions<'_>) -> Vec<Refusal> {
+fn check_age(
+    manifest: &Manifest,
+    publisher: &Publisher,
+    options: &VerifyOptions<'_>,
+) -> Vec<Refusal> {
     let Some(now) = options.now else {
         return Vec::new();
     };
     let mut refusals = Vec::new();
-    if manifest
-        .created
-        .ahead_of(now)
-        .is_some_and(|ahead| ahead > CLOCK_SKEW)
-    {
+    if is_from_the_future(manifest.created, now) {
         refusals.push(
             Refusal::new(Reason::NotYetValid)
                 .at(FILE)
@@ -210,7 +220,7 @@ fn check_age(manifest: &Manifest, options: &VerifyOptions<'_>) -> Vec<Refusal> {
         );
     }
     if let Some(expires) = manifest.expires
-        && expires.ahead_of(now).is_none_or(|ahead| ahead.is_zero())
+        && is_over(expires, now)
     {
         refusals.push(
             Refusal::new(Reason::Expired)
@@ -218,6 +228,17 @@ fn check_age(manifest: &Manifest, options: &VerifyOptions<'_>) -> Vec<Refusal> {
                 .expected("`expires` in the future")
                 .found(expires.to_string()),
         );
+    }
+    if let Some(max_age) = options.max_age {
+        refusals.extend(freshness::check_age(manifest.created, max_age, now).err());
+    }
+    if let Some(expires) = publisher.expires()
+        && is_over(expires, now)
+    {
+        refusals.push(expired(
+            format!("document of publisher {}", publisher.name()),
+            expires,
+        ));
     }
     refusals
 }

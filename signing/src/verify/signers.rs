@@ -1,59 +1,25 @@
 //! Which trusted keys signed an envelope, and for which publisher that counts.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::envelope::{Envelope, Signature};
+use crate::envelope::Envelope;
 use crate::key::{KeyId, PublicKey};
 use crate::manifest::Manifest;
 use crate::refusal::{Reason, Refusal};
+use crate::revocation::Revocations;
 use crate::text::quoted;
 use crate::trust::{Publisher, TrustStore};
 
-/// How many bytes are hashed for signatures whose key id leads nowhere: nobody is known to have made them.
-const GUESSING: usize = 64 * 1024 * 1024;
-/// What a guess costs at least, in bytes hashed in the same time.
-const GUESS: usize = 32 * 1024;
-
 /// The trusted keys whose signatures verify, distinct, at least one.
-///
-/// A key id is a hint: where it leads nowhere other keys are tried, as many as [`GUESSING`] allows, which is
-/// 256 for the largest manifest and 2048 for a usual one. A signature that claims a trusted
-/// key and verifies with none is refused even if others suffice: somebody changed the envelope.
 pub(super) fn trusted_signers(
     envelope: &Envelope,
     trust: &TrustStore,
 ) -> Result<Vec<KeyId>, Refusal> {
-    let message = envelope.to_be_signed();
-    let mut guesses = GUESSING / message.len().max(GUESS);
-    let mut verified: BTreeMap<KeyId, &PublicKey> = BTreeMap::new();
-    for signature in envelope.signatures() {
-        let hinted = hinted_key(signature, trust);
-        let others = trust
-            .publishers()
-            .flat_map(|publisher| publisher.keys())
-            .filter(|key| hinted.is_none_or(|hinted| hinted.key_id() != key.key_id()));
-        let verifies = |key: &&PublicKey| key.verify(&message, &signature.sig).is_ok();
-        let signer = hinted.filter(verifies).or_else(|| {
-            others
-                .take_while(|_| {
-                    let left = guesses.checked_sub(1);
-                    guesses = left.unwrap_or(0);
-                    left.is_some()
-                })
-                .find(verifies)
-        });
-        match (signer, hinted) {
-            (Some(key), _) => {
-                verified.insert(key.key_id(), key);
-            }
-            (None, Some(hinted)) => {
-                return Err(Refusal::new(Reason::SignatureInvalid)
-                    .found(format!("a signature that claims key {}", hinted.key_id())));
-            }
-            (None, None) => {}
-        }
-    }
+    let keys = trust
+        .publishers()
+        .flat_map(|publisher| publisher.keys())
+        .collect::<Vec<_>>();
+    let verified = crate::signers::verified(envelope, keys.iter().copied())?;
     if verified.is_empty() {
         let claimed: Vec<_> = envelope
             .signatures()
@@ -65,6 +31,14 @@ pub(super) fn trusted_signers(
                     .map_or_else(|| "none".to_owned(), quoted)
             })
             .collect();
+        if let Some((key, revoker)) = claimed_revoked(envelope, trust) {
+            return Err(Refusal::new(Reason::KeyRevoked)
+                .expected("a signature by a key of the trust store")
+                .found(format!(
+                    "a signature that claims key {key}, which publisher {} has revoked",
+                    revoker.name()
+                )));
+        }
         return Err(Refusal::new(Reason::UnknownPublisher)
             .expected("a signature by a key of the trust store")
             .found(format!(
@@ -72,12 +46,18 @@ pub(super) fn trusted_signers(
                 claimed.join(", ")
             )));
     }
-    Ok(verified.into_keys().collect())
+    Ok(verified.into_iter().collect())
 }
 
-fn hinted_key<'a>(signature: &Signature, trust: &'a TrustStore) -> Option<&'a PublicKey> {
-    let id = signature.keyid.as_deref()?.parse().ok()?;
-    trust.key(&id)
+/// A revoked key that a signature claims. It decides over the words of a refusal only.
+fn claimed_revoked<'a>(
+    envelope: &Envelope,
+    trust: &'a TrustStore,
+) -> Option<(KeyId, &'a Arc<Publisher>)> {
+    envelope.signatures().iter().find_map(|signature| {
+        let key = signature.keyid.as_deref()?.parse().ok()?;
+        Some((key, trust.revoker(&key)?))
+    })
 }
 
 /// The publisher on whose behalf the bundle counts as signed, and its keys among `signers`: the one that
@@ -86,14 +66,14 @@ pub(super) fn publisher(
     manifest: &Manifest,
     signers: &[KeyId],
     trust: &TrustStore,
+    revocations: Option<&Revocations>,
 ) -> Result<(Arc<Publisher>, Vec<KeyId>), Refusal> {
-    let refusal = match named_publisher(manifest, signers, trust) {
+    let refusal = match named_publisher(manifest, signers, trust, revocations) {
         Ok(found) => return Ok(found),
         Err(refusal) => refusal,
     };
     for publisher in trust.ad_hoc() {
-        let keys = keys_among(publisher, signers);
-        if keys.len() >= publisher.threshold() {
+        if let Ok(keys) = counting(publisher, signers, revocations) {
             return Ok((Arc::clone(publisher), keys));
         }
     }
@@ -104,6 +84,7 @@ fn named_publisher(
     manifest: &Manifest,
     signers: &[KeyId],
     trust: &TrustStore,
+    revocations: Option<&Revocations>,
 ) -> Result<(Arc<Publisher>, Vec<KeyId>), Refusal> {
     let wrong = || {
         let owners: Vec<_> = trust
@@ -119,20 +100,32 @@ fn named_publisher(
             .found(format!("publisher {}", manifest.publisher))
     };
     let publisher = trust.configured(&manifest.publisher).ok_or_else(wrong)?;
-    let keys = keys_among(publisher, signers);
-    if keys.is_empty() {
+    if keys_among(publisher, signers).is_empty() {
         return Err(wrong());
     }
-    if keys.len() < publisher.threshold() {
-        return Err(Refusal::new(Reason::ThresholdNotMet)
-            .at(format!("publisher {}", publisher.name()))
-            .expected(format!("{} distinct keys", publisher.threshold()))
-            .found(keys.len().to_string()));
-    }
+    let keys = counting(publisher, signers, revocations)?;
     if !trust.covers(publisher, &manifest.id) {
         return Err(prefix_refusal(trust, publisher, &manifest.id));
     }
     Ok((Arc::clone(publisher), keys))
+}
+
+/// The publisher's keys among `signers` that count, at least its threshold.
+fn counting(
+    publisher: &Publisher,
+    signers: &[KeyId],
+    revocations: Option<&Revocations>,
+) -> Result<Vec<KeyId>, Refusal> {
+    publisher
+        .quorum()
+        .count(keys_among(publisher, signers), &|key| {
+            is_revoked(publisher, key, revocations)
+        })
+        .map_err(|refusal| refusal.at(format!("publisher {}", publisher.name())))
+}
+
+fn is_revoked(publisher: &Publisher, key: &KeyId, revocations: Option<&Revocations>) -> bool {
+    revocations.is_some_and(|revocations| revocations.key(publisher.name(), key).is_some())
 }
 
 fn keys_among(publisher: &Publisher, signers: &[KeyId]) -> Vec<KeyId> {
@@ -163,13 +156,18 @@ pub(super) fn prefix_refusal(trust: &TrustStore, publisher: &Publisher, id: &str
         .found(format!("{}, {holder}", quoted(id)))
 }
 
-/// Refuses a provenance envelope that no key of `publisher` signed.
-pub(super) fn signed_by(envelope: &Envelope, publisher: &Publisher) -> Result<(), Refusal> {
+/// Refuses a provenance envelope that no key of `publisher` signed that counts.
+pub(super) fn signed_by(
+    envelope: &Envelope,
+    publisher: &Publisher,
+    revocations: Option<&Revocations>,
+) -> Result<(), Refusal> {
     let message = envelope.to_be_signed();
     let signed = envelope.signatures().iter().any(|signature| {
         publisher
             .keys()
             .iter()
+            .filter(|key| !is_revoked(publisher, &key.key_id(), revocations))
             .any(|key| key.verify(&message, &signature.sig).is_ok())
     });
     if signed {

@@ -8,9 +8,15 @@ mod arbitrary;
 #[cfg(test)]
 mod archives;
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
+mod channels;
+#[cfg(test)]
 mod detached;
 #[cfg(test)]
 mod directories;
+#[cfg(test)]
+mod documents;
 #[cfg(test)]
 mod independent;
 #[cfg(test)]
@@ -21,6 +27,8 @@ mod keys;
 mod manifests;
 #[cfg(test)]
 mod provenance;
+#[cfg(test)]
+mod settings;
 #[cfg(test)]
 mod signatures;
 #[cfg(test)]

@@ -2,18 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
+use toolward_signing::id::Prefix;
 use toolward_signing::key::{PublicKey, SigningKey};
 use toolward_signing::manifest::{
     ENVELOPE_FILE, FILE, FileEntry, MANIFEST_TYPE, Manifest, Role, ToolsEntry,
 };
 use toolward_signing::moment::Timestamp;
 use toolward_signing::path::BundlePath;
+use toolward_signing::publisher::{
+    PublisherDocument, RevokedKey, Terms, VerifiedPublisher, first_use,
+};
+use toolward_signing::revocation::Revocations;
 use toolward_signing::trust::TrustStore;
-use toolward_signing::verify::{self, Bundle, Verified, VerifyOptions};
+use toolward_signing::verify::{self, Bundle, Mode, Verified, VerifyOptions};
 use toolward_signing::{Digest, Refusal, provenance};
 
 pub(crate) const CREATED: &str = "2026-11-01T12:00:00Z";
@@ -240,4 +246,85 @@ pub(crate) fn code(result: Result<Verified<Bundle>, Refusal>) -> &'static str {
             refusal.code()
         }
     }
+}
+
+/// A publisher document of `acme`, made when the sample was.
+pub(crate) fn document(version: u64, threshold: usize, keys: &[u8]) -> PublisherDocument {
+    PublisherDocument {
+        name: "acme".to_owned(),
+        version,
+        created: Timestamp::parse(CREATED).unwrap(),
+        expires: None,
+        threshold,
+        keys: keys.iter().map(|number| key(*number).public()).collect(),
+        revoked_keys: Vec::new(),
+        resets: Vec::new(),
+    }
+}
+
+/// The document with these keys revoked, and without them.
+pub(crate) fn revoking(mut document: PublisherDocument, keys: &[u8]) -> PublisherDocument {
+    for number in keys {
+        let public = key(*number).public();
+        document.keys.retain(|key| *key != public);
+        document.revoked_keys.push(revoked_key(*number));
+    }
+    document
+}
+
+pub(crate) fn revoked_key(number: u8) -> RevokedKey {
+    RevokedKey {
+        key_id: key(number).public().key_id(),
+        since: None,
+        reason: "a laptop was stolen".to_owned(),
+    }
+}
+
+/// Signs anything that has an envelope with the keys of these numbers.
+pub(crate) fn by(envelope: Result<Envelope, Refusal>, keys: &[u8]) -> Vec<u8> {
+    let mut envelope = envelope.unwrap();
+    for number in keys {
+        envelope.sign(&key(*number));
+    }
+    envelope.to_bytes().unwrap()
+}
+
+/// What most documents are accepted by: nothing is revoked.
+pub(crate) fn terms() -> Terms<'static> {
+    static NOTHING: LazyLock<Revocations> = LazyLock::new(Revocations::none);
+    Terms {
+        now: now(),
+        mode: Mode::Enforce,
+        revocations: &NOTHING,
+    }
+}
+
+/// A document that was accepted on first use.
+pub(crate) fn accepted(document: &PublisherDocument, signers: &[u8]) -> VerifiedPublisher {
+    first_use(&by(document.to_envelope(), signers), &terms()).unwrap()
+}
+
+/// A store that trusts `acme` by a document, for ids below `text`.
+pub(crate) fn store_of(document: &VerifiedPublisher) -> TrustStore {
+    let mut store = TrustStore::empty();
+    store
+        .add_document(document, vec![Prefix::parse("text").unwrap()])
+        .unwrap();
+    store
+}
+
+/// Verifies an archive of the sample that was signed by these keys.
+pub(crate) fn verify_signed(
+    keys: &[u8],
+    trust: &TrustStore,
+    options: &VerifyOptions<'_>,
+) -> Result<Verified<Bundle>, Refusal> {
+    let keys: Vec<_> = keys.iter().map(|number| key(*number)).collect();
+    let signed = Sample::new().sign(&keys.iter().collect::<Vec<_>>());
+    verify::archive_bytes(&signed.archive(), trust, options)
+}
+
+/// The manifest's digest of the sample.
+pub(crate) fn sample_digest() -> Digest {
+    Digest::of(&Sample::new().manifest().to_bytes().unwrap())
 }

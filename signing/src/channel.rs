@@ -1,0 +1,245 @@
+//! The signed index of a channel: which release of each bundle is the current one. It expires soon, so that a
+//! source which holds releases back, or mixes old and new ones, is found out.
+
+mod parse;
+mod write;
+
+use std::time::Duration;
+
+use semver::Version;
+
+use crate::digest::Digest;
+use crate::document::{Kind, Signed, Terms};
+use crate::envelope::Envelope;
+use crate::fingerprint::Fingerprint;
+use crate::key::{KeyId, PublicKey};
+use crate::manifest::Manifest;
+use crate::moment::Timestamp;
+use crate::refusal::{Reason, Refusal};
+use crate::signers::Quorum;
+use crate::verify::Verified;
+
+/// The payload type under which an index is signed.
+pub const PAYLOAD_TYPE: &str = "application/vnd.toolward.channel.v1+toml";
+/// How large an index may be, in bytes.
+pub const MAX_BYTES: usize = 4 * 1024 * 1024;
+/// How large the envelope of an index may be, in bytes.
+pub const MAX_ENVELOPE_BYTES: usize = 8 * 1024 * 1024;
+/// How long an index may be valid: a source can hold releases back for as long.
+pub const MAX_VALIDITY: Duration = Duration::from_secs(90 * 86_400);
+/// How many bundles an index may list.
+pub const MAX_BUNDLES: usize = 16 * 1024;
+/// How many tools, and how many tags, an entry may have.
+pub const MAX_TOOLS: usize = 256;
+/// How many tags an entry may have.
+pub const MAX_TAGS: usize = 32;
+/// How long names, titles and tags may be, in characters.
+pub const MAX_TITLE: usize = 120;
+/// How long descriptions may be, in characters.
+pub const MAX_DESCRIPTION: usize = 2000;
+
+const KIND: Kind = Kind {
+    name: "channel index",
+    payload_type: PAYLOAD_TYPE,
+    max_bytes: MAX_BYTES,
+    max_envelope_bytes: MAX_ENVELOPE_BYTES,
+};
+
+/// An index that the keys of its channel have signed.
+pub type VerifiedIndex = Verified<Signed<ChannelIndex>>;
+
+/// A channel, as the operator pins it: where its index is, and who may sign it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    pub(crate) name: String,
+    pub(crate) source: String,
+    pub(crate) keys: Vec<PublicKey>,
+    pub(crate) threshold: usize,
+}
+
+impl Channel {
+    /// The channel's name, which its index must have.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where the index is: what this means is for others to say.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The keys that may sign the index, all distinct.
+    #[must_use]
+    pub fn keys(&self) -> &[PublicKey] {
+        &self.keys
+    }
+
+    /// How many distinct keys must have signed.
+    #[must_use]
+    pub fn threshold(&self) -> usize {
+        self.threshold
+    }
+
+    /// What the last version of the index is kept under: when the operator pins other keys, versions that
+    /// a thief of the earlier ones used up mean nothing.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&self.name, self.threshold, &self.keys)
+    }
+}
+
+/// Which release of each bundle is the current one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelIndex {
+    /// The channel's name.
+    pub name: String,
+    /// Rises with every index.
+    pub version: u64,
+    /// When the index was made.
+    pub created: Timestamp,
+    /// When it stops being valid: at most [`MAX_VALIDITY`] after `created`.
+    pub expires: Timestamp,
+    /// The bundles, each id once.
+    pub bundles: Vec<Listed>,
+}
+
+/// The current release of a bundle, and what a person may look for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The bundle's id.
+    pub id: String,
+    /// Its version.
+    pub version: Version,
+    /// Its sequence.
+    pub sequence: u64,
+    /// The manifest's digest.
+    pub digest: Digest,
+    /// Its publisher's name.
+    pub publisher: String,
+    /// What people call it.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// The tools in it.
+    pub tools: Vec<ListedTool>,
+}
+
+/// A tool in a bundle: to be searched, not to be trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedTool {
+    /// The contract's id.
+    pub id: String,
+    /// What people call it.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: String,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+}
+
+impl ChannelIndex {
+    /// Reads an index. Nobody's signature was looked at.
+    ///
+    /// # Errors
+    /// [`Reason::DocumentInvalid`], [`Reason::DocumentSchema`], or the reason of the value that is wrong.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
+        parse::index(bytes)
+    }
+
+    /// Writes the index, bundles sorted by id: the same bytes each time. The bytes have been read back.
+    ///
+    /// # Errors
+    /// Those of [`ChannelIndex::parse`], for an index that breaks a rule.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
+        write::index(self)
+    }
+
+    /// The index in an envelope that waits for signatures, see [`Envelope::sign`].
+    ///
+    /// # Errors
+    /// Those of [`ChannelIndex::to_bytes`].
+    pub fn to_envelope(&self) -> Result<Envelope, Refusal> {
+        Ok(Envelope::new(PAYLOAD_TYPE, self.to_bytes()?))
+    }
+
+    /// The current release of a bundle.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&Listed> {
+        self.bundles.iter().find(|listed| listed.id == id)
+    }
+
+    /// Checks that a bundle, of which this is the manifest and its digest, is the release that is listed.
+    ///
+    /// # Errors
+    /// [`Reason::ChannelUnlisted`], [`Reason::ChannelMismatch`].
+    pub fn check(&self, manifest: &Manifest, digest: &Digest) -> Result<(), Refusal> {
+        let place = || format!("channel {}", self.name);
+        let Some(listed) = self.get(&manifest.id) else {
+            return Err(Refusal::new(Reason::ChannelUnlisted)
+                .at(place())
+                .expected("a listed bundle")
+                .found(manifest.id.clone()));
+        };
+        let is_listed = listed.digest == *digest
+            && listed.sequence == manifest.sequence
+            && listed.version == manifest.version
+            && listed.publisher == manifest.publisher;
+        if is_listed {
+            return Ok(());
+        }
+        Err(Refusal::new(Reason::ChannelMismatch)
+            .at(place())
+            .expected(format!(
+                "{} {}, sequence {}, of publisher {}, with digest {}",
+                listed.id, listed.version, listed.sequence, listed.publisher, listed.digest
+            ))
+            .found(format!(
+                "{} {}, sequence {}, of publisher {}, with digest {digest}",
+                manifest.id, manifest.version, manifest.sequence, manifest.publisher
+            )))
+    }
+}
+
+/// Accepts the index of a channel: the keys that the operator pinned have signed it, and it is valid now.
+/// Whether it is the newest that was seen is for [`crate::sequence::check`] to say, with the version and digest
+/// kept under the channel's [`fingerprint`](Channel::fingerprint).
+///
+/// # Errors
+/// [`Reason::ThresholdNotMet`], [`Reason::KeyRevoked`], [`Reason::ChannelMismatch`] for another channel's index,
+/// [`Reason::DocumentExpired`], [`Reason::DocumentNotYetValid`], and those of [`ChannelIndex::parse`].
+pub fn accept(
+    bytes: &[u8],
+    channel: &Channel,
+    terms: &Terms<'_>,
+) -> Result<VerifiedIndex, Refusal> {
+    let envelope = KIND.open(bytes)?;
+    let signers = Quorum {
+        whose: &format!("channel {}", channel.name),
+        keys: &channel.keys,
+        threshold: channel.threshold,
+    }
+    .check(&envelope, &|key: &KeyId| {
+        // A channel is nobody's publisher: only what the operator denies reaches its keys.
+        terms.revocations.is_denied(key)
+    })
+    .map_err(|refusal| refusal.at(KIND.name))?;
+    let index = ChannelIndex::parse(envelope.payload())?;
+    if index.name != channel.name {
+        return Err(Refusal::new(Reason::ChannelMismatch)
+            .at(KIND.name)
+            .expected(format!("the index of channel {}", channel.name))
+            .found(format!("that of channel {}", index.name)));
+    }
+    let warnings = KIND.check_age(index.created, Some(index.expires), terms)?;
+    Ok(Verified::new(Signed {
+        digest: Digest::of(envelope.payload()),
+        document: index,
+        envelope_bytes: bytes.into(),
+        signers,
+        warnings,
+    }))
+}

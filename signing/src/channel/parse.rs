@@ -1,0 +1,152 @@
+//! Reading a channel's index.
+
+use std::collections::HashSet;
+
+use semver::Version;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{
+    ChannelIndex, KIND, Listed, ListedTool, MAX_BUNDLES, MAX_DESCRIPTION, MAX_TAGS, MAX_TITLE,
+    MAX_TOOLS, MAX_VALIDITY,
+};
+use crate::document::{Source, free_text, number, number_or_zero};
+use crate::id;
+use crate::moment::Timestamp;
+use crate::refusal::{Reason, Refusal};
+use crate::text::quoted;
+
+/// The index as TOML has it; each value remembers where it stands.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    schema: Spanned<u64>,
+    name: Spanned<String>,
+    version: Spanned<u64>,
+    created: Spanned<String>,
+    expires: Spanned<String>,
+    #[serde(default)]
+    bundles: Vec<RawBundle>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBundle {
+    id: Spanned<String>,
+    version: Spanned<String>,
+    sequence: Spanned<u64>,
+    digest: Spanned<String>,
+    publisher: Spanned<String>,
+    name: Option<Spanned<String>>,
+    description: Option<Spanned<String>>,
+    #[serde(default)]
+    tags: Vec<Spanned<String>>,
+    #[serde(default)]
+    tools: Vec<RawTool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTool {
+    id: Spanned<String>,
+    title: Option<Spanned<String>>,
+    description: Spanned<String>,
+    #[serde(default)]
+    tags: Vec<Spanned<String>>,
+}
+
+pub(super) fn index(bytes: &[u8]) -> Result<ChannelIndex, Refusal> {
+    let (source, raw) = Source::read::<Raw>(&KIND, bytes)?;
+    source.value(&raw.schema, |schema| source.schema(*schema))?;
+    at_most(&source, "bundles", raw.bundles.len(), MAX_BUNDLES)?;
+    let index = ChannelIndex {
+        name: source.value(&raw.name, |text| name(text))?,
+        version: source.value(&raw.version, number)?,
+        created: source.value(&raw.created, |text| Timestamp::parse(text))?,
+        expires: source.value(&raw.expires, |text| Timestamp::parse(text))?,
+        bundles: raw
+            .bundles
+            .iter()
+            .map(|bundle| listed(&source, bundle))
+            .collect::<Result<_, _>>()?,
+    };
+    source.check_times(index.created, Some(index.expires))?;
+    let seconds = index.expires.unix().saturating_sub(index.created.unix());
+    if u64::try_from(seconds).is_ok_and(|seconds| seconds > MAX_VALIDITY.as_secs()) {
+        return Err(source
+            .invalid()
+            .expected("`expires` at most 90 days after `created`")
+            .found(index.expires.to_string()));
+    }
+    let mut seen = HashSet::new();
+    for bundle in &index.bundles {
+        if !seen.insert(&bundle.id) {
+            return Err(source
+                .invalid()
+                .expected("each id once")
+                .found(format!("{} twice", bundle.id)));
+        }
+    }
+    Ok(index)
+}
+
+fn listed(source: &Source<'_>, raw: &RawBundle) -> Result<Listed, Refusal> {
+    at_most(source, "tools", raw.tools.len(), MAX_TOOLS)?;
+    Ok(Listed {
+        id: source.value(&raw.id, |text| name(text))?,
+        version: source.value(&raw.version, |text| version(text))?,
+        sequence: source.value(&raw.sequence, number_or_zero)?,
+        digest: source.value(&raw.digest, |text| text.parse())?,
+        publisher: source.value(&raw.publisher, |text| name(text))?,
+        name: source.optional(raw.name.as_ref(), |text| free_text(text, MAX_TITLE))?,
+        description: source.optional(raw.description.as_ref(), |text| {
+            free_text(text, MAX_DESCRIPTION)
+        })?,
+        tags: tags(source, &raw.tags)?,
+        tools: raw
+            .tools
+            .iter()
+            .map(|tool| {
+                Ok(ListedTool {
+                    // Contracts have a grammar of their own for ids: here one is only looked for.
+                    id: source.value(&tool.id, |text| free_text(text, MAX_TITLE))?,
+                    title: source
+                        .optional(tool.title.as_ref(), |text| free_text(text, MAX_TITLE))?,
+                    description: source
+                        .value(&tool.description, |text| free_text(text, MAX_DESCRIPTION))?,
+                    tags: tags(source, &tool.tags)?,
+                })
+            })
+            .collect::<Result<_, Refusal>>()?,
+    })
+}
+
+fn tags(source: &Source<'_>, raw: &[Spanned<String>]) -> Result<Vec<String>, Refusal> {
+    at_most(source, "tags", raw.len(), MAX_TAGS)?;
+    raw.iter()
+        .map(|tag| source.value(tag, |text| free_text(text, MAX_TITLE)))
+        .collect()
+}
+
+fn at_most(source: &Source<'_>, what: &str, found: usize, max: usize) -> Result<(), Refusal> {
+    if found <= max {
+        return Ok(());
+    }
+    Err(source
+        .invalid()
+        .expected(format!("at most {max} {what}"))
+        .found(found.to_string()))
+}
+
+fn name(text: &str) -> Result<String, Refusal> {
+    id::check(text)?;
+    Ok(text.to_owned())
+}
+
+fn version(text: &str) -> Result<Version, Refusal> {
+    Version::parse(text).map_err(|error| {
+        Refusal::new(Reason::DocumentInvalid)
+            .expected("a semantic version such as 1.2.3")
+            .found(format!("{} ({error})", quoted(text)))
+    })
+}

@@ -1,0 +1,143 @@
+//! What publisher documents, revocation lists and channel indexes have in common: one envelope, TOML 1.0
+//! inside, a version and a time. What each of them says is in a module of its own.
+
+mod read;
+mod write;
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::digest::Digest;
+use crate::envelope::Envelope;
+use crate::key::KeyId;
+use crate::moment::Timestamp;
+use crate::refusal::{Reason, Refusal};
+use crate::revocation::Revocations;
+use crate::verify::{CLOCK_SKEW, Mode};
+
+pub(crate) use read::{Source, free_text, number, number_or_zero};
+pub(crate) use write::string;
+
+/// The schema of all these documents.
+pub(crate) const SCHEMA: u64 = 1;
+
+/// What the acceptance of a document depends on, besides its bytes and the keys: fixed once per operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// The time against which `created` and `expires` are checked.
+    pub now: SystemTime,
+    /// Whether age refuses or warns.
+    pub mode: Mode,
+    /// What is known to be revoked: signatures by these keys count for nothing.
+    pub revocations: &'a Revocations,
+}
+
+/// A document with what is known of its signatures. Only this crate makes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Signed<T> {
+    /// The document, parsed from the signed bytes.
+    pub document: T,
+    /// The digest of the signed bytes: with the version, the document's identity.
+    pub digest: Digest,
+    /// The envelope, as it was read.
+    pub envelope_bytes: Arc<[u8]>,
+    /// The keys whose signatures counted: sorted, distinct.
+    pub signers: Vec<KeyId>,
+    /// What a person should be told, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+impl<T> Deref for Signed<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.document
+    }
+}
+
+/// One kind of document.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    /// What it is called in messages.
+    pub(crate) name: &'static str,
+    /// Its payload type: one for each kind, so that none can pass for another.
+    pub(crate) payload_type: &'static str,
+    /// How large it may be, in bytes.
+    pub(crate) max_bytes: usize,
+    /// How large its envelope may be, in bytes.
+    pub(crate) max_envelope_bytes: usize,
+}
+
+impl Kind {
+    /// Reads an envelope of this kind. Its signatures are not looked at.
+    pub(crate) fn open(&self, bytes: &[u8]) -> Result<Envelope, Refusal> {
+        let envelope = Envelope::parse_up_to(bytes, self.max_envelope_bytes)
+            .map_err(|refusal| refusal.at(self.name))?;
+        if envelope.payload_type() == self.payload_type {
+            return Ok(envelope);
+        }
+        Err(Refusal::new(Reason::PayloadType)
+            .at(self.name)
+            .expected(self.payload_type)
+            .found(crate::text::quoted(envelope.payload_type()))
+            .hinted(format!("name the file of a {}", self.name)))
+    }
+
+    /// The time of a document: what [`Mode::Audit`] relaxes comes back as warnings.
+    pub(crate) fn check_age(
+        &self,
+        created: Timestamp,
+        expires: Option<Timestamp>,
+        terms: &Terms<'_>,
+    ) -> Result<Vec<String>, Refusal> {
+        let mut warnings = Vec::new();
+        let mut take = |refusal: Refusal| match terms.mode {
+            Mode::Enforce => Err(refusal),
+            Mode::Audit => {
+                warnings.push(refusal.to_string());
+                Ok(())
+            }
+        };
+        if is_from_the_future(created, terms.now) {
+            take(
+                Refusal::new(Reason::DocumentNotYetValid)
+                    .at(self.name)
+                    .expected("`created` in the past")
+                    .found(created.to_string()),
+            )?;
+        }
+        if let Some(expires) = expires
+            && is_over(expires, terms.now)
+        {
+            take(expired(self.name, expires))?;
+        }
+        Ok(warnings)
+    }
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+pub(crate) fn expired(place: impl Into<String>, expires: Timestamp) -> Refusal {
+    Refusal::new(Reason::DocumentExpired)
+        .at(place)
+        .expected("`expires` in the future")
+        .found(expires.to_string())
+}
+
+pub(crate) fn is_from_the_future(created: Timestamp, now: SystemTime) -> bool {
+    created
+        .ahead_of(now)
+        .is_some_and(|ahead| ahead > CLOCK_SKEW)
+}
+
+/// Whether a document's last moment has come.
+pub(crate) fn is_over(expires: Timestamp, now: SystemTime) -> bool {
+    expires.ahead_of(now).is_none_or(|ahead| ahead.is_zero())
+}

@@ -1,0 +1,96 @@
+//! Whether what a source offers is current. Pure functions; the time is the caller's.
+
+use std::time::{Duration, SystemTime};
+
+use crate::channel::VerifiedIndex;
+use crate::digest::Digest;
+use crate::document::{expired, is_over};
+use crate::manifest::Manifest;
+use crate::moment::Timestamp;
+use crate::refusal::{Reason, Refusal};
+use crate::verify::Mode;
+
+/// How many seconds a day has, for messages.
+const DAY: u64 = 86_400;
+
+/// Where a bundle comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A file or directory of this machine, which a person put there.
+    Local,
+    /// A registry or a web server: it chooses which release it shows to whom.
+    Remote,
+}
+
+/// What shows that a release is current, and what the operator demands.
+#[derive(Clone, Debug)]
+pub struct Freshness<'a> {
+    /// Where the bundle comes from.
+    pub origin: Origin,
+    /// The index of the channel that the bundle comes from, accepted before.
+    pub index: Option<&'a VerifiedIndex>,
+    /// How old a bundle may be.
+    pub max_age: Option<Duration>,
+    /// The time of the operation.
+    pub now: SystemTime,
+    /// Whether age refuses or warns.
+    pub mode: Mode,
+}
+
+impl Freshness<'_> {
+    /// Checks that a bundle, of which this is the manifest and its digest, is current:
+    ///
+    /// * where there is a maximum age it is no older;
+    /// * where there is an index it is still valid, and the bundle is the release that it lists;
+    /// * where there is neither, it comes from this machine. A remote source could show an old release for ever.
+    ///
+    /// Gives what [`Mode::Audit`] relaxes, which is age and expiry, as warnings.
+    ///
+    /// # Errors
+    /// [`Reason::TooOld`], [`Reason::DocumentExpired`], [`Reason::ChannelUnlisted`], [`Reason::ChannelMismatch`],
+    /// [`Reason::FreshnessUnknown`].
+    pub fn check(&self, manifest: &Manifest, digest: &Digest) -> Result<Vec<String>, Refusal> {
+        let mut warnings = Vec::new();
+        let mut take = |refusal: Refusal| match self.mode {
+            Mode::Enforce => Err(refusal),
+            Mode::Audit => {
+                warnings.push(refusal.to_string());
+                Ok(())
+            }
+        };
+        if let Some(index) = self.index {
+            if is_over(index.expires, self.now) {
+                take(expired(
+                    format!("index of channel {}", index.name),
+                    index.expires,
+                ))?;
+            }
+            index.check(manifest, digest)?;
+        }
+        if let Some(max_age) = self.max_age {
+            check_age(manifest.created, max_age, self.now).or_else(take)?;
+        }
+        if self.origin == Origin::Remote && self.index.is_none() && self.max_age.is_none() {
+            return Err(Refusal::new(Reason::FreshnessUnknown)
+                .at(manifest.id.clone())
+                .expected("a signed index of the source, or a maximum age")
+                .found("neither"));
+        }
+        Ok(warnings)
+    }
+}
+
+/// Refuses what was made longer than `max_age` before `now`.
+///
+/// # Errors
+/// [`Reason::TooOld`].
+pub fn check_age(created: Timestamp, max_age: Duration, now: SystemTime) -> Result<(), Refusal> {
+    let oldest = now.checked_sub(max_age);
+    // What comes after the oldest allowed time, or at it, lies ahead of it.
+    if oldest.is_none_or(|oldest| created.ahead_of(oldest).is_some()) {
+        return Ok(());
+    }
+    Err(Refusal::new(Reason::TooOld)
+        .expected(format!("made in the last {} days", max_age.as_secs() / DAY))
+        .found(format!("`created` {created}")))
+}

@@ -1,0 +1,72 @@
+//! Numbers that only rise: the sequence of a bundle, the version of a document. Pure functions; who keeps
+//! the last number, and for which publisher and id, is the caller's business.
+
+use crate::digest::Digest;
+use crate::publisher::Reset;
+use crate::refusal::{Reason, Refusal};
+
+/// How what was found follows what was accepted before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// Nothing was accepted before.
+    First,
+    /// The number is higher.
+    Newer,
+    /// The very same document.
+    Same,
+    /// The number is lower, and the operator said that it may be.
+    Back,
+}
+
+/// Compares a number and its document's digest with those accepted last. Keep `found` if the answer is
+/// [`Advance::First`] or [`Advance::Newer`].
+///
+/// # Errors
+/// [`Reason::Rollback`] for a lower number, [`Reason::Equivocation`] for the same number with another digest.
+pub fn check(previous: Option<(u64, Digest)>, found: (u64, Digest)) -> Result<Advance, Refusal> {
+    let Some((number, digest)) = previous else {
+        return Ok(Advance::First);
+    };
+    if found.0 > number {
+        return Ok(Advance::Newer);
+    }
+    if found.0 < number {
+        return Err(Refusal::new(Reason::Rollback)
+            .expected(format!("number {number} or higher"))
+            .found(format!("number {}", found.0)));
+    }
+    if found.1 == digest {
+        return Ok(Advance::Same);
+    }
+    Err(Refusal::new(Reason::Equivocation)
+        .expected(format!("number {number} with digest {digest}"))
+        .found(format!("digest {}", found.1)))
+}
+
+/// [`check`] where the operator said `--allow-rollback`: a lower number is [`Advance::Back`]; keep `found`
+/// then, too, and record who wanted it. Two documents of one number are refused still.
+///
+/// # Errors
+/// [`Reason::Equivocation`].
+pub fn check_allowing_rollback(
+    previous: Option<(u64, Digest)>,
+    found: (u64, Digest),
+) -> Result<Advance, Refusal> {
+    match check(previous, found) {
+        Err(refusal) if refusal.reason() == Reason::Rollback => Ok(Advance::Back),
+        other => other,
+    }
+}
+
+/// What to keep for an id once a publisher document with this reset was accepted: the last genuine release
+/// in place of a higher or another one, and what was kept where it is lower, since nothing was stolen from
+/// there on. Apply each document's resets once, when it is accepted by rotation: never again, and not on first use,
+/// when there is nothing to lower.
+#[must_use]
+pub fn reset(previous: (u64, Digest), reset: &Reset) -> (u64, Digest) {
+    if previous.0 < reset.sequence {
+        previous
+    } else {
+        (reset.sequence, reset.digest)
+    }
+}

@@ -1,0 +1,239 @@
+//! `[trust]`, `[trust.deny]` and `[[channel]]` of `toolward.toml`: how strictly trust is taken.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::config::{read_keys, syntax};
+use super::{MAX_KEYS, check_keys};
+use crate::channel::Channel;
+use crate::id;
+use crate::refusal::{Reason, Refusal};
+use crate::revocation::Revocations;
+use crate::text::quoted;
+use crate::verify::Mode;
+
+/// The tables of `toolward.toml` that are about trust: other readers of the file leave them alone.
+pub const TABLES: &[&str] = &["publisher", "trust", "channel"];
+/// How many channels there may be, and how many entries a deny list may have.
+const MAX_CHANNELS: usize = 256;
+const MAX_DENIED: usize = 65_536;
+/// The longest maximum age, in days: a hundred years is no limit any more.
+const MAX_DAYS: u64 = 36_500;
+const DAY: u64 = 86_400;
+const HINT: &str = "`[trust]` has `mode`, `max_age_days`, `require_provenance` and `[trust.deny]` with `keys` and `bundles`; \
+    each `[[channel]]` has `name`, `source`, `keys` or `key_files`, and optionally `threshold`";
+
+#[derive(Deserialize)]
+struct Raw {
+    #[serde(default)]
+    trust: RawTrust,
+    #[serde(default)]
+    channel: Vec<RawChannel>,
+    /// A slip that would otherwise pin nobody, in silence.
+    #[serde(default)]
+    channels: Option<toml::Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTrust {
+    #[serde(default)]
+    mode: RawMode,
+    max_age_days: Option<u64>,
+    #[serde(default)]
+    require_provenance: bool,
+    #[serde(default)]
+    deny: RawDeny,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum RawMode {
+    #[default]
+    Enforce,
+    Audit,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDeny {
+    #[serde(default)]
+    keys: Vec<String>,
+    #[serde(default)]
+    bundles: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawChannel {
+    name: String,
+    source: String,
+    #[serde(default)]
+    keys: Vec<String>,
+    #[serde(default)]
+    key_files: Vec<String>,
+    #[serde(default = "super::config::one")]
+    threshold: usize,
+}
+
+/// How strictly the operator takes trust. The default refuses by age, demands nothing more, and denies nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TrustSettings {
+    /// Whether age and expiry refuse or warn.
+    pub mode: Mode,
+    /// How old a bundle may be.
+    pub max_age: Option<Duration>,
+    /// Whether a bundle has to say how it was built.
+    pub require_provenance: bool,
+    /// What the operator denies: to be extended with what publishers revoke.
+    pub denied: Revocations,
+    /// The channels, each name once.
+    pub channels: Vec<Channel>,
+}
+
+impl TrustSettings {
+    /// Reads `[trust]`, `[trust.deny]` and the `[[channel]]` tables of a `toolward.toml`; other tables are left
+    /// alone. `read_file` reads what `key_files` names; the caller decides where such names may lead.
+    ///
+    /// ```toml
+    /// [trust]
+    /// mode = "enforce"            # or "audit": age and expiry only warn
+    /// max_age_days = 90           # no limit if left out
+    /// require_provenance = true   # false if left out
+    ///
+    /// [trust.deny]
+    /// keys = ["cd841c22…"]        # key ids
+    /// bundles = ["af1349b9…"]     # manifest digests
+    ///
+    /// [[channel]]
+    /// name = "acme-stable"
+    /// source = "https://example.com/acme-stable.channel.json"
+    /// key_files = ["acme.pub.pem"]
+    /// threshold = 1               # optional, 1 if left out
+    /// ```
+    ///
+    /// # Errors
+    /// [`Reason::TrustInvalid`], [`Reason::TrustExampleKey`], [`Reason::Io`] where `read_file` fails, or the
+    /// reason of a key or digest that is wrong.
+    pub fn from_toml_with(
+        text: &str,
+        read_file: &mut dyn FnMut(&str) -> std::io::Result<String>,
+    ) -> Result<Self, Refusal> {
+        let raw: Raw = toml::from_str(text).map_err(|error| syntax(text, &error).hinted(HINT))?;
+        let invalid = |place: &str| Refusal::new(Reason::TrustInvalid).at(place).hinted(HINT);
+        if raw.channels.is_some() {
+            return Err(invalid("channels").expected("one `[[channel]]` table for each channel"));
+        }
+        if raw.channel.len() > MAX_CHANNELS {
+            return Err(invalid("channel")
+                .expected(format!("at most {MAX_CHANNELS} channels"))
+                .found(raw.channel.len().to_string()));
+        }
+        let mut channels: Vec<Channel> = Vec::with_capacity(raw.channel.len());
+        for raw in raw.channel {
+            let channel = channel(raw, read_file)?;
+            if channels.iter().any(|other| other.name == channel.name) {
+                return Err(invalid(&format!("channel {}", channel.name))
+                    .expected("each channel once")
+                    .found("the name twice"));
+            }
+            channels.push(channel);
+        }
+        let max_age = raw
+            .trust
+            .max_age_days
+            .map(|days| {
+                if (1..=MAX_DAYS).contains(&days) {
+                    Ok(Duration::from_secs(days.saturating_mul(DAY)))
+                } else {
+                    Err(invalid("trust.max_age_days")
+                        .expected(format!("1 to {MAX_DAYS} days"))
+                        .found(days.to_string()))
+                }
+            })
+            .transpose()?;
+        Ok(Self {
+            mode: match raw.trust.mode {
+                RawMode::Enforce => Mode::Enforce,
+                RawMode::Audit => Mode::Audit,
+            },
+            max_age,
+            require_provenance: raw.trust.require_provenance,
+            denied: denied(&raw.trust.deny)?,
+            channels,
+        })
+    }
+
+    /// The channel of this name.
+    #[must_use]
+    pub fn channel(&self, name: &str) -> Option<&Channel> {
+        self.channels.iter().find(|channel| channel.name == name)
+    }
+
+    /// What a person should be told about these settings, one sentence each.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        match self.mode {
+            Mode::Enforce => Vec::new(),
+            Mode::Audit => vec![AUDIT_WARNING.to_owned()],
+        }
+    }
+}
+
+/// What a person who switched `mode = "audit"` on is told.
+const AUDIT_WARNING: &str =
+    "`mode = \"audit\"` in `[trust]`: what has expired or is too old is used, with a warning";
+
+fn denied(raw: &RawDeny) -> Result<Revocations, Refusal> {
+    for (place, entries) in [("keys", &raw.keys), ("bundles", &raw.bundles)] {
+        if entries.len() > MAX_DENIED {
+            return Err(Refusal::new(Reason::TrustInvalid)
+                .at(format!("trust.deny.{place}"))
+                .expected(format!("at most {MAX_DENIED} entries"))
+                .found(entries.len().to_string()));
+        }
+    }
+    let mut denied = Revocations::none();
+    for key in &raw.keys {
+        denied.deny_key(key.parse().map_err(at("trust.deny.keys"))?);
+    }
+    for digest in &raw.bundles {
+        denied.deny_bundle(digest.parse().map_err(at("trust.deny.bundles"))?);
+    }
+    Ok(denied)
+}
+
+fn at(place: &'static str) -> impl Fn(Refusal) -> Refusal {
+    move |refusal| refusal.at(place)
+}
+
+fn channel(
+    raw: RawChannel,
+    read_file: &mut dyn FnMut(&str) -> std::io::Result<String>,
+) -> Result<Channel, Refusal> {
+    id::check(&raw.name).map_err(at("channel name"))?;
+    let place = format!("channel {}", raw.name);
+    if raw.source.is_empty() || raw.source.chars().any(crate::text::is_hidden) {
+        return Err(Refusal::new(Reason::TrustInvalid)
+            .at(place)
+            .expected("where its index is")
+            .found(quoted(&raw.source))
+            .hinted(HINT));
+    }
+    if raw.keys.len().saturating_add(raw.key_files.len()) > MAX_KEYS {
+        return Err(Refusal::new(Reason::TrustInvalid)
+            .at(place)
+            .expected(format!("at most {MAX_KEYS} keys"))
+            .hinted(HINT));
+    }
+    let keys = read_keys(&place, &raw.keys, &raw.key_files, read_file)?;
+    check_keys(&place, &keys, raw.threshold)?;
+    Ok(Channel {
+        name: raw.name,
+        source: raw.source,
+        keys,
+        threshold: raw.threshold,
+    })
+}
