@@ -119,24 +119,6 @@ impl Source {
     }
 }
 
-impl Source {
-    /// The one bundle that was named.
-    pub(crate) fn content(
-        &self,
-        environment: &Environment,
-        output: &Output,
-    ) -> Result<Content, Failure> {
-        let mut contents = self.contents(environment, output)?;
-        match (contents.pop(), contents.is_empty()) {
-            (Some(content), true) => Ok(content),
-            _ => Err(
-                Failure::usage("bundle-missing", "expected one bundle, found several")
-                    .hint("run the command once for each"),
-            ),
-        }
-    }
-}
-
 impl CacheFlags {
     /// Who compiles drivers, and keeps them.
     pub(crate) fn broker(

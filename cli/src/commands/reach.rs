@@ -1,4 +1,4 @@
-//! What a tool of a bundle reaches over `requires.tools`, for explanations.
+//! What a tool of some bundles reaches over `requires.tools`, for explanations.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +8,23 @@ use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{Effects, Request};
 
-pub(crate) fn reachable(content: &Content, tool: &Tool, driver: &Driver) -> Request {
+pub(crate) fn reachable<'a>(
+    contents: impl Iterator<Item = &'a Content> + Clone,
+    tool: &Tool,
+    driver: &Driver,
+) -> Request {
     let mut seen = BTreeSet::new();
     let mut open = called(tool, driver);
     let mut effects = Effects::default();
     while let Some(name) = open.pop() {
-        let named = content.tools.iter().map(|entry| entry.tool.as_ref());
+        let tools = contents.clone().flat_map(|content| &content.tools);
+        let named = tools.map(|entry| entry.tool.as_ref());
         let named = named.filter(|tool| tool.id.as_str() == name || tool.major_id() == name);
         for tool in named {
             if !seen.insert(tool.major_id()) {
                 continue;
             }
-            for entry in content.drivers_for(tool) {
+            for entry in contents.clone().flat_map(|content| content.drivers_for(tool)) {
                 effects = effects.join(Effects::of(tool, &entry.driver));
                 open.extend(called(tool, &entry.driver));
             }

@@ -28,11 +28,11 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let (content, granted) = arguments.subject.read(environment, output)?;
+    let (bundles, granted) = arguments.subject.read(environment, output)?;
     let tool = arguments.tool.as_str();
-    let found = explanations(&content, &granted.policy, Some(tool));
+    let found = explanations(&bundles, &granted.policy, Some(tool));
     if found.is_empty() {
-        return Err(nothing(&content, Some(tool)));
+        return Err(nothing(&bundles, Some(tool)));
     }
     if output.json() {
         output.value(&json!({ "ok": true, "policies": granted.files, "drivers": found }))?;

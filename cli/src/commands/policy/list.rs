@@ -24,10 +24,10 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let (content, granted) = arguments.subject.read(environment, output)?;
-    let found = explanations(&content, &granted.policy, None);
+    let (bundles, granted) = arguments.subject.read(environment, output)?;
+    let found = explanations(&bundles, &granted.policy, None);
     if found.is_empty() {
-        return Err(nothing(&content, None));
+        return Err(nothing(&bundles, None));
     }
     for one in &found {
         let (state, word) = match one.outcome {

@@ -38,7 +38,7 @@ enum Command {
     Check(check::Arguments),
 }
 
-/// A bundle, and the policy that it is held to.
+/// Bundles, and the policy that they are held to.
 #[derive(Debug, Args)]
 struct Subject {
     #[command(flatten)]
@@ -53,12 +53,19 @@ impl Subject {
         &self,
         environment: &Environment,
         output: &Output,
-    ) -> Result<(Content, Granted), Failure> {
-        let content = self.source.content(environment, output)?;
+    ) -> Result<(Bundles, Granted), Failure> {
+        let contents = self.source.contents(environment, output)?;
         let granted = Granted::read(&self.source.trust, &self.policies, environment)?;
-        Ok((content, granted))
+        let named = contents.into_iter().map(|content| {
+            let publisher = content.origin.publisher();
+            (content, publisher)
+        });
+        Ok((named.collect(), granted))
     }
 }
+
+/// Bundles with the names of their publishers.
+type Bundles = Vec<(Content, String)>;
 
 pub(crate) fn run(
     arguments: &Arguments,
@@ -73,11 +80,10 @@ pub(crate) fn run(
     }
 }
 
-/// Every contract of a bundle with every driver that carries it out; only those
-/// of one tool, where one is named.
+/// Every contract with every driver that carries it out; only those of one
+/// tool, where one is named.
 fn pairs<'a>(
-    content: &'a Content,
-    publisher: &'a str,
+    bundles: &'a Bundles,
     tool: Option<&'a str>,
 ) -> impl Iterator<Item = (Contract<'a>, Implementation<'a>)> + 'a {
     let named = move |contract: &toolward_contract::tool::Tool| match tool {
@@ -88,46 +94,50 @@ fn pairs<'a>(
                 || contract.aliases.iter().any(|alias| alias == name)
         }
     };
-    let tools = content.tools.iter().map(|entry| entry.tool.as_ref());
-    tools.filter(move |tool| named(tool)).flat_map(move |tool| {
-        content.drivers_for(tool).map(move |entry| {
-            let driver = entry.driver.as_ref();
-            (
-                Contract { tool, publisher },
-                Implementation { driver, publisher },
-            )
+    let tools = bundles.iter().flat_map(|(content, publisher)| {
+        let tools = content.tools.iter();
+        tools.map(move |entry| Contract {
+            tool: entry.tool.as_ref(),
+            publisher,
+        })
+    });
+    let tools = tools.filter(move |contract| named(contract.tool));
+    tools.flat_map(move |contract| {
+        bundles.iter().flat_map(move |(content, publisher)| {
+            content.drivers_for(contract.tool).map(move |entry| {
+                let driver = entry.driver.as_ref();
+                (contract, Implementation { driver, publisher })
+            })
         })
     })
 }
 
 /// What the policy says about each pair.
-fn explanations(content: &Content, policy: &Policy, tool: Option<&str>) -> Vec<Explanation> {
-    let publisher = content.origin.publisher();
-    pairs(content, &publisher, tool)
+fn explanations(bundles: &Bundles, policy: &Policy, tool: Option<&str>) -> Vec<Explanation> {
+    pairs(bundles, tool)
         .map(|(contract, implementation)| {
-            let request = reachable(content, contract.tool, implementation.driver);
+            let contents = bundles.iter().map(|(content, _)| content);
+            let request = reachable(contents, contract.tool, implementation.driver);
             toolward_policy::explain(&contract, &implementation, policy, &request)
         })
         .collect()
 }
 
 /// There is no such tool, or none that can run.
-fn nothing(content: &Content, tool: Option<&str>) -> Failure {
+fn nothing(bundles: &Bundles, tool: Option<&str>) -> Failure {
     const SHOWN: usize = 10;
-    let ids: Vec<String> = content
-        .tools
-        .iter()
-        .filter(|entry| content.drivers_for(&entry.tool).next().is_some())
-        .map(|entry| entry.tool.major_id())
-        .take(SHOWN)
+    let mut ids: Vec<String> = pairs(bundles, None)
+        .map(|(contract, _)| contract.tool.major_id())
         .collect();
+    ids.dedup();
+    ids.truncate(SHOWN);
     let message = match tool {
-        Some(tool) => format!("the bundle has no tool `{tool}` with a driver"),
-        None => "the bundle has no tool with a driver".to_owned(),
+        Some(tool) => format!("no bundle has a tool `{tool}` with a driver"),
+        None => "no bundle has a tool with a driver".to_owned(),
     };
     let failure = Failure::new(Exit::Failed, "tool-missing", message);
     match ids.as_slice() {
         [] => failure.hint("name a bundle with contracts and drivers"),
-        ids => failure.hint(format!("its tools are: {}", ids.join(", "))),
+        ids => failure.hint(format!("the tools are: {}", ids.join(", "))),
     }
 }

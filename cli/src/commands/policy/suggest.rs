@@ -5,11 +5,10 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use serde_json::json;
-use toolward_bundle::content::Content;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_policy::{AskReason, Outcome, Policy};
 
-use super::{Subject, explanations, nothing, pairs};
+use super::{Bundles, Subject, explanations, nothing, pairs};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -31,14 +30,13 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let (content, granted) = arguments.subject.read(environment, output)?;
+    let (bundles, granted) = arguments.subject.read(environment, output)?;
     let tool = arguments.tool.as_deref();
-    let publisher = content.origin.publisher();
-    if pairs(&content, &publisher, tool).next().is_none() {
-        return Err(nothing(&content, tool));
+    if pairs(&bundles, tool).next().is_none() {
+        return Err(nothing(&bundles, tool));
     }
-    let lines = toolward_policy::suggest(pairs(&content, &publisher, tool), &granted.policy);
-    let remarks = remarks(&content, &granted.policy, tool, &lines);
+    let lines = toolward_policy::suggest(pairs(&bundles, tool), &granted.policy);
+    let remarks = remarks(&bundles, &granted.policy, tool, &lines);
     if output.json() {
         output.value(&json!({
             "ok": true, "file": granted.place, "lines": lines, "remarks": remarks,
@@ -46,14 +44,16 @@ pub(crate) fn run(
         return Ok(Exit::Fine);
     }
     let mut text = String::new();
-    let manifest = &content.manifest;
-    let _ = writeln!(
-        text,
-        "# What {} {} by {} needs beyond the policy that there is.",
-        visible_line(manifest.id.as_str(), 200),
-        manifest.version,
-        visible_line(&publisher, 500)
-    );
+    for (content, publisher) in &bundles {
+        let manifest = &content.manifest;
+        let _ = writeln!(
+            text,
+            "# What {} {} by {} needs beyond the policy that there is.",
+            visible_line(manifest.id.as_str(), 200),
+            manifest.version,
+            visible_line(publisher, 500)
+        );
+    }
     if lines.contains("# choose") {
         text.push_str("# A line that ends in `# choose` waits for your decision.\n");
     }
@@ -71,11 +71,11 @@ pub(crate) fn run(
 }
 
 /// What the lines leave to a person, call by call.
-fn remarks(content: &Content, policy: &Policy, tool: Option<&str>, lines: &str) -> Vec<String> {
+fn remarks(bundles: &Bundles, policy: &Policy, tool: Option<&str>, lines: &str) -> Vec<String> {
     let Ok(Ok(after)) = Policy::from_toml(lines).map(|more| policy.clone().layer(more)) else {
         return Vec::new();
     };
-    let asking = explanations(content, &after, tool).into_iter();
+    let asking = explanations(bundles, &after, tool).into_iter();
     asking
         .filter(|one| one.outcome == Outcome::Ask)
         .map(|one| {
