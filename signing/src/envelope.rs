@@ -187,6 +187,70 @@ impl Envelope {
         self.signatures.sort_by(|a, b| a.keyid.cmp(&b.keyid));
     }
 
+    /// Adds a signature by `key` to those that others made, none of which changes. Says whether it did: a
+    /// signature by `key` may be there already, under whatever key id.
+    ///
+    /// # Errors
+    /// [`Reason::EnvelopeInvalid`] if there are [`MAX_SIGNATURES`] already; the envelope stays as it was.
+    pub fn co_sign(&mut self, key: &SigningKey) -> Result<bool, Refusal> {
+        let message = self.to_be_signed();
+        let public = key.public();
+        let is_there = |signature: &Signature| public.verify(&message, &signature.sig).is_ok();
+        if self.signatures.iter().any(is_there) {
+            return Ok(false);
+        }
+        let keyid = public.key_id().to_string();
+        self.add([Signature {
+            keyid: Some(keyid),
+            sig: key.sign(&message).to_vec(),
+        }])?;
+        Ok(true)
+    }
+
+    /// Adds the signatures of `other`, an envelope over the same document that somebody else has signed. Says
+    /// how many were new. No signature is verified: nobody may know all keys.
+    ///
+    /// # Errors
+    /// [`Reason::EnvelopeMismatch`] if the documents differ, [`Reason::EnvelopeInvalid`] above
+    /// [`MAX_SIGNATURES`]; the envelope stays as it was.
+    pub fn merge(&mut self, other: &Self) -> Result<usize, Refusal> {
+        if (&self.payload_type, &self.payload) != (&other.payload_type, &other.payload) {
+            let digest = |envelope: &Self| {
+                format!(
+                    "{} with digest {}",
+                    crate::text::quoted(&envelope.payload_type),
+                    crate::Digest::of(&envelope.payload)
+                )
+            };
+            return Err(Refusal::new(Reason::EnvelopeMismatch)
+                .expected(digest(self))
+                .found(digest(other)));
+        }
+        let new: Vec<_> = other
+            .signatures
+            .iter()
+            .filter(|theirs| !self.signatures.iter().any(|ours| ours.sig == theirs.sig))
+            .cloned()
+            .collect();
+        let count = new.len();
+        self.add(new)?;
+        Ok(count)
+    }
+
+    fn add(&mut self, new: impl IntoIterator<Item = Signature>) -> Result<(), Refusal> {
+        let mut signatures = self.signatures.clone();
+        signatures.extend(new);
+        if signatures.len() > MAX_SIGNATURES {
+            return Err(Refusal::new(Reason::EnvelopeInvalid)
+                .expected("1 to 16 signatures")
+                .found(signatures.len().to_string())
+                .hinted("leave out signatures that nobody asks for"));
+        }
+        signatures.sort_by(|a, b| a.keyid.cmp(&b.keyid));
+        self.signatures = signatures;
+        Ok(())
+    }
+
     /// The bytes that each signature is over.
     #[must_use]
     pub fn to_be_signed(&self) -> Vec<u8> {

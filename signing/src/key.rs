@@ -6,7 +6,7 @@ mod signing;
 
 pub use key_id::KeyId;
 pub use public::PublicKey;
-pub use signing::{SigningKey, is_encrypted_pem};
+pub use signing::{SigningKey, is_encrypted, is_encrypted_pem};
 
 /// How long the text of a key file may be, in bytes; a key needs about 400.
 pub const MAX_PEM_BYTES: usize = 16 * 1024;

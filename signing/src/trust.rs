@@ -1,6 +1,7 @@
 //! Whom an operator trusts: publishers, their keys, how many must sign, and which ids they may publish.
 //! A publisher never adds to it; no file is opened here.
 
+mod checks;
 mod config;
 mod settings;
 
@@ -13,9 +14,13 @@ use crate::id::Prefix;
 use crate::key::{KeyId, PublicKey};
 use crate::moment::Timestamp;
 use crate::publisher::PublisherDocument;
-use crate::refusal::{Reason, Refusal};
+#[cfg(doc)]
+use crate::refusal::Reason;
+use crate::refusal::Refusal;
 use crate::signers::Quorum;
 use crate::verify::Verified;
+
+use checks::{checked_publisher, insert};
 
 pub use settings::{TABLES, TrustSettings};
 
@@ -314,93 +319,3 @@ impl TrustStore {
 /// What a person who trusts the example key is told.
 pub(crate) const EXAMPLE_WARNING: &str =
     "this is the example key: its private half is public, so that anybody can sign with it";
-
-/// Adds a publisher: names are used once, and no key belongs to two.
-fn insert(
-    publishers: &mut BTreeMap<String, Arc<Publisher>>,
-    publisher: Publisher,
-) -> Result<(), Refusal> {
-    let refusal = || Refusal::new(Reason::TrustInvalid).at(format!("publisher {}", publisher.name));
-    if publishers.len() >= MAX_PUBLISHERS {
-        return Err(refusal()
-            .expected("at most 256 publishers")
-            .found("one more"));
-    }
-    if publishers.contains_key(&publisher.name) {
-        return Err(refusal()
-            .expected("each publisher once")
-            .found("the name twice"));
-    }
-    for key in &publisher.keys {
-        let owner = publishers
-            .values()
-            .find(|owner| owner.key(&key.key_id()).is_some());
-        if let Some(owner) = owner {
-            return Err(refusal()
-                .expected("keys that belong to one publisher each")
-                .found(format!(
-                    "key {}, which publisher {} has, too",
-                    key.key_id(),
-                    owner.name
-                )));
-        }
-    }
-    publishers.insert(publisher.name.clone(), Arc::new(publisher));
-    Ok(())
-}
-
-/// Checks the keys that somebody signs with, and how many of them must.
-fn check_keys(place: &str, keys: &[PublicKey], threshold: usize) -> Result<(), Refusal> {
-    let refusal = || Refusal::new(Reason::TrustInvalid).at(place);
-    if keys.is_empty() || keys.len() > MAX_KEYS {
-        return Err(refusal()
-            .expected("1 to 16 keys")
-            .found(keys.len().to_string()));
-    }
-    if let Some(key) = keys.iter().find(|key| key.is_example()) {
-        return Err(Refusal::new(Reason::TrustExampleKey)
-            .at(place)
-            .found(format!("key {}", key.key_id())));
-    }
-    for (position, key) in keys.iter().enumerate() {
-        if keys.iter().skip(position + 1).any(|other| other == key) {
-            return Err(refusal()
-                .expected("each key once")
-                .found(format!("key {} twice", key.key_id())));
-        }
-    }
-    if threshold == 0 || threshold > keys.len() {
-        return Err(refusal()
-            .expected(format!(
-                "a threshold from 1 to {}, the number of keys",
-                keys.len()
-            ))
-            .found(threshold.to_string()));
-    }
-    Ok(())
-}
-
-/// Checks a publisher as an operator writes it down.
-pub(crate) fn checked_publisher(
-    name: String,
-    keys: Vec<PublicKey>,
-    threshold: usize,
-    prefixes: Vec<Prefix>,
-) -> Result<Publisher, Refusal> {
-    let place = format!("publisher {name}");
-    check_keys(&place, &keys, threshold)?;
-    if prefixes.is_empty() {
-        return Err(Refusal::new(Reason::TrustInvalid)
-            .at(place)
-            .expected("the prefixes that this publisher may publish")
-            .found("none: an empty list means nothing"));
-    }
-    Ok(Publisher {
-        name,
-        keys,
-        threshold,
-        prefixes,
-        ad_hoc: false,
-        document: None,
-    })
-}

@@ -46,6 +46,25 @@ impl PublicKey {
         Self::from_bytes(&bytes.0)
     }
 
+    /// Reads a key from a file of either form: SPKI PEM, see [`PublicKey::from_pem`], or SPKI DER, as
+    /// `openssl pkey -pubout -outform DER` writes it.
+    ///
+    /// # Errors
+    /// Those of [`PublicKey::from_pem`].
+    pub fn import(bytes: &[u8]) -> Result<Self, Refusal> {
+        if let Some(key) = bytes.strip_prefix(&SPKI_PREFIX)
+            && let Ok(key) = key.try_into()
+        {
+            return Self::from_bytes(key);
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| {
+            Refusal::new(Reason::KeyInvalid)
+                .expected("an Ed25519 public key in an SPKI file, PEM or DER")
+                .found("something else")
+        })?;
+        Self::from_pem(text)
+    }
+
     /// A key from its 32 bytes.
     ///
     /// # Errors
@@ -91,6 +110,12 @@ impl PublicKey {
         self.key
             .to_public_key_pem(pkcs8::LineEnding::LF)
             .map_err(|error| Refusal::new(Reason::KeyInvalid).found(error.to_string()))
+    }
+
+    /// The key as SPKI DER: what its id is the SHA-256 of.
+    #[must_use]
+    pub fn to_der(&self) -> Vec<u8> {
+        [SPKI_PREFIX.as_slice(), self.as_bytes()].concat()
     }
 
     /// The 32 bytes.

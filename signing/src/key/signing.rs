@@ -33,6 +33,13 @@ const INNER_HEAD: [u8; 2] = [0x04, 0x20];
 /// An Ed25519 signing key.
 pub struct SigningKey(ed25519_dalek::SigningKey);
 
+/// Whether a file that [`SigningKey::import`] takes is encrypted, so that a passphrase must be asked for.
+#[must_use]
+pub fn is_encrypted(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(is_encrypted_pem)
+        || EncryptedPrivateKeyInfoRef::try_from(bytes).is_ok()
+}
+
 /// Whether a PEM text is an encrypted signing key, so that a passphrase must be asked for.
 #[must_use]
 pub fn is_encrypted_pem(pem: &str) -> bool {
@@ -64,35 +71,44 @@ impl SigningKey {
     /// for another one, [`Reason::KeyInvalid`] for anything that is no Ed25519 key, or whose public half
     /// is another key's: signing with it would give the private half away.
     pub fn from_pem(pem: &str, passphrase: Option<&SecretString>) -> Result<Self, Refusal> {
-        let invalid = |found: String| {
-            Refusal::new(Reason::KeyInvalid)
-                .expected("an Ed25519 signing key in a PKCS#8 PEM file (`BEGIN PRIVATE KEY`)")
-                .found(found)
-        };
         if pem.len() > MAX_PEM_BYTES {
             return Err(invalid(crate::text::bytes(pem.len() as u64)));
         }
-        let failed = |error: &dyn fmt::Display| invalid(error.to_string());
-        let (label, document) = SecretDocument::from_pem(pem).map_err(|error| failed(&error))?;
+        let (label, document) =
+            SecretDocument::from_pem(pem).map_err(|error| invalid(error.to_string()))?;
         if label == PrivateKeyInfoRef::PEM_LABEL {
             return read(&document).map_err(invalid);
         }
         if label != EncryptedPrivateKeyInfoRef::PEM_LABEL {
             return Err(invalid(format!("{label:?}")));
         }
-        let passphrase = passphrase.ok_or_else(|| Refusal::new(Reason::PassphraseNeeded))?;
-        let encrypted = EncryptedPrivateKeyInfoRef::try_from(document.as_bytes())
-            .map_err(|error| failed(&error))?;
-        if !is_affordable(&encrypted.encryption_algorithm) {
-            return Err(invalid(
-                "an encryption that is unknown or costs too much to open".to_owned(),
-            ));
+        decrypt(&document, passphrase)
+    }
+
+    /// Reads a key from a file of any form that is taken: PKCS#8, version 1 or 2, plain or encrypted, as PEM or
+    /// as DER. Written again, it is PEM and version 1.
+    ///
+    /// # Errors
+    /// Those of [`SigningKey::from_pem`].
+    pub fn import(bytes: &[u8], passphrase: Option<&SecretString>) -> Result<Self, Refusal> {
+        if let Ok(text) = std::str::from_utf8(bytes)
+            && text.contains("-----BEGIN ")
+        {
+            return Self::from_pem(text, passphrase);
         }
-        let document = encrypted
-            .decrypt(passphrase.expose_secret())
-            .map_err(|_| Refusal::new(Reason::PassphraseWrong))?;
-        // One wrong passphrase in 256 leaves padding that looks right.
-        read(&document).map_err(|_| Refusal::new(Reason::PassphraseWrong))
+        if bytes.len() > MAX_PEM_BYTES {
+            return Err(invalid(crate::text::bytes(bytes.len() as u64)));
+        }
+        if PublicKey::import(bytes).is_ok() {
+            return Err(invalid("a public key".to_owned()));
+        }
+        let document = SecretDocument::try_from(bytes)
+            .map_err(|_| invalid("neither PEM nor DER".to_owned()))?;
+        if EncryptedPrivateKeyInfoRef::try_from(document.as_bytes()).is_ok() {
+            decrypt(&document, passphrase)
+        } else {
+            read(&document).map_err(invalid)
+        }
     }
 
     /// The key as a PKCS#8 version 1 PEM file, not encrypted. Version 2, which has the public key in it,
@@ -153,6 +169,31 @@ impl SigningKey {
         SecretDocument::encode_msg(&PrivateKeyInfoRef::new(ALGORITHM_ID, octets))
             .map_err(encoder_failed)
     }
+}
+
+fn invalid(found: String) -> Refusal {
+    Refusal::new(Reason::KeyInvalid)
+        .expected("an Ed25519 signing key in a PKCS#8 file (`BEGIN PRIVATE KEY`)")
+        .found(found)
+}
+
+fn decrypt(
+    document: &SecretDocument,
+    passphrase: Option<&SecretString>,
+) -> Result<SigningKey, Refusal> {
+    let passphrase = passphrase.ok_or_else(|| Refusal::new(Reason::PassphraseNeeded))?;
+    let encrypted = EncryptedPrivateKeyInfoRef::try_from(document.as_bytes())
+        .map_err(|error| invalid(error.to_string()))?;
+    if !is_affordable(&encrypted.encryption_algorithm) {
+        return Err(invalid(
+            "an encryption that is unknown or costs too much to open".to_owned(),
+        ));
+    }
+    let document = encrypted
+        .decrypt(passphrase.expose_secret())
+        .map_err(|_| Refusal::new(Reason::PassphraseWrong))?;
+    // One wrong passphrase in 256 leaves padding that looks right.
+    read(&document).map_err(|_| Refusal::new(Reason::PassphraseWrong))
 }
 
 /// Reads PKCS#8, version 1 or 2; says what it found if that is no Ed25519 key.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{MAX_PUBLISHERS, Publisher, checked_publisher, insert};
+use super::checks::{checked_publisher, insert};
+use super::{MAX_PUBLISHERS, Publisher};
 use crate::id::{self, Prefix};
 use crate::key::PublicKey;
 use crate::refusal::{Reason, Refusal};

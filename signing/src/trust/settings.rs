@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::MAX_KEYS;
+use super::checks::check_keys;
 use super::config::{read_keys, syntax};
-use super::{MAX_KEYS, check_keys};
 use crate::channel::Channel;
 use crate::id;
 use crate::refusal::{Reason, Refusal};

@@ -1,64 +1,27 @@
 //! Time and host version: checked against what the caller says.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use toolward_signing::verify::{self, Mode, VerifyOptions};
 
 use crate::support::{Sample, acme, key, now, options};
 
-fn verify(sample: &Sample, options: &VerifyOptions<'_>) -> Result<Vec<String>, &'static str> {
+pub(crate) fn verify(
+    sample: &Sample,
+    options: &VerifyOptions<'_>,
+) -> Result<Vec<String>, &'static str> {
     let archive = sample.sign(&[&key(1)]).archive();
     verify::archive_bytes(&archive, &acme(), options)
         .map(|bundle| bundle.warnings.clone())
         .map_err(|refusal| refusal.code())
 }
 
-fn at(now: Option<SystemTime>, mode: Mode) -> VerifyOptions<'static> {
+pub(crate) fn at(now: Option<SystemTime>, mode: Mode) -> VerifyOptions<'static> {
     VerifyOptions {
         now,
         mode,
         ..options()
     }
-}
-
-#[test]
-fn an_expired_bundle_is_refused_and_in_audit_mode_warned_of() {
-    let mut sample = Sample::new();
-    sample.expires = Some("2026-11-02T12:00:00Z".to_owned());
-    let just_before = now() - Duration::from_secs(1);
-    assert_eq!(
-        verify(&sample, &at(Some(just_before), Mode::Enforce)),
-        Ok(vec![])
-    );
-    assert_eq!(
-        verify(&sample, &at(Some(now()), Mode::Enforce)),
-        Err("expired")
-    );
-    assert_eq!(verify(&sample, &at(None, Mode::Enforce)), Ok(vec![]));
-    let warnings = verify(&sample, &at(Some(now()), Mode::Audit)).unwrap();
-    assert!(warnings[0].contains("expired"), "{warnings:?}");
-}
-
-#[test]
-fn a_bundle_from_the_future_is_refused_and_a_little_skew_is_not() {
-    let sample = Sample::new();
-    let created = now() - Duration::from_secs(86_400);
-    let skewed = created - Duration::from_secs(500);
-    assert_eq!(
-        verify(&sample, &at(Some(skewed), Mode::Enforce)),
-        Ok(vec![])
-    );
-    let early = created - Duration::from_secs(700);
-    assert_eq!(
-        verify(&sample, &at(Some(early), Mode::Enforce)),
-        Err("not-yet-valid")
-    );
-    assert_eq!(
-        verify(&sample, &at(Some(early), Mode::Audit))
-            .unwrap()
-            .len(),
-        1
-    );
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(crate) fn skipped(why: &str) {
 }
 
 /// Runs a command, or says that its program is absent.
-fn run(command: &mut Command) -> Option<Output> {
+pub(crate) fn run(command: &mut Command) -> Option<Output> {
     match command.output() {
         Ok(output) => Some(output),
         Err(error) => {
@@ -45,7 +45,7 @@ fn succeed(command: &mut Command) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-fn openssl(folder: &Path, arguments: &[&str]) -> Option<Output> {
+pub(crate) fn openssl(folder: &Path, arguments: &[&str]) -> Option<Output> {
     run(Command::new("openssl").current_dir(folder).args(arguments))
 }
 

@@ -6,11 +6,11 @@ mod ages;
 #[cfg(test)]
 mod arbitrary;
 #[cfg(test)]
-mod archives;
-#[cfg(test)]
 mod attacks;
 #[cfg(test)]
 mod channels;
+#[cfg(test)]
+mod cosigning;
 #[cfg(test)]
 mod detached;
 #[cfg(test)]
@@ -21,6 +21,8 @@ mod documents;
 mod independent;
 #[cfg(test)]
 mod integral;
+#[cfg(test)]
+mod key_files;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]

@@ -1,0 +1,238 @@
+//! The table of reasons: code, sentence, advice. The reference page of the book is generated from it.
+
+/// Declares [`Reason`] from one table: variant, code, sentence, advice.
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $message:literal, $hint:literal;)*) => {
+        /// Why something was refused. Codes are stable; new ones may be added.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Reason {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Reason {
+            /// All reasons, in the order of the reference page that is generated from them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The stable kebab-case code.
+            #[must_use]
+            pub fn code(self) -> &'static str {
+                match self { $(Self::$variant => $code,)* }
+            }
+
+            /// One sentence that says what is wrong.
+            #[must_use]
+            pub fn message(self) -> &'static str {
+                match self { $(Self::$variant => $message,)* }
+            }
+
+            /// General advice: what to do.
+            #[must_use]
+            pub fn hint(self) -> &'static str {
+                match self { $(Self::$variant => $hint,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The operating system reported an error.
+    Io = "io", "a file could not be read or written",
+        "check that the path exists and that you may read or write it";
+    /// Neither a directory nor a regular file.
+    NotABundle = "not-a-bundle", "this is no bundle",
+        "name a bundle directory or a `.toolbundle` file";
+
+    /// No `manifest.dsse.json`.
+    EnvelopeMissing = "envelope-missing", "the bundle is not signed: `manifest.dsse.json` is missing",
+        "sign it with `toolward sign`, or run an unsigned bundle under work with `--dev DIR`";
+    /// Not a DSSE envelope, or one beyond the limits.
+    EnvelopeInvalid = "envelope-invalid", "the file is not a DSSE envelope",
+        "sign the bundle again with `toolward sign`";
+    /// The envelope is for another kind of document.
+    PayloadType = "payload-type", "the envelope is for another kind of document",
+        "pack and sign the bundle again, or get it again from its publisher";
+    /// Signatures of one document are to be added to another.
+    EnvelopeMismatch = "envelope-mismatch", "the envelopes are over different documents",
+        "have everybody sign the very same file, and put the signatures together then";
+    /// No key of the trust store made any of the signatures.
+    UnknownPublisher = "unknown-publisher", "nobody in the trust store signed this bundle",
+        "if you know this publisher, get its public key from the publisher itself and name it in the trust store or with `--trust-key`";
+    /// A signature claims to be by a trusted key and does not verify.
+    SignatureInvalid = "signature-invalid", "a signature by a trusted key does not verify",
+        "the bundle was changed after it was signed: get it again from its publisher";
+    /// The keys that signed belong to another publisher than the manifest names.
+    WrongPublisher = "wrong-publisher", "the manifest names a publisher whose keys did not sign",
+        "ask the publisher which key signs this bundle";
+    /// Too few distinct keys of the publisher signed.
+    ThresholdNotMet = "threshold-not-met", "too few distinct keys of the publisher signed",
+        "have the publisher's other key holders sign, too";
+    /// The publisher may not publish this id.
+    PrefixNotGranted = "prefix-not-granted", "the publisher may not publish this id",
+        "add a prefix of the id to this publisher's `prefixes` in the trust store, if you agree";
+
+    /// No `manifest.toml`.
+    ManifestMissing = "manifest-missing", "the bundle has no `manifest.toml`",
+        "pack the bundle again with `toolward pack`";
+    /// The loose manifest is not the signed one.
+    ManifestMismatch = "manifest-mismatch", "`manifest.toml` is not the manifest that was signed",
+        "the bundle was changed after it was signed: get it again from its publisher";
+    /// The manifest's bytes break a rule of text: encoding, characters, line ends, size.
+    ManifestText = "manifest-text", "the manifest's text is not allowed",
+        "pack the bundle again with `toolward pack`";
+    /// The manifest is not TOML 1.0.
+    ManifestSyntax = "manifest-syntax", "the manifest is not TOML 1.0",
+        "pack the bundle again with `toolward pack`";
+    /// A field of the manifest is missing, unknown, or has a wrong value.
+    ManifestField = "manifest-field", "a field of the manifest is wrong",
+        "pack the bundle again with `toolward pack`";
+    /// A manifest of another schema.
+    ManifestSchema = "manifest-schema", "the manifest has a schema that this host does not know",
+        "update toolward, or ask the publisher for a bundle of schema 1";
+    /// The bundle needs a newer host.
+    HostTooOld = "host-too-old", "the bundle needs a newer toolward",
+        "update toolward";
+    /// The bundle's time is over.
+    Expired = "expired", "the bundle has expired",
+        "get the publisher's current release";
+    /// The bundle comes from the future.
+    NotYetValid = "not-yet-valid", "the bundle says that it was made in the future",
+        "check this machine's clock";
+
+    /// A path breaks the rules of bundle paths.
+    PathInvalid = "path-invalid", "a path is not allowed in a bundle",
+        "use ASCII letters, digits, `.`, `_` and `-`, at most 8 folders deep, no leading or trailing dot, no Windows device name";
+    /// Two paths differ in case only, or one is a file and a folder at once.
+    PathConflict = "path-conflict", "two paths of the bundle can't exist together on every system",
+        "rename one of them";
+    /// A listed file is not there.
+    FileMissing = "file-missing", "a file that the manifest lists is missing",
+        "get the bundle again from its publisher";
+    /// A file is there that the manifest doesn't list.
+    FileExtra = "file-extra", "a file is there that the manifest does not list",
+        "remove the file, or get the bundle again from its publisher";
+    /// A file is listed twice, or comes twice in an archive.
+    FileDuplicate = "file-duplicate", "a file comes twice",
+        "pack the bundle again with `toolward pack`";
+    /// Not a regular file.
+    FileType = "file-type", "only regular files are allowed in a bundle",
+        "replace links, devices and pipes with the files themselves";
+    /// A file has another size than the manifest says.
+    SizeMismatch = "size-mismatch", "a file has another size than the manifest says",
+        "the bundle was changed after it was signed: get it again from its publisher";
+    /// A file has another digest than the manifest says.
+    DigestMismatch = "digest-mismatch", "a file has another digest than the manifest says",
+        "the bundle was changed after it was signed: get it again from its publisher";
+    /// A file or the bundle is larger than the limits allow.
+    TooLarge = "too-large", "this is larger than a bundle may be",
+        "leave out what the tools do not need";
+
+    /// Not one zstd frame.
+    ArchiveFormat = "archive-format", "the archive is not one zstd frame over a tar archive",
+        "pack the bundle again with `toolward pack`";
+    /// The archive ends early.
+    ArchiveTruncated = "archive-truncated", "the archive ends too early",
+        "get the file again: the transfer was cut off";
+    /// An entry's header is not the one that `pack` writes.
+    ArchiveHeader = "archive-header", "an entry of the archive has a header that is not allowed",
+        "pack the bundle again with `toolward pack`";
+    /// The entries are not in the order that the format demands.
+    ArchiveOrder = "archive-order", "the entries of the archive are not in order",
+        "pack the bundle again with `toolward pack`";
+    /// Something follows the end of the archive.
+    ArchiveTrailingData = "archive-trailing-data", "something follows the end of the archive",
+        "get the file again from its publisher";
+    /// The archive expands too much.
+    ArchiveRatio = "archive-ratio", "the archive expands more than a bundle may",
+        "ask its publisher what is in it";
+
+    /// A publisher document, revocation list or channel index that can't be read.
+    DocumentInvalid = "document-invalid", "the signed document is not allowed",
+        "get it again from whoever published it; who wrote it makes it with toolward";
+    /// A signed document of another schema.
+    DocumentSchema = "document-schema", "the signed document has a schema that this host does not know",
+        "update toolward, or ask for a document of schema 1";
+    /// The time of a publisher document, revocation list or channel index is over.
+    DocumentExpired = "document-expired", "the signed document has expired",
+        "get the current one with `toolward trust update`; a source that has no newer one may be frozen";
+    /// A publisher document, revocation list or channel index from the future.
+    DocumentNotYetValid = "document-not-yet-valid", "the signed document says that it was made in the future",
+        "check this machine's clock";
+    /// A publisher document more than one version after the one in use.
+    VersionSkipped = "version-skipped", "a version of the publisher document is missing in between",
+        "get all documents since the one in use, and give them in order";
+    /// A number lower than one that was accepted before.
+    Rollback = "rollback", "this is older than what was accepted before",
+        "get the current release; to go back on purpose say so with `--allow-rollback`, which is recorded";
+    /// A number that was accepted before, with other bytes.
+    Equivocation = "equivocation", "two different documents carry the same number",
+        "somebody shows different people different things: ask the publisher which one is genuine, by another way";
+    /// A publisher document that names a key again that was revoked, or a list that leaves one out.
+    RevocationDropped = "revocation-dropped", "a revocation is missing that was there before",
+        "what was revoked stays revoked: ask the publisher for a document that keeps all earlier revocations";
+    /// A publisher document that lowers a sequence without revoking a key.
+    ResetWithoutRevocation = "reset-without-revocation", "the document lowers sequences and revokes no key",
+        "sequences are lowered only by the document that revokes the stolen key";
+    /// A list that names another publisher's key.
+    RevocationForeign = "revocation-foreign", "the list revokes what is not its publisher's",
+        "a publisher revokes its own keys and bundles only: ask who made this list";
+    /// Too few keys signed once those that were revoked are left out.
+    KeyRevoked = "key-revoked", "a key that signed was revoked",
+        "get a release that the publisher has signed with its current keys";
+    /// A bundle that its publisher or the operator revoked.
+    BundleRevoked = "bundle-revoked", "this release was revoked",
+        "get the publisher's current release, or remove this one";
+    /// A bundle older than the operator takes.
+    TooOld = "too-old", "the bundle is older than the maximum age",
+        "get the publisher's current release, or raise `max_age_days` in `[trust]`";
+    /// A bundle from a remote source that nothing says is current.
+    FreshnessUnknown = "freshness-unknown", "nothing says that this is the current release",
+        "name the source's signed index in `[[channel]]`, or a maximum age (`max_age_days` in `[trust]`)";
+    /// A bundle that the channel does not list.
+    ChannelUnlisted = "channel-unlisted", "the channel does not list this bundle",
+        "get the bundle from the channel that lists it";
+    /// A bundle that is not the one that the channel lists.
+    ChannelMismatch = "channel-mismatch", "this is not the release that the channel lists",
+        "get the release that the index names: the source mixes releases or holds one back";
+
+    /// The provenance is not a statement of the kind expected.
+    ProvenanceInvalid = "provenance-invalid", "the provenance is not allowed",
+        "pack the bundle again with `toolward pack`";
+    /// The provenance is about another manifest.
+    ProvenanceMismatch = "provenance-mismatch", "the provenance is about another bundle",
+        "pack and sign the bundle again";
+    /// The provenance is not signed by a key of the bundle's publisher.
+    ProvenanceUnsigned = "provenance-unsigned", "the provenance is not signed by the bundle's publisher",
+        "sign the provenance with a key of the same publisher";
+    /// No `provenance.dsse.json` where the operator demands one.
+    ProvenanceMissing = "provenance-missing", "the bundle does not say how it was built",
+        "ask the publisher for a release with provenance, or leave out `require_provenance` in `[trust]`";
+
+    /// A digest or key id isn't 64 lower-case hexadecimal digits.
+    DigestInvalid = "digest-invalid", "this is not a digest",
+        "write 64 lower-case hexadecimal digits, without a prefix";
+    /// An id, name or prefix breaks its grammar.
+    IdInvalid = "id-invalid", "this is not an id",
+        "use 2 to 80 lower-case letters, digits, dashes and dots, beginning and ending with a letter or digit";
+    /// A time isn't written as the format demands.
+    TimeInvalid = "time-invalid", "this is not a time",
+        "write it like 2026-11-21T09:30:00Z";
+    /// A key can't be read.
+    KeyInvalid = "key-invalid", "this is not an Ed25519 key",
+        "a public key is an SPKI PEM file (`BEGIN PUBLIC KEY`), a signing key a PKCS#8 PEM file (`BEGIN PRIVATE KEY`)";
+    /// A key that would accept forged signatures.
+    KeyWeak = "key-weak", "this key is weak: it would accept signatures that nobody made",
+        "do not trust whoever gave you this key; make a new one with `toolward keys new`";
+    /// An encrypted key and no passphrase.
+    PassphraseNeeded = "passphrase-needed", "the signing key is encrypted",
+        "give its passphrase";
+    /// An encrypted key and another passphrase.
+    PassphraseWrong = "passphrase-wrong", "the passphrase does not open the signing key",
+        "try again";
+    /// The trust store's text can't be read.
+    TrustInvalid = "trust-invalid", "the trust store is wrong",
+        "each `[[publisher]]` has `name`, `keys` or `key_files`, `prefixes`, and optionally `threshold`";
+    /// The trust store names the example key.
+    TrustExampleKey = "trust-example-key", "the example key must not be trusted: its private half is public",
+        "remove it from the trust store; to try the examples, name it with `--trust-key`";
+}
