@@ -1,15 +1,18 @@
 //! Whatever the bytes, the answer is a refusal: no panic, no endless work.
 
 use proptest::prelude::*;
+use toolward_signing::channel::ChannelIndex;
 use toolward_signing::envelope::Envelope;
-use toolward_signing::key::{PublicKey, SigningKey};
+use toolward_signing::key::{PublicKey, SigningKey, is_encrypted};
 use toolward_signing::manifest::{MANIFEST_TYPE, Manifest};
 use toolward_signing::path::BundlePath;
 use toolward_signing::provenance::Provenance;
-use toolward_signing::trust::TrustStore;
-use toolward_signing::verify;
+use toolward_signing::publisher::{PublisherDocument, first_use};
+use toolward_signing::revocation::RevocationList;
+use toolward_signing::trust::{TrustSettings, TrustStore};
+use toolward_signing::{channel, publisher, revocation, verify};
 
-use crate::support::{Sample, acme, compress, envelope, key, options, tar_of};
+use crate::support::{Sample, acme, compress, envelope, key, options, tar_of, terms};
 
 /// A good document with a few spots overwritten.
 fn spoiled(good: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
@@ -86,6 +89,45 @@ proptest! {
         prop_assert!(Envelope::parse(&bytes).is_err());
         let _ = Envelope::parse(&spoiled);
         prop_assert!(Provenance::parse(&bytes, b"").is_err());
+    }
+
+    #[test]
+    fn any_spoiled_document_even_if_signed(
+        publisher in spoiled(crate::documents::full().to_bytes().unwrap()),
+        list in spoiled(crate::documents::list().to_bytes().unwrap()),
+        index in spoiled(crate::channels::index(1).to_bytes().unwrap()),
+    ) {
+        let _ = first_use(&envelope(publisher::PAYLOAD_TYPE, &publisher, &[&key(1), &key(2)]), &terms());
+        let trust = acme();
+        let acme = trust.publisher("acme").unwrap();
+        let list = envelope(revocation::PAYLOAD_TYPE, &list, &[&key(1)]);
+        let _ = revocation::accept(&list, acme, &trust, None, &terms());
+        let index = envelope(channel::PAYLOAD_TYPE, &index, &[&key(3)]);
+        let _ = channel::accept(&index, &crate::channels::pinned(&[3], 1), &terms());
+    }
+
+    #[test]
+    fn any_toml_like_text_as_a_document(text in r#"[a-z"'\\\[\]{}=,.:#0-9 \n+-]{0,80}"#) {
+        prop_assert!(PublisherDocument::parse(text.as_bytes()).is_err());
+        prop_assert!(RevocationList::parse(text.as_bytes()).is_err());
+        prop_assert!(ChannelIndex::parse(text.as_bytes()).is_err());
+        let _ = TrustSettings::from_toml_with(&text, &mut |_| Err(std::io::Error::other("none")));
+    }
+
+    #[test]
+    fn any_bytes_as_a_key_file(bytes in any::<Vec<u8>>()) {
+        prop_assert!(SigningKey::import(&bytes, None).is_err());
+        prop_assert!(PublicKey::import(&bytes).is_err());
+        let _ = is_encrypted(&bytes);
+    }
+
+    #[test]
+    fn any_reason_that_is_written_reads_back(reason in any::<String>()) {
+        let mut list = crate::documents::list();
+        list.keys[0].reason = reason;
+        if let Ok(bytes) = list.to_bytes() {
+            prop_assert_eq!(RevocationList::parse(&bytes).unwrap(), list);
+        }
     }
 
     #[test]

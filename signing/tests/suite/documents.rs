@@ -12,7 +12,7 @@ use crate::support::{
     store_of, terms, verify_signed,
 };
 
-fn full() -> PublisherDocument {
+pub(crate) fn full() -> PublisherDocument {
     let mut document = document(3, 2, &[1, 2, 3]);
     document.expires = Some("2027-11-01T12:00:00Z".parse().unwrap());
     let mut revoked = revoked_key(4);
@@ -27,7 +27,7 @@ fn full() -> PublisherDocument {
     document
 }
 
-fn list() -> RevocationList {
+pub(crate) fn list() -> RevocationList {
     RevocationList {
         publisher: "acme".to_owned(),
         version: 1,

@@ -71,7 +71,7 @@ fn installed(name: &str, install: impl FnOnce(&Path) -> Command) -> Option<PathB
 }
 
 /// Runs a Python program with packages from PyPI.
-fn python(packages: &[&str], program: &str, arguments: &[&Path]) -> Option<String> {
+pub(crate) fn python(packages: &[&str], program: &str, arguments: &[&Path]) -> Option<String> {
     let mut command = Command::new("python3");
     if !packages.is_empty() {
         let name = format!("python-{}", packages.join("-").replace("==", "-"));

@@ -20,6 +20,8 @@ mod documents;
 #[cfg(test)]
 mod independent;
 #[cfg(test)]
+mod independent_documents;
+#[cfg(test)]
 mod integral;
 #[cfg(test)]
 mod key_files;

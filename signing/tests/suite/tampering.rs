@@ -1,6 +1,6 @@
 //! One byte changed: refused, or the very same bundle.
 
-use toolward_signing::verify;
+use toolward_signing::{publisher, verify};
 
 use crate::support::{Sample, acme, compress, key, options, same, tar_of};
 
@@ -145,4 +145,33 @@ fn every_single_byte_change_of_the_archives_encoding_is_refused_or_verifies_to_t
             "cut to {length} bytes"
         );
     }
+}
+
+#[test]
+fn every_single_byte_change_of_a_signed_document_is_refused_or_verifies_to_the_same_document() {
+    let document = crate::support::document(1, 2, &[1, 2]);
+    let good = crate::support::by(document.to_envelope(), &[1, 2]);
+    let original = publisher::stored(&good).unwrap();
+    let (mut accepted, mut refused) = (0, 0);
+    for position in 0..good.len() {
+        for flip in [0x01, 0x20, 0x80] {
+            let mut bad = good.clone();
+            bad[position] ^= flip;
+            match publisher::stored(&bad) {
+                Ok(read) => {
+                    assert_eq!(read.document, original.document);
+                    assert_eq!(
+                        (read.digest, &read.signers),
+                        (original.digest, &original.signers)
+                    );
+                    accepted += 1;
+                }
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(
+        accepted > 0 && refused > accepted,
+        "{accepted} and {refused}"
+    );
 }
