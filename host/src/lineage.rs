@@ -11,8 +11,9 @@ use toolward_egress::Meter;
 use crate::limits::CallLimits;
 use crate::request::Request;
 use crate::result::{CallError, ErrorClass, ErrorCode, Hit, Reply};
-use crate::sandbox::files::FileCounters;
+use crate::sandbox::files::{FileCounters, FileLimits};
 use crate::sandbox::keyvalue;
+use crate::sandbox::secrets::Stores;
 
 /// Where a call comes from: nowhere, or from another call.
 #[derive(Debug, Clone, Default)]
@@ -78,7 +79,10 @@ pub(crate) struct Root {
     /// Requests and bytes on the network.
     pub(crate) network: Meter,
     pub(crate) files: Arc<FileCounters>,
+    /// What the root itself may do with files: no call below it may do more.
+    pub(crate) file_limits: FileLimits,
     pub(crate) buckets: Arc<keyvalue::Counters>,
+    pub(crate) stores: Arc<Stores>,
 }
 
 impl Root {
@@ -89,7 +93,9 @@ impl Root {
             depth_allowed,
             network: Meter::budget(limits.http_requests_total, limits.egress_bytes),
             files: Arc::default(),
+            file_limits: FileLimits::of(limits),
             buckets: Arc::default(),
+            stores: Arc::default(),
         })
     }
 

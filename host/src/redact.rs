@@ -1,10 +1,13 @@
 //! Keeps the exact bytes of secrets out of what a call shows. The last line of
 //! defence: a guest that may see a value can still disguise it.
 
+use memchr::memmem;
 use serde_json::Value;
 
 use crate::observer::LogRecord;
-use crate::result::{BlockContent, CallError, Captured, Output, ResourceBody};
+use crate::result::{
+    BlockContent, CallError, Captured, ErrorClass, ErrorCode, Origin, Output, ResourceBody,
+};
 use crate::secrets::SecretValue;
 
 /// What stands where a secret was.
@@ -15,41 +18,113 @@ const SHORTEST: usize = 4;
 
 /// The secrets that a call used.
 pub(crate) struct Redactor {
-    values: Vec<SecretValue>,
+    hidden: Vec<Hidden>,
+}
+
+#[derive(Clone)]
+struct Hidden {
+    slug: String,
+    value: SecretValue,
 }
 
 impl Redactor {
-    /// `None` where there is nothing to look for.
-    pub(crate) fn new(values: Vec<SecretValue>) -> Option<Self> {
-        let values: Vec<SecretValue> = values
-            .into_iter()
-            .filter(|value| value.bytes().len() >= SHORTEST)
+    /// One that hides this value beside those of `known`; `None` where that is
+    /// nothing more.
+    pub(crate) fn with(known: Option<&Self>, slug: &str, value: &SecretValue) -> Option<Self> {
+        let mut hidden = known.map(|known| known.hidden.clone()).unwrap_or_default();
+        let is_known = hidden
+            .iter()
+            .any(|hidden| hidden.value.bytes() == value.bytes());
+        if is_known || value.bytes().len() < SHORTEST {
+            return None;
+        }
+        hidden.push(Hidden {
+            slug: slug.to_owned(),
+            value: value.clone(),
+        });
+        Some(Self { hidden })
+    }
+
+    /// The bytes without the values, or `None` where there is none in them. One
+    /// pass per value over what was given, and none over what is put in: that may
+    /// hold a value itself.
+    fn replaced(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut searches: Vec<Search<'_>> = self
+            .hidden
+            .iter()
+            .filter_map(|hidden| Search::new(bytes, hidden.value.bytes()))
             .collect();
-        (!values.is_empty()).then_some(Self { values })
+        if searches.is_empty() {
+            return None;
+        }
+        let mut result = Vec::with_capacity(bytes.len());
+        let mut copied = 0;
+        while let Some(start) = searches.iter().filter_map(|search| search.at).min() {
+            // Values that overlap go as one: of neither a part is left.
+            let mut end = start;
+            let overlaps =
+                |search: &&mut Search<'_>, end| search.at.is_some_and(|at| at == start || at < end);
+            while let Some(search) = searches.iter_mut().find(|search| overlaps(search, end)) {
+                end = end.max(search.pass());
+            }
+            result.extend_from_slice(bytes.get(copied..start).unwrap_or_default());
+            result.extend_from_slice(REDACTED.as_bytes());
+            copied = end;
+        }
+        result.extend_from_slice(bytes.get(copied..).unwrap_or_default());
+        Some(result)
+    }
+
+    /// The secret whose value is in these bytes.
+    fn slug_in(&self, bytes: &[u8]) -> Option<&str> {
+        self.hidden
+            .iter()
+            .find(|hidden| memmem::find(bytes, hidden.value.bytes()).is_some())
+            .map(|hidden| hidden.slug.as_str())
+    }
+
+    fn is_in(&self, text: &str) -> bool {
+        self.slug_in(text.as_bytes()).is_some()
+    }
+
+    /// The secret whose value is in this JSON text, as it stands there or behind
+    /// escapes.
+    pub(crate) fn slug_in_json(&self, text: &str) -> Option<&str> {
+        self.slug_in(text.as_bytes()).or_else(|| {
+            let value = serde_json::from_str(text).ok()?;
+            self.slug_in_value(&value)
+        })
+    }
+
+    fn slug_in_value(&self, value: &Value) -> Option<&str> {
+        match value {
+            Value::String(text) => self.slug_in(text.as_bytes()),
+            Value::Array(items) => items.iter().find_map(|item| self.slug_in_value(item)),
+            Value::Object(members) => members.iter().find_map(|(name, member)| {
+                self.slug_in(name.as_bytes())
+                    .or_else(|| self.slug_in_value(member))
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => None,
+        }
     }
 
     pub(crate) fn text(&self, text: &mut String) {
-        for value in &self.values {
-            let Ok(secret) = std::str::from_utf8(value.bytes()) else {
-                continue;
-            };
-            if text.contains(secret) {
-                *text = text.replace(secret, REDACTED);
-            }
+        if let Some(bytes) = self.replaced(text.as_bytes()) {
+            // A value that is no UTF-8 may have been a part of a character.
+            *text = String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(&error.into_bytes()).into_owned());
         }
     }
 
     fn bytes(&self, bytes: &mut Vec<u8>) {
-        for value in &self.values {
-            let secret = value.bytes();
-            while let Some(start) = bytes
-                .windows(secret.len())
-                .position(|window| window == secret)
-            {
-                let end = start.saturating_add(secret.len());
-                bytes.splice(start..end, REDACTED.bytes());
-            }
+        if let Some(replaced) = self.replaced(bytes) {
+            *bytes = replaced;
         }
+    }
+
+    /// Leaves a number out that shows a value.
+    fn number(&self, number: &mut Option<u64>) {
+        number.take_if(|number| self.is_in(&number.to_string()));
     }
 
     pub(crate) fn value(&self, value: &mut Value) {
@@ -59,11 +134,7 @@ impl Redactor {
             Value::Object(members) => {
                 let named: Vec<String> = members
                     .keys()
-                    .filter(|name| {
-                        let mut redacted = (*name).clone();
-                        self.text(&mut redacted);
-                        redacted != **name
-                    })
+                    .filter(|name| self.is_in(name))
                     .cloned()
                     .collect();
                 for name in named {
@@ -74,6 +145,10 @@ impl Redactor {
                     }
                 }
                 members.values_mut().for_each(|member| self.value(member));
+            }
+            // Rather no number than a secret one.
+            Value::Number(number) if self.is_in(&number.to_string()) => {
+                *value = Value::String(REDACTED.to_owned());
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
@@ -95,13 +170,14 @@ impl Redactor {
                     title,
                     description,
                     mime_type,
-                    size: _,
+                    size,
                 } => {
                     self.text(uri);
                     self.text(name);
                     for text in [title, description, mime_type].into_iter().flatten() {
                         self.text(text);
                     }
+                    self.number(size);
                 }
                 BlockContent::Resource {
                     uri,
@@ -126,6 +202,16 @@ impl Redactor {
         if let Some(cause) = &mut error.cause {
             self.value(cause);
         }
+        if error.origin == Origin::Driver {
+            // These, too, are the driver's own to choose.
+            if self.is_in(error.code.as_str()) {
+                error.code = ErrorCode::UPSTREAM_ERROR;
+                error.class = ErrorClass::ExecutionFailed;
+            }
+            error
+                .retry_after
+                .take_if(|after| self.is_in(&after.as_millis().to_string()));
+        }
     }
 
     pub(crate) fn record(&self, record: &mut LogRecord) {
@@ -142,20 +228,59 @@ impl Redactor {
     }
 }
 
+/// The occurrences of one value, from the first to the last.
+struct Search<'a> {
+    bytes: &'a [u8],
+    value: &'a [u8],
+    /// Where the next one begins.
+    at: Option<usize>,
+}
+
+impl<'a> Search<'a> {
+    /// `None` where there is no occurrence.
+    fn new(bytes: &'a [u8], value: &'a [u8]) -> Option<Self> {
+        let at = Some(memmem::find(bytes, value)?);
+        Some(Self { bytes, value, at })
+    }
+
+    /// Goes on to the next occurrence, and gives the end of this one.
+    fn pass(&mut self) -> usize {
+        let at = self.at.unwrap_or(self.bytes.len());
+        let end = at.saturating_add(self.value.len());
+        let rest = self.bytes.get(end..).unwrap_or_default();
+        self.at = memmem::find(rest, self.value).map(|next| end.saturating_add(next));
+        end
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use serde_json::json;
 
     use super::*;
 
     fn redactor(values: &[&str]) -> Redactor {
-        Redactor::new(
-            values
-                .iter()
-                .map(|value| SecretValue::new(value.as_bytes().to_vec()))
-                .collect(),
-        )
-        .expect("something to look for")
+        let add = |known: Option<Redactor>, value: &&str| {
+            let value = SecretValue::new(value.as_bytes().to_vec());
+            Redactor::with(known.as_ref(), "slug", &value)
+        };
+        values
+            .iter()
+            .fold(None, add)
+            .expect("something to look for")
+    }
+
+    #[track_caller]
+    fn becomes(values: &[&str], text: &str, expected: &str) {
+        let redactor = redactor(values);
+        let mut bytes = text.as_bytes().to_vec();
+        redactor.bytes(&mut bytes);
+        assert_eq!(String::from_utf8_lossy(&bytes), expected);
+        let mut text = text.to_owned();
+        redactor.text(&mut text);
+        assert_eq!(text, expected);
     }
 
     #[test]
@@ -173,8 +298,85 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_looked_for_where_nothing_was_used_or_it_is_too_short() {
-        assert!(Redactor::new(Vec::new()).is_none());
-        assert!(Redactor::new(vec![SecretValue::new(b"abc".to_vec())]).is_none());
+    fn nothing_is_looked_for_that_is_too_short_or_known() {
+        let value = |text: &str| SecretValue::new(text.as_bytes().to_vec());
+        assert!(Redactor::with(None, "a", &value("abc")).is_none());
+        let known = redactor(&["hunter22"]);
+        assert!(Redactor::with(Some(&known), "b", &value("hunter22")).is_none());
+    }
+
+    #[test]
+    fn a_secret_that_is_in_what_stands_for_secrets_is_replaced_once() {
+        becomes(&["secret"], "a secret b", "a [secret] b");
+        becomes(
+            &["[secret]", "secret"],
+            "[secret] secret",
+            "[secret] [secret]",
+        );
+        becomes(&["ecre", "hunter22"], "hunter22", "[secret]");
+    }
+
+    #[test]
+    fn of_secrets_that_overlap_no_part_is_left() {
+        becomes(&["abcd", "abcdefgh"], "x abcdefgh y", "x [secret] y");
+        becomes(
+            &["abcdef", "defghi", "hijkl"],
+            "xabcdefghijkly",
+            "x[secret]y",
+        );
+        becomes(&["abcd", "efgh"], "abcdefgh", "[secret][secret]");
+    }
+
+    #[test]
+    fn many_occurrences_of_many_secrets_take_no_long_time() {
+        let long = "a".repeat(64 << 10);
+        let redactor = redactor(&["aaaa", "aaaaa", "aaab", &long, &format!("{long}b")]);
+        let started = Instant::now();
+        let mut bytes = vec![b'a'; 4 << 20];
+        redactor.bytes(&mut bytes);
+        assert!(!bytes.contains(&b'a'));
+        // Milliseconds, and some for an unoptimised build; not minutes.
+        assert!(started.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn a_number_that_shows_a_secret_is_none_any_more() {
+        let redactor = redactor(&["31415926"]);
+        let mut value = json!({"a": 31_415_926, "b": [231_415_926_u64, 2.5], "c": -31_415_926});
+        redactor.value(&mut value);
+        assert_eq!(
+            value,
+            json!({"a": "[secret]", "b": ["[secret]", 2.5], "c": "[secret]"})
+        );
+    }
+
+    #[test]
+    fn a_code_that_a_driver_made_of_a_secret_is_another_and_the_hosts_stay() {
+        let redactor = redactor(&["hunter22", "31415926", "timeout"]);
+        let own = ErrorCode::from_driver("x:hunter22").expect("a code that drivers may use");
+        let mut error = CallError::new(own, ErrorClass::ExecutionFailed, "");
+        error.origin = Origin::Driver;
+        error.retry_after = Some(Duration::from_millis(31_415_926));
+        redactor.error(&mut error);
+        assert_eq!(error.code, ErrorCode::UPSTREAM_ERROR);
+        assert_eq!(error.retry_after, None);
+
+        let mut error = CallError::new(ErrorCode::TIMEOUT, ErrorClass::Timeout, "");
+        redactor.error(&mut error);
+        assert_eq!(error.code, ErrorCode::TIMEOUT);
+    }
+
+    #[test]
+    fn a_secret_is_found_in_json_behind_escapes_too() {
+        let redactor = redactor(&["hunter22"]);
+        for text in [
+            r#"{"a": "x hunter22"}"#,
+            r#"{"a": ["hunter\u00322"]}"#,
+            r#"{"hunter\u00322": 1}"#,
+            "hunter22, and no JSON",
+        ] {
+            assert_eq!(redactor.slug_in_json(text), Some("slug"), "{text}");
+        }
+        assert_eq!(redactor.slug_in_json(r#"{"a": "hunter 22"}"#), None);
     }
 }

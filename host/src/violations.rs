@@ -2,12 +2,15 @@
 //! says so, the end of the call. Denying is not done here: by the time
 //! something is recorded it has been refused.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use toolward_policy::OnViolation;
+
+use crate::sandbox::secrets::CallSecrets;
 
 /// Violations of one call that are kept; more are only counted.
 const KEPT: usize = 32;
@@ -78,6 +81,8 @@ impl std::error::Error for EndsCall {}
 pub(crate) struct Violations {
     found: Arc<Mutex<Found>>,
     on_violation: OnViolation,
+    /// Whose values no subject shows.
+    secrets: Option<Arc<CallSecrets>>,
     /// Whether policy ends the call: looked at whenever the guest is entered.
     ends: Arc<AtomicBool>,
 }
@@ -96,12 +101,26 @@ impl Violations {
         Self {
             found: Arc::default(),
             on_violation,
+            secrets: None,
             ends: Arc::default(),
+        }
+    }
+
+    /// The same, without the secrets of a call in any subject.
+    pub(crate) fn hiding(self, secrets: Arc<CallSecrets>) -> Self {
+        Self {
+            secrets: Some(secrets),
+            ..self
         }
     }
 
     /// Records one. An error says that policy ends the call: raise it as a trap.
     pub(crate) fn record(&self, kind: ViolationKind, subject: &str) -> Result<(), EndsCall> {
+        let redactor = self.secrets.as_ref().and_then(|secrets| secrets.redactor());
+        let mut subject = Cow::Borrowed(subject);
+        if let Some(redactor) = redactor {
+            redactor.text(subject.to_mut());
+        }
         let end = subject.floor_char_boundary(SUBJECT);
         let violation = Violation {
             kind,

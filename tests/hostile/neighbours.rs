@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode};
 use serde_json::{Value, json};
+use toolward_host::secrets::Sources;
 use toolward_host::{Host, Limit, Limits};
 
 use crate::server::{Server, to_loopback};
-use crate::world::{Bundle, CACHE_VARIABLE, Guest, cache, call, value};
+use crate::world::{Bundle, CACHE_VARIABLE, Guest, cache, call, policy_of, value};
 
 const CHILD: &str = "TOOLWARD_HOSTILE_MEASURED";
 
@@ -84,7 +85,7 @@ struct Yard {
     host: Host,
     silent: Server,
     _bundle: Bundle,
-    _directory: tempfile::TempDir,
+    _directories: [tempfile::TempDir; 2],
 }
 
 fn yard() -> Yard {
@@ -100,8 +101,8 @@ fn yard() -> Yard {
         "bad.plain",
         Guest::Plain,
         &format!(
-            "{short}requires:\n  tools: [bad.plain]\nmutates: [\"workspace:/notes\"]\napproval: \
-             on-mutate\n"
+            "{short}requires:\n  tools: [bad.plain]\nmutates: [\"workspace:/notes\", \
+             \"secret:own\"]\napproval: on-mutate\n"
         ),
         "",
     )
@@ -113,12 +114,20 @@ fn yard() -> Yard {
     )
     .with("good.tool", Guest::Plain, "", "");
     let policy = format!(
-        "[[workspace]]\npath = \"/notes\"\ndirectory = {:?}\n\
+        "[[secret]]\nslug = \"own\"\npublisher = \"PUBLISHER\"\n\
+         [[workspace]]\npath = \"/notes\"\ndirectory = {:?}\n\
          [[grant]]\npublisher = \"PUBLISHER\"\npreapproved = true\nplain_http = true\n\
          addresses = [\"127.0.0.0/8\"]\nrequires = [\"network:{name}\", \"tool:bad.plain\"]\n\
-         mutates = [\"workspace:/notes\"]\n",
+         mutates = [\"workspace:/notes\", \"secret:own\"]\n",
         directory.path().display().to_string()
     );
+    let kept = tempfile::tempdir().unwrap();
+    let sources = Sources::new(
+        &policy_of(&policy, &bundle.publisher()),
+        "/".as_ref(),
+        |_| None,
+    )
+    .stored_in(kept.path().join("secrets"));
     let limits = Limits {
         memory_bytes: Limit::fixed(32 << 20),
         workspace_bytes: Limit::fixed(1 << 20),
@@ -128,13 +137,14 @@ fn yard() -> Yard {
         .builder(&policy)
         .transport(to_loopback())
         .limits(limits)
+        .secrets(sources)
         .build()
         .unwrap();
     Yard {
         host,
         silent,
         _bundle: bundle,
-        _directory: directory,
+        _directories: [directory, kept],
     }
 }
 
@@ -171,6 +181,9 @@ fn behaviours(silent: &Server) -> Vec<(&'static str, Value)> {
         json!({"do": "fs", "op": "open-many", "path": "a.txt", "n": 1000}),
         json!({"do": "fs", "op": "list-many", "path": ".", "n": 1000}),
         json!({"do": "repeat", "for_ms": 10_000, "step": {"do": "fs", "op": "read", "path": "pipe"}}),
+        json!({"do": "repeat", "for_ms": 10_000, "step": {
+            "do": "secrets", "op": "store", "slug": "own", "text": "${fill:10000}",
+        }}),
         json!({"do": "connect", "name": silent.address.to_string()}),
     ];
     let net = [

@@ -548,3 +548,20 @@ async fn what_was_refused_is_on_the_result_and_policy_can_end_the_call_there() {
     );
     server.assert_untouched("the call went on");
 }
+
+/// On a single thread, where the requests themselves run only when the guest
+/// waits.
+#[tokio::test]
+async fn a_refused_request_ends_the_call_before_the_guest_waits_for_an_answer() {
+    let server = Server::saying("fine");
+    let (_bundle, host) = granted(&server, "requires", "on_violation = \"end\"\n");
+    let flood = json!({
+        "do": "http-parallel", "n": 20, "hold_ms": 300,
+        "request": {"url": format!("http://evil.test:{}/", server.port())},
+    });
+    let reply = call(&host, "hostile.net", flood).await;
+    let error = reply.result.unwrap_err();
+    assert_eq!(error.code.as_str(), "toolward:sandbox_violation");
+    assert_eq!(reply.metadata.violations_total, 1, "it went on");
+    server.assert_untouched("a refused request");
+}

@@ -2,10 +2,11 @@
 //! else, by nobody.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolward_host::secrets::Sources;
+use toolward_host::secrets::{SecretError, SecretStore, SecretValue, Sources};
 use toolward_host::{Host, LogRecord, Observer, Progress, Reply, Request, ViolationKind};
 
 use crate::server::Server;
@@ -531,4 +532,114 @@ async fn an_operators_secret_is_not_overwritten_by_a_tool() {
     let got = as_principal(&host, "ann", store).await;
     assert_eq!(got["err"], json!("failed"), "{got}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "the-operators");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revealed_value_is_no_subject_of_a_violation_and_no_code() {
+    let terms = Terms {
+        more: "reveal = [\"token\"]\n",
+        ..USUAL
+    };
+    let world = World::on(Vault::saying("fine").await, &terms);
+    let mark = "${reveal:token}";
+    for input in [
+        json!({"do": "call-tool", "tool": format!("a.{mark}"), "input": {}}),
+        json!({"do": "secrets", "op": "store", "slug": mark}),
+        json!({"do": "http", "url": format!("https://{mark}.test/")}),
+    ] {
+        let reply = world.run(input.clone()).await;
+        let subject = &reply.metadata.violations[0].subject;
+        assert!(subject.contains("[secret]"), "{input}: {subject}");
+    }
+    let input = json!({"do": "error", "name": format!("x:{mark}"), "value": {}});
+    let error = world.run(input).await.result.unwrap_err();
+    assert_eq!(error.code.as_str(), "upstream_error", "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revealed_value_is_not_handed_to_another_tool() {
+    let terms = Terms {
+        more: "reveal = [\"token\"]\n",
+        ..USUAL
+    };
+    let world = World::on(Vault::saying("fine").await, &terms);
+    let escaped: String = VALUE
+        .chars()
+        .map(|c| format!("\\u{:04x}", c as u32))
+        .collect();
+    for input in [
+        json!({"do": "call-tool", "tool": "other.tool", "input": {
+            "do": "echo", "value": "Bearer ${reveal:token}",
+        }}),
+        json!({"do": "steps", "steps": [
+            {"do": "secrets", "op": "reveal", "slug": "token"},
+            {"do": "call-tool", "tool": "other.tool",
+             "raw": format!("{{\"do\": \"echo\", \"value\": \"{escaped}\"}}")},
+        ]}),
+    ] {
+        let reply = world.run(input.clone()).await;
+        let violation = &reply.metadata.violations[0];
+        assert_eq!(violation.kind, ViolationKind::Secret, "{input}");
+        assert_eq!(violation.subject, "token", "{input}");
+        let got = reply.result.unwrap().structured.to_string();
+        assert!(got.contains("unauthorised"), "{input}: {got}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_stores_so_many_values_of_so_many_bytes_and_no_more() {
+    for (times, text, limit, allowed) in [
+        (100, "mine-mine", "secret_stores", 16),
+        (5, "${fill:60000}", "secret_store_bytes", 256 << 10),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let (_bundle, host) = storing(&directory, "[\"secret:own\"]", "[\"secret:own\"]");
+        let store = json!({"do": "secrets", "op": "store", "slug": "own", "text": text});
+        let flood = json!({"do": "repeat", "times": times, "step": store});
+        let error = error(&host, TOOL, flood).await;
+        assert_eq!(error.code.as_str(), "toolward:limit_exceeded", "{error:?}");
+        let hit = error.limit.unwrap();
+        assert_eq!((hit.limit, hit.allowed), (limit, allowed));
+        assert!(hit.used > allowed && error.hint.is_some(), "{hit:?}");
+    }
+}
+
+/// Keeps nothing, and answers when it is told to.
+struct Slow(Mutex<std::sync::mpsc::Receiver<()>>);
+
+impl SecretStore for Slow {
+    fn get(&self, _: &str, _: &str, _: &str) -> Result<Option<SecretValue>, SecretError> {
+        Ok(None)
+    }
+
+    fn put(&self, _: &str, _: &str, _: &str, _: SecretValue) -> Result<(), SecretError> {
+        let told = self.0.lock().unwrap();
+        told.recv_timeout(Duration::from_secs(10))
+            .map_err(|error| SecretError(error.to_string()))
+    }
+}
+
+/// On a single thread, which storing would block.
+#[tokio::test]
+async fn others_run_while_a_value_is_stored() {
+    let bundle = Bundle::of(
+        TOOL,
+        Guest::Plain,
+        "mutates: [\"secret:own\"]\napproval: on-mutate\n",
+        "",
+    );
+    let policy = "[[secret]]\nslug = \"own\"\npublisher = \"PUBLISHER\"\n\
+         [[grant]]\npublisher = \"PUBLISHER\"\npreapproved = true\nmutates = [\"secret:own\"]\n";
+    let (tell, told) = std::sync::mpsc::channel();
+    let store = Slow(Mutex::new(told));
+    let host = bundle.builder(policy).secrets(store).build().unwrap();
+    let input = json!({"do": "secrets", "op": "store", "slug": "own", "text": "mine-mine"});
+    let storing = {
+        let host = host.clone();
+        tokio::spawn(async move { as_principal(&host, "ann", input).await })
+    };
+    let neighbour = as_principal(&host, "bob", json!({"do": "echo", "value": 1})).await;
+    assert_eq!(neighbour, json!(1));
+    tell.send(()).unwrap();
+    assert_eq!(storing.await.unwrap()["ok"], json!(true));
 }

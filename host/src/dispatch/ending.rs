@@ -148,6 +148,11 @@ fn over(exceeded: Exceeded) -> CallError {
             ErrorCode::LIMIT_EXCEEDED,
             "the driver hands the host too much at once; report this to its publisher".to_owned(),
         ),
+        "secret_stores" | "secret_store_bytes" => (
+            ErrorCode::LIMIT_EXCEEDED,
+            "the driver stores too many secrets in one call; report this to its publisher"
+                .to_owned(),
+        ),
         "bucket_operations" | "bucket_traffic" => (
             ErrorCode::LIMIT_EXCEEDED,
             "the driver does too much with its buckets in one call; report this to its publisher"
@@ -183,6 +188,7 @@ fn unit(limit: &str) -> &'static str {
         "open_files" => "open files, streams and listings",
         "directory_entries" => "directory entries",
         "bucket_operations" => "operations on buckets",
+        "secret_stores" => "stored secrets",
         _ => "bytes",
     }
 }

@@ -160,7 +160,10 @@ impl Requests<'_> {
                 used: limit.used,
                 allowed: limit.allowed,
             }),
-            EgressError::Secret(secret) => no_credential(&secret.slug),
+            EgressError::Secret(secret) => {
+                tracing::warn!(error = %secret, "a request was not sent, since its secret can't be put in");
+                no_credential(&secret.slug)
+            }
             _ => CallError {
                 retryable: true,
                 ..upstream(format!("the request failed: {error}"))

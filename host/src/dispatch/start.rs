@@ -9,6 +9,7 @@ use crate::checks::Checks;
 use crate::lineage::{CallTools, Root};
 use crate::redact::Redactor;
 use crate::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output};
+use crate::sandbox::Told;
 use crate::sandbox::context::Context;
 use crate::sandbox::run::Prepared;
 use crate::sandbox::secrets::CallSecrets;
@@ -65,8 +66,13 @@ pub(crate) async fn start(
         None => Root::new(&route.limits, means.services.limits.nested_depth),
     };
     let grant = &access.grant;
-    let violations = Violations::new(grant.on_violation());
-    let secrets = CallSecrets::new(grant, means.services.secrets.clone(), &call.principal);
+    let secrets = CallSecrets::new(
+        grant,
+        means.services.secrets.clone(),
+        &call.principal,
+        root.stores.clone(),
+    );
+    let violations = Violations::new(grant.on_violation()).hiding(secrets.clone());
     let network = access.call(&route.limits, clock.deadline, &root, &secrets);
     let tools = (!grant.tools().is_empty()).then(|| {
         let mut names = call.lineage.names();
@@ -95,6 +101,7 @@ pub(crate) async fn start(
         network,
         tools,
         observer: call.observer.clone(),
+        told: Told::default(),
     };
     let contract = &call.tool.contract;
     let plan = Plan {
@@ -106,7 +113,7 @@ pub(crate) async fn start(
         slot: &slot,
         checks: means.checks,
     };
-    let mut result = match means.prepared {
+    let result = match means.prepared {
         Some(prepared) => {
             let mut attempts = Component {
                 prepared,
@@ -153,16 +160,38 @@ pub(crate) async fn start(
             run(&plan, &mut attempts, metadata).await
         }
     };
-    if let Some(redactor) = Redactor::new(context.secrets.used()) {
+    let found = violations.found();
+    (metadata.violations, metadata.violations_total) = (found.first, found.total);
+    match context.secrets.redactor() {
+        Some(redactor) => redacted(redactor, result, captured).await,
+        None => result,
+    }
+}
+
+/// Takes the secrets out of what a call shows: on a thread of its own, since that
+/// may be megabytes.
+async fn redacted(
+    redactor: Arc<Redactor>,
+    mut result: Result<Output, CallError>,
+    captured: &mut Captured,
+) -> Result<Output, CallError> {
+    let mut taken = std::mem::take(captured);
+    let work = tokio::task::spawn_blocking(move || {
         match &mut result {
             Ok(output) => redactor.output(output),
             Err(error) => redactor.error(error),
         }
-        redactor.captured(captured);
+        redactor.captured(&mut taken);
+        (result, taken)
+    });
+    match work.await {
+        Ok((result, redacted)) => {
+            *captured = redacted;
+            result
+        }
+        // Then nothing is shown.
+        Err(error) => Err(internal(&format!("the result can't be shown: {error}"))),
     }
-    let found = violations.found();
-    (metadata.violations, metadata.violations_total) = (found.first, found.total);
-    result
 }
 
 fn least(own: u64, left: Option<u64>) -> u64 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::files::{self, FileLimits};
-use super::{keyvalue, tools};
+use super::{Told, keyvalue, tools};
 use crate::access::Access;
 use crate::limits::CallLimits;
 use crate::lineage::Root;
@@ -25,6 +25,7 @@ pub(crate) struct Context {
     pub(crate) network: Option<toolward_egress::Call>,
     pub(crate) tools: Option<tools::Ctx>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) told: Told,
 }
 
 impl Context {
@@ -54,15 +55,10 @@ impl Context {
         let Ok(Some(plan)) = &self.access.files else {
             return files::Ctx::default();
         };
-        let limits = FileLimits {
-            bytes: self.limits.workspace_bytes,
-            files: self.limits.workspace_files,
-            open: self.limits.open_files,
-            entries: self.limits.directory_entries,
-        };
+        let limits = FileLimits::of(&self.limits);
         files::Ctx::new(
             plan,
-            limits,
+            limits.within(self.root.file_limits),
             self.root.files.clone(),
             self.violations.clone(),
         )

@@ -3,6 +3,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use http::HeaderName;
 use http::uri::Scheme;
@@ -93,9 +94,21 @@ impl WasiHttpHooks for Hooks {
             first_byte: options.first_byte_timeout,
             between_bytes: options.between_bytes_timeout,
         };
-        let sending = network.send(request, timeouts);
+        let mut sending = Box::pin(network.send(request, timeouts));
+        // What needs no more than the request itself is checked here and now: a
+        // guest that does not wait for the answer is refused and recorded, too.
+        let waker = Waker::noop();
+        let first = sending.as_mut().poll(&mut Context::from_waker(waker));
+        if let Poll::Ready(Err(error)) = &first {
+            let error = to_guest(error, Some(&violations));
+            return Box::new(std::future::ready(Err(error)));
+        }
         let sent: Sent<_> = Box::pin(async move {
-            match sending.await {
+            let result = match first {
+                Poll::Ready(result) => result,
+                Poll::Pending => sending.await,
+            };
+            match result {
                 Ok(response) => {
                     let response = response
                         .map(|body| body.map_err(|error| to_guest(&error, None)).boxed_unsync());
@@ -135,7 +148,11 @@ fn to_guest(error: &toolward_egress::Error, violations: Option<&Violations>) -> 
         Egress::Limit(limit) => of_limit(limit),
         Egress::Timeout(timeout) => of_timeout(timeout),
         Egress::Network(network) => of_network(network),
-        Egress::Secret(_) => Error::HttpRequestDenied,
+        Egress::Secret(error) => {
+            // Nothing that a driver can mend, and nothing that it did wrong.
+            tracing::warn!(%error, "a request was not sent, since its secret can't be put in");
+            Error::HttpRequestDenied
+        }
         _ => Error::InternalError(None),
     }
 }

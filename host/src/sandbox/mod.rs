@@ -20,7 +20,7 @@ pub(crate) mod v0_1;
 
 use std::fmt;
 
-pub(crate) use state::{AttemptLimits, State};
+pub(crate) use state::{AttemptLimits, State, Told};
 
 /// A guest asked for more than a limit allows. Raised as a host error, so that
 /// the guest is ended where it stands.

@@ -108,10 +108,12 @@ pub(crate) async fn attempt(
             return (Ending::Panicked(panic_text(panic.as_ref())), usage);
         }
         Ok(Err(deadline::Elapsed)) => Ending::Deadline,
-        // What a stream was refused last, a guest may never have asked about.
-        Ok(Ok(Ok(returned))) => match store.data().files.exceeded() {
-            Some(exceeded) => Ending::Exceeded(exceeded),
-            None => Ending::Returned(returned),
+        // What a stream was refused last, and what another task was, a guest may
+        // never have asked about.
+        Ok(Ok(Ok(returned))) => match (context.violations.ends(), store.data().files.exceeded()) {
+            (Some(violation), _) => Ending::Violation(violation),
+            (None, Some(exceeded)) => Ending::Exceeded(exceeded),
+            (None, None) => Ending::Returned(returned),
         },
         Ok(Ok(Err(error))) => classify(&error, &store, limits, own.fuel_total),
     };

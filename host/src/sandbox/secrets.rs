@@ -2,17 +2,27 @@
 //! values. What was given out is remembered, to be kept out of all that the
 //! call shows.
 
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolward_egress::{SecretValues, ValueError};
 use toolward_policy::{Grant, SecretGrant};
 use zeroize::Zeroizing;
 
+use super::Exceeded;
 use crate::redact::Redactor;
 use crate::secrets::{SecretError, SecretStore, SecretValue};
 
 /// Bytes of a value that a guest may store.
 const STORED: usize = 64 << 10;
+
+/// Values that a call and all calls below it may store together: each is synced
+/// to the disk, and kept in memory to be looked for.
+const STORES: u64 = 16;
+
+/// Bytes of these values.
+const STORE_BYTES: u64 = 256 << 10;
 
 /// What a guest is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +32,56 @@ pub(crate) enum Refused {
     Failed,
 }
 
+/// What a call and all calls below it have stored.
+#[derive(Debug, Default)]
+pub(crate) struct Stores {
+    count: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Stores {
+    fn count(&self) -> Result<(), Exceeded> {
+        take(&self.count, "secret_stores", 1, STORES)
+    }
+
+    fn grow(&self, bytes: usize) -> Result<(), Exceeded> {
+        take(&self.bytes, "secret_store_bytes", bytes as u64, STORE_BYTES)
+    }
+}
+
+/// Adds to a counter, or leaves it alone where that would go beyond.
+fn take(
+    counter: &AtomicU64,
+    limit: &'static str,
+    amount: u64,
+    allowed: u64,
+) -> Result<(), Exceeded> {
+    let add = |used: u64| used.checked_add(amount).filter(|sum| *sum <= allowed);
+    counter
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
+        .map(|_| ())
+        .map_err(|used| Exceeded {
+            limit,
+            used: used.saturating_add(amount),
+            allowed,
+        })
+}
+
 /// The secrets of one call.
 pub(crate) struct CallSecrets {
     granted: Vec<SecretGrant>,
     store: Option<Arc<dyn SecretStore>>,
     principal: String,
-    /// Values that were used: none of them may be shown.
-    used: Mutex<Vec<SecretValue>>,
+    stores: Arc<Stores>,
+    /// Keeps the values that were used out of what is shown; `None` where none
+    /// was used.
+    used: Mutex<Option<Arc<Redactor>>>,
+}
+
+impl fmt::Debug for CallSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallSecrets").finish_non_exhaustive()
+    }
 }
 
 impl CallSecrets {
@@ -36,11 +89,13 @@ impl CallSecrets {
         grant: &Grant,
         store: Option<Arc<dyn SecretStore>>,
         principal: &str,
+        stores: Arc<Stores>,
     ) -> Arc<Self> {
         Arc::new(Self {
             granted: grant.secrets().to_vec(),
             store,
             principal: principal.to_owned(),
+            stores,
             used: Mutex::default(),
         })
     }
@@ -68,20 +123,34 @@ impl CallSecrets {
     }
 
     /// Stores a value in the publisher's own space.
-    pub(crate) fn store(&self, slug: &str, value: Vec<u8>) -> Result<(), Refused> {
-        let grant = self
-            .grant(slug)
-            .filter(|grant| grant.store)
-            .ok_or(Refused::Denied)?;
+    ///
+    /// The outer error ends the guest: it stores too much.
+    pub(crate) async fn store(
+        &self,
+        slug: &str,
+        value: Vec<u8>,
+    ) -> Result<Result<(), Refused>, Exceeded> {
         let value = SecretValue::new(value);
+        let Some(grant) = self.grant(slug).filter(|grant| grant.store) else {
+            return Ok(Err(Refused::Denied));
+        };
+        self.stores.count()?;
+        let Some(store) = self.store.clone() else {
+            return Ok(Err(Refused::Failed));
+        };
         if value.bytes().len() > STORED {
-            return Err(Refused::Failed);
+            return Ok(Err(Refused::Failed));
         }
-        let store = self.store.as_ref().ok_or(Refused::Failed)?;
-        self.remember(value.clone());
-        store
-            .put(&grant.publisher, &self.principal, slug, value)
-            .map_err(|error| failed(slug, &error))
+        self.stores.grow(value.bytes().len())?;
+        self.remember(slug, &value);
+        let (publisher, principal) = (grant.publisher.clone(), self.principal.clone());
+        let own = slug.to_owned();
+        // It waits for the disk.
+        let put = move || store.put(&publisher, &principal, &own, value);
+        let kept = tokio::task::spawn_blocking(put)
+            .await
+            .unwrap_or_else(|error| Err(SecretError(format!("storing it failed: {error}"))));
+        Ok(kept.map_err(|error| failed(slug, &error)))
     }
 
     fn value(&self, grant: &SecretGrant) -> Result<SecretValue, Refused> {
@@ -90,27 +159,22 @@ impl CallSecrets {
             .get(&grant.publisher, &self.principal, &grant.slug)
             .map_err(|error| failed(&grant.slug, &error))?
             .ok_or(Refused::Missing)?;
-        self.remember(value.clone());
+        self.remember(&grant.slug, &value);
         Ok(value)
     }
 
-    fn remember(&self, value: SecretValue) {
+    fn remember(&self, slug: &str, value: &SecretValue) {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        if !used.iter().any(|known| known.bytes() == value.bytes()) {
-            used.push(value);
+        if let Some(more) = Redactor::with(used.as_deref(), slug, value) {
+            *used = Some(Arc::new(more));
         }
     }
 
     /// What keeps the used values out of what is shown; `None` where none was used.
-    pub(crate) fn redactor(&self) -> Option<Redactor> {
+    pub(crate) fn redactor(&self) -> Option<Arc<Redactor>> {
         if self.granted.is_empty() {
             return None;
         }
-        Redactor::new(self.used())
-    }
-
-    /// The values that this call used.
-    pub(crate) fn used(&self) -> Vec<SecretValue> {
         self.used
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

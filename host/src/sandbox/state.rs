@@ -1,7 +1,7 @@
 //! What a store holds for one attempt: WASI with what was granted, the limiter,
 //! and where log and progress go.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use wasmtime::component::ResourceTable;
@@ -31,7 +31,7 @@ pub(crate) struct State {
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
     pub(crate) log: Log,
-    pub(crate) progress: Rising,
+    told: Told,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) violations: Violations,
     pub(crate) secrets: Arc<CallSecrets>,
@@ -76,8 +76,8 @@ impl State {
             limiter: Limiter::new(limits.memory_bytes, call.table_elements),
             stdout,
             stderr,
-            log: Log::new(call),
-            progress: Rising::default(),
+            log: Log::new(call, context.told.clone()),
+            told: context.told.clone(),
             observer: context.observer.clone(),
             violations: context.violations.clone(),
             secrets: context.secrets.clone(),
@@ -97,6 +97,11 @@ impl State {
             ctx: &self.buckets,
             table: &mut self.table,
         }
+    }
+
+    /// Whether a report of progress with this value is passed on.
+    pub(crate) fn admits_progress(&self, done: f64) -> bool {
+        self.told.with(|told| told.progress.admit(done))
     }
 
     /// The files that the guest sees.
@@ -136,19 +141,36 @@ impl WasiHttpView for State {
     }
 }
 
-/// Progress reports that are passed on in one attempt; the rest is dropped.
+/// What a call has told so far, all its attempts together. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Told(Arc<Mutex<Counts>>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    progress: Rising,
+    records: u64,
+    bytes: u64,
+}
+
+impl Told {
+    fn with<T>(&self, act: impl FnOnce(&mut Counts) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Progress reports that are passed on in one call; the rest is dropped.
 const PROGRESS_REPORTS: u32 = 1000;
 
-/// The progress of one attempt: only ever rises, and only so often.
+/// The progress of one call: only ever rises, and only so often.
 #[derive(Debug, Default)]
-pub(crate) struct Rising {
+struct Rising {
     last: Option<f64>,
     count: u32,
 }
 
 impl Rising {
     /// Whether a report with this value is passed on.
-    pub(crate) fn admit(&mut self, done: f64) -> bool {
+    fn admit(&mut self, done: f64) -> bool {
         let rises = done.is_finite() && self.last.is_none_or(|last| done > last);
         if !rises || self.count >= PROGRESS_REPORTS {
             return false;
@@ -159,45 +181,48 @@ impl Rising {
     }
 }
 
-/// The log records of one attempt, counted while they come in.
+/// The log records of one attempt, counted while they come in, with those of the
+/// attempts before it.
 #[derive(Debug)]
 pub(crate) struct Log {
     records: Vec<LogRecord>,
+    told: Told,
     max_records: u64,
-    bytes: u64,
     max_bytes: u64,
 }
 
 impl Log {
-    fn new(limits: &CallLimits) -> Self {
+    fn new(limits: &CallLimits, told: Told) -> Self {
         Self {
             records: Vec::new(),
+            told,
             max_records: limits.log_records,
-            bytes: 0,
             max_bytes: limits.log_bytes,
         }
     }
 
     /// Counts a record of `size` bytes before anything is made of it.
     pub(crate) fn admit(&mut self, size: u64) -> Result<(), Exceeded> {
-        let count = (self.records.len() as u64).saturating_add(1);
-        if count > self.max_records {
-            return Err(Exceeded {
-                limit: "log_records",
-                used: count,
-                allowed: self.max_records,
-            });
-        }
-        let bytes = self.bytes.saturating_add(size);
-        if bytes > self.max_bytes {
-            return Err(Exceeded {
-                limit: "log_bytes",
-                used: bytes,
-                allowed: self.max_bytes,
-            });
-        }
-        self.bytes = bytes;
-        Ok(())
+        self.told.with(|told| {
+            let count = told.records.saturating_add(1);
+            if count > self.max_records {
+                return Err(Exceeded {
+                    limit: "log_records",
+                    used: count,
+                    allowed: self.max_records,
+                });
+            }
+            let bytes = told.bytes.saturating_add(size);
+            if bytes > self.max_bytes {
+                return Err(Exceeded {
+                    limit: "log_bytes",
+                    used: bytes,
+                    allowed: self.max_bytes,
+                });
+            }
+            (told.records, told.bytes) = (count, bytes);
+            Ok(())
+        })
     }
 
     pub(crate) fn push(&mut self, record: LogRecord) {
@@ -218,6 +243,31 @@ mod tests {
         let mut rising = Rising::default();
         let admitted = [1.0, 1.0, 0.5, f64::NAN, f64::INFINITY, 2.0].map(|done| rising.admit(done));
         assert_eq!(admitted, [true, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn another_attempt_has_what_the_first_left_of_log_and_progress() {
+        let limits = CallLimits {
+            log_records: 3,
+            log_bytes: 100,
+            ..CallLimits::new(
+                &crate::Limits::default(),
+                std::time::Duration::from_secs(1),
+                &toolward_contract::driver::DriverLimits::default(),
+            )
+        };
+        let told = Told::default();
+        for size in [10, 50] {
+            let mut attempt = Log::new(&limits, told.clone());
+            attempt.admit(size).expect("room for it");
+        }
+        let mut third = Log::new(&limits, told.clone());
+        assert_eq!(third.admit(41).map_err(|over| over.limit), Err("log_bytes"));
+        third.admit(40).expect("room for it");
+        assert_eq!(
+            third.admit(0).map_err(|over| over.limit),
+            Err("log_records")
+        );
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod bindings {
         path: "../wit",
         imports: {
             default: trappable,
+            "toolward:driver/secrets.store": async | trappable,
             "toolward:driver/tools.call": async | trappable,
         },
         exports: { default: async },
@@ -50,7 +51,7 @@ impl types::Host for State {}
 
 impl progress::Host for State {
     fn report(&mut self, update: progress::Update) -> Result<()> {
-        if !self.progress.admit(update.done) {
+        if !self.admits_progress(update.done) {
             return Ok(());
         }
         if let Some(observer) = &self.observer {
@@ -130,8 +131,12 @@ impl secrets::Host for State {
         }
     }
 
-    fn store(&mut self, slug: String, value: Vec<u8>) -> Result<Result<(), secrets::SecretError>> {
-        match self.secrets.store(&slug, value) {
+    async fn store(
+        &mut self,
+        slug: String,
+        value: Vec<u8>,
+    ) -> Result<Result<(), secrets::SecretError>> {
+        match self.secrets.store(&slug, value).await? {
             Ok(()) => Ok(Ok(())),
             Err(refused) => self.refuse_secret(refused, &slug).map(Err),
         }
@@ -139,6 +144,18 @@ impl secrets::Host for State {
 }
 
 impl State {
+    /// The secret that the input of another tool would give away. A placeholder
+    /// means something to this call only, and a value is nobody else's: the other
+    /// tool would not keep it out of what it shows.
+    fn secret_in(&self, input: &str) -> Option<String> {
+        let network = self.network.as_ref();
+        let placeholder = network.and_then(|network| network.placeholder_in(input.as_bytes()));
+        placeholder.or_else(|| {
+            let redactor = self.secrets.redactor()?;
+            redactor.slug_in_json(input).map(str::to_owned)
+        })
+    }
+
     fn refuse_secret(&self, refused: Refused, slug: &str) -> Result<secrets::SecretError> {
         Ok(match refused {
             Refused::Denied => {
@@ -156,13 +173,7 @@ impl tools::Host for State {
         &mut self,
         request: tools::Request,
     ) -> Result<Result<types::ToolOutput, types::ToolError>> {
-        // A placeholder means something to this call only: whoever passes it on
-        // tries to get a secret out.
-        if let Some(slug) = self
-            .network
-            .as_ref()
-            .and_then(|network| network.placeholder_in(request.input.as_bytes()))
-        {
+        if let Some(slug) = self.secret_in(&request.input) {
             self.violations.record(ViolationKind::Secret, &slug)?;
             return Ok(Err(types::ToolError {
                 code: "unauthorised".to_owned(),

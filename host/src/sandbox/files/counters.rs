@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::Semaphore;
 
 use super::plan::Mount;
+use crate::limits::CallLimits;
 use crate::sandbox::Exceeded;
 
 /// The limits of one call on files.
@@ -25,6 +26,27 @@ pub(crate) struct FileLimits {
     /// Entries of directories that may be read, those that the guest is not
     /// shown included.
     pub(crate) entries: u64,
+}
+
+impl FileLimits {
+    pub(crate) fn of(limits: &CallLimits) -> Self {
+        Self {
+            bytes: limits.workspace_bytes,
+            files: limits.workspace_files,
+            open: limits.open_files,
+            entries: limits.directory_entries,
+        }
+    }
+
+    /// The lesser of each.
+    pub(crate) fn within(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.min(other.bytes),
+            files: self.files.min(other.files),
+            open: self.open.min(other.open),
+            entries: self.entries.min(other.entries),
+        }
+    }
 }
 
 /// Threads that work on the files of one call at once. A guest can start many
