@@ -26,15 +26,23 @@ pub(crate) struct Gate {
     slots: Arc<Semaphore>,
     waiting: AtomicU32,
     queue: u32,
+    /// Calls that gave up their place inside while they wait for a tool: as many
+    /// as there are places.
+    parked: Arc<Semaphore>,
+    inside: u32,
     name: &'static str,
 }
 
 impl Gate {
     fn new(name: &'static str, slots: u32, queue: u32) -> Arc<Self> {
+        let inside = slots.max(1);
+        let places = || Arc::new(Semaphore::new(inside as usize));
         Arc::new(Self {
-            slots: Arc::new(Semaphore::new(slots.max(1) as usize)),
+            slots: places(),
             waiting: AtomicU32::new(0),
             queue,
+            parked: places(),
+            inside,
             name,
         })
     }
@@ -54,6 +62,25 @@ impl Gate {
                 ErrorCode::INTERNAL,
                 ErrorClass::ExecutionFailed,
                 "the host is shutting down",
+            )
+        })
+    }
+}
+
+impl Gate {
+    /// A place for a call that waits for a tool, if there is one at once.
+    fn park(&self) -> Result<OwnedSemaphorePermit, CallError> {
+        self.parked.clone().try_acquire_owned().map_err(|_| {
+            let most = u64::from(self.inside);
+            full(
+                format!(
+                    "{most} calls are waiting for tools that they call ({})",
+                    self.name
+                ),
+                self.name,
+                most.saturating_add(1),
+                most,
+                format!("try again later, or raise the limit `{}`", self.name),
             )
         })
     }
@@ -101,15 +128,15 @@ fn full(message: String, limit: &'static str, used: u64, allowed: u64, hint: Str
         .retry_after(RETRY_AFTER)
 }
 
-/// The gates that one call passes: its shares first, the host last.
+/// The gates that one call passes, from what is most its own to what it shares
+/// with all: whoever waits at one holds places only at those that fewer others
+/// need.
 #[derive(Debug, Clone)]
 pub(crate) struct Path {
     tool: Arc<Gate>,
     publisher: Arc<Gate>,
     principal: Arc<Gate>,
     host: Arc<Gate>,
-    parked: Arc<Semaphore>,
-    parked_at_most: u32,
 }
 
 /// The places of one call: one at each gate.
@@ -121,7 +148,7 @@ pub(crate) struct Slot {
 /// A call that gave up its slot while it waits for another tool.
 #[derive(Debug)]
 pub(crate) struct Parked {
-    _permit: OwnedSemaphorePermit,
+    _permits: [OwnedSemaphorePermit; 2],
 }
 
 impl Path {
@@ -141,32 +168,25 @@ impl Path {
         Ok(Slot {
             _permits: [
                 self.principal.enter(bounded).await?,
-                self.publisher.enter(bounded).await?,
                 self.tool.enter(bounded).await?,
+                self.publisher.enter(bounded).await?,
                 self.host.enter(bounded).await?,
             ],
         })
     }
 
     /// Gives the slot to others while a call waits for the tool that it calls.
-    /// The instance stays where it is, so there is a bound on these, too.
+    /// The instance stays where it is, so there is a bound on these, too, and of
+    /// that a share for each principal.
     pub(crate) fn park(&self, slot: Slot) -> Result<Parked, (Slot, CallError)> {
-        match self.parked.clone().try_acquire_owned() {
-            Ok(permit) => {
+        let own = self.principal.park();
+        let both = own.and_then(|own| Ok([own, self.host.park()?]));
+        match both {
+            Ok(permits) => {
                 drop(slot);
-                Ok(Parked { _permit: permit })
+                Ok(Parked { _permits: permits })
             }
-            Err(_) => {
-                let most = u64::from(self.parked_at_most);
-                let error = full(
-                    format!("{most} calls are waiting for tools that they call"),
-                    "concurrency",
-                    most.saturating_add(1),
-                    most,
-                    "try again later, or raise the limit `concurrency`".to_owned(),
-                );
-                Err((slot, error))
-            }
+            Err(error) => Err((slot, error)),
         }
     }
 }
@@ -176,7 +196,6 @@ impl Path {
 pub(crate) struct Admission {
     limits: Limits,
     host: Arc<Gate>,
-    parked: Arc<Semaphore>,
     /// The gate of [`LOCAL`], which most hosts have alone.
     local: Arc<Gate>,
     principals: [Mutex<HashMap<String, Weak<Gate>>>; SHARDS],
@@ -184,12 +203,10 @@ pub(crate) struct Admission {
 
 impl Admission {
     pub(crate) fn new(limits: &Limits) -> Self {
-        let slots = limits.concurrency.max(1);
         Self {
             local: Self::for_a_principal(limits),
             limits: limits.clone(),
-            host: Gate::new("concurrency", slots, limits.queue),
-            parked: Arc::new(Semaphore::new(slots as usize)),
+            host: Gate::new("concurrency", limits.concurrency, limits.queue),
             principals: Default::default(),
         }
     }
@@ -227,8 +244,6 @@ impl Admission {
             publisher: publisher.clone(),
             principal: self.for_principal(principal),
             host: self.host.clone(),
-            parked: self.parked.clone(),
-            parked_at_most: self.limits.concurrency.max(1),
         }
     }
 
@@ -325,6 +340,47 @@ mod tests {
         assert!(futures_util::poll!(resumed.as_mut()).is_pending());
         drop(child);
         let _slot = resumed.await.expect("a slot again");
+    }
+
+    #[tokio::test]
+    async fn a_principal_that_parks_all_it_may_keeps_nobody_else_from_parking() {
+        let limits = Limits {
+            concurrency: 2,
+            concurrency_per_principal: 1,
+            ..Limits::default()
+        };
+        let (admission, tool, publisher) = admission(&limits);
+        let greedy = admission.path(&tool, &publisher, "greedy");
+        let slot = greedy.enter().await.expect("a slot");
+        let _parked = greedy.park(slot).expect("room to park");
+        let slot = greedy.enter().await.expect("the lent slot");
+        let (_slot, refused) = greedy.park(slot).expect_err("its share is taken");
+        let hit = refused.limit.expect("a limit");
+        assert_eq!((hit.limit, hit.allowed), ("concurrency_per_principal", 1));
+
+        let modest = admission.path(&tool, &publisher, "modest");
+        let slot = modest.enter().await.expect("a slot");
+        let _parked = modest.park(slot).expect("room to park");
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_tool_takes_no_place_of_its_publishers_other_tools() {
+        let limits = Limits {
+            concurrency_per_tool: 1,
+            concurrency_per_publisher: 2,
+            queue: 1,
+            ..Limits::default()
+        };
+        let (admission, busy, publisher) = admission(&limits);
+        let path = admission.path(&busy, &publisher, "local");
+        let _running = path.enter().await.expect("a free slot");
+        let mut waiting = Box::pin(path.enter());
+        assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+
+        let other = Admission::for_tool(&limits);
+        let path = admission.path(&other, &publisher, "local");
+        let mut entering = Box::pin(path.enter());
+        assert!(futures_util::poll!(entering.as_mut()).is_ready());
     }
 
     #[tokio::test]

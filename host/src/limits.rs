@@ -101,7 +101,8 @@ pub struct Limits {
     pub concurrency_per_tool: u32,
     /// Of these, calls of tools of one publisher.
     pub concurrency_per_publisher: u32,
-    /// Of these, calls of one principal.
+    /// Of these, calls of one principal. As many more of its calls may wait for a
+    /// tool that they call.
     pub concurrency_per_principal: u32,
     /// Calls that wait for a slot; one more is `rate_limited`. The same again for
     /// each share.
