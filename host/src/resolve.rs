@@ -27,7 +27,11 @@ impl Resolved {
 
 /// Finds the tool and makes sure that some driver serves it.
 pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolved, CallError> {
-    let Some(tool) = catalogue.find(&request.tool) else {
+    let tool = match request.lineage.caller() {
+        None => catalogue.find(&request.tool),
+        Some(_) => catalogue.find_by_id(&request.tool),
+    };
+    let Some(tool) = tool else {
         return Err(CallError::new(
             ErrorCode::NOT_FOUND,
             ErrorClass::UnknownTool,

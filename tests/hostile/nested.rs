@@ -273,3 +273,78 @@ async fn nobody_to_ask_means_no() {
     assert_eq!(error.code.as_str(), "toolward:approval_denied", "{error:?}");
     assert!(!notes.path().join("x").exists());
 }
+
+/// Two tools may write to the workspace; the driver of the first asks for little.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_called_tool_writes_no_more_than_its_root_may() {
+    let notes = tempfile::tempdir().unwrap();
+    let writes = "mutates: [\"workspace:/notes\"]\napproval: on-mutate\n";
+    let bundle = Bundle::of(
+        "modest.tool",
+        Guest::Plain,
+        &format!("requires:\n  tools: [writer.tool]\n{writes}"),
+        "limits:\n  workspace_bytes: 1000\n",
+    )
+    .with("writer.tool", Guest::Plain, writes, "");
+    let host = bundle.host(&format!(
+        "[[workspace]]\npath = \"/notes\"\ndirectory = {:?}\n\
+         [[grant]]\npublisher = \"PUBLISHER\"\npreapproved = true\n\
+         requires = [\"tool:writer.tool\"]\nmutates = [\"workspace:/notes\"]\n",
+        notes.path().display().to_string()
+    ));
+    let write = |name: &str, bytes: usize| {
+        json!({
+            "do": "std-fs", "op": "write", "path": format!("/notes/{name}"),
+            "text": "x".repeat(bytes),
+        })
+    };
+    let through = |input| json!({"do": "call-tool", "tool": "writer.tool", "input": input});
+    let got = value(&host, "modest.tool", through(write("small", 900))).await;
+    assert!(got["ok"].is_object(), "{got}");
+    let got = value(&host, "modest.tool", through(write("large", 5000))).await;
+    assert_eq!(got["err"], json!("toolward:limit_exceeded"), "{got}");
+    let large = std::fs::metadata(notes.path().join("large"));
+    assert!(large.is_ok_and(|large| large.len() <= 1000));
+    let got = value(&host, "writer.tool", write("alone", 5000)).await;
+    assert!(got.is_object(), "{got}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alias_hides_no_writing_tool_from_whoever_approves() {
+    let notes = tempfile::tempdir().unwrap();
+    let person = Person::who_says(Verdict::Approved);
+    let bundle = Bundle::of(
+        "reader.tool",
+        Guest::Plain,
+        "requires:\n  tools: [harmless.alias]\n",
+        "",
+    )
+    .with(
+        "writer.tool",
+        Guest::Plain,
+        "mutates: [\"workspace:/notes\"]\napproval: on-mutate\nmetadata:\n  toolward:\n    \
+         aliases: [harmless.alias]\n",
+        "",
+    );
+    let policy = format!(
+        "[[workspace]]\npath = \"/notes\"\ndirectory = {:?}\n\
+         [[grant]]\npublisher = \"PUBLISHER\"\nrequires = [\"tool:harmless.alias\"]\n\
+         mutates = [\"workspace:/notes\"]\n",
+        notes.path().display().to_string()
+    );
+    let host = bundle
+        .builder(&policy)
+        .approver(person.clone())
+        .build()
+        .unwrap();
+    let mut input = write_through();
+    input["tool"] = json!("harmless.alias");
+    let got = value(&host, "reader.tool", input.clone()).await;
+    assert_eq!(got["err"], json!("not_found"), "{got}");
+    assert!(!notes.path().join("laundered").exists());
+    assert!(person.asked.lock().unwrap().is_empty());
+
+    // A caller outside may use it, and the person is asked about the tool itself.
+    value(&host, "harmless.alias", input["input"].clone()).await;
+    assert_eq!(person.asked.lock().unwrap()[0].tool, "writer.tool@1.0.0");
+}

@@ -63,7 +63,9 @@ fn called(contract: &Tool, driver: &Driver) -> Vec<String> {
         .collect()
 }
 
-/// The tools that a name may mean: an id means each of its majors.
+/// The tools that a name may mean, no fewer than
+/// [`find_by_id`](super::Catalogue::find_by_id) gives: an id means each of its
+/// majors.
 fn named<'c>(
     name: &'c str,
     candidates: &'c BTreeMap<String, Candidate>,

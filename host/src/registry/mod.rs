@@ -180,6 +180,14 @@ impl Catalogue {
         self.tools.get(name).or_else(|| self.names.get(name))
     }
 
+    /// The tool that another tool means by `name`: `id@major` or an id. Aliases are
+    /// for callers outside: what a tool can reach is settled, granted and asked
+    /// about by ids.
+    pub(crate) fn find_by_id(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+        self.find(name)
+            .filter(|entry| entry.major_id == name || entry.contract.id.as_str() == name)
+    }
+
     /// The tools that are served.
     pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
         let tools = self.tools.values();
