@@ -2,7 +2,7 @@
 
 use clap::Args;
 use toolward_host::Broker;
-use toolward_host::confine::{ConfineError, Confinement, State};
+use toolward_host::confine::{ConfineError, Confinement};
 
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -38,12 +38,8 @@ impl ConfineFlags {
             None => confinement,
         };
         let confined = confinement.apply()?;
-        if confined.state == State::Unavailable {
-            output.warning(format!(
-                "this kernel can't confine a process, so that whoever escapes the sandbox has all \
-                 your rights; missing: {}",
-                confined.missing()
-            ));
+        if let Some(warning) = confined.warning() {
+            output.warning(warning);
         }
         Ok(())
     }

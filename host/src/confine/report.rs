@@ -40,6 +40,31 @@ pub struct Confined {
 }
 
 impl Confined {
+    /// What somebody who runs guests has to know, unless all parts hold.
+    pub fn warning(&self) -> Option<String> {
+        let missing = self.missing();
+        let files = self
+            .parts
+            .iter()
+            .any(|part| part.what == FILES && part.held);
+        let consequence = match (self.state, files) {
+            (State::Full, _) => return None,
+            (State::Unavailable, _) => {
+                "this kernel can't confine a process, so that whoever escapes the sandbox has all \
+                 your rights"
+            }
+            (State::Partial, false) => {
+                "this kernel can't keep a process from your files, so that whoever escapes the \
+                 sandbox reads and changes what you may"
+            }
+            (State::Partial, true) => {
+                "this kernel confines a process in part, so that whoever escapes the sandbox is \
+                 not kept from all else"
+            }
+        };
+        Some(format!("{consequence}; missing: {missing}"))
+    }
+
     /// The parts that don't hold, with what they need; empty when all do.
     pub fn missing(&self) -> String {
         let missing = self.parts.iter().filter(|part| !part.held);
@@ -50,19 +75,25 @@ impl Confined {
     }
 }
 
+const FILES: &str = "files";
+
 pub(super) fn outlook() -> Confined {
     let landlock = landlock();
     let seccomp = seccomp::is_available();
     let part = |what, held, needs| Part { what, held, needs };
     let parts = vec![
-        part("files", landlock >= ABI::V1, "Landlock, Linux 5.13"),
+        part(FILES, landlock >= ABI::V1, "Landlock, Linux 5.13"),
         part("truncating files", landlock >= ABI::V3, "Linux 6.2"),
         part(
             "starting programs",
             landlock >= ABI::V1 || seccomp,
             "Landlock or seccomp",
         ),
-        part("TCP ports", landlock >= ABI::V4, "Linux 6.7"),
+        part(
+            "TCP ports",
+            landlock >= ABI::V4 && seccomp,
+            "Linux 6.7 and seccomp",
+        ),
         part("devices", landlock >= ABI::V5, "Linux 6.10"),
         part(
             "signals to other processes",
@@ -70,6 +101,11 @@ pub(super) fn outlook() -> Confined {
             "Linux 6.12",
         ),
         part("other sockets", seccomp, "seccomp"),
+        part(
+            "typing into the terminal, limits of other processes",
+            seccomp,
+            "seccomp",
+        ),
     ];
     let held = parts.iter().filter(|part| part.held).count();
     let state = match held {
