@@ -64,7 +64,6 @@ fn allowed() -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
         libc::SYS_sched_getaffinity,
         libc::SYS_gettid,
         libc::SYS_getpid,
-        libc::SYS_tgkill,
         libc::SYS_exit,
         libc::SYS_exit_group,
         libc::SYS_getrandom,
@@ -72,7 +71,6 @@ fn allowed() -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
         libc::SYS_clock_nanosleep,
         libc::SYS_nanosleep,
         libc::SYS_prctl,
-        libc::SYS_prlimit64,
         libc::SYS_restart_syscall,
     ];
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
@@ -90,5 +88,68 @@ fn allowed() -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
         .and_then(|condition| SeccompRule::new(vec![condition]))
         .map_err(io::Error::other)?;
     rules.insert(libc::SYS_clone, vec![rule]);
+    // Itself, and no other process: as the C library does when it aborts, and when
+    // it asks how large its stack may be.
+    let itself = rustix::process::getpid().as_raw_pid().cast_unsigned();
+    for (call, process) in [(libc::SYS_tgkill, itself), (libc::SYS_prlimit64, 0)] {
+        let rule = super::seccomp::when(0, SeccompCmpOp::Eq, process.into());
+        rules.insert(call, vec![rule.map_err(io::Error::other)?]);
+    }
     Ok(rules)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(
+        unsafe_code,
+        reason = "calls that no safe function makes with such arguments"
+    )]
+
+    use std::process::{Child, Command, Stdio};
+
+    use rustix::process::{Pid, Resource, Rlimit};
+
+    /// A process that would go on for long.
+    struct Neighbour(Child);
+
+    impl Drop for Neighbour {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_worker_signals_and_limits_itself_and_no_other_process() {
+        let mut command = Command::new("sleep");
+        command.arg("60").stdin(Stdio::null()).stdout(Stdio::null());
+        let mut neighbour = Neighbour(command.spawn().unwrap());
+        let other = Pid::from_child(&neighbour.0);
+        let limits = format!("/proc/{}/limits", neighbour.0.id());
+        let before = std::fs::read_to_string(&limits).unwrap();
+
+        let worker = std::thread::spawn(move || {
+            super::without_anything().unwrap();
+            let same = Rlimit {
+                current: Some(1),
+                maximum: Some(1),
+            };
+            let signal = |process: Pid, number: i32| {
+                let process = process.as_raw_pid();
+                // SAFETY: three numbers, and nothing is pointed to.
+                unsafe { libc::syscall(libc::SYS_tgkill, process, process, number) == 0 }
+            };
+            let core = rustix::process::getrlimit(Resource::Core);
+            [
+                rustix::process::setrlimit(Resource::Core, core).is_ok(),
+                signal(rustix::process::getpid(), 0),
+                rustix::process::prlimit(Some(other), Resource::Cpu, same).is_ok(),
+                signal(other, libc::SIGKILL),
+            ]
+        });
+        let could = worker.join().unwrap();
+        assert_eq!(could, [true, true, false, false]);
+        assert_eq!(std::fs::read_to_string(&limits).unwrap(), before);
+        assert!(neighbour.0.try_wait().unwrap().is_none(), "it lives on");
+    }
 }

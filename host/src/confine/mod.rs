@@ -36,7 +36,8 @@ pub enum Network {
     #[default]
     None,
     /// TCP connections to these ports, and name resolution (port 53). No
-    /// listening, no Unix sockets, no raw packets.
+    /// listening for connections, no Unix sockets, no raw packets. Datagrams (UDP)
+    /// go anywhere, since names are resolved with them.
     Ports(Vec<u16>),
     /// Connections to any port. No listening, no Unix sockets, no raw packets.
     Any,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch,
+    SeccompRule, TargetArch, sock_filter,
 };
 
 use super::{ConfineError, Network};
@@ -18,7 +18,7 @@ const PROGRAMS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
 
 /// Calls that serving guests never takes. `io_uring` stands here because it makes
 /// sockets without asking this filter.
-const NEVER: [i64; 39] = [
+const NEVER: [i64; 55] = [
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -58,7 +58,42 @@ const NEVER: [i64; 39] = [
     libc::SYS_clock_settime,
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
+    // Without an address, `listen` takes a free port, which no rule names.
+    libc::SYS_listen,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    // Shared with all processes of the user, and in no namespace of files.
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
 ];
+
+/// Requests that write into the input of a terminal, as if somebody had typed: one
+/// that was inherited is open, and a shell reads from it later.
+const TYPING: [u64; 2] = [0x5412, 0x541c];
+
+/// Calls that take `MSG_FASTOPEN`, and the argument with it: they connect, and
+/// Landlock is not asked.
+const SENDING: [(i64, u8); 3] = [
+    (libc::SYS_sendto, 3),
+    (libc::SYS_sendmsg, 2),
+    (libc::SYS_sendmmsg, 3),
+];
+const FAST_OPEN: u64 = 0x2000_0000;
+
+/// What the numbers of the x32 calls have in common. They are the same calls on
+/// the same machine, so that a list of numbers alone lets them pass.
+const X32: u32 = 0x4000_0000;
 
 /// Refuses those calls, and the sockets that `network` does not name, from this
 /// thread on; starting programs only if `programs` is false.
@@ -109,13 +144,57 @@ fn program(network: &Network, programs: bool, machine: TargetArch) -> Built<BpfP
         Network::Ports(_) | Network::Any => other_sockets()?,
     };
     rules.insert(libc::SYS_socket, sockets);
-    SeccompFilter::new(
+    // The kernel looks at the lower half of a request.
+    let typing = TYPING.map(|request| when(1, SeccompCmpOp::Eq, request));
+    rules.insert(
+        libc::SYS_ioctl,
+        typing.into_iter().collect::<Built<Vec<_>>>()?,
+    );
+    for (call, flags) in SENDING {
+        let rule = when(flags, SeccompCmpOp::MaskedEq(FAST_OPEN), FAST_OPEN)?;
+        rules.insert(call, vec![rule]);
+    }
+    // The limits of another process can end it; nought is this one.
+    let others = when(0, SeccompCmpOp::Ne, 0)?;
+    rules.insert(libc::SYS_prlimit64, vec![others]);
+    let program = SeccompFilter::new(
         rules,
         SeccompAction::Allow,
         SeccompAction::Errno(libc::EPERM.cast_unsigned()),
         machine,
     )?
-    .try_into()
+    .try_into()?;
+    Ok(match machine {
+        TargetArch::x86_64 => without_x32(program),
+        _ => program,
+    })
+}
+
+/// A rule about the lower half of one argument.
+pub(super) fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Built<SeccompRule> {
+    let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is, value)?;
+    SeccompRule::new(vec![condition])
+}
+
+/// Puts before `program` that calls with such a number are refused. Jumps are
+/// relative, so that its own stay right.
+fn without_x32(program: BpfProgram) -> BpfProgram {
+    let instruction = |code: u32, if_true, if_false, operand| sock_filter {
+        // The codes are bits of the lower half.
+        code: code as u16,
+        jt: if_true,
+        jf: if_false,
+        k: operand,
+    };
+    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+    let mut whole = vec![
+        // The number is what a filter is shown first.
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, refused),
+    ];
+    whole.extend(program);
+    whole
 }
 
 /// Every socket but TCP and UDP over IP: Landlock knows the ports of TCP alone,
@@ -141,13 +220,8 @@ fn other_sockets() -> Built<Vec<SeccompRule>> {
     // The kinds of sockets are few, and share their number with flags.
     let kinds = 0xf;
     for kind in (0..=kinds).filter(|kind| ![libc::SOCK_STREAM, libc::SOCK_DGRAM].contains(kind)) {
-        let is = SeccompCondition::new(
-            1,
-            SeccompCmpArgLen::Dword,
-            SeccompCmpOp::MaskedEq(number(kinds)),
-            number(kind),
-        )?;
-        rules.push(SeccompRule::new(vec![is])?);
+        let kinds = SeccompCmpOp::MaskedEq(number(kinds));
+        rules.push(when(1, kinds, number(kind))?);
     }
     Ok(rules)
 }

@@ -2,19 +2,24 @@
 //! program, told to run the last "test" of this file, which confines itself and
 //! then tries whatever it likes. What counts is what did not happen.
 
+mod attempts;
+mod raw;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::TcpListener;
 use std::os::unix::fs::symlink;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
-use rustix::process::{getppid, test_kill_process};
+use rustix::process::{ioctl_tiocsctty, setsid};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use toolward_host::confine::{Confinement, Network, State, outlook};
+
+use self::attempts::Attempts;
 
 /// A directory with what the guest may have and what not.
 struct Scene {
@@ -53,6 +58,15 @@ impl Scene {
 
     /// What the guest could do: a line for each attempt.
     fn escape(&self, network: &str) -> BTreeMap<String, bool> {
+        self.escape_with(network, Stdio::null(), &[])
+    }
+
+    fn escape_with(
+        &self,
+        network: &str,
+        input: Stdio,
+        variables: &[(&str, &str)],
+    ) -> BTreeMap<String, bool> {
         let port = |listener: &TcpListener| listener.local_addr().unwrap().port().to_string();
         let mut guest = Command::new(std::env::current_exe().unwrap())
             .args([
@@ -65,7 +79,8 @@ impl Scene {
             .env("NETWORK", network)
             .env("PORT", port(&self.listener))
             .env("OTHER_PORT", port(&self.other))
-            .stdin(Stdio::null())
+            .envs(variables.iter().copied())
+            .stdin(input)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -111,6 +126,7 @@ fn an_escaped_guest_reaches_no_file_program_or_socket_but_those_that_were_kept()
     let allowed: Vec<_> = could.iter().filter(|(_, could)| **could).collect();
     let expected = [
         "append to a file that was open before",
+        "ask for its own limits and set them",
         "list a kept directory",
         "make a directory in a writable one",
         "make a file in a writable directory",
@@ -161,7 +177,13 @@ fn a_granted_port_can_be_reached_and_no_other() {
     assert!(could["make a UDP socket"], "names are resolved over UDP");
     for never in [
         "connect to another port",
+        "connect to another port by sending (To)",
+        "connect to another port by sending (Message)",
+        "connect to another port by sending (Messages)",
         "listen on a port",
+        "listen without an address",
+        "accept a connection",
+        "accept a connection, with flags",
         "connect to a Unix socket",
         "connect to an abstract socket",
         "read a file outside",
@@ -170,6 +192,83 @@ fn a_granted_port_can_be_reached_and_no_other() {
         assert!(!could[never], "{never}");
     }
     assert_eq!(scene.connections(), (true, false));
+}
+
+#[test]
+fn an_escaped_guest_types_nothing_into_the_terminal_that_the_host_has() {
+    if !can_confine() {
+        return;
+    }
+    let (mut master, slave) = raw::terminal();
+    let input = slave.try_clone().unwrap().into();
+    let could = Scene::new().escape_with("none", input, &[("TERMINAL", "yes")]);
+    for never in [
+        "type into the terminal",
+        "type into the terminal, with high bits",
+        "speak to the console",
+        "speak to the console, with high bits",
+        "leave something to read in the terminal",
+    ] {
+        assert!(!could[never], "{never}");
+    }
+    // What is typed is echoed.
+    let mut echo = [0; 8];
+    assert!(!matches!(master.read(&mut echo), Ok(1..)), "{echo:?}");
+}
+
+/// A process that uses a processor as long as it may.
+struct Busy(Child);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_escaped_guest_does_not_end_another_process_by_its_limits() {
+    if !can_confine() {
+        return;
+    }
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "while :; do :; done"]);
+    let mut busy = Busy(command.stdin(Stdio::null()).spawn().unwrap());
+    let process = busy.0.id().to_string();
+    let limits = || fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
+    let before = limits();
+    let variables = [("NEIGHBOUR", process.as_str())];
+    let could = Scene::new().escape_with("none", Stdio::null(), &variables);
+    assert!(!could["limit another process"]);
+    assert_eq!(limits(), before);
+    assert!(busy.0.try_wait().unwrap().is_none(), "it lives on");
+}
+
+#[test]
+fn a_kernel_that_does_not_hold_files_gets_a_warning_that_says_so() {
+    let thread = std::thread::spawn(|| {
+        // Landlock's calls, as a kernel without it answers them.
+        let calls = (444..=446).map(|call| (call, Vec::new())).collect();
+        let filter = SeccompFilter::new(
+            calls,
+            SeccompAction::Allow,
+            SeccompAction::Errno(libc::ENOSYS.cast_unsigned()),
+            std::env::consts::ARCH.try_into().unwrap(),
+        );
+        let program: BpfProgram = filter.unwrap().try_into().unwrap();
+        seccompiler::apply_filter(&program).unwrap();
+
+        let confined = Confinement::builder().apply_to_this_thread().unwrap();
+        assert!(fs::read_dir("/").is_ok(), "files are not held");
+        assert_eq!(confined.state, State::Partial);
+        let warning = confined.warning().unwrap();
+        assert!(warning.contains("from your files"), "{warning}");
+        assert!(warning.contains("missing: files (needs"), "{warning}");
+    });
+    thread.join().unwrap();
+    if can_confine() {
+        assert_eq!(outlook().warning(), None);
+    }
 }
 
 #[test]
@@ -205,175 +304,6 @@ fn names_are_resolved_in_a_confined_thread_that_keeps_the_systems_files() {
     thread.join().unwrap();
 }
 
-/// Says what it could do.
-struct Attempts(PathBuf);
-
-impl Attempts {
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    fn tell(&self, what: &str, could: bool) {
-        eprintln!("{what}: {could}");
-    }
-
-    fn read(&self, what: &str, path: impl AsRef<Path>) {
-        let read = fs::File::open(path).and_then(|mut file| file.read(&mut [0; 8]));
-        self.tell(what, read.is_ok());
-    }
-
-    fn list(&self, what: &str, path: impl AsRef<Path>) {
-        let listed = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-        self.tell(what, listed);
-    }
-
-    fn write(&self, what: &str, path: impl AsRef<Path>) {
-        self.tell(what, fs::write(path, "changed").is_ok());
-    }
-
-    /// Starts a program that would leave a file behind.
-    fn start(&self, what: &str, program: impl AsRef<Path>, arguments: &[&str]) {
-        let mut command = Command::new(program.as_ref());
-        command.args(arguments).stdin(Stdio::null());
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let started = command.spawn();
-        self.tell(what, started.and_then(|mut child| child.wait()).is_ok());
-    }
-
-    fn files(&self) {
-        self.read("read a kept file", self.at("read/file"));
-        self.list("list a kept directory", self.at("read"));
-        self.write("change a file kept for reading", self.at("read/file"));
-        self.write(
-            "make a file in a directory kept for reading",
-            self.at("read/new"),
-        );
-        let removed = fs::remove_file(self.at("read/file"));
-        self.tell("remove a file kept for reading", removed.is_ok());
-
-        self.read("read a writable file", self.at("write/file"));
-        self.write(
-            "overwrite a file in a writable directory",
-            self.at("write/file"),
-        );
-        self.write("make a file in a writable directory", self.at("write/new"));
-        let renamed = fs::rename(self.at("write/new"), self.at("write/renamed"));
-        self.tell("rename a file within a writable directory", renamed.is_ok());
-        let made = fs::create_dir(self.at("write/made"));
-        self.tell("make a directory in a writable one", made.is_ok());
-        fs::write(self.at("write/gone"), "").unwrap();
-        let removed = fs::remove_file(self.at("write/gone"));
-        self.tell("remove a file in a writable directory", removed.is_ok());
-
-        let linked = symlink(self.at("outside/file"), self.at("write/planted"));
-        self.tell("make a symbolic link", linked.is_ok());
-        let linked = fs::hard_link(self.at("outside/file"), self.at("write/hard"));
-        self.tell("link a file from outside", linked.is_ok());
-        let moved = fs::rename(self.at("outside/file"), self.at("write/moved"));
-        self.tell("move a file from outside", moved.is_ok());
-        let moved = fs::rename(self.at("write/renamed"), self.at("outside/moved"));
-        self.tell("move a file to the outside", moved.is_ok());
-        let node = |name: &str, kind| {
-            let mode = Mode::RUSR | Mode::WUSR;
-            mknodat(CWD, self.at(name), kind, mode, rustix::fs::makedev(1, 5)).is_ok()
-        };
-        self.tell("make a pipe", node("write/pipe", FileType::Fifo));
-        self.tell(
-            "make a device",
-            node("write/zero", FileType::CharacterDevice),
-        );
-    }
-
-    fn outside(&self) {
-        self.read("read a file outside", self.at("outside/file"));
-        self.read("read through ..", self.at("write/../outside/file"));
-        self.read("read through a link", self.at("write/link"));
-        self.read(
-            "read through a linked directory",
-            self.at("write/folder/file"),
-        );
-        self.list("list a directory outside", self.at("outside"));
-        self.list("list the parent", self.at("."));
-        self.list("list the root", "/");
-        self.write("change a file outside", self.at("outside/file"));
-        self.write("change a file through a link", self.at("write/link"));
-        self.write("make a file outside", self.at("outside/new"));
-        self.write("make a file beside", self.at("new"));
-        let mut truncating = fs::OpenOptions::new();
-        let truncated = truncating
-            .write(true)
-            .truncate(true)
-            .open(self.at("outside/file"));
-        self.tell("truncate a file outside", truncated.is_ok());
-        let removed = fs::remove_file(self.at("outside/file"));
-        self.tell("remove a file outside", removed.is_ok());
-
-        self.read("read /etc/passwd", "/etc/passwd");
-        self.read("read the environment", "/proc/self/environ");
-        self.read("read the memory", "/proc/self/mem");
-        self.read("read another process's memory map", "/proc/1/maps");
-        let root = format!("/proc/self/root{}", self.at("outside/file").display());
-        self.read("read through /proc/self/root", root);
-        self.list("list the open files", "/proc/self/fd");
-        self.read("open /dev/zero", "/dev/zero");
-        self.read("open /dev/tty", "/dev/tty");
-        self.read("open /dev/null", "/dev/null");
-    }
-
-    fn programs(&self) {
-        let touch = format!("touch {}", self.at("write/started").display());
-        self.start("start /bin/sh", "/bin/sh", &["-c", &touch]);
-        self.start(
-            "start itself",
-            std::env::current_exe().unwrap(),
-            &["--list"],
-        );
-        self.start("start a script", self.at("write/script"), &[]);
-        let loader = fs::read_dir("/lib64")
-            .into_iter()
-            .flatten()
-            .flatten()
-            .next();
-        let loader = loader.map_or("/lib64/ld-linux-x86-64.so.2".into(), |entry| entry.path());
-        self.start("start the loader", loader, &["/bin/sh", "-c", &touch]);
-        let signal = getppid().map(test_kill_process);
-        self.tell(
-            "send a signal to its parent",
-            matches!(signal, Some(Ok(()))),
-        );
-        let thread = std::thread::Builder::new().spawn(|| ());
-        self.tell("start a thread", thread.is_ok());
-        let outside = self.at("outside/file");
-        let thread = std::thread::spawn(move || fs::read(outside).is_ok());
-        self.tell(
-            "read a file outside from a new thread",
-            thread.join().unwrap(),
-        );
-    }
-
-    fn network(&self) {
-        let connect = |variable: &str| {
-            let port: u16 = std::env::var(variable).unwrap().parse().unwrap();
-            TcpStream::connect(("127.0.0.1", port)).is_ok()
-        };
-        self.tell("connect to the granted port", connect("PORT"));
-        self.tell("connect to another port", connect("OTHER_PORT"));
-        self.tell("listen on a port", TcpListener::bind("127.0.0.1:0").is_ok());
-        self.tell("make a UDP socket", UdpSocket::bind("127.0.0.1:0").is_ok());
-        let connected = UnixStream::connect(self.at("write/socket"));
-        self.tell("connect to a Unix socket", connected.is_ok());
-        self.tell("connect to an abstract socket", {
-            use std::os::linux::net::SocketAddrExt;
-            let name = std::os::unix::net::SocketAddr::from_abstract_name(b"toolward").unwrap();
-            // Refused before anybody is looked for.
-            match UnixStream::connect_addr(&name) {
-                Ok(_) => true,
-                Err(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
-            }
-        });
-    }
-}
-
 #[test]
 #[ignore = "a process of its own, started by the tests above"]
 fn escaped_guest() {
@@ -386,6 +316,13 @@ fn escaped_guest() {
     let executable = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
     fs::set_permissions(attempts.at("write/script"), executable).unwrap();
     let mut open = fs::File::create(attempts.at("write/open")).unwrap();
+
+    let listening = TcpListener::bind("127.0.0.1:0").unwrap();
+    listening.set_nonblocking(true).unwrap();
+    if std::env::var_os("TERMINAL").is_some() {
+        setsid().unwrap();
+        ioctl_tiocsctty(std::io::stdin()).unwrap();
+    }
 
     let port = std::env::var("PORT").unwrap().parse().unwrap();
     let network = match std::env::var("NETWORK").unwrap().as_str() {
@@ -408,6 +345,8 @@ fn escaped_guest() {
     attempts.files();
     attempts.outside();
     attempts.programs();
-    attempts.network();
+    attempts.network(&listening);
+    attempts.neighbours();
+    attempts.terminal();
     assert!(started.elapsed() < Duration::from_secs(20));
 }
