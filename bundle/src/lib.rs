@@ -4,6 +4,7 @@
 //! * [`content`]: from verified bytes to contracts, drivers and components;
 //! * [`component`]: the imports and exports of a component;
 //! * [`check`]: diagnostics over a directory or a file;
+//! * [`surface`]: what a model or a policy sees of a bundle, and how two releases differ in it;
 //! * [`scaffold`], [`build`]: a new bundle, and its components;
 //! * [`text`]: other people's text, made safe to show.
 //!
@@ -27,6 +28,7 @@ mod locate;
 mod names;
 mod rules;
 pub mod scaffold;
+pub mod surface;
 pub mod text;
 
 pub use author::{AuthorError, Packed};

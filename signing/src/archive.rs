@@ -3,10 +3,12 @@
 
 mod detached;
 pub(crate) mod header;
+mod stored;
 mod unpack;
 mod write;
 
 pub use detached::{Detached, Effort, attach, detach, first_envelope, write_content};
+pub use stored::to_stored_bytes;
 pub use unpack::unpack;
 pub use write::{to_bytes, write, write_file};
 

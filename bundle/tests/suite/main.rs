@@ -14,3 +14,4 @@ mod indexes;
 mod reading;
 mod scaffolding;
 mod support;
+mod surfaces;

@@ -1,0 +1,159 @@
+//! What field of what changed from what to what, as values and as lines for people.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::canonical;
+use crate::text::visible_line;
+
+/// How many characters of a value a person is shown.
+const SHOWN: usize = 2000;
+/// How many changes a person is shown; the JSON form has all.
+const LINES: usize = 200;
+/// How deep objects are compared field by field; below, they are compared as a whole.
+const DEPTH: usize = 32;
+
+/// The difference between two surfaces, in the order of kind, id and field.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Difference {
+    /// Empty where the surfaces are equal.
+    pub changes: Vec<Change>,
+}
+
+/// One change. All values are somebody else's text; [`Display`](fmt::Display) makes them safe to show.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Change {
+    /// `bundle`, `tool`, `driver`, `action`, `prompt` or `resource`.
+    pub kind: &'static str,
+    /// Whose field: the tool's id and major version, the driver's id, the path of a file; empty for the bundle.
+    pub id: String,
+    /// The keys from the outside in, such as `inputs`, `properties`, `name`; empty where all of it came or went.
+    pub field: Vec<String>,
+    /// What it was; `None`: not there.
+    pub from: Option<Value>,
+    /// What it is now; `None`: no longer there.
+    pub to: Option<Value>,
+}
+
+impl Difference {
+    /// Whether the surfaces are equal.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for change in self.changes.iter().take(LINES) {
+            writeln!(f, "{change}")?;
+        }
+        match self.changes.len().saturating_sub(LINES) {
+            0 => Ok(()),
+            more => writeln!(f, "… and {more} more changes"),
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    /// `tool demo.greet@1: description: "Greets." → "Greets everybody."`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind)?;
+        if !self.id.is_empty() {
+            write!(f, " {}", visible_line(&self.id, SHOWN))?;
+        }
+        if !self.field.is_empty() {
+            write!(f, ": {}", visible_line(&self.field.join("."), SHOWN))?;
+        }
+        let show = |value: &Value| visible_line(&canonical::text(value), SHOWN);
+        match (&self.from, &self.to) {
+            (None, Some(to)) => write!(f, ": new: {}", show(to)),
+            (Some(_), None) if self.field.is_empty() => f.write_str(": gone"),
+            (Some(from), None) => write!(f, ": gone: {}", show(from)),
+            (Some(from), Some(to)) => write!(f, ": {} → {}", show(from), show(to)),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// The parts of a surface that go by id, and what one of them is called.
+const PARTS: &[(&str, &str)] = &[
+    ("tools", "tool"),
+    ("drivers", "driver"),
+    ("actions", "action"),
+    ("prompts", "prompt"),
+    ("resources", "resource"),
+];
+
+/// Compares two surfaces.
+pub(super) fn between(old: &Value, new: &Value) -> Difference {
+    let mut changes = Vec::new();
+    for key in keys(old, new) {
+        let (from, to) = (old.get(key), new.get(key));
+        if !PARTS.iter().any(|(part, _)| part == key) {
+            compare(
+                "bundle",
+                "",
+                &mut vec![key.clone()],
+                (from, to),
+                &mut changes,
+            );
+        }
+    }
+    for (part, kind) in PARTS {
+        let (old, new) = (part_of(old, part), part_of(new, part));
+        for id in keys(old, new) {
+            let both = (old.get(id), new.get(id));
+            compare(kind, id, &mut Vec::new(), both, &mut changes);
+        }
+    }
+    Difference { changes }
+}
+
+fn part_of<'a>(surface: &'a Value, part: &str) -> &'a Value {
+    surface.get(part).unwrap_or(&Value::Null)
+}
+
+/// The keys of both objects, each once, sorted.
+fn keys<'a>(old: &'a Value, new: &'a Value) -> BTreeSet<&'a String> {
+    let objects = [old.as_object(), new.as_object()];
+    objects
+        .into_iter()
+        .flatten()
+        .flat_map(|map| map.keys())
+        .collect()
+}
+
+fn compare(
+    kind: &'static str,
+    id: &str,
+    field: &mut Vec<String>,
+    (from, to): (Option<&Value>, Option<&Value>),
+    changes: &mut Vec<Change>,
+) {
+    if let (Some(from), Some(to)) = (from, to) {
+        if canonical::text(from) == canonical::text(to) {
+            return;
+        }
+        if from.is_object() && to.is_object() && field.len() < DEPTH {
+            for key in keys(from, to) {
+                field.push(key.clone());
+                compare(kind, id, field, (from.get(key), to.get(key)), changes);
+                field.pop();
+            }
+            return;
+        }
+    }
+    changes.push(Change {
+        kind,
+        id: id.to_owned(),
+        field: field.clone(),
+        from: from.cloned(),
+        to: to.cloned(),
+    });
+}

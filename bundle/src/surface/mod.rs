@@ -1,0 +1,152 @@
+//! What a model or a policy sees of a bundle, and nothing else of it: a release that changes it needs a new
+//! consent (DESIGN 3). Two surfaces are compared here; what follows from a difference is decided elsewhere.
+//!
+//! In: the publisher; of tools ids with their major version, names, descriptions, schemas, declarations,
+//! approval, risk, tags, names for MCP and everything below `metadata`; of drivers what they are, implement,
+//! reach and need; actions; the bytes of prompts and resources. Out: code, icons, examples, prose below a
+//! document's head, minor versions.
+
+mod canonical;
+mod difference;
+mod read;
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+use toolward_signing::Digest;
+
+use crate::content::Content;
+
+pub use difference::{Change, Difference};
+
+/// What the canonical bytes begin with, so that they are the bytes of nothing else.
+const HEADER: &[u8] = b"toolward surface 1\n";
+
+/// How large canonical bytes that are read back may be: more than the documents of the largest bundle give.
+const MAX_BYTES: usize = 512 * 1024 * 1024;
+
+/// The surface of a bundle.
+#[derive(Clone, PartialEq)]
+pub struct BundleSurface {
+    value: Value,
+    bytes: Vec<u8>,
+}
+
+impl BundleSurface {
+    /// The surface of a bundle's contents.
+    #[must_use]
+    pub fn of(content: &Content) -> Self {
+        Self::from_value(read::value(content))
+    }
+
+    /// The surface of nothing at all: what a first release is compared with.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::from_value(Value::Object(serde_json::Map::new()))
+    }
+
+    /// Reads canonical bytes back; `None` for all others.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() > MAX_BYTES {
+            return None;
+        }
+        let value = serde_json::from_slice(bytes.strip_prefix(HEADER)?).ok()?;
+        let surface = Self::from_value(value);
+        (surface.bytes == bytes).then_some(surface)
+    }
+
+    fn from_value(value: Value) -> Self {
+        let mut bytes = HEADER.to_vec();
+        canonical::write(&value, &mut bytes);
+        Self { value, bytes }
+    }
+
+    /// The canonical bytes: equal surfaces have equal ones, whatever the order of keys in the documents.
+    #[must_use]
+    pub fn to_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// BLAKE3 of the canonical bytes: the surface digest.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.bytes)
+    }
+
+    /// The surface as a JSON document.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The tools in short, by id.
+    #[must_use]
+    pub fn tools(&self) -> Vec<ToolSummary> {
+        let tools = self.value.get("tools").and_then(Value::as_object);
+        tools
+            .into_iter()
+            .flatten()
+            .map(|(id, tool)| ToolSummary::read(id, tool))
+            .collect()
+    }
+
+    /// The ids of the drivers.
+    pub fn drivers(&self) -> impl Iterator<Item = &str> {
+        let drivers = self.value.get("drivers").and_then(Value::as_object);
+        drivers.into_iter().flatten().map(|(id, _)| id.as_str())
+    }
+
+    /// What of this surface is otherwise in `new`.
+    #[must_use]
+    pub fn difference(&self, new: &Self) -> Difference {
+        difference::between(&self.value, &new.value)
+    }
+}
+
+impl fmt::Debug for BundleSurface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BundleSurface")
+            .field("digest", &self.digest())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What people look for when they look for a tool. All of it is somebody else's text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ToolSummary {
+    /// Its id with the major version, such as `text.stats@1`.
+    pub major_id: String,
+    /// Its id.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// What it says of itself.
+    pub description: String,
+    /// Its tags.
+    pub tags: Vec<String>,
+}
+
+impl ToolSummary {
+    fn read(major_id: &str, tool: &Value) -> Self {
+        let text = |key: &str| {
+            let found = tool.get(key).and_then(Value::as_str);
+            found.unwrap_or_default().to_owned()
+        };
+        let tags = tool.get("tags").and_then(Value::as_array);
+        let id = major_id.rsplit_once('@').map_or(major_id, |(id, _)| id);
+        Self {
+            major_id: major_id.to_owned(),
+            id: id.to_owned(),
+            name: text("name"),
+            description: text("description"),
+            tags: tags
+                .into_iter()
+                .flatten()
+                .filter_map(|tag| tag.as_str().map(str::to_owned))
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Which fields of a bundle's documents make up its surface.
+
+use serde_json::{Map, Value, json};
+use toolward_contract::action::Action;
+use toolward_contract::capability::CapabilitySet;
+use toolward_contract::driver::Driver;
+use toolward_contract::schema::Schema;
+use toolward_contract::tool::Tool;
+use toolward_signing::Digest;
+use toolward_signing::manifest::Role;
+
+use crate::content::Content;
+use crate::documents::role_of;
+
+/// The surface as one JSON document.
+pub(super) fn value(content: &Content) -> Value {
+    let tools = content.tools.iter();
+    let tools = tools.map(|entry| (entry.tool.major_id(), tool(&entry.tool)));
+    let drivers = content.drivers.iter();
+    let drivers = drivers.map(|entry| (entry.driver.id.to_string(), driver(&entry.driver)));
+    let files = |role: Role| -> Map<String, Value> {
+        let files = content.files.iter();
+        let files = files.filter(|(path, _)| role_of(path) == role);
+        files
+            .map(|(path, bytes)| (path.clone(), json!({ "blake3": Digest::of(bytes) })))
+            .collect()
+    };
+    let actions = content.files.iter();
+    let actions = actions.filter(|(path, _)| role_of(path) == Role::Action);
+    let actions = actions.map(|(path, bytes)| action(path, bytes));
+    json!({
+        "publisher": content.origin.publisher(),
+        "tools": tools.collect::<Map<_, _>>(),
+        "drivers": drivers.collect::<Map<_, _>>(),
+        "actions": actions.collect::<Map<_, _>>(),
+        "prompts": files(Role::Prompt),
+        "resources": files(Role::Resource),
+    })
+}
+
+fn tool(tool: &Tool) -> Value {
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "inputs": tool.inputs.closed(),
+        "outputs": tool.outputs.closed(),
+        "context": tool.context_schema.as_ref().map(Schema::closed),
+        "idempotent": tool.idempotent,
+        "mutates": names(&tool.mutates),
+        "requires": names(&tool.requires.capabilities),
+        "approval": tool.approval,
+        "risk_level": tool.risk_level,
+        "cost_class": tool.cost_class,
+        "default_implementation": tool.default_implementation,
+        "implements": tool.implements.as_ref().map(|implementation| &implementation.reference),
+        "driver_constraints": tool.driver_constraints,
+        "tags": tool.tags,
+        "mcp_name": tool.mcp_name,
+        "aliases": tool.aliases,
+        "namespace": tool.namespace,
+        "search_hint": tool.search_hint,
+        "fires_events": tool.fires_events,
+        "metadata": tool.metadata,
+    })
+}
+
+fn driver(driver: &Driver) -> Value {
+    let implements = driver.implements.iter();
+    let implements = implements.map(|entry| entry.tool_id.to_string());
+    json!({
+        "name": driver.name,
+        "description": driver.description,
+        "kind": driver.kind.as_str(),
+        "implements": implements.collect::<Vec<_>>(),
+        "egress": names(&driver.egress),
+        "requires": names(&driver.requires.capabilities),
+        "region": driver.region,
+        "policy_tags": driver.policy_tags,
+        "auth": driver.auth,
+    })
+}
+
+/// A verified bundle's actions parse; one that doesn't counts by its bytes.
+fn action(path: &str, bytes: &[u8]) -> (String, Value) {
+    let text = String::from_utf8_lossy(bytes);
+    match Action::parse(path, &text).value {
+        None => (path.to_owned(), json!({ "blake3": Digest::of(bytes) })),
+        Some(action) => (
+            action.id.clone(),
+            json!({
+                "name": action.name,
+                "description": action.description,
+                "mutates": names(&action.mutates),
+                "requires": names(&action.requires.capabilities),
+                "approval": action.approval,
+                "risk_level": action.risk_level,
+                "category": action.category,
+                "target_kind": action.target_kind,
+                "fires_events": action.fires_events,
+                "metadata": action.metadata,
+            }),
+        ),
+    }
+}
+
+fn names(capabilities: &CapabilitySet) -> Vec<String> {
+    capabilities.iter().map(ToString::to_string).collect()
+}

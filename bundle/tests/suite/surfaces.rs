@@ -1,0 +1,184 @@
+//! What counts as a change of a bundle's surface, and how it is told.
+
+use toolward_bundle::author::Packed;
+use toolward_bundle::surface::BundleSurface;
+use toolward_signing::key::SigningKey;
+use toolward_signing::trust::TrustStore;
+
+use crate::support::{BUNDLE, DRIVER, Demo, TOOL, read_signed, read_trusting};
+
+/// Read as signed by a publisher of the trust store, whose name doesn't depend on the key.
+fn surface(packed: &Packed) -> BundleSurface {
+    surface_by("acme", packed)
+}
+
+fn surface_by(publisher: &str, packed: &Packed) -> BundleSurface {
+    let trust = |key: &SigningKey| {
+        let pem = key.public().to_pem().unwrap();
+        TrustStore::from_toml(&format!(
+            "[[publisher]]\nname = \"{publisher}\"\nkeys = [\"\"\"\n{pem}\"\"\"]\nprefixes = [\"demo\", \"demo-greet\"]\n"
+        ))
+        .unwrap()
+    };
+    BundleSurface::of(&read_trusting(packed, trust).unwrap())
+}
+
+fn changed(tool: &str, driver: &str) -> BundleSurface {
+    let demo = Demo::new();
+    demo.write("tools/demo.greet/TOOL.md", tool);
+    demo.write("drivers/demo-greet/DRIVER.md", driver);
+    surface(&demo.pack())
+}
+
+#[test]
+fn a_release_with_other_code_and_version_has_the_same_surface() {
+    let demo = Demo::new();
+    let old = surface(&demo.pack());
+    demo.write(
+        "bundle.toml",
+        BUNDLE
+            .replace("sequence = 1", "sequence = 2")
+            .replace("1.0.0", "1.0.1"),
+    );
+    demo.write("README.md", "Other words.\n");
+    let tool = TOOL.replace("version: 1.0.0", "version: 1.1.0");
+    demo.write("tools/demo.greet/TOOL.md", tool + "\nOther prose.\n");
+    let new = surface(&demo.pack());
+    assert_eq!(old.digest(), new.digest());
+    assert!(old.difference(&new).is_empty());
+}
+
+#[test]
+fn a_changed_description_is_a_changed_surface_and_the_only_change_shown() {
+    let old = changed(TOOL, DRIVER);
+    let new = changed(
+        &TOOL.replace("Greets.", "Greets, and first reads your mail."),
+        DRIVER,
+    );
+    assert_ne!(old.digest(), new.digest());
+    let difference = old.difference(&new);
+    assert_eq!(
+        difference.to_string(),
+        "tool demo.greet@1: description: \"Greets.\" → \"Greets, and first reads your mail.\"\n"
+    );
+    let json = serde_json::to_value(&difference).unwrap();
+    assert_eq!(json[0]["kind"], "tool");
+    assert_eq!(json[0]["field"][0], "description");
+    assert_eq!(json[0]["from"], "Greets.");
+}
+
+#[test]
+fn each_thing_that_a_model_or_a_policy_sees_counts() {
+    let old = changed(TOOL, DRIVER);
+    let add = |line: &str| TOOL.replace("version: 1.0.0\n", &format!("version: 1.0.0\n{line}\n"));
+    for (tool, field) in [
+        (TOOL.replace("name: Greet\n", "name: Welcome\n"), "name"),
+        (
+            TOOL.replace(
+                "name: { type: string }",
+                "name: { type: string, maxLength: 9 }",
+            ),
+            "inputs",
+        ),
+        (
+            TOOL.replace(
+                "greeting: { type: string }",
+                "greeting: { type: string, maxLength: 9 }",
+            ),
+            "outputs",
+        ),
+        (add("approval: always"), "approval"),
+        (add("risk_level: 2"), "risk_level"),
+        (add("requires: { network: [api.example.com] }"), "requires"),
+        (add("mutates: [\"network:api.example.com\"]"), "mutates"),
+        (add("tags: [mail]"), "tags"),
+        (add("metadata: { mcp: { name: mail } }"), "mcp_name"),
+    ] {
+        let new = changed(&tool, DRIVER);
+        let difference = old.difference(&new);
+        let fields: Vec<_> = difference
+            .changes
+            .iter()
+            .map(|change| &change.field[0])
+            .collect();
+        assert!(
+            fields.iter().any(|found| *found == field),
+            "{field}: {difference}"
+        );
+        assert_ne!(old.digest(), new.digest(), "{field}");
+    }
+    for (driver, field) in [
+        (
+            DRIVER.replace(
+                "kind: component\n",
+                "kind: component\nnetwork: { egress: [api.example.com] }\n",
+            ),
+            "egress",
+        ),
+        (
+            DRIVER.replace(
+                "kind: component\n",
+                "kind: component\nrequires: { secrets: [token] }\n",
+            ),
+            "requires",
+        ),
+    ] {
+        let difference = old.difference(&changed(TOOL, &driver));
+        assert_eq!(difference.changes[0].kind, "driver");
+        assert_eq!(difference.changes[0].field[0], field);
+    }
+}
+
+#[test]
+fn another_publisher_is_another_surface() {
+    let packed = Demo::new().pack();
+    let mut other = packed.clone();
+    other.manifest.publisher = "zenith".to_owned();
+    other.manifest_bytes = other.manifest.to_bytes().unwrap();
+    let (old, new) = (surface(&packed), surface_by("zenith", &other));
+    let difference = old.difference(&new);
+    assert_eq!(
+        difference.to_string(),
+        "bundle: publisher: \"acme\" → \"zenith\"\n"
+    );
+}
+
+#[test]
+fn a_prompt_that_comes_changes_or_goes_is_told_by_its_path() {
+    let demo = Demo::new();
+    let without = surface(&demo.pack());
+    demo.write("prompts/hello.md", "Be kind.\n");
+    let with = surface(&demo.pack());
+    demo.write("prompts/hello.md", "Be unkind.\n");
+    let other = surface(&demo.pack());
+    let came = without.difference(&with).to_string();
+    assert!(came.starts_with("prompt prompts/hello.md: new: "), "{came}");
+    assert_eq!(with.difference(&other).changes[0].field, ["blake3"]);
+    assert_eq!(
+        with.difference(&without).to_string(),
+        "prompt prompts/hello.md: gone\n"
+    );
+}
+
+#[test]
+fn hidden_characters_of_a_change_are_made_visible() {
+    let schema = "name: { type: string, description: \"a\\u202eb\" }";
+    let new = TOOL.replace("name: { type: string }", schema);
+    let difference = changed(TOOL, DRIVER).difference(&changed(&new, DRIVER));
+    let shown = difference.to_string();
+    assert!(!shown.contains('\u{202e}'), "{shown:?}");
+    assert!(shown.contains("\\u{202e}"), "{shown:?}");
+}
+
+#[test]
+fn canonical_bytes_read_back_equal_and_others_are_not_read() {
+    let surface = BundleSurface::of(&read_signed(&Demo::new().pack()).unwrap());
+    let bytes = surface.to_bytes().to_vec();
+    assert_eq!(BundleSurface::from_bytes(&bytes), Some(surface.clone()));
+    let mut other = bytes.clone();
+    other.push(b' ');
+    assert_eq!(BundleSurface::from_bytes(&other), None);
+    assert_eq!(BundleSurface::from_bytes(b"{}"), None);
+    assert_eq!(surface.tools()[0].id, "demo.greet");
+    assert_eq!(surface.drivers().collect::<Vec<_>>(), ["demo-greet"]);
+}

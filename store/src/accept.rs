@@ -1,0 +1,101 @@
+//! Held updates: listing them, their difference, accepting and dropping them.
+
+use std::time::SystemTime;
+
+use toolward_bundle::surface::{BundleSurface, Difference};
+use toolward_signing::Digest;
+
+use crate::decide::{self, Candidate, Decision};
+use crate::decisions::{NewDecision, Verdict, record};
+use crate::error::Error;
+use crate::install::decision;
+use crate::rows::{self, Acceptance, Held, Installed};
+use crate::store::Store;
+use crate::times;
+
+impl Store {
+    /// The updates that wait, by id, each with what would be seen otherwise.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn pending(&self) -> Result<Vec<(Held, Difference)>, Error> {
+        self.state.read(|sql| {
+            let held = rows::all_held(sql)?.into_iter();
+            held.map(|held| {
+                let old = rows::one_installed(sql, &held.id)?;
+                let old = old
+                    .map(|old| rows::surface(sql, &old.surface))
+                    .transpose()?;
+                let new = rows::surface(sql, &held.surface)?;
+                let difference = old.unwrap_or_else(BundleSurface::empty).difference(&new);
+                Ok((held, difference))
+            })
+            .collect()
+        })
+    }
+
+    /// Installs the held update of `id`, whose surface somebody saw and accepts. It is verified when it is
+    /// loaded, as any other.
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`]; [`Error::SurfaceMismatch`] if another surface waits than the one accepted;
+    /// [`Error::Rollback`], [`Error::Equivocation`] and [`Error::Duplicate`] for what came in between.
+    pub fn accept(&self, id: &str, surface: &Digest, now: SystemTime) -> Result<Installed, Error> {
+        let at = times::seconds(now);
+        let result = self.state.write(|sql| {
+            let held =
+                rows::one_held(sql, id)?.ok_or_else(|| Error::NotHeld { id: id.to_owned() })?;
+            if held.surface != *surface {
+                return Err(Error::SurfaceMismatch {
+                    id: id.to_owned(),
+                    accepted: *surface,
+                    found: held.surface,
+                });
+            }
+            let surface = rows::surface(sql, &held.surface)?;
+            let candidate = Candidate { held, surface };
+            // A release that was installed meanwhile only loses its held copy.
+            if let Decision::Unchanged(installed) =
+                decide::decide(sql, &candidate, Some(candidate.held.surface))?
+            {
+                sql.execute("DELETE FROM held WHERE id = ?1", [id])?;
+                decide::forget_surfaces(sql)?;
+                return Ok(*installed);
+            }
+            let installed = decide::install(sql, &candidate, Acceptance::Accepted, at)?;
+            let reason = format!("the surface {} was accepted", installed.surface);
+            record(
+                sql,
+                &decision(&candidate.held, "accept", Verdict::Accepted, reason),
+                at,
+            )?;
+            Ok(installed)
+        });
+        if let Err(error) = &result {
+            // The refusal stands, whether or not it can be written down.
+            let _ = self.record(&NewDecision::refused("accept", id, error), now);
+        }
+        result
+    }
+
+    /// Drops the held update of `id`. It may come again.
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`].
+    pub fn decline(&self, id: &str, now: SystemTime) -> Result<Held, Error> {
+        let at = times::seconds(now);
+        self.state.write(|sql| {
+            let held =
+                rows::one_held(sql, id)?.ok_or_else(|| Error::NotHeld { id: id.to_owned() })?;
+            sql.execute("DELETE FROM held WHERE id = ?1", [id])?;
+            decide::forget_surfaces(sql)?;
+            let reason = format!("the surface {} was declined", held.surface);
+            record(
+                sql,
+                &decision(&held, "accept", Verdict::Refused, reason),
+                at,
+            )?;
+            Ok(held)
+        })
+    }
+}

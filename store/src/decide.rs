@@ -1,0 +1,206 @@
+//! What becomes of a release: a decision over the state, inside one transaction, and the writing of it.
+
+use rusqlite::{OptionalExtension, Transaction, params};
+use toolward_bundle::surface::BundleSurface;
+use toolward_signing::Digest;
+
+use crate::error::Error;
+use crate::marks;
+use crate::rows::{self, Acceptance, Held, Installed};
+use crate::sequence::{Standing, standing};
+
+/// A verified release that asks to be installed. `held` has what the state keeps of it.
+pub(crate) struct Candidate {
+    pub(crate) held: Held,
+    pub(crate) surface: BundleSurface,
+}
+
+/// What becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Unchanged(Box<Installed>),
+    Install(Acceptance),
+    Hold,
+}
+
+/// Decides. `accept` is the surface that was accepted beforehand.
+pub(crate) fn decide(
+    sql: &Transaction<'_>,
+    candidate: &Candidate,
+    accept: Option<Digest>,
+) -> Result<Decision, Error> {
+    let new = &candidate.held;
+    let current = rows::one_installed(sql, &new.id)?;
+    if let Some(current) = &current
+        && (current.digest, &current.publisher) == (new.digest, &new.publisher)
+    {
+        return Ok(Decision::Unchanged(Box::new(current.clone())));
+    }
+    check_sequence(sql, new)?;
+    check_duplicates(sql, candidate)?;
+    let accepted = accept == Some(new.surface);
+    Ok(match current {
+        None if accept.is_none() => Decision::Install(Acceptance::First),
+        Some(current) if current.surface == new.surface => {
+            Decision::Install(Acceptance::SameSurface)
+        }
+        _ if accepted => Decision::Install(Acceptance::Accepted),
+        _ => Decision::Hold,
+    })
+}
+
+fn check_sequence(sql: &Transaction<'_>, new: &Held) -> Result<(), Error> {
+    let known = marks::highest(sql, &new.publisher, &new.id)?;
+    let waiting = rows::one_held(sql, &new.id)?
+        .filter(|held| held.publisher == new.publisher && held.sequence == new.sequence)
+        .map(|held| (held.sequence, held.digest));
+    for known in [known, waiting] {
+        match standing(known, new.sequence, new.digest) {
+            Standing::Forward => {}
+            Standing::Back { .. } if new.allow_rollback.is_some() => {}
+            Standing::Back { highest } => {
+                return Err(Error::Rollback {
+                    publisher: new.publisher.clone(),
+                    id: new.id.clone(),
+                    highest,
+                    found: new.sequence,
+                });
+            }
+            Standing::Other { known } => return Err(equivocation(new, known)),
+        }
+    }
+    // Going back to a sequence that is known and was another bundle is no going back.
+    match marks::at(sql, &new.publisher, &new.id, new.sequence)? {
+        Some(known) if known != new.digest => Err(equivocation(new, known)),
+        _ => Ok(()),
+    }
+}
+
+fn equivocation(new: &Held, known: Digest) -> Error {
+    Error::Equivocation {
+        publisher: new.publisher.clone(),
+        id: new.id.clone(),
+        sequence: new.sequence,
+        known,
+        found: new.digest,
+    }
+}
+
+/// Which ids a bundle brings that no other may.
+fn provides(surface: &BundleSurface) -> Vec<(&'static str, String)> {
+    let tools = surface.tools().into_iter();
+    let tools = tools.map(|tool| ("tool", tool.major_id));
+    let drivers = surface.drivers().map(|id| ("driver", id.to_owned()));
+    tools.chain(drivers).collect()
+}
+
+fn check_duplicates(sql: &Transaction<'_>, candidate: &Candidate) -> Result<(), Error> {
+    let id = &candidate.held.id;
+    let mut statement = sql.prepare_cached(
+        "SELECT bundle FROM provides WHERE kind = ?1 AND name = ?2 AND bundle <> ?3",
+    )?;
+    for (kind, name) in provides(&candidate.surface) {
+        let first: Option<String> = statement
+            .query_row(params![kind, name, id], |row| row.get(0))
+            .optional()?;
+        if let Some(first) = first {
+            return Err(Error::Duplicate {
+                kind: kind.to_owned(),
+                name,
+                first,
+                second: id.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Installs: the row, what it provides, its mark; an update of it that was held is gone.
+pub(crate) fn install(
+    sql: &Transaction<'_>,
+    candidate: &Candidate,
+    acceptance: Acceptance,
+    at: i64,
+) -> Result<Installed, Error> {
+    let new = &candidate.held;
+    write_surface(sql, candidate)?;
+    sql.execute("DELETE FROM installed WHERE id = ?1", [&new.id])?;
+    sql.execute("DELETE FROM held WHERE id = ?1", [&new.id])?;
+    sql.execute(
+        "INSERT INTO installed (id, digest, version, sequence, publisher, signers, surface, source, at,
+                                acceptance)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        params![
+            new.id,
+            new.digest.to_string(),
+            new.version.to_string(),
+            number(new.sequence)?,
+            new.publisher,
+            rows::signers_text(&new.signers),
+            new.surface.to_string(),
+            new.source,
+            at,
+            acceptance.as_str(),
+        ],
+    )?;
+    for (kind, name) in provides(&candidate.surface) {
+        sql.prepare_cached("INSERT INTO provides (kind, name, bundle) VALUES (?1, ?2, ?3)")?
+            .execute(params![kind, name, new.id])?;
+    }
+    marks::raise(sql, new, at)?;
+    forget_surfaces(sql)?;
+    rows::one_installed(sql, &new.id)?
+        .ok_or_else(|| Error::Corrupt(format!("expected the row of {}", new.id)))
+}
+
+/// Holds, in place of an update that was held before.
+pub(crate) fn hold(sql: &Transaction<'_>, candidate: &Candidate, at: i64) -> Result<Held, Error> {
+    let new = &candidate.held;
+    write_surface(sql, candidate)?;
+    sql.execute(
+        "INSERT OR REPLACE INTO held (id, digest, version, sequence, publisher, signers, surface, source, at,
+                                      back)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        params![
+            new.id,
+            new.digest.to_string(),
+            new.version.to_string(),
+            number(new.sequence)?,
+            new.publisher,
+            rows::signers_text(&new.signers),
+            new.surface.to_string(),
+            new.source,
+            at,
+            new.allow_rollback,
+        ],
+    )?;
+    forget_surfaces(sql)?;
+    rows::one_held(sql, &new.id)?
+        .ok_or_else(|| Error::Corrupt(format!("expected the held row of {}", new.id)))
+}
+
+fn write_surface(sql: &Transaction<'_>, candidate: &Candidate) -> Result<(), Error> {
+    sql.execute(
+        "INSERT OR IGNORE INTO surface (digest, bytes) VALUES (?1, ?2)",
+        params![
+            candidate.held.surface.to_string(),
+            candidate.surface.to_bytes()
+        ],
+    )?;
+    Ok(())
+}
+
+/// Removes the surfaces that nothing installed or held has.
+pub(crate) fn forget_surfaces(sql: &Transaction<'_>) -> Result<(), Error> {
+    sql.execute(
+        "DELETE FROM surface WHERE digest NOT IN
+             (SELECT surface FROM installed UNION ALL SELECT surface FROM held)",
+        [],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn number(sequence: u64) -> Result<i64, Error> {
+    i64::try_from(sequence)
+        .map_err(|_| Error::Corrupt(format!("the sequence {sequence} is too large")))
+}

@@ -1,0 +1,172 @@
+//! The record of decisions about trust: when, about what, the verdict and why. Bounded: the oldest go first.
+
+use std::fmt;
+
+use rusqlite::{Transaction, params};
+use toolward_signing::Digest;
+use toolward_signing::moment::Timestamp;
+
+use crate::error::Error;
+use crate::rows;
+use crate::times;
+
+/// How many decisions are kept.
+pub const KEPT: i64 = 10_000;
+/// How many characters of a text are kept: it may be a hostile bundle's.
+const LONGEST: usize = 2_000;
+
+/// How a decision came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It was done, or counts.
+    Accepted,
+    /// It waits for a person.
+    Held,
+    /// It was not done, or doesn't count.
+    Refused,
+}
+
+impl Verdict {
+    /// The word for it in the state and in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Held => "held",
+            Self::Refused => "refused",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let all = [Self::Accepted, Self::Held, Self::Refused];
+        all.into_iter().find(|one| one.as_str() == text)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A decision to be recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewDecision {
+    /// What was decided about: `install`, `accept`, `remove`, `load`, `verify`, or a caller's own word, such
+    /// as `trust-add`.
+    pub action: String,
+    /// The bundle's id, the publisher's or channel's name, or the source where nothing else is known.
+    pub subject: String,
+    /// The publisher, if known.
+    pub publisher: Option<String>,
+    /// The digest of manifest or document, if known.
+    pub digest: Option<Digest>,
+    /// How it came out.
+    pub verdict: Verdict,
+    /// The code of a refusal.
+    pub code: Option<String>,
+    /// Why, in a sentence.
+    pub reason: String,
+}
+
+/// A recorded decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Decision {
+    /// Its number: rises, and is never used again.
+    pub number: u64,
+    /// When.
+    pub at: Timestamp,
+    /// What was decided.
+    pub decision: NewDecision,
+}
+
+/// Which decisions to list.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only those about this.
+    pub subject: Option<String>,
+    /// Only those that came out so.
+    pub verdict: Option<Verdict>,
+    /// Only those with a lower number: to go on where a list ended.
+    pub before: Option<u64>,
+    /// At most so many; 0 means 100.
+    pub limit: u32,
+}
+
+impl NewDecision {
+    /// A decision that was refused because of an error.
+    #[must_use]
+    pub fn refused(action: &str, subject: &str, error: &Error) -> Self {
+        Self {
+            action: action.to_owned(),
+            subject: subject.to_owned(),
+            publisher: None,
+            digest: None,
+            verdict: Verdict::Refused,
+            code: Some(error.code().to_owned()),
+            reason: error.to_string(),
+        }
+    }
+}
+
+pub(crate) fn record(sql: &Transaction<'_>, new: &NewDecision, now: i64) -> Result<(), Error> {
+    let short = |text: &str| -> String { text.chars().take(LONGEST).collect() };
+    sql.prepare_cached(
+        "INSERT INTO decision (at, action, subject, publisher, digest, verdict, code, reason)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?
+    .execute(params![
+        now,
+        short(&new.action),
+        short(&new.subject),
+        new.publisher.as_deref().map(short),
+        new.digest.map(|digest| digest.to_string()),
+        new.verdict.as_str(),
+        new.code.as_deref().map(short),
+        short(&new.reason),
+    ])?;
+    sql.prepare_cached("DELETE FROM decision WHERE number <= ?1")?
+        .execute([sql.last_insert_rowid().saturating_sub(KEPT)])?;
+    Ok(())
+}
+
+/// The newest first.
+pub(crate) fn list(sql: &Transaction<'_>, filter: &Filter) -> Result<Vec<Decision>, Error> {
+    let mut statement = sql.prepare_cached(
+        "SELECT number, at, action, subject, publisher, digest, verdict, code, reason FROM decision
+         WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR verdict = ?2) AND number < ?3
+         ORDER BY number DESC LIMIT ?4",
+    )?;
+    let before = filter.before.and_then(|before| i64::try_from(before).ok());
+    let limit = if filter.limit == 0 { 100 } else { filter.limit };
+    let parameters = params![
+        filter.subject,
+        filter.verdict.map(Verdict::as_str),
+        before.unwrap_or(i64::MAX),
+        limit
+    ];
+    let rows = statement.query_map(parameters, |row| {
+        let verdict: String = row.get("verdict")?;
+        let digest: Option<String> = row.get("digest")?;
+        let number: i64 = row.get("number")?;
+        Ok(Decision {
+            number: u64::try_from(number).map_err(|_| rows::wrong("number"))?,
+            at: times::timestamp(row.get("at")?).map_err(|_| rows::wrong("at"))?,
+            decision: NewDecision {
+                action: row.get("action")?,
+                subject: row.get("subject")?,
+                publisher: row.get("publisher")?,
+                digest: digest
+                    .map(|digest| digest.parse())
+                    .transpose()
+                    .map_err(|_| rows::wrong("digest"))?,
+                verdict: Verdict::parse(&verdict).ok_or_else(|| rows::wrong("verdict"))?,
+                code: row.get("code")?,
+                reason: row.get("reason")?,
+            },
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,238 @@
+//! Why the store could not be opened, or an operation on it was refused or failed.
+
+use std::path::PathBuf;
+
+use rusqlite::ErrorCode;
+use toolward_bundle::ContentError;
+use toolward_signing::{Digest, Refusal};
+
+/// An operation was refused, or failed. What was installed before still is.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Verification refused the bundle.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The bundle is the signed one, and no host would take it.
+    #[error(transparent)]
+    Content(#[from] Box<ContentError>),
+    /// A lower sequence than one that was installed before.
+    #[error(
+        "{id} by {publisher} would go back: sequence {highest} was installed before, found {found}"
+    )]
+    Rollback {
+        /// The publisher.
+        publisher: String,
+        /// The bundle.
+        id: String,
+        /// The highest sequence that was installed.
+        highest: u64,
+        /// The sequence refused.
+        found: u64,
+    },
+    /// The sequence of a known bundle, and another digest: two bundles say that they are the same release.
+    #[error(
+        "{id} by {publisher}: two different bundles have the sequence {sequence}: {known} is known, {found} was found"
+    )]
+    Equivocation {
+        /// The publisher.
+        publisher: String,
+        /// The bundle, or the document.
+        id: String,
+        /// The sequence, or the document's version.
+        sequence: u64,
+        /// The digest that is known.
+        known: Digest,
+        /// The digest refused.
+        found: Digest,
+    },
+    /// An installed bundle brings the same tool or driver.
+    #[error("{kind} `{name}` is in two bundles: {first} is installed, {second} brings it, too")]
+    Duplicate {
+        /// `tool` or `driver`.
+        kind: String,
+        /// The id, for a tool with its major version.
+        name: String,
+        /// The installed bundle.
+        first: String,
+        /// The bundle refused.
+        second: String,
+    },
+    /// The held update has another surface than the one that was accepted.
+    #[error("{id}: the surface {accepted} was accepted, the update that is held has {found}")]
+    SurfaceMismatch {
+        /// The bundle.
+        id: String,
+        /// The digest that was accepted.
+        accepted: Digest,
+        /// The held update's.
+        found: Digest,
+    },
+    /// No such bundle.
+    #[error("{id} is not installed")]
+    NotInstalled {
+        /// The id asked for.
+        id: String,
+    },
+    /// No update of this bundle waits.
+    #[error("no update of {id} is held")]
+    NotHeld {
+        /// The id asked for.
+        id: String,
+    },
+    /// The file of an installed bundle is gone.
+    #[error("{id}: the file of the installed bundle {digest} is missing from the store")]
+    ObjectMissing {
+        /// The bundle.
+        id: String,
+        /// The manifest digest.
+        digest: Digest,
+    },
+    /// The file of an installed bundle holds another bundle, by a trusted publisher or not.
+    #[error("{id}: the store's file holds another bundle: expected {expected}, found {found}")]
+    ObjectChanged {
+        /// The bundle.
+        id: String,
+        /// What was installed.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// The same keys belong to another publisher than when the bundle was installed.
+    #[error("{id} was installed as {expected}'s; the trust store now has it as {found}'s")]
+    PublisherChanged {
+        /// The bundle.
+        id: String,
+        /// The publisher at installation.
+        expected: String,
+        /// The publisher now.
+        found: String,
+    },
+    /// A directory or file can't be used safely.
+    #[error("{} {problem}", path.display())]
+    Unusable {
+        /// The directory or file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The state is no state of a store, or is damaged.
+    #[error("the store's state is damaged, or another program's file: {0}")]
+    Corrupt(String),
+    /// The state was made by another version of this crate.
+    #[error("the store's state has schema {found}; this version reads schema {expected}")]
+    Version {
+        /// The file's.
+        found: i64,
+        /// This crate's.
+        expected: i64,
+    },
+    /// Other processes used the store for too long.
+    #[error("the store was busy for too long")]
+    Busy,
+    /// The disk is full, or the file larger than this process may write.
+    #[error("the disk of the store is full")]
+    Full,
+    /// The operating system or SQLite failed.
+    #[error("the store failed: {0}")]
+    Io(String),
+}
+
+impl Error {
+    /// The stable code of this error.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Refused(refusal) => refusal.code(),
+            Self::Content(error) => error.code(),
+            Self::Rollback { .. } => "rollback",
+            Self::Equivocation { .. } => "equivocation",
+            Self::Duplicate { .. } => "duplicate-id",
+            Self::SurfaceMismatch { .. } => "surface-mismatch",
+            Self::NotInstalled { .. } => "not-installed",
+            Self::NotHeld { .. } => "not-held",
+            Self::ObjectMissing { .. } => "object-missing",
+            Self::ObjectChanged { .. } => "object-changed",
+            Self::PublisherChanged { .. } => "publisher-changed",
+            Self::Unusable { .. } => "store-unusable",
+            Self::Corrupt(_) => "store-corrupt",
+            Self::Version { .. } => "store-version",
+            Self::Busy => "store-busy",
+            Self::Full => "disk-full",
+            Self::Io(_) => "store-io",
+        }
+    }
+
+    /// What to do about it, where somebody can do something.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Refused(refusal) => return refusal.hint().map(str::to_owned),
+            Self::Content(error) => return error.hint(),
+            Self::Rollback { .. } => {
+                "get the publisher's current release; if you mean to go back, say so and why: it is recorded"
+            }
+            Self::Equivocation { .. } => {
+                "install neither: ask the publisher which one it signed, and whether its key has leaked"
+            }
+            Self::Duplicate { .. } => "keep one of the two bundles: remove the other first",
+            Self::SurfaceMismatch { .. } => {
+                "look at the difference again, and accept the digest shown with it"
+            }
+            Self::NotInstalled { .. } => "`toolward list` shows what is installed",
+            Self::NotHeld { .. } => "`toolward update` looks for a new release",
+            Self::ObjectMissing { .. } | Self::ObjectChanged { .. } => {
+                "install the bundle again, and find out who writes to the store's directory"
+            }
+            Self::PublisherChanged { .. } => {
+                "install the bundle again, to accept it from this publisher"
+            }
+            Self::Unusable { .. } => "name another place, or repair owner and mode of this one",
+            Self::Corrupt(_) => {
+                "put back a copy of the file that was made while nothing ran; without one, move it away and \
+                 install the bundles again: what they may go back to is then unknown"
+            }
+            Self::Version { found, expected } if found > expected => "update toolward",
+            Self::Version { .. } => "use the version of toolward that made the file",
+            Self::Busy => "find out which process holds the store, and try again",
+            Self::Full => "make room on the disk",
+            Self::Io(_) => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    /// A failure of the operating system.
+    pub(crate) fn io(what: &str, error: impl Into<std::io::Error>) -> Self {
+        let error = error.into();
+        match error.kind() {
+            std::io::ErrorKind::StorageFull
+            | std::io::ErrorKind::QuotaExceeded
+            | std::io::ErrorKind::FileTooLarge => Self::Full,
+            _ => Self::Io(format!("{what}: {error}")),
+        }
+    }
+}
+
+impl From<ContentError> for Error {
+    fn from(error: ContentError) -> Self {
+        Self::Content(Box::new(error))
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
+            Some(ErrorCode::DiskFull) => Self::Full,
+            // The constraints say what this crate itself keeps true.
+            Some(
+                ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::ConstraintViolation
+                | ErrorCode::TypeMismatch,
+            ) => Self::Corrupt(error.to_string()),
+            Some(_) => Self::Io(error.to_string()),
+            None => Self::Corrupt(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Installed bundles on disk, and the state that trust rests on: what was installed from whom, the highest
+//! sequence of each bundle, the versions of the documents of publishers and channels, and every decision.
+//!
+//! * [`Store`]: install, update, remove, load, verify, collect garbage;
+//! * [`Outcome`]: what an installation came to: an update with another surface is held;
+//! * [`marks`]: what may not go back;
+//! * [`decisions`]: the record;
+//! * [`search`]: a ranking of tools for a query, over whatever list.
+//!
+//! Nothing on disk is trusted for being there: a bundle is verified again from the bytes read, each time, by
+//! the function that the caller gives ([`Verify`]). No clock and no environment is read, and nothing printed.
+
+mod accept;
+mod decide;
+pub mod decisions;
+mod error;
+mod garbage;
+mod install;
+mod load;
+mod lock;
+pub mod marks;
+mod object;
+mod place;
+mod rows;
+mod schema;
+pub mod search;
+mod sequence;
+mod state;
+mod store;
+mod times;
+
+pub use error::Error;
+pub use garbage::Collected;
+pub use install::{InstallOptions, Outcome};
+pub use load::{Checked, Loaded, Verify};
+pub use rows::{Acceptance, Held, Installed};
+pub use store::Store;

@@ -1,0 +1,246 @@
+//! From the store's files to verified bundles. Each file is read once, and what comes out are the bytes that
+//! were verified, with the trust and the revocations of now.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use toolward_bundle::Content;
+use toolward_bundle::surface::BundleSurface;
+use toolward_signing::Refusal;
+use toolward_signing::verify::{Bundle, Verified};
+
+use crate::decisions::{NewDecision, Verdict};
+use crate::error::Error;
+use crate::lock;
+use crate::rows::{self, Held, Installed};
+use crate::store::Store;
+
+/// Verifies the bytes of an archive as things stand now:
+/// [`archive_bytes`](toolward_signing::verify::archive_bytes) with the operator's trust store, and whatever
+/// is revoked or denied refused. Called from several threads.
+pub type Verify<'a> = dyn Fn(&[u8]) -> Result<Verified<Bundle>, Refusal> + Sync + 'a;
+
+/// Where a thread leaves what it loaded.
+type Slot = Mutex<Option<Result<Verified<Bundle>, Error>>>;
+
+/// An installed bundle, and its verified bytes or why there are none.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Loaded {
+    /// What is installed.
+    pub installed: Installed,
+    /// The bundle.
+    pub bundle: Result<Verified<Bundle>, Error>,
+}
+
+/// How one bundle of [`Store::verify_all`] came out.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Checked {
+    /// The bundle's id.
+    pub id: String,
+    /// Its version.
+    pub version: semver::Version,
+    /// Whether this is an update that waits.
+    pub held: bool,
+    /// Its number, from 1.
+    pub number: usize,
+    /// How many there are.
+    pub total: usize,
+    /// Whether it is what was installed, and a host would take it.
+    pub result: Result<(), Error>,
+}
+
+impl Store {
+    /// Loads an installed bundle. A refusal is recorded.
+    ///
+    /// # Errors
+    /// [`Error::NotInstalled`]; whatever `verify` refuses; [`Error::ObjectMissing`],
+    /// [`Error::ObjectChanged`] and [`Error::PublisherChanged`] for what is no longer what was installed.
+    pub fn load(
+        &self,
+        id: &str,
+        verify: &Verify<'_>,
+        now: SystemTime,
+    ) -> Result<(Installed, Verified<Bundle>), Error> {
+        let _lock = lock::shared(&self.directory)?;
+        let installed = self.state.read(|sql| rows::one_installed(sql, id))?;
+        let installed = installed.ok_or_else(|| Error::NotInstalled { id: id.to_owned() })?;
+        let bundle = self.open_object(&as_held(&installed), verify);
+        if let Err(error) = &bundle {
+            self.record(&refused("load", &as_held(&installed), error), now)?;
+        }
+        Ok((installed, bundle?))
+    }
+
+    /// Loads all installed bundles, by id, on all processors. One that is refused doesn't keep the others
+    /// from loading; refusals are recorded, and that the rest was accepted.
+    ///
+    /// # Errors
+    /// When the state can't be read or written.
+    pub fn load_all(&self, verify: &Verify<'_>, now: SystemTime) -> Result<Vec<Loaded>, Error> {
+        let _lock = lock::shared(&self.directory)?;
+        let installed = self.state.read(rows::all_installed)?;
+        let results: Vec<Slot> = installed.iter().map(|_| Slot::new(None)).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let (Some(one), Some(slot)) = (installed.get(number), results.get(number)) else {
+                    return;
+                };
+                let result = self.open_object(&as_held(one), verify);
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            for _ in 1..threads.min(installed.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let lost = || Err(Error::Io("a bundle was not loaded".to_owned()));
+        let loaded: Vec<Loaded> = installed
+            .into_iter()
+            .zip(results)
+            .map(|(installed, slot)| Loaded {
+                installed,
+                bundle: slot
+                    .into_inner()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .unwrap_or_else(lost),
+            })
+            .collect();
+        self.record_load(&loaded, now)?;
+        Ok(loaded)
+    }
+
+    /// Verifies all that is installed or held, one after the other, as deeply as an installation does, and
+    /// tells each result. How many were refused is what comes back; refusals are recorded.
+    ///
+    /// # Errors
+    /// When the state can't be read or written.
+    pub fn verify_all(
+        &self,
+        verify: &Verify<'_>,
+        now: SystemTime,
+        tell: &mut dyn FnMut(&Checked),
+    ) -> Result<usize, Error> {
+        let _lock = lock::shared(&self.directory)?;
+        let (installed, held) = self
+            .state
+            .read(|sql| Ok((rows::all_installed(sql)?, rows::all_held(sql)?)))?;
+        let installed: Vec<_> = installed.iter().map(|one| (as_held(one), false)).collect();
+        let all = installed
+            .into_iter()
+            .chain(held.into_iter().map(|one| (one, true)));
+        let all: Vec<_> = all.collect();
+        let mut refusals = 0_usize;
+        for (position, (one, held)) in all.iter().enumerate() {
+            let result = self.open_object(one, verify).and_then(|bundle| {
+                let content = Content::from_verified(bundle)?;
+                let found = BundleSurface::of(&content).digest();
+                if found == one.surface {
+                    return Ok(());
+                }
+                Err(changed(
+                    one,
+                    format!("surface {}", one.surface),
+                    format!("surface {found}"),
+                ))
+            });
+            if let Err(error) = &result {
+                refusals = refusals.saturating_add(1);
+                self.record(&refused("verify", one, error), now)?;
+            }
+            tell(&Checked {
+                id: one.id.clone(),
+                version: one.version.clone(),
+                held: *held,
+                number: position.saturating_add(1),
+                total: all.len(),
+                result,
+            });
+        }
+        Ok(refusals)
+    }
+
+    /// Reads and verifies one file: it must be what the state says.
+    fn open_object(&self, one: &Held, verify: &Verify<'_>) -> Result<Verified<Bundle>, Error> {
+        let bytes = self.objects.read(&one.digest)?;
+        let bytes = bytes.ok_or_else(|| Error::ObjectMissing {
+            id: one.id.clone(),
+            digest: one.digest,
+        })?;
+        let bundle = verify(&bytes)?;
+        if bundle.manifest_digest != one.digest || bundle.manifest.id != one.id {
+            let found = format!("{} {}", bundle.manifest.id, bundle.manifest_digest);
+            return Err(changed(one, format!("{} {}", one.id, one.digest), found));
+        }
+        if bundle.publisher.name() != one.publisher {
+            return Err(Error::PublisherChanged {
+                id: one.id.clone(),
+                expected: one.publisher.clone(),
+                found: bundle.publisher.name().to_owned(),
+            });
+        }
+        Ok(bundle)
+    }
+
+    /// One row for all that was accepted, and one for each refusal: a start is one decision.
+    fn record_load(&self, loaded: &[Loaded], now: SystemTime) -> Result<(), Error> {
+        let mut decisions = Vec::new();
+        let accepted = loaded.iter().filter(|one| one.bundle.is_ok()).count();
+        if accepted > 0 {
+            decisions.push(NewDecision {
+                action: "load".to_owned(),
+                subject: "all".to_owned(),
+                publisher: None,
+                digest: None,
+                verdict: Verdict::Accepted,
+                code: None,
+                reason: format!("{accepted} of {} installed bundles verified", loaded.len()),
+            });
+        }
+        for one in loaded {
+            if let Err(error) = &one.bundle {
+                decisions.push(refused("load", &as_held(&one.installed), error));
+            }
+        }
+        self.record_all(&decisions, now)
+    }
+}
+
+fn refused(action: &str, one: &Held, error: &Error) -> NewDecision {
+    NewDecision {
+        publisher: Some(one.publisher.clone()),
+        digest: Some(one.digest),
+        ..NewDecision::refused(action, &one.id, error)
+    }
+}
+
+fn changed(one: &Held, expected: String, found: String) -> Error {
+    Error::ObjectChanged {
+        id: one.id.clone(),
+        expected,
+        found,
+    }
+}
+
+/// What is to be loaded, in the form that installed and held bundles share.
+fn as_held(installed: &Installed) -> Held {
+    Held {
+        id: installed.id.clone(),
+        digest: installed.digest,
+        version: installed.version.clone(),
+        sequence: installed.sequence,
+        publisher: installed.publisher.clone(),
+        signers: installed.signers.clone(),
+        surface: installed.surface,
+        source: installed.source.clone(),
+        at: installed.at,
+        allow_rollback: None,
+    }
+}

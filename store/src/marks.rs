@@ -1,0 +1,198 @@
+//! What may not go back: the sequences of releases by publisher and id, and the versions of documents.
+//! Marks outlive the bundles that they come from.
+
+use rusqlite::{OptionalExtension, Transaction, params};
+use toolward_signing::Digest;
+use toolward_signing::key::KeyId;
+
+use crate::decide::number;
+use crate::error::Error;
+use crate::rows::{self, Held};
+use crate::sequence::{Standing, standing};
+
+/// How many marks of one bundle are kept, the highest: those below a mark count where it is taken back.
+const KEPT: i64 = 16;
+
+/// A release that was installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mark {
+    /// The publisher.
+    pub publisher: String,
+    /// The bundle.
+    pub id: String,
+    /// Its sequence.
+    pub sequence: u64,
+    /// The digest of its manifest.
+    pub digest: Digest,
+    /// The keys that signed it.
+    pub signers: Vec<KeyId>,
+}
+
+/// Which kind of document a version belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DocumentKind {
+    /// A publisher's document.
+    Publisher,
+    /// A publisher's revocations.
+    Revocations,
+    /// A channel's index.
+    Channel,
+}
+
+impl DocumentKind {
+    /// The word for it in the state.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Publisher => "publisher",
+            Self::Revocations => "revocations",
+            Self::Channel => "channel",
+        }
+    }
+}
+
+pub(crate) fn highest(
+    sql: &Transaction<'_>,
+    publisher: &str,
+    id: &str,
+) -> Result<Option<(u64, Digest)>, Error> {
+    let mut statement = sql.prepare_cached(
+        "SELECT sequence, digest FROM mark WHERE publisher = ?1 AND id = ?2
+         ORDER BY sequence DESC LIMIT 1",
+    )?;
+    let found = statement.query_row([publisher, id], |row| {
+        Ok((rows::sequence(row)?, rows::digest(row, "digest")?))
+    });
+    Ok(found.optional()?)
+}
+
+/// The digest of the release with exactly this sequence.
+pub(crate) fn at(
+    sql: &Transaction<'_>,
+    publisher: &str,
+    id: &str,
+    sequence: u64,
+) -> Result<Option<Digest>, Error> {
+    let mut statement = sql.prepare_cached(
+        "SELECT digest FROM mark WHERE publisher = ?1 AND id = ?2 AND sequence = ?3",
+    )?;
+    let found = statement.query_row(params![publisher, id, number(sequence)?], |row| {
+        rows::digest(row, "digest")
+    });
+    Ok(found.optional()?)
+}
+
+pub(crate) fn raise(sql: &Transaction<'_>, new: &Held, now: i64) -> Result<(), Error> {
+    sql.execute(
+        "INSERT OR REPLACE INTO mark (publisher, id, sequence, digest, signers, at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            new.publisher,
+            new.id,
+            number(new.sequence)?,
+            new.digest.to_string(),
+            rows::signers_text(&new.signers),
+            now
+        ],
+    )?;
+    sql.execute(
+        "DELETE FROM mark WHERE publisher = ?1 AND id = ?2 AND sequence NOT IN
+             (SELECT sequence FROM mark WHERE publisher = ?1 AND id = ?2
+              ORDER BY sequence DESC LIMIT ?3)",
+        params![new.publisher, new.id, KEPT],
+    )?;
+    Ok(())
+}
+
+/// All marks, the highest of a bundle first.
+pub(crate) fn all(sql: &Transaction<'_>) -> Result<Vec<Mark>, Error> {
+    let mut statement = sql.prepare_cached(
+        "SELECT publisher, id, sequence, digest, signers FROM mark
+         ORDER BY publisher, id, sequence DESC",
+    )?;
+    let rows = statement.query_map([], |row| {
+        Ok(Mark {
+            publisher: row.get("publisher")?,
+            id: row.get("id")?,
+            sequence: rows::sequence(row)?,
+            digest: rows::digest(row, "digest")?,
+            signers: rows::signers(row)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Takes back the marks of releases that are revoked, by digest or because a key signed them.
+pub(crate) fn take_back(
+    sql: &Transaction<'_>,
+    publisher: &str,
+    keys: &[KeyId],
+    digests: &[Digest],
+) -> Result<Vec<Mark>, Error> {
+    let revoked = |mark: &Mark| {
+        mark.publisher == publisher
+            && (digests.contains(&mark.digest)
+                || mark.signers.iter().any(|signer| keys.contains(signer)))
+    };
+    let marks: Vec<_> = all(sql)?.into_iter().filter(revoked).collect();
+    for mark in &marks {
+        sql.execute(
+            "DELETE FROM mark WHERE publisher = ?1 AND id = ?2 AND sequence = ?3",
+            params![mark.publisher, mark.id, number(mark.sequence)?],
+        )?;
+    }
+    Ok(marks)
+}
+
+pub(crate) fn document(
+    sql: &Transaction<'_>,
+    kind: DocumentKind,
+    name: &str,
+) -> Result<Option<(u64, Digest)>, Error> {
+    let mut statement = sql.prepare_cached(
+        "SELECT version AS sequence, digest FROM document WHERE kind = ?1 AND name = ?2",
+    )?;
+    let found = statement.query_row([kind.as_str(), name], |row| {
+        Ok((rows::sequence(row)?, rows::digest(row, "digest")?))
+    });
+    Ok(found.optional()?)
+}
+
+/// Refuses a document that goes back or contradicts the one that is known; else it is known from now on.
+pub(crate) fn see_document(
+    sql: &Transaction<'_>,
+    kind: DocumentKind,
+    name: &str,
+    version: u64,
+    digest: Digest,
+    now: i64,
+) -> Result<(), Error> {
+    let id = || format!("the {} document", kind.as_str());
+    match standing(document(sql, kind, name)?, version, digest) {
+        Standing::Forward => {}
+        Standing::Back { highest } => {
+            return Err(Error::Rollback {
+                publisher: name.to_owned(),
+                id: id(),
+                highest,
+                found: version,
+            });
+        }
+        Standing::Other { known } => {
+            return Err(Error::Equivocation {
+                publisher: name.to_owned(),
+                id: id(),
+                sequence: version,
+                known,
+                found: digest,
+            });
+        }
+    }
+    sql.execute(
+        "INSERT OR REPLACE INTO document (kind, name, version, digest, at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![kind.as_str(), name, number(version)?, digest.to_string(), now],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! The store: its directories, its state, and what is asked of them.
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::SystemTime;
+
+use toolward_bundle::surface::BundleSurface;
+use toolward_signing::Digest;
+use toolward_signing::key::KeyId;
+
+use crate::decide;
+use crate::decisions::{self, Decision, Filter, NewDecision, Verdict};
+use crate::error::Error;
+use crate::marks::{self, DocumentKind, Mark};
+use crate::object::Objects;
+use crate::rows::{self, Installed};
+use crate::search::{self, Found, SearchEntry};
+use crate::state::State;
+use crate::{place, schema, times};
+
+/// Installed bundles and the state of trust. Several processes may have one open; it has to lie on a file
+/// system of the machine itself.
+pub struct Store {
+    pub(crate) directory: OwnedFd,
+    pub(crate) objects: Objects,
+    pub(crate) state: State,
+}
+
+impl Store {
+    /// Opens the store in `directory` with its state in the file `state`, making what isn't there: directories
+    /// with mode 0700, the file with 0600.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] if a directory or the file belongs to another user or others have access to it;
+    /// [`Error::Corrupt`] or [`Error::Version`] for a file that is no state of this version.
+    pub fn open(directory: &Path, state: &Path) -> Result<Self, Error> {
+        let (directory, opened) = place::directory(directory)?;
+        let (_, objects) = place::directory(&directory.join("objects"))?;
+        let (_, temporary) = place::directory(&directory.join("tmp"))?;
+        let state = place::file(state)?;
+        Ok(Self {
+            directory: opened,
+            objects: Objects::new(objects, temporary),
+            state: State::new(schema::open(&state)?),
+        })
+    }
+
+    /// What is installed, by id.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn list(&self) -> Result<Vec<Installed>, Error> {
+        self.state.read(rows::all_installed)
+    }
+
+    /// What is installed, by id, each with what is seen of it. No bundle is read or parsed: what comes from
+    /// here is for showing, and whatever runs is loaded and verified.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn catalogue(&self) -> Result<Vec<(Installed, BundleSurface)>, Error> {
+        self.state.read(|sql| {
+            let installed = rows::all_installed(sql)?.into_iter();
+            installed
+                .map(|installed| {
+                    let surface = rows::surface(sql, &installed.surface)?;
+                    Ok((installed, surface))
+                })
+                .collect()
+        })
+    }
+
+    /// The installed bundle of an id.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn installed(&self, id: &str) -> Result<Option<Installed>, Error> {
+        self.state.read(|sql| rows::one_installed(sql, id))
+    }
+
+    /// Removes a bundle, and an update of it that is held. Its marks stay, and its file until garbage is
+    /// collected.
+    ///
+    /// # Errors
+    /// [`Error::NotInstalled`] if neither is there.
+    pub fn remove(&self, id: &str, now: SystemTime) -> Result<Option<Installed>, Error> {
+        let at = times::seconds(now);
+        self.state.write(|sql| {
+            let installed = rows::one_installed(sql, id)?;
+            let removed = sql.execute("DELETE FROM installed WHERE id = ?1", [id])?;
+            let dropped = sql.execute("DELETE FROM held WHERE id = ?1", [id])?;
+            if removed == 0 && dropped == 0 {
+                return Err(Error::NotInstalled { id: id.to_owned() });
+            }
+            decide::forget_surfaces(sql)?;
+            let decision = NewDecision {
+                action: "remove".to_owned(),
+                subject: id.to_owned(),
+                publisher: installed.as_ref().map(|one| one.publisher.clone()),
+                digest: installed.as_ref().map(|one| one.digest),
+                verdict: Verdict::Accepted,
+                code: None,
+                reason: "removed".to_owned(),
+            };
+            decisions::record(sql, &decision, at)?;
+            Ok(installed)
+        })
+    }
+
+    /// The tools of installed bundles that match a query, the best first.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, Error> {
+        let mut entries = Vec::new();
+        let mut bundles = Vec::new();
+        for (installed, surface) in self.catalogue()? {
+            for tool in surface.tools() {
+                entries.push(SearchEntry {
+                    id: tool.id,
+                    title: tool.name,
+                    description: tool.description,
+                    tags: tool.tags,
+                    publisher: installed.publisher.clone(),
+                });
+                bundles.push((installed.id.clone(), installed.version.clone()));
+            }
+        }
+        let ranked = search::rank(query, &entries).into_iter().take(limit);
+        Ok(ranked
+            .filter_map(|ranked| {
+                let (bundle, version) = bundles.get(ranked.index)?.clone();
+                let entry = entries.get(ranked.index)?.clone();
+                Some(Found {
+                    entry,
+                    bundle,
+                    version,
+                    score: ranked.score,
+                })
+            })
+            .collect())
+    }
+
+    /// Records a decision that was made elsewhere.
+    ///
+    /// # Errors
+    /// When the state can't be written.
+    pub fn record(&self, decision: &NewDecision, now: SystemTime) -> Result<(), Error> {
+        self.record_all(std::slice::from_ref(decision), now)
+    }
+
+    pub(crate) fn record_all(&self, all: &[NewDecision], now: SystemTime) -> Result<(), Error> {
+        if all.is_empty() {
+            return Ok(());
+        }
+        let at = times::seconds(now);
+        self.state.write(|sql| {
+            all.iter()
+                .try_for_each(|one| decisions::record(sql, one, at))
+        })
+    }
+
+    /// Recorded decisions, the newest first.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn decisions(&self, filter: &Filter) -> Result<Vec<Decision>, Error> {
+        self.state.read(|sql| decisions::list(sql, filter))
+    }
+
+    /// The releases that were installed, the highest of a bundle first.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn marks(&self) -> Result<Vec<Mark>, Error> {
+        self.state.read(marks::all)
+    }
+
+    /// Takes back the marks of a publisher's releases that are revoked, by digest or because one of `keys`
+    /// signed them: whoever stole a key can't block the publisher's next release with a high sequence.
+    ///
+    /// # Errors
+    /// When the state can't be written.
+    pub fn take_back_marks(
+        &self,
+        publisher: &str,
+        keys: &[KeyId],
+        digests: &[Digest],
+        now: SystemTime,
+    ) -> Result<Vec<Mark>, Error> {
+        let at = times::seconds(now);
+        self.state.write(|sql| {
+            let marks = marks::take_back(sql, publisher, keys, digests)?;
+            for mark in &marks {
+                let decision = NewDecision {
+                    action: "take-back-mark".to_owned(),
+                    subject: mark.id.clone(),
+                    publisher: Some(mark.publisher.clone()),
+                    digest: Some(mark.digest),
+                    verdict: Verdict::Accepted,
+                    code: None,
+                    reason: format!("the release with sequence {} is revoked", mark.sequence),
+                };
+                decisions::record(sql, &decision, at)?;
+            }
+            Ok(marks)
+        })
+    }
+
+    /// Takes note of a document's version.
+    ///
+    /// # Errors
+    /// [`Error::Rollback`] if a higher version is known, [`Error::Equivocation`] if this one is known with
+    /// another digest. Both are recorded.
+    pub fn see_document(
+        &self,
+        kind: DocumentKind,
+        name: &str,
+        version: u64,
+        digest: Digest,
+        now: SystemTime,
+    ) -> Result<(), Error> {
+        let at = times::seconds(now);
+        let seen = self
+            .state
+            .write(|sql| marks::see_document(sql, kind, name, version, digest, at));
+        if let Err(error) = &seen {
+            let refused = NewDecision {
+                digest: Some(digest),
+                ..NewDecision::refused(kind.as_str(), name, error)
+            };
+            // The refusal stands, whether or not it can be written down.
+            let _ = self.record(&refused, now);
+        }
+        seen
+    }
+
+    /// The version and digest of a document that was seen last.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn document(&self, kind: DocumentKind, name: &str) -> Result<Option<(u64, Digest)>, Error> {
+        self.state.read(|sql| marks::document(sql, kind, name))
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,18 @@
+//! The store as commands and hosts use it: by several processes, killed anywhere, on a disk that somebody
+//! else changed.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail the test"
+)]
+
+mod crash;
+mod damage;
+mod installing;
+mod marks;
+mod places;
+mod processes;
+mod records;
+mod searching;
+mod support;
+mod surfaces;

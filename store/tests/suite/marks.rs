@@ -1,0 +1,104 @@
+//! What may not go back: releases, and the versions of documents.
+
+use toolward_signing::Digest;
+use toolward_store::marks::DocumentKind;
+use toolward_store::{InstallOptions, Outcome};
+
+use crate::support::{Place, Release, install, key, now, options, refused};
+
+#[test]
+fn a_lower_sequence_is_refused_even_after_removal() {
+    let place = Place::new();
+    let store = place.open();
+    install(&store, &Release::new(5));
+    let files = place.files();
+    assert_eq!(refused(&store, &Release::new(4)), "rollback");
+    assert_eq!(place.files(), files);
+    store.remove("demo.greet", now()).unwrap();
+    assert_eq!(refused(&store, &Release::new(4)), "rollback");
+    install(&store, &Release::new(5));
+}
+
+#[test]
+fn two_bundles_with_one_sequence_are_an_equivocation_whatever_is_allowed() {
+    let place = Place::new();
+    let store = place.open();
+    install(&store, &Release::new(5));
+    let other = Release {
+        payload: b"another".to_vec(),
+        ..Release::new(5)
+    };
+    assert_eq!(refused(&store, &other), "equivocation");
+    let allowed = InstallOptions {
+        allow_rollback: Some("a test".to_owned()),
+        ..options()
+    };
+    install(&store, &Release::new(6));
+    let error = store.install(&other.bundle(), &allowed).unwrap_err();
+    assert_eq!(error.code(), "equivocation");
+}
+
+#[test]
+fn going_back_takes_a_reason_and_the_mark_stays() {
+    let place = Place::new();
+    let store = place.open();
+    install(&store, &Release::new(5));
+    let allowed = InstallOptions {
+        allow_rollback: Some("5 breaks".to_owned()),
+        ..options()
+    };
+    let outcome = store.install(&Release::new(4).bundle(), &allowed).unwrap();
+    assert!(matches!(outcome, Outcome::Installed { .. }));
+    assert_eq!(store.marks().unwrap()[0].sequence, 5);
+    let newest = &store.decisions(&Default::default()).unwrap()[0];
+    assert!(newest.decision.reason.contains("5 breaks"), "{newest:?}");
+    assert_eq!(refused(&store, &Release::new(3)), "rollback");
+    install(&store, &Release::new(5));
+}
+
+#[test]
+fn a_stolen_keys_highest_sequence_is_taken_back_with_the_key() {
+    let place = Place::new();
+    let store = place.open();
+    install(&store, &Release::new(1));
+    install(&store, &Release::new(i64::MAX as u64));
+    assert_eq!(refused(&store, &Release::new(2)), "rollback");
+    let other = store
+        .take_back_marks("zenith", &[key().public().key_id()], &[], now())
+        .unwrap();
+    assert!(other.is_empty());
+    assert_eq!(refused(&store, &Release::new(2)), "rollback");
+    let poisoned = store.installed("demo.greet").unwrap().unwrap().digest;
+    let taken = store
+        .take_back_marks("acme", &[], &[poisoned], now())
+        .unwrap();
+    assert_eq!(taken.len(), 1);
+    install(&store, &Release::new(2));
+    let taken = store
+        .take_back_marks("acme", &[key().public().key_id()], &[], now())
+        .unwrap();
+    assert_eq!(taken.len(), 2);
+}
+
+#[test]
+fn a_document_goes_neither_back_nor_two_ways() {
+    let place = Place::new();
+    let store = place.open();
+    let (one, two) = (Digest::of(b"1"), Digest::of(b"2"));
+    let see = |version, digest| {
+        store.see_document(DocumentKind::Channel, "stable", version, digest, now())
+    };
+    see(3, one).unwrap();
+    see(3, one).unwrap();
+    assert_eq!(see(3, two).unwrap_err().code(), "equivocation");
+    assert_eq!(see(2, two).unwrap_err().code(), "rollback");
+    assert_eq!(
+        store.document(DocumentKind::Channel, "stable").unwrap(),
+        Some((3, one))
+    );
+    assert_eq!(
+        store.document(DocumentKind::Publisher, "stable").unwrap(),
+        None
+    );
+    see(4, two).unwrap();
+}

@@ -1,0 +1,100 @@
+//! What is recorded of decisions.
+
+use toolward_store::decisions::{Filter, KEPT, NewDecision, Verdict};
+
+use crate::support::{Place, Release, install, now, refused, verifier};
+
+fn decision(number: i64) -> NewDecision {
+    NewDecision {
+        action: "trust-add".to_owned(),
+        subject: format!("publisher {number}"),
+        publisher: None,
+        digest: None,
+        verdict: Verdict::Accepted,
+        code: None,
+        reason: "fingerprint compared".to_owned(),
+    }
+}
+
+#[test]
+fn installing_refusing_loading_and_removing_are_recorded_with_their_reason() {
+    let place = Place::new();
+    let store = place.open();
+    let installed = install(&store, &Release::new(2));
+    refused(&store, &Release::new(1));
+    store.load_all(&verifier(), now()).unwrap();
+    store.remove("demo.greet", now()).unwrap();
+    let all = store.decisions(&Filter::default()).unwrap();
+    let found: Vec<_> = all
+        .iter()
+        .map(|one| (one.decision.action.as_str(), one.decision.verdict))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("remove", Verdict::Accepted),
+            ("load", Verdict::Accepted),
+            ("install", Verdict::Refused),
+            ("install", Verdict::Accepted),
+        ]
+    );
+    assert_eq!(all[2].decision.code.as_deref(), Some("rollback"));
+    assert_eq!(all[3].decision.digest, Some(installed.digest));
+    assert!(all[3].decision.reason.contains("from a test"));
+    assert_eq!(all[3].at.to_string(), "2027-01-15T08:00:00Z");
+    let filter = Filter {
+        verdict: Some(Verdict::Refused),
+        ..Filter::default()
+    };
+    assert_eq!(store.decisions(&filter).unwrap().len(), 1);
+}
+
+#[test]
+fn the_record_is_bounded_and_the_oldest_go_first() {
+    let place = Place::new();
+    let store = place.open();
+    // One transaction each is slow on a busy disk: the bound is on the number, so a few beyond it do.
+    let path = place.state();
+    drop(store);
+    {
+        let sql = rusqlite::Connection::open(&path).unwrap();
+        sql.execute(
+            "INSERT INTO decision (number, at, action, subject, verdict, reason)
+             VALUES (1, 0, 'old', 'old', 'accepted', ''), (?1, 0, 'new', 'new', 'accepted', '')",
+            [KEPT],
+        )
+        .unwrap();
+    }
+    let store = place.open();
+    store.record(&decision(1), now()).unwrap();
+    let kept = store.decisions(&Filter::default()).unwrap();
+    let kept: Vec<_> = kept
+        .iter()
+        .map(|one| one.decision.action.as_str())
+        .collect();
+    assert_eq!(kept, ["trust-add", "new"]);
+}
+
+#[test]
+fn a_list_goes_on_where_the_last_one_ended() {
+    let place = Place::new();
+    let store = place.open();
+    for number in 0..5 {
+        store.record(&decision(number), now()).unwrap();
+    }
+    let first = store
+        .decisions(&Filter {
+            limit: 3,
+            ..Filter::default()
+        })
+        .unwrap();
+    let before = Some(first[2].number);
+    let rest = store
+        .decisions(&Filter {
+            before,
+            ..Filter::default()
+        })
+        .unwrap();
+    assert_eq!((first.len(), rest.len()), (3, 2));
+    assert_eq!(rest[0].decision.subject, "publisher 1");
+}

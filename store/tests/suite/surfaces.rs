@@ -1,0 +1,148 @@
+//! Updates that change what is seen wait for a person.
+
+use toolward_signing::Digest;
+use toolward_store::{Acceptance, InstallOptions, Outcome};
+
+use crate::support::{Place, Release, install, now, options, refused, verifier};
+
+#[test]
+fn an_update_that_changes_a_description_only_is_held_until_it_is_accepted() {
+    let place = Place::new();
+    let store = place.open();
+    let old = install(&store, &Release::new(1));
+    let new = Release::described(2, "Reads your mail.");
+    let Outcome::Held {
+        held,
+        current,
+        difference,
+    } = store.install(&new.bundle(), &options()).unwrap()
+    else {
+        panic!("expected it to be held");
+    };
+    assert_eq!(current, Some(old.clone()));
+    assert_eq!(store.list().unwrap(), std::slice::from_ref(&old));
+    assert_eq!(
+        difference.to_string(),
+        "tool demo.greet@1: description: \"Greets.\" → \"Reads your mail.\"\n"
+    );
+    assert_eq!(store.pending().unwrap(), [(held.clone(), difference)]);
+    store.gc().unwrap();
+    let (_, bundle) = store.load("demo.greet", &verifier(), now()).unwrap();
+    assert_eq!(bundle.manifest_digest, old.digest);
+
+    let error = store
+        .accept("demo.greet", &Digest::of(b"other"), now())
+        .unwrap_err();
+    assert_eq!(error.code(), "surface-mismatch");
+    assert_eq!(store.list().unwrap(), [old]);
+    let installed = store.accept("demo.greet", &held.surface, now()).unwrap();
+    assert_eq!(installed.acceptance, Acceptance::Accepted);
+    assert!(store.pending().unwrap().is_empty());
+    let (_, bundle) = store.load("demo.greet", &verifier(), now()).unwrap();
+    assert_eq!(bundle.manifest.sequence, 2);
+    assert_eq!(
+        store
+            .accept("demo.greet", &held.surface, now())
+            .unwrap_err()
+            .code(),
+        "not-held"
+    );
+}
+
+#[test]
+fn a_surface_accepted_beforehand_is_installed_and_any_other_is_held() {
+    let place = Place::new();
+    let store = place.open();
+    install(&store, &Release::new(1));
+    let new = Release::described(2, "Greets politely.");
+    let wrong = InstallOptions {
+        accept: Some(Digest::of(b"other")),
+        ..options()
+    };
+    let Outcome::Held { held, .. } = store.install(&new.bundle(), &wrong).unwrap() else {
+        panic!("expected it to be held");
+    };
+    let right = InstallOptions {
+        accept: Some(held.surface),
+        ..options()
+    };
+    let outcome = store.install(&new.bundle(), &right).unwrap();
+    assert!(matches!(outcome, Outcome::Installed { .. }));
+    assert!(store.pending().unwrap().is_empty());
+}
+
+#[test]
+fn a_first_installation_with_another_surface_than_accepted_is_held() {
+    let place = Place::new();
+    let store = place.open();
+    let wrong = InstallOptions {
+        accept: Some(Digest::of(b"other")),
+        ..options()
+    };
+    let outcome = store.install(&Release::new(1).bundle(), &wrong).unwrap();
+    let Outcome::Held {
+        held,
+        current: None,
+        difference,
+    } = outcome
+    else {
+        panic!("expected it to be held");
+    };
+    assert!(!difference.is_empty());
+    assert!(store.list().unwrap().is_empty());
+    store.accept("demo.greet", &held.surface, now()).unwrap();
+}
+
+#[test]
+fn a_declined_update_is_gone_and_its_file_collected() {
+    let place = Place::new();
+    let store = place.open();
+    let old = install(&store, &Release::new(1));
+    store
+        .install(&Release::described(2, "Other.").bundle(), &options())
+        .unwrap();
+    store.decline("demo.greet", now()).unwrap();
+    store.gc().unwrap();
+    assert_eq!(
+        place.files(),
+        [format!("objects/{}.toolbundle", old.digest)]
+    );
+    assert_eq!(
+        store.decline("demo.greet", now()).unwrap_err().code(),
+        "not-held"
+    );
+}
+
+#[test]
+fn another_bundle_with_the_sequence_of_a_held_one_is_an_equivocation() {
+    let place = Place::new();
+    let store = place.open();
+    install(&store, &Release::new(1));
+    store
+        .install(&Release::described(2, "One.").bundle(), &options())
+        .unwrap();
+    assert_eq!(
+        refused(&store, &Release::described(2, "Two.")),
+        "equivocation"
+    );
+}
+
+#[test]
+fn the_same_id_from_another_publisher_is_held() {
+    let place = Place::new();
+    let store = place.open();
+    install(&store, &Release::new(1));
+    let other = Release {
+        publisher: "zenith".to_owned(),
+        ..Release::new(2)
+    };
+    let Outcome::Held { difference, .. } = store.install(&other.bundle(), &options()).unwrap()
+    else {
+        panic!("expected it to be held");
+    };
+    assert!(
+        difference
+            .to_string()
+            .contains("bundle: publisher: \"acme\" → \"zenith\"")
+    );
+}
