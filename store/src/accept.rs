@@ -39,7 +39,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::NotHeld`]; [`Error::SurfaceMismatch`] if another surface waits than the one accepted;
-    /// [`Error::Rollback`], [`Error::Equivocation`] and [`Error::Duplicate`] for what came in between.
+    /// [`Error::Refused`] and [`Error::Duplicate`] for what came in between.
     pub fn accept(&self, id: &str, surface: &Digest, now: SystemTime) -> Result<Installed, Error> {
         let at = times::seconds(now);
         let result = self.state.write(|sql| {

@@ -2,12 +2,11 @@
 
 use rusqlite::{OptionalExtension, Transaction, params};
 use toolward_bundle::surface::BundleSurface;
-use toolward_signing::Digest;
+use toolward_signing::{Digest, sequence};
 
 use crate::error::Error;
 use crate::marks;
 use crate::rows::{self, Acceptance, Held, Installed};
-use crate::sequence::{Standing, standing};
 
 /// A verified release that asks to be installed. `held` has what the state keeps of it.
 pub(crate) struct Candidate {
@@ -50,40 +49,23 @@ pub(crate) fn decide(
 }
 
 fn check_sequence(sql: &Transaction<'_>, new: &Held) -> Result<(), Error> {
+    let found = (new.sequence, new.digest);
     let known = marks::highest(sql, &new.publisher, &new.id)?;
+    // A release that waits, and one that was gone back from, are known, too.
     let waiting = rows::one_held(sql, &new.id)?
         .filter(|held| held.publisher == new.publisher && held.sequence == new.sequence)
         .map(|held| (held.sequence, held.digest));
-    for known in [known, waiting] {
-        match standing(known, new.sequence, new.digest) {
-            Standing::Forward => {}
-            Standing::Back { .. } if new.allow_rollback.is_some() => {}
-            Standing::Back { highest } => {
-                return Err(Error::Rollback {
-                    publisher: new.publisher.clone(),
-                    id: new.id.clone(),
-                    highest,
-                    found: new.sequence,
-                });
-            }
-            Standing::Other { known } => return Err(equivocation(new, known)),
-        }
+    let same = marks::at(sql, &new.publisher, &new.id, new.sequence)?;
+    let same = same.map(|digest| (new.sequence, digest));
+    let check = match new.allow_rollback {
+        Some(_) => sequence::check_allowing_rollback,
+        None => sequence::check,
+    };
+    for known in [known, waiting, same] {
+        check(known, found)
+            .map_err(|refusal| refusal.at(format!("{} by {}", new.id, new.publisher)))?;
     }
-    // Going back to a sequence that is known and was another bundle is no going back.
-    match marks::at(sql, &new.publisher, &new.id, new.sequence)? {
-        Some(known) if known != new.digest => Err(equivocation(new, known)),
-        _ => Ok(()),
-    }
-}
-
-fn equivocation(new: &Held, known: Digest) -> Error {
-    Error::Equivocation {
-        publisher: new.publisher.clone(),
-        id: new.id.clone(),
-        sequence: new.sequence,
-        known,
-        found: new.digest,
-    }
+    Ok(())
 }
 
 /// Which ids a bundle brings that no other may.

@@ -10,42 +10,12 @@ use toolward_signing::{Digest, Refusal};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Verification refused the bundle.
+    /// Verification refused the bundle, or it goes back or contradicts a release that is known.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The bundle is the signed one, and no host would take it.
     #[error(transparent)]
     Content(#[from] Box<ContentError>),
-    /// A lower sequence than one that was installed before.
-    #[error(
-        "{id} by {publisher} would go back: sequence {highest} was installed before, found {found}"
-    )]
-    Rollback {
-        /// The publisher.
-        publisher: String,
-        /// The bundle.
-        id: String,
-        /// The highest sequence that was installed.
-        highest: u64,
-        /// The sequence refused.
-        found: u64,
-    },
-    /// The sequence of a known bundle, and another digest: two bundles say that they are the same release.
-    #[error(
-        "{id} by {publisher}: two different bundles have the sequence {sequence}: {known} is known, {found} was found"
-    )]
-    Equivocation {
-        /// The publisher.
-        publisher: String,
-        /// The bundle, or the document.
-        id: String,
-        /// The sequence, or the document's version.
-        sequence: u64,
-        /// The digest that is known.
-        known: Digest,
-        /// The digest refused.
-        found: Digest,
-    },
     /// An installed bundle brings the same tool or driver.
     #[error("{kind} `{name}` is in two bundles: {first} is installed, {second} brings it, too")]
     Duplicate {
@@ -145,8 +115,6 @@ impl Error {
         match self {
             Self::Refused(refusal) => refusal.code(),
             Self::Content(error) => error.code(),
-            Self::Rollback { .. } => "rollback",
-            Self::Equivocation { .. } => "equivocation",
             Self::Duplicate { .. } => "duplicate-id",
             Self::SurfaceMismatch { .. } => "surface-mismatch",
             Self::NotInstalled { .. } => "not-installed",
@@ -169,12 +137,6 @@ impl Error {
         let hint = match self {
             Self::Refused(refusal) => return refusal.hint().map(str::to_owned),
             Self::Content(error) => return error.hint(),
-            Self::Rollback { .. } => {
-                "get the publisher's current release; if you mean to go back, say so and why: it is recorded"
-            }
-            Self::Equivocation { .. } => {
-                "install neither: ask the publisher which one it signed, and whether its key has leaked"
-            }
             Self::Duplicate { .. } => "keep one of the two bundles: remove the other first",
             Self::SurfaceMismatch { .. } => {
                 "look at the difference again, and accept the digest shown with it"

@@ -59,8 +59,8 @@ impl Store {
     /// Installs a bundle, or updates one. An update with another surface is held.
     ///
     /// # Errors
-    /// [`Error::Content`] for a bundle that no host would take, [`Error::Rollback`],
-    /// [`Error::Equivocation`], [`Error::Duplicate`]; [`Error::Full`], [`Error::Busy`], [`Error::Io`].
+    /// [`Error::Content`] for a bundle that no host would take, [`Error::Refused`] for a `rollback` or an
+    /// `equivocation`, [`Error::Duplicate`]; [`Error::Full`], [`Error::Busy`], [`Error::Io`].
     /// Refusals are recorded, and nothing else of them stays.
     pub fn install(
         &self,

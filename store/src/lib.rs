@@ -24,7 +24,6 @@ mod place;
 mod rows;
 mod schema;
 pub mod search;
-mod sequence;
 mod state;
 mod store;
 mod times;

@@ -2,13 +2,13 @@
 //! Marks outlive the bundles that they come from.
 
 use rusqlite::{OptionalExtension, Transaction, params};
-use toolward_signing::Digest;
 use toolward_signing::key::KeyId;
+use toolward_signing::publisher::Reset;
+use toolward_signing::{Digest, sequence};
 
 use crate::decide::number;
 use crate::error::Error;
 use crate::rows::{self, Held};
-use crate::sequence::{Standing, standing};
 
 /// How many marks of one bundle are kept, the highest: those below a mark count where it is taken back.
 const KEPT: i64 = 16;
@@ -25,7 +25,7 @@ pub struct Mark {
     pub sequence: u64,
     /// The digest of its manifest.
     pub digest: Digest,
-    /// The keys that signed it.
+    /// The keys that signed it; none where a publisher's document named it.
     pub signers: Vec<KeyId>,
 }
 
@@ -124,26 +124,41 @@ pub(crate) fn all(sql: &Transaction<'_>) -> Result<Vec<Mark>, Error> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Takes back the marks of releases that are revoked, by digest or because a key signed them.
-pub(crate) fn take_back(
+/// Applies the resets of a publisher's document: marks above the last genuine release are taken back. What
+/// changed comes back, as it was.
+pub(crate) fn reset(
     sql: &Transaction<'_>,
     publisher: &str,
-    keys: &[KeyId],
-    digests: &[Digest],
-) -> Result<Vec<Mark>, Error> {
-    let revoked = |mark: &Mark| {
-        mark.publisher == publisher
-            && (digests.contains(&mark.digest)
-                || mark.signers.iter().any(|signer| keys.contains(signer)))
-    };
-    let marks: Vec<_> = all(sql)?.into_iter().filter(revoked).collect();
-    for mark in &marks {
+    resets: &[Reset],
+    now: i64,
+) -> Result<Vec<(String, u64, Digest)>, Error> {
+    let mut changed = Vec::new();
+    for reset in resets {
+        let Some(known) = highest(sql, publisher, &reset.id)? else {
+            continue;
+        };
+        let kept = sequence::reset(known, reset);
+        if kept == known {
+            continue;
+        }
         sql.execute(
-            "DELETE FROM mark WHERE publisher = ?1 AND id = ?2 AND sequence = ?3",
-            params![mark.publisher, mark.id, number(mark.sequence)?],
+            "DELETE FROM mark WHERE publisher = ?1 AND id = ?2 AND sequence >= ?3",
+            params![publisher, reset.id, number(kept.0)?],
         )?;
+        sql.execute(
+            "INSERT INTO mark (publisher, id, sequence, digest, signers, at)
+             VALUES (?1, ?2, ?3, ?4, '', ?5)",
+            params![
+                publisher,
+                reset.id,
+                number(kept.0)?,
+                kept.1.to_string(),
+                now
+            ],
+        )?;
+        changed.push((reset.id.clone(), known.0, known.1));
     }
-    Ok(marks)
+    Ok(changed)
 }
 
 pub(crate) fn document(
@@ -169,27 +184,8 @@ pub(crate) fn see_document(
     digest: Digest,
     now: i64,
 ) -> Result<(), Error> {
-    let id = || format!("the {} document", kind.as_str());
-    match standing(document(sql, kind, name)?, version, digest) {
-        Standing::Forward => {}
-        Standing::Back { highest } => {
-            return Err(Error::Rollback {
-                publisher: name.to_owned(),
-                id: id(),
-                highest,
-                found: version,
-            });
-        }
-        Standing::Other { known } => {
-            return Err(Error::Equivocation {
-                publisher: name.to_owned(),
-                id: id(),
-                sequence: version,
-                known,
-                found: digest,
-            });
-        }
-    }
+    sequence::check(document(sql, kind, name)?, (version, digest))
+        .map_err(|refusal| refusal.at(format!("{} document {name}", kind.as_str())))?;
     sql.execute(
         "INSERT OR REPLACE INTO document (kind, name, version, digest, at) VALUES (?1, ?2, ?3, ?4, ?5)",
         params![kind.as_str(), name, number(version)?, digest.to_string(), now],

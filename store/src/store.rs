@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use toolward_bundle::surface::BundleSurface;
 use toolward_signing::Digest;
-use toolward_signing::key::KeyId;
+use toolward_signing::publisher::Reset;
 
 use crate::decide;
 use crate::decisions::{self, Decision, Filter, NewDecision, Verdict};
@@ -177,41 +177,43 @@ impl Store {
         self.state.read(marks::all)
     }
 
-    /// Takes back the marks of a publisher's releases that are revoked, by digest or because one of `keys`
-    /// signed them: whoever stole a key can't block the publisher's next release with a high sequence.
+    /// Applies the resets of a publisher's document, once, when it is accepted by rotation: whoever stole a
+    /// key can't block the publisher's next release with a high sequence. The bundles whose mark changed come
+    /// back, with the sequence and digest that no longer count.
     ///
     /// # Errors
     /// When the state can't be written.
-    pub fn take_back_marks(
+    pub fn reset_marks(
         &self,
         publisher: &str,
-        keys: &[KeyId],
-        digests: &[Digest],
+        resets: &[Reset],
         now: SystemTime,
-    ) -> Result<Vec<Mark>, Error> {
+    ) -> Result<Vec<(String, u64, Digest)>, Error> {
         let at = times::seconds(now);
         self.state.write(|sql| {
-            let marks = marks::take_back(sql, publisher, keys, digests)?;
-            for mark in &marks {
+            let changed = marks::reset(sql, publisher, resets, at)?;
+            for (id, sequence, digest) in &changed {
                 let decision = NewDecision {
-                    action: "take-back-mark".to_owned(),
-                    subject: mark.id.clone(),
-                    publisher: Some(mark.publisher.clone()),
-                    digest: Some(mark.digest),
+                    action: "reset".to_owned(),
+                    subject: id.clone(),
+                    publisher: Some(publisher.to_owned()),
+                    digest: Some(*digest),
                     verdict: Verdict::Accepted,
                     code: None,
-                    reason: format!("the release with sequence {} is revoked", mark.sequence),
+                    reason: format!(
+                        "the publisher's document takes the release with sequence {sequence} back"
+                    ),
                 };
                 decisions::record(sql, &decision, at)?;
             }
-            Ok(marks)
+            Ok(changed)
         })
     }
 
     /// Takes note of a document's version.
     ///
     /// # Errors
-    /// [`Error::Rollback`] if a higher version is known, [`Error::Equivocation`] if this one is known with
+    /// [`Error::Refused`]: `rollback` if a higher version is known, `equivocation` if this one is known with
     /// another digest. Both are recorded.
     pub fn see_document(
         &self,

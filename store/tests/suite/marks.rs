@@ -1,10 +1,11 @@
 //! What may not go back: releases, and the versions of documents.
 
 use toolward_signing::Digest;
+use toolward_signing::publisher::Reset;
 use toolward_store::marks::DocumentKind;
 use toolward_store::{InstallOptions, Outcome};
 
-use crate::support::{Place, Release, install, key, now, options, refused};
+use crate::support::{Place, Release, install, now, options, refused};
 
 #[test]
 fn a_lower_sequence_is_refused_even_after_removal() {
@@ -57,27 +58,37 @@ fn going_back_takes_a_reason_and_the_mark_stays() {
 }
 
 #[test]
-fn a_stolen_keys_highest_sequence_is_taken_back_with_the_key() {
+fn a_stolen_keys_highest_sequence_is_taken_back_by_the_publishers_document() {
     let place = Place::new();
     let store = place.open();
-    install(&store, &Release::new(1));
-    install(&store, &Release::new(i64::MAX as u64));
+    let genuine = install(&store, &Release::new(1));
+    let stolen = install(&store, &Release::new(i64::MAX as u64));
     assert_eq!(refused(&store, &Release::new(2)), "rollback");
-    let other = store
-        .take_back_marks("zenith", &[key().public().key_id()], &[], now())
-        .unwrap();
-    assert!(other.is_empty());
+    let reset = Reset {
+        id: "demo.greet".to_owned(),
+        sequence: 1,
+        digest: genuine.digest,
+    };
+    let resets = std::slice::from_ref(&reset);
+    assert!(
+        store
+            .reset_marks("zenith", resets, now())
+            .unwrap()
+            .is_empty()
+    );
     assert_eq!(refused(&store, &Release::new(2)), "rollback");
-    let poisoned = store.installed("demo.greet").unwrap().unwrap().digest;
-    let taken = store
-        .take_back_marks("acme", &[], &[poisoned], now())
-        .unwrap();
-    assert_eq!(taken.len(), 1);
+    let changed = store.reset_marks("acme", resets, now()).unwrap();
+    assert_eq!(
+        changed,
+        [("demo.greet".to_owned(), stolen.sequence, stolen.digest)]
+    );
+    let other = Release {
+        payload: b"another".to_vec(),
+        ..Release::new(1)
+    };
+    assert_eq!(refused(&store, &other), "equivocation");
     install(&store, &Release::new(2));
-    let taken = store
-        .take_back_marks("acme", &[key().public().key_id()], &[], now())
-        .unwrap();
-    assert_eq!(taken.len(), 2);
+    assert_eq!(store.marks().unwrap()[0].sequence, 2);
 }
 
 #[test]
