@@ -53,7 +53,7 @@ pub struct Checked {
 }
 
 impl Store {
-    /// Loads an installed bundle. A refusal is recorded.
+    /// Loads an installed bundle. How it came out is recorded.
     ///
     /// # Errors
     /// [`Error::NotInstalled`]; whatever `verify` refuses; [`Error::ObjectMissing`],
@@ -68,10 +68,15 @@ impl Store {
         let installed = self.state.read(|sql| rows::one_installed(sql, id))?;
         let installed = installed.ok_or_else(|| Error::NotInstalled { id: id.to_owned() })?;
         let bundle = self.open_object(&as_held(&installed), verify);
-        if let Err(error) = &bundle {
-            self.record(&refused("load", &as_held(&installed), error), now)?;
-        }
-        Ok((installed, bundle?))
+        let decision = match &bundle {
+            Ok(_) => accepted("load", id, "verified".to_owned()),
+            Err(error) => refused("load", &as_held(&installed), error),
+        };
+        let recorded = self.record(&decision, now);
+        // A refusal stands, whether or not it can be written down.
+        let bundle = bundle?;
+        recorded?;
+        Ok((installed, bundle))
     }
 
     /// Loads all installed bundles, by id, on all processors. One that is refused doesn't keep the others
@@ -164,6 +169,9 @@ impl Store {
                 result,
             });
         }
+        let sound = all.len().saturating_sub(refusals);
+        let reason = format!("{sound} of {} bundles verified", all.len());
+        self.record(&accepted("verify", "all", reason), now)?;
         Ok(refusals)
     }
 
@@ -194,15 +202,8 @@ impl Store {
         let mut decisions = Vec::new();
         let accepted = loaded.iter().filter(|one| one.bundle.is_ok()).count();
         if accepted > 0 {
-            decisions.push(NewDecision {
-                action: "load".to_owned(),
-                subject: "all".to_owned(),
-                publisher: None,
-                digest: None,
-                verdict: Verdict::Accepted,
-                code: None,
-                reason: format!("{accepted} of {} installed bundles verified", loaded.len()),
-            });
+            let reason = format!("{accepted} of {} installed bundles verified", loaded.len());
+            decisions.push(self::accepted("load", "all", reason));
         }
         for one in loaded {
             if let Err(error) = &one.bundle {
@@ -210,6 +211,18 @@ impl Store {
             }
         }
         self.record_all(&decisions, now)
+    }
+}
+
+fn accepted(action: &str, subject: &str, reason: String) -> NewDecision {
+    NewDecision {
+        action: action.to_owned(),
+        subject: subject.to_owned(),
+        publisher: None,
+        digest: None,
+        verdict: Verdict::Accepted,
+        code: None,
+        reason,
     }
 }
 
