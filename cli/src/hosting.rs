@@ -1,6 +1,7 @@
 //! A host for one command: what the operator grants, and where the things
 //! behind grants are: secrets, key-value buckets, the network, a person to ask.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -125,11 +126,25 @@ impl Means {
                 .create(&stored)
                 .map_err(|error| Failure::unwritable(&stored, error))?;
             confinement = confinement.read_write(stored);
-        } else if !needs.secrets.is_empty() && stored.exists() {
+        } else if reads_stored(&needs.secrets, &granted.policy) && stored.exists() {
             confinement = confinement.read(stored);
         }
         Ok(confinement)
     }
+}
+
+/// Whether any of these secrets, by publisher and slug, is one that drivers store:
+/// the others lie in a variable or a file of the operator's.
+fn reads_stored(needed: &BTreeSet<(String, String)>, policy: &Policy) -> bool {
+    needed.iter().any(|(publisher, slug)| {
+        let mut secrets = policy.secrets().iter();
+        let named =
+            secrets.find(|secret| secret.publisher.as_str() == publisher && secret.slug == *slug);
+        // One that policy does not name is looked for there as well.
+        named.is_none_or(|secret| {
+            !matches!(secret.source, SecretSource::Env(_) | SecretSource::File(_))
+        })
+    })
 }
 
 fn uses_buckets(content: &Content) -> bool {
@@ -178,4 +193,37 @@ pub(crate) fn transport(policy: &Policy) -> Result<Option<Transport>, Failure> {
             .hint("name a file of certificates in PEM as `ca_file`, or leave it out")
     })?;
     Ok(Some(transport))
+}
+
+#[cfg(test)]
+mod tests {
+    use toolward_policy::Secret;
+
+    use super::*;
+
+    #[test]
+    fn stored_secrets_are_read_only_where_a_needed_secret_is_one() {
+        let secret = |slug: &str, source| {
+            let mut secret = Secret::new(slug, "acme".parse().unwrap());
+            secret.source = source;
+            secret
+        };
+        let policy = Policy::builder()
+            .secret(secret("variable", SecretSource::Env("TOKEN".to_owned())))
+            .secret(secret("file", SecretSource::File("etc/token".to_owned())))
+            .secret(secret("stored", SecretSource::Store))
+            .build()
+            .unwrap();
+        let reads = |needed: &[(&str, &str)]| {
+            let needed = needed.iter();
+            let needed = needed.map(|(publisher, slug)| (publisher.to_string(), slug.to_string()));
+            reads_stored(&needed.collect(), &policy)
+        };
+        assert!(!reads(&[]));
+        assert!(!reads(&[("acme", "variable")]));
+        assert!(!reads(&[("acme", "variable"), ("acme", "file")]));
+        assert!(reads(&[("acme", "variable"), ("acme", "stored")]));
+        assert!(reads(&[("acme", "unnamed")]));
+        assert!(reads(&[("other", "variable")]), "another publisher's");
+    }
 }
