@@ -1,10 +1,16 @@
 //! What the registry crate does with a real registry, and what it refuses from a hostile one.
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod pulling;
 #[cfg(test)]
 mod pushing;
 #[cfg(test)]
+mod retries;
+#[cfg(test)]
 mod sample;
+#[cfg(test)]
+mod scripted;
 #[cfg(test)]
 mod server;
