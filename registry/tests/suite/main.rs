@@ -1,11 +1,15 @@
 //! What the registry crate does with a real registry, and what it refuses from a hostile one.
 
 #[cfg(test)]
+mod authentication;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod pulling;
 #[cfg(test)]
 mod pushing;
+#[cfg(test)]
+mod realms;
 #[cfg(test)]
 mod retries;
 #[cfg(test)]
@@ -14,3 +18,5 @@ mod sample;
 mod scripted;
 #[cfg(test)]
 mod server;
+#[cfg(test)]
+mod tokens;
