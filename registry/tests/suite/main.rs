@@ -1,7 +1,11 @@
 //! What the registry crate does with a real registry, and what it refuses from a hostile one.
 
 #[cfg(test)]
+mod attachments;
+#[cfg(test)]
 mod authentication;
+#[cfg(test)]
+mod documents;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
@@ -18,5 +22,7 @@ mod sample;
 mod scripted;
 #[cfg(test)]
 mod server;
+#[cfg(test)]
+mod sources;
 #[cfg(test)]
 mod tokens;

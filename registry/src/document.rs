@@ -1,5 +1,4 @@
-//! Documents and bundles from anywhere: files, `https`, registries. Bounded, and for a bundle the envelope
-//! first.
+//! Signed documents from anywhere: files, `https`, registries. Bounded, and not verified.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -8,8 +7,6 @@ use std::path::Path;
 use oci_client::manifest::OciDescriptor;
 use reqwest::{Method, Response, StatusCode};
 use serde::Deserialize;
-use toolward_signing::Refusal;
-use toolward_signing::archive::first_envelope;
 use url::Url;
 
 use crate::address::{check_scheme, shown};
@@ -17,18 +14,13 @@ use crate::artifact::{blob, descriptor, manifest_of, parse_manifest};
 use crate::client::Client;
 use crate::digest::BlobDigest;
 use crate::failure::{Failure, Reason};
-use crate::landing::Landing;
 use crate::media::{self, DocumentKind};
-use crate::progress::{ProgressFn, Step, Teller};
 use crate::reference::Reference;
-use crate::response::{broken, read, unexpected};
+use crate::response::{read, unexpected};
 use crate::retry::Deadline;
 use crate::source::Source;
 use crate::text::{bytes, quoted};
 use crate::transport::Ask;
-
-/// In how many bytes of an archive its envelope must be: what it can take uncompressed, and as much again.
-const MAX_BEGINNING: u64 = 2 * toolward_signing::envelope::MAX_BYTES as u64;
 
 /// A document: an envelope that nobody verified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,18 +30,6 @@ pub struct Document {
     pub bytes: Vec<u8>,
     /// The digest of the OCI manifest, if it came from a registry.
     pub digest: Option<BlobDigest>,
-}
-
-/// A `.toolbundle` that came by `https`, all of it still to be verified.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Fetched<T> {
-    /// What the caller made of the envelope.
-    pub accepted: T,
-    /// The archive, at its beginning. It has no name: when it is closed, it is gone.
-    pub archive: File,
-    /// Its size in bytes.
-    pub size: u64,
 }
 
 /// What is looked at of an envelope before it is sent.
@@ -171,132 +151,8 @@ impl Client {
         })
     }
 
-    /// Fetches a `.toolbundle`. `verify` is given its first entry, the envelope, as soon as that has come;
-    /// if it refuses, nothing more is downloaded. The file has no name in `downloads`.
-    ///
-    /// # Errors
-    /// The refusal of `verify`; [`Reason::BlobTooLarge`] above 512 MiB; the reason for which it failed.
-    pub async fn fetch_bundle<T>(
-        &self,
-        url: &Url,
-        downloads: &Path,
-        progress: Option<&ProgressFn>,
-        verify: impl FnOnce(&[u8]) -> Result<T, Refusal> + Send,
-    ) -> Result<Fetched<T>, Failure> {
-        let deadline = self.transport.deadline();
-        let landing = Landing::fresh(downloads)?;
-        let place = shown(url);
-        let work = async {
-            let response = self.open(url, deadline).await?;
-            let teller = Teller {
-                whom: progress,
-                step: Step::Content,
-            };
-            self.receive(response, landing, teller, verify).await
-        };
-        deadline.within(&place, work).await
-    }
-
-    async fn receive<T>(
-        &self,
-        mut response: Response,
-        mut landing: Landing,
-        teller: Teller<'_>,
-        verify: impl FnOnce(&[u8]) -> Result<T, Refusal> + Send,
-    ) -> Result<Fetched<T>, Failure> {
-        let place = shown(response.url());
-        let io = |error: std::io::Error| Failure::io("a download", &error);
-        let max = self.transport.limits.content;
-        let too_large = || {
-            Failure::new(Reason::BlobTooLarge)
-                .at(place.clone())
-                .expected(format!("at most {}", bytes(max)))
-        };
-        let total = response.content_length();
-        if let Some(length) = total
-            && length > max
-        {
-            return Err(too_large().found(bytes(length)));
-        }
-        let mut beginning = Vec::new();
-        let mut verify = Some(verify);
-        let mut accepted = None;
-        let result = loop {
-            let chunk = match response.chunk().await {
-                Ok(Some(chunk)) => chunk,
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(broken(&error).at(place.clone())),
-            };
-            if landing.length.saturating_add(chunk.len() as u64) > max {
-                break Err(too_large());
-            }
-            if let Err(error) = landing.append(&chunk) {
-                break Err(io(error));
-            }
-            if verify.is_some() {
-                let before = beginning.len() as u64;
-                beginning.extend_from_slice(&chunk);
-                // Not for each packet: reading it anew each time would be work that grows squared.
-                let worth = before.max(1).ilog2() < (beginning.len() as u64).ilog2()
-                    || total == Some(landing.length);
-                match worth.then(|| first_envelope(&beginning)).transpose() {
-                    Ok(Some(Some(envelope))) => {
-                        beginning = Vec::new();
-                        match verify.take().map(|verify| verify(&envelope)).transpose() {
-                            Ok(value) => accepted = value,
-                            Err(refusal) => break Err(refusal.into()),
-                        }
-                    }
-                    Ok(_) if beginning.len() as u64 > MAX_BEGINNING => {
-                        break Err(Failure::new(Reason::ResponseInvalid)
-                            .at(place.clone())
-                            .expected("an archive that begins with its envelope"));
-                    }
-                    Ok(_) => {}
-                    Err(refusal) => break Err(refusal.into()),
-                }
-            }
-            teller.tell(landing.length, total);
-        };
-        if let (Ok(()), Some(verify)) = (&result, verify.take()) {
-            // It ended before there was enough of it to be worth a look.
-            accepted = match first_envelope(&beginning) {
-                Ok(Some(envelope)) => match verify(&envelope) {
-                    Ok(value) => Some(value),
-                    Err(refusal) => {
-                        landing.discard();
-                        return Err(refusal.into());
-                    }
-                },
-                Ok(None) => None,
-                Err(refusal) => {
-                    landing.discard();
-                    return Err(refusal.into());
-                }
-            };
-        }
-        let (Ok(()), Some(accepted)) = (&result, accepted) else {
-            landing.discard();
-            return Err(result.err().unwrap_or_else(|| {
-                Failure::new(Reason::BlobTruncated)
-                    .at(place)
-                    .expected("an archive with its envelope")
-            }));
-        };
-        let size = landing.length;
-        let archive = landing
-            .into_file()
-            .map_err(io)?
-            .ok_or_else(|| Failure::new(Reason::Io))?;
-        Ok(Fetched {
-            accepted,
-            archive,
-            size,
-        })
-    }
-
     /// Asks for a web address, without credentials.
-    async fn open(&self, url: &Url, deadline: Deadline) -> Result<Response, Failure> {
+    pub(crate) async fn open(&self, url: &Url, deadline: Deadline) -> Result<Response, Failure> {
         check_scheme(url, self.transport.plain)?;
         let mut ask = Ask::new(Method::GET, url.clone(), None);
         ask.follow = true;

@@ -1,0 +1,162 @@
+//! Bundles by `https`: the archive's first entry is the envelope, and it is shown to the caller as soon as it
+//! has come.
+
+use std::fs::File;
+use std::path::Path;
+
+use reqwest::Response;
+use toolward_signing::Refusal;
+use toolward_signing::archive::first_envelope;
+use url::Url;
+
+use crate::address::shown;
+use crate::client::Client;
+use crate::failure::{Failure, Reason};
+use crate::landing::Landing;
+use crate::progress::{ProgressFn, Step, Teller};
+use crate::response::broken;
+use crate::text::bytes;
+
+/// In how many bytes of an archive its envelope must be: what it can take uncompressed, and as much again.
+const MAX_BEGINNING: usize = 2 * toolward_signing::envelope::MAX_BYTES;
+
+/// A `.toolbundle` that came by `https`, all of it still to be verified.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Fetched<T> {
+    /// What the caller made of the envelope.
+    pub accepted: T,
+    /// The archive, at its beginning. It has no name: when it is closed, it is gone.
+    pub archive: File,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+impl Client {
+    /// Fetches a `.toolbundle`. `verify` is given its first entry, the envelope, as soon as that has come;
+    /// if it refuses, nothing more is downloaded. The file has no name in `downloads`. A download that broke
+    /// off begins anew: nothing says that the file is still the same.
+    ///
+    /// # Errors
+    /// The refusal of `verify`; [`Reason::BlobTooLarge`] above 512 MiB; the reason for which it failed.
+    pub async fn fetch_bundle<T>(
+        &self,
+        url: &Url,
+        downloads: &Path,
+        progress: Option<&ProgressFn>,
+        verify: impl FnOnce(&[u8]) -> Result<T, Refusal> + Send,
+    ) -> Result<Fetched<T>, Failure> {
+        let deadline = self.transport.deadline();
+        let mut landing = Landing::fresh(downloads)?;
+        let teller = Teller {
+            whom: progress,
+            step: Step::Content,
+        };
+        let work = async {
+            let response = self.open(url, deadline).await?;
+            self.receive(response, &mut landing, teller, verify).await
+        };
+        let accepted = match deadline.within(&shown(url), work).await {
+            Ok(accepted) => accepted,
+            Err(failure) => {
+                landing.discard();
+                return Err(failure);
+            }
+        };
+        let size = landing.length;
+        let io = |error: std::io::Error| Failure::io(downloads.display().to_string(), &error);
+        let archive = landing
+            .into_file()
+            .map_err(io)?
+            .ok_or_else(|| Failure::new(Reason::Io))?;
+        Ok(Fetched {
+            accepted,
+            archive,
+            size,
+        })
+    }
+
+    async fn receive<T>(
+        &self,
+        mut response: Response,
+        landing: &mut Landing,
+        teller: Teller<'_>,
+        verify: impl FnOnce(&[u8]) -> Result<T, Refusal> + Send,
+    ) -> Result<T, Failure> {
+        let place = shown(response.url());
+        let max = self.transport.limits.content;
+        let too_large = || {
+            Failure::new(Reason::BlobTooLarge)
+                .at(place.clone())
+                .expected(format!("at most {}", bytes(max)))
+        };
+        let total = response.content_length();
+        if let Some(length) = total
+            && length > max
+        {
+            return Err(too_large().found(bytes(length)));
+        }
+        let mut beginning = Beginning::default();
+        let mut verify = Some(verify);
+        let mut accepted = None;
+        loop {
+            let chunk = response
+                .chunk()
+                .await
+                .map_err(|error| broken(&error).at(place.clone()))?;
+            if let Some(chunk) = &chunk {
+                if landing.length.saturating_add(chunk.len() as u64) > max {
+                    return Err(too_large());
+                }
+                landing
+                    .append(chunk)
+                    .map_err(|error| Failure::io("a download", &error))?;
+                teller.tell(landing.length, total);
+            }
+            if verify.is_some()
+                && let Some(envelope) = beginning
+                    .envelope(chunk.as_deref())
+                    .map_err(|failure| failure.at(place.clone()))?
+                && let Some(verify) = verify.take()
+            {
+                accepted = Some(verify(&envelope)?);
+            }
+            if chunk.is_none() {
+                return accepted.ok_or_else(|| {
+                    Failure::new(Reason::BlobTruncated)
+                        .at(place)
+                        .expected("an archive with its envelope")
+                });
+            }
+        }
+    }
+}
+
+/// As much of an archive as it takes to have the envelope.
+#[derive(Default)]
+struct Beginning {
+    bytes: Vec<u8>,
+    /// How much has to be there before it is worth another look: reading it anew for each packet would be
+    /// work that grows squared.
+    worth: usize,
+}
+
+impl Beginning {
+    /// Takes the next chunk, or the end, and gives the envelope once it is there.
+    fn envelope(&mut self, chunk: Option<&[u8]>) -> Result<Option<Vec<u8>>, Failure> {
+        self.bytes.extend_from_slice(chunk.unwrap_or_default());
+        if chunk.is_some() && self.bytes.len() < self.worth {
+            return Ok(None);
+        }
+        self.worth = self.bytes.len().saturating_mul(2);
+        match first_envelope(&self.bytes)? {
+            Some(envelope) => {
+                self.bytes = Vec::new();
+                Ok(Some(envelope))
+            }
+            None if self.bytes.len() > MAX_BEGINNING => Err(Failure::new(Reason::ResponseInvalid)
+                .expected("an archive that begins with its envelope")),
+            None => Ok(None),
+        }
+    }
+}
