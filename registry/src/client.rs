@@ -151,7 +151,11 @@ impl ClientBuilder {
     /// What is taken at most.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        let most = Limits::default().content;
+        self.limits = Limits {
+            content: limits.content.min(most),
+            ..limits
+        };
         self
     }
 

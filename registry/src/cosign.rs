@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
-use toolward_signing::envelope::{Envelope, MAX_SIGNATURES, Signature};
+use toolward_signing::envelope::{Envelope, MAX_BYTES, MAX_SIGNATURES, Signature};
 
 use crate::artifact::Artifact;
 use crate::client::Client;
@@ -71,6 +71,10 @@ pub fn merge_signatures<B: AsRef<[u8]>>(base: &[u8], others: &[B]) -> Result<Vec
     let mut bytes = serde_json::to_vec_pretty(&document)
         .map_err(|error| Failure::new(Reason::AttachmentInvalid).found(error.to_string()))?;
     bytes.push(b'\n');
+    // What others add must not make an envelope one that nobody reads.
+    if bytes.len() > MAX_BYTES {
+        return Ok(base.to_vec());
+    }
     Ok(bytes)
 }
 

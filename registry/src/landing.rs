@@ -51,6 +51,10 @@ impl Landing {
             return Ok(landing);
         };
         let io = |error: std::io::Error| Failure::io(folder.display().to_string(), &error);
+        if partial.file.metadata().map_err(io)?.len() > blob.size {
+            landing.restart().map_err(io)?;
+            return Ok(landing);
+        }
         partial.file.seek(SeekFrom::Start(0)).map_err(io)?;
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -64,9 +68,6 @@ impl Landing {
             landing.length = landing.length.saturating_add(count as u64);
         }
         landing.resumed = landing.length > 0;
-        if landing.length > blob.size {
-            landing.restart().map_err(io)?;
-        }
         Ok(landing)
     }
 
@@ -85,6 +86,9 @@ impl Landing {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true);
             options.follow(FollowSymlinks::No);
+            // What is pulled may be for its owner only.
+            #[cfg(unix)]
+            cap_std::fs::OpenOptionsExt::mode(&mut options, 0o600);
             folder
                 .open_with(name, &options)
                 .map(cap_std::fs::File::into_std)

@@ -79,9 +79,9 @@ impl DocumentKind {
     pub fn payload_type(self) -> &'static str {
         match self {
             Self::Signatures => toolward_signing::MANIFEST_TYPE,
-            Self::Publisher => "application/vnd.toolward.publisher.v1+toml",
-            Self::Revocations => "application/vnd.toolward.revocations.v1+toml",
-            Self::Channel => "application/vnd.toolward.channel.v1+toml",
+            Self::Publisher => toolward_signing::publisher::PAYLOAD_TYPE,
+            Self::Revocations => toolward_signing::revocation::PAYLOAD_TYPE,
+            Self::Channel => toolward_signing::channel::PAYLOAD_TYPE,
         }
     }
 
@@ -89,8 +89,7 @@ impl DocumentKind {
     #[must_use]
     pub fn max_bytes(self) -> u64 {
         match self {
-            // 4 MiB in base64, and room for signatures.
-            Self::Channel => 6 * 1024 * 1024,
+            Self::Channel => toolward_signing::channel::MAX_ENVELOPE_BYTES as u64,
             _ => toolward_signing::envelope::MAX_BYTES as u64,
         }
     }

@@ -113,7 +113,7 @@ impl Client {
         &self,
         reference: &Reference,
         options: &PullOptions<'_>,
-        verify: impl FnOnce(&[u8]) -> Result<T, Refusal> + Send,
+        verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
     ) -> Result<Pulled<T>, Failure> {
         let deadline = self.transport.deadline();
         let max = self.transport.limits.content;
@@ -129,7 +129,11 @@ impl Client {
                 .await?;
         }
         let accepted = verify(&envelope)?;
-        let landing = Landing::file(options.downloads, &artifact.content)?;
+        let (folder, blob) = (options.downloads.to_owned(), artifact.content);
+        // It reads and hashes what an earlier try left.
+        let landing = tokio::task::spawn_blocking(move || Landing::file(&folder, &blob))
+            .await
+            .map_err(|error| Failure::new(Reason::Io).found(error.to_string()))??;
         let teller = Teller {
             whom: options.progress,
             step: Step::Content,

@@ -44,7 +44,7 @@ impl Client {
         url: &Url,
         downloads: &Path,
         progress: Option<&ProgressFn>,
-        verify: impl FnOnce(&[u8]) -> Result<T, Refusal> + Send,
+        verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
     ) -> Result<Fetched<T>, Failure> {
         let deadline = self.transport.deadline();
         let mut landing = Landing::fresh(downloads)?;
@@ -81,7 +81,7 @@ impl Client {
         mut response: Response,
         landing: &mut Landing,
         teller: Teller<'_>,
-        verify: impl FnOnce(&[u8]) -> Result<T, Refusal> + Send,
+        verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
     ) -> Result<T, Failure> {
         let place = shown(response.url());
         let max = self.transport.limits.content;

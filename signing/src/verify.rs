@@ -15,6 +15,7 @@
 //! # }
 //! ```
 
+mod ahead;
 mod archive;
 mod directory;
 mod document;
@@ -43,6 +44,7 @@ use crate::refusal::{Reason, Refusal};
 use crate::revocation::Revocations;
 use crate::trust::{Publisher, TrustStore};
 
+pub use ahead::{Announced, envelope};
 pub use integral::{Integral, integral};
 
 use document::Signed;

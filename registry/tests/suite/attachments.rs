@@ -144,7 +144,7 @@ async fn several_who_attach_at_once_are_all_found() {
         let (tagged, own) = (tagged.clone(), cosignature(&sample, number));
         all.spawn(async move {
             // The index can only be read and written: who was overwritten says so, or tries again.
-            for _ in 0..5 {
+            for _ in 0..12 {
                 let client = client();
                 let digest = client.attach(&tagged, DocumentKind::Signatures, &own).await;
                 tokio::time::sleep(std::time::Duration::from_millis(300)).await;

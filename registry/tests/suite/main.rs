@@ -9,6 +9,8 @@ mod documents;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod others;
+#[cfg(test)]
 mod pulling;
 #[cfg(test)]
 mod pushing;

@@ -159,7 +159,7 @@ async fn sixteen_pulls_at_once_do_not_disturb_each_other() {
         return;
     };
     let downloads = tempfile::tempdir().unwrap();
-    let sample = Sample::new(2_000_000, &[1]);
+    let sample = Sample::new(500_000, &[1]);
     let tagged = server.reference("a:1");
     client()
         .push(&sample.outgoing(), &tagged, None)

@@ -166,7 +166,7 @@ async fn a_large_bundle_goes_up_in_pieces_and_tells_how_far_it_is() {
     let Some(server) = Server::start() else {
         return;
     };
-    let sample = Sample::new(20 * 1024 * 1024, &[1]);
+    let sample = Sample::new(9 * 1024 * 1024, &[1]);
     let seen = Arc::new(Mutex::new(Vec::new()));
     let told = seen.clone();
     let target = server.reference("large:1");

@@ -149,7 +149,7 @@ async fn a_refusal_is_not_tried_again() {
 
 #[tokio::test]
 async fn an_upload_that_breaks_goes_on_from_what_the_registry_has() {
-    let sample = Sample::new(20 * 1024 * 1024, &[1]);
+    let sample = Sample::new(9 * 1024 * 1024, &[1]);
     let outgoing = sample.outgoing();
     let held = Held::new(&sample);
     let got = Arc::new(std::sync::Mutex::new((Vec::new(), 0_usize)));

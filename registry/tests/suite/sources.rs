@@ -42,7 +42,7 @@ async fn a_bundle_comes_by_the_web_as_it_is() {
 
 #[tokio::test]
 async fn the_envelope_is_verified_before_the_rest_is_downloaded() {
-    let archive = Sample::new(30_000_000, &[2]).archive();
+    let archive = Sample::new(6_000_000, &[2]).archive();
     let length = archive.len() as u64;
     let server = Scripted::start(move |_| ok(archive.clone()));
     let downloads = tempfile::tempdir().unwrap();

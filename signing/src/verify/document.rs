@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::ahead::Announced;
 use super::{Bundle, MAX_BYTES, Mode, Progress, Verified, VerifyOptions, signers};
 use crate::digest::Digest;
 use crate::document::{expired, is_from_the_future, is_over};
@@ -135,6 +136,17 @@ impl<'a> Signed<'a> {
             done: 0,
             total,
         })
+    }
+
+    /// What is known before the files are.
+    pub(super) fn announced(self) -> Announced {
+        Announced {
+            manifest_digest: Digest::of(&self.manifest_bytes),
+            manifest: self.manifest,
+            publisher: self.publisher,
+            signers: self.signers,
+            warnings: self.warnings,
+        }
     }
 
     /// The bundle, from files that were compared with the manifest, all of them.

@@ -152,3 +152,22 @@ fn an_archive_that_does_not_begin_with_its_envelope_is_not_taken_apart() {
     let unlike = compress(&tar_of(&pieces.content));
     assert!(detach(&unlike).is_err());
 }
+
+#[test]
+fn an_envelope_alone_is_verified_as_strictly_as_the_bundle_is() {
+    let sample = Sample::new();
+    let signed = sample.sign(&[&key(1)]);
+    let announced = verify::envelope(&signed.envelope, &acme(), &options()).unwrap();
+    let bundle = verify::archive_bytes(&signed.archive(), &acme(), &options()).unwrap();
+    assert_eq!(announced.manifest_digest, bundle.manifest_digest);
+    assert_eq!(announced.signers, bundle.signers);
+    let foreign = Sample {
+        id: "other.thing".to_owned(),
+        ..Sample::new()
+    };
+    for wrong in [sample.sign(&[&key(2)]), foreign.sign(&[&key(1)])] {
+        let ahead = verify::envelope(&wrong.envelope, &acme(), &options()).unwrap_err();
+        let whole = verify::archive_bytes(&wrong.archive(), &acme(), &options()).unwrap_err();
+        assert_eq!(ahead.code(), whole.code());
+    }
+}
