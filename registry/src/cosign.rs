@@ -1,10 +1,7 @@
 //! Co-signatures: further signatures over the same manifest, attached to the bundle by whoever may write to
 //! the repository. They are added to the envelope; which of them count is for the trust store to say.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use serde::Serialize;
-use toolward_signing::envelope::{Envelope, MAX_BYTES, MAX_SIGNATURES, Signature};
+use toolward_signing::envelope::{Envelope, MAX_BYTES};
 
 use crate::artifact::Artifact;
 use crate::client::Client;
@@ -13,64 +10,25 @@ use crate::media::DocumentKind;
 use crate::reference::Reference;
 use crate::retry::Deadline;
 
-/// The envelope as signing writes it: these keys in this order, indented, a line feed at the end.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Document<'a> {
-    payload_type: &'a str,
-    payload: String,
-    signatures: Vec<SignatureDocument>,
-}
-
-#[derive(Serialize)]
-struct SignatureDocument {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    keyid: Option<String>,
-    sig: String,
-}
-
 /// Adds the signatures of other envelopes to `base`: those of envelopes over the same payload of the same
-/// type, each once, in the order of their key ids, at most [`MAX_SIGNATURES`] in all, `base`'s own first of
-/// all. An envelope to which nothing is added keeps its bytes. No signature is verified.
+/// type, each once, as many documents as fit. An envelope to which nothing is added keeps its bytes. No
+/// signature is verified.
 ///
 /// # Errors
 /// [`Failure::refusal`] if `base` is no envelope. Others that are none are passed over.
 pub fn merge_signatures<B: AsRef<[u8]>>(base: &[u8], others: &[B]) -> Result<Vec<u8>, Failure> {
-    let envelope = Envelope::parse(base)?;
-    let mut signatures: Vec<Signature> = envelope.signatures().to_vec();
-    let own = signatures.len();
+    let mut envelope = Envelope::parse(base)?;
+    let mut added = 0;
     for other in others {
-        let Ok(other) = Envelope::parse(other.as_ref()) else {
-            continue;
-        };
-        if other.payload_type() != envelope.payload_type() || other.payload() != envelope.payload()
-        {
-            continue;
-        }
-        for signature in other.signatures() {
-            if signatures.len() < MAX_SIGNATURES && !signatures.contains(signature) {
-                signatures.push(signature.clone());
-            }
+        if let Ok(other) = Envelope::parse(other.as_ref()) {
+            // What is over something else, or too much, is nobody's loss but the sender's.
+            added += envelope.merge(&other).unwrap_or(0);
         }
     }
-    if signatures.len() == own {
+    if added == 0 {
         return Ok(base.to_vec());
     }
-    signatures.sort_by(|a, b| a.keyid.cmp(&b.keyid));
-    let document = Document {
-        payload_type: envelope.payload_type(),
-        payload: BASE64_STANDARD.encode(envelope.payload()),
-        signatures: signatures
-            .into_iter()
-            .map(|signature| SignatureDocument {
-                keyid: signature.keyid,
-                sig: BASE64_STANDARD.encode(&signature.sig),
-            })
-            .collect(),
-    };
-    let mut bytes = serde_json::to_vec_pretty(&document)
-        .map_err(|error| Failure::new(Reason::AttachmentInvalid).found(error.to_string()))?;
-    bytes.push(b'\n');
+    let bytes = envelope.to_bytes()?;
     // What others add must not make an envelope one that nobody reads.
     if bytes.len() > MAX_BYTES {
         return Ok(base.to_vec());

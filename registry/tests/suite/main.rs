@@ -5,6 +5,8 @@ mod attachments;
 #[cfg(test)]
 mod authentication;
 #[cfg(test)]
+mod book;
+#[cfg(test)]
 mod documents;
 #[cfg(test)]
 mod hostile;

@@ -14,6 +14,7 @@ const SOURCES: &[&str] = &[
     "host",
     "keyvalue",
     "policy",
+    "registry",
     "signing",
     "tests/hostile",
     "tests/src",
