@@ -115,6 +115,14 @@ async fn a_retry_after_beyond_all_patience_is_not_waited_for() {
         assert!(started.elapsed() < Duration::from_secs(10));
         assert_eq!(server.asked().len(), 1);
     }
+    let server = Scripted::start(move |_| with(503, &[("Retry-After", "9")]));
+    let mut limits = Limits::default();
+    limits.patience = Duration::from_secs(2);
+    let impatient = builder().limits(limits).build().unwrap();
+    let started = Instant::now();
+    let code = pull_code(&impatient, &server).await.unwrap_err();
+    assert_eq!(code, "registry-busy");
+    assert!(started.elapsed() < Duration::from_secs(8));
 }
 
 #[tokio::test]
