@@ -21,7 +21,7 @@ pub use archive::archive_walk;
 pub use capabilities::{capability_patterns, policy};
 pub use documents::{component, front_matter, tools_json};
 pub use requests::http_render;
-pub use signed::{envelope, manifest};
+pub use signed::{envelope, manifest, signed_document};
 pub use wire::authority_and_headers;
 
 /// A reader, its law, and what it is started from.
@@ -52,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     target("http_render", http_render, &[]),
     target("manifest", manifest, &[]),
     target("policy", policy, &[]),
+    target("signed_document", signed_document, &[]),
     target("tools_json", tools_json, CASES),
 ];
 

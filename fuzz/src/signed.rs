@@ -1,7 +1,10 @@
-//! Manifests and envelopes: what is read is written and read back the same.
+//! Manifests, envelopes and signed documents: what is read is written and read back the same.
 
+use toolward_signing::channel::ChannelIndex;
 use toolward_signing::envelope::{Envelope, pae};
 use toolward_signing::manifest::Manifest;
+use toolward_signing::publisher::PublisherDocument;
+use toolward_signing::revocation::RevocationList;
 
 /// A manifest has one writing, and that writing says what was read.
 pub fn manifest(data: &[u8]) -> bool {
@@ -41,6 +44,42 @@ pub fn envelope(data: &[u8]) -> bool {
     {
         let moved = format!("{kind}{}", char::from(*first));
         assert_ne!(pae(&moved, rest), signed);
+    }
+    true
+}
+
+/// A text is a document of one kind at most, and what is read of it is written and read back.
+pub fn signed_document(data: &[u8]) -> bool {
+    let written = [
+        PublisherDocument::parse(data)
+            .ok()
+            .map(|read| read.to_bytes()),
+        RevocationList::parse(data).ok().map(|read| read.to_bytes()),
+        ChannelIndex::parse(data).ok().map(|read| read.to_bytes()),
+    ];
+    let mut kinds = written.into_iter().flatten();
+    let Some(written) = kinds.next() else {
+        return false;
+    };
+    assert!(kinds.next().is_none(), "one kind cannot pass for another");
+    match written {
+        Ok(written) => {
+            let again = [
+                PublisherDocument::parse(&written)
+                    .ok()
+                    .map(|read| read.to_bytes()),
+                RevocationList::parse(&written)
+                    .ok()
+                    .map(|read| read.to_bytes()),
+                ChannelIndex::parse(&written)
+                    .ok()
+                    .map(|read| read.to_bytes()),
+            ];
+            let again = again.into_iter().flatten().next();
+            assert_eq!(again.and_then(Result::ok), Some(written));
+        }
+        // The one layout may be longer than the one that was read.
+        Err(refusal) => assert!(data.len() > 100_000, "{refusal}"),
     }
     true
 }

@@ -8,6 +8,8 @@ mod arbitrary;
 #[cfg(test)]
 mod attacks;
 #[cfg(test)]
+mod book;
+#[cfg(test)]
 mod channels;
 #[cfg(test)]
 mod cosigning;
