@@ -178,7 +178,7 @@ impl Path {
     /// Gives the slot to others while a call waits for the tool that it calls.
     /// The instance stays where it is, so there is a bound on these, too, and of
     /// that a share for each principal.
-    pub(crate) fn park(&self, slot: Slot) -> Result<Parked, (Slot, CallError)> {
+    pub(crate) fn park(&self, slot: Slot) -> Result<Parked, Box<(Slot, CallError)>> {
         let own = self.principal.park();
         let both = own.and_then(|own| Ok([own, self.host.park()?]));
         match both {
@@ -186,7 +186,7 @@ impl Path {
                 drop(slot);
                 Ok(Parked { _permits: permits })
             }
-            Err(error) => Err((slot, error)),
+            Err(error) => Err(Box::new((slot, error))),
         }
     }
 }
@@ -354,7 +354,7 @@ mod tests {
         let slot = greedy.enter().await.expect("a slot");
         let _parked = greedy.park(slot).expect("room to park");
         let slot = greedy.enter().await.expect("the lent slot");
-        let (_slot, refused) = greedy.park(slot).expect_err("its share is taken");
+        let (_slot, refused) = *greedy.park(slot).expect_err("its share is taken");
         let hit = refused.limit.expect("a limit");
         assert_eq!((hit.limit, hit.allowed), ("concurrency_per_principal", 1));
 
@@ -395,7 +395,7 @@ mod tests {
             .park(path.enter().await.expect("a slot"))
             .expect("room to park");
         let slot = path.enter().await.expect("the lent slot");
-        let (_slot, refused) = path.park(slot).expect_err("no more room");
+        let (_slot, refused) = *path.park(slot).expect_err("no more room");
         assert_eq!(refused.code, ErrorCode::RATE_LIMITED);
     }
 }

@@ -88,7 +88,8 @@ impl Ctx {
         };
         let parked = match self.gates.park(slot) {
             Ok(parked) => parked,
-            Err((slot, error)) => {
+            Err(left) => {
+                let (slot, error) = *left;
                 self.slot.put(slot);
                 return refused(error);
             }
