@@ -1,8 +1,8 @@
 //! What a call has used, counted against its own limits and those of the call
 //! that it is nested in.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::error::{Limit, LimitKind};
 
@@ -16,6 +16,8 @@ struct Counts {
     bytes: AtomicU64,
     max_requests: u64,
     max_bytes: u64,
+    /// The first bytes that did not fit.
+    over: OnceLock<Limit>,
     /// The meter of the call that this one is nested in.
     outer: Option<Meter>,
 }
@@ -43,6 +45,7 @@ impl Meter {
             bytes: AtomicU64::new(0),
             max_requests,
             max_bytes,
+            over: OnceLock::new(),
             outer,
         }))
     }
@@ -56,13 +59,16 @@ impl Meter {
         }
     }
 
+    /// Counts a request; refused as well after the first bytes that were.
     pub(crate) fn request(&self) -> Result<(), Limit> {
         self.charge(
             LimitKind::RequestsTotal,
             1,
             |counts| &counts.requests,
             |counts| counts.max_requests,
-        )
+        )?;
+        let over = self.levels().find_map(|counts| counts.over.get().copied());
+        over.map_or(Ok(()), Err)
     }
 
     pub(crate) fn bytes(&self, bytes: u64) -> Result<(), Limit> {
@@ -76,20 +82,22 @@ impl Meter {
 
     /// Whether `bytes` more would fit.
     pub(crate) fn fits(&self, bytes: u64) -> Result<(), Limit> {
-        let used = self.usage().bytes.saturating_add(bytes);
-        if used > self.0.max_bytes {
-            return Err(Limit {
-                kind: LimitKind::TotalBytes,
-                used,
-                allowed: self.0.max_bytes,
-            });
-        }
-        self.0
-            .outer
-            .as_ref()
-            .map_or(Ok(()), |outer| outer.fits(bytes))
+        let check = |counts: &Counts| {
+            let before = counts.bytes.load(Ordering::Relaxed);
+            let used = before.saturating_add(bytes);
+            counts.check(LimitKind::TotalBytes, used, counts.max_bytes)
+        };
+        self.levels().try_for_each(check)
     }
 
+    /// This meter's counts, and those of the calls around it.
+    fn levels(&self) -> impl Iterator<Item = &Counts> {
+        std::iter::successors(Some(&*self.0), |counts| {
+            counts.outer.as_ref().map(|outer| &*outer.0)
+        })
+    }
+
+    /// Counts `amount` everywhere, also where it is refused: it was there.
     fn charge(
         &self,
         kind: LimitKind,
@@ -97,22 +105,30 @@ impl Meter {
         counter: fn(&Counts) -> &AtomicU64,
         maximum: fn(&Counts) -> u64,
     ) -> Result<(), Limit> {
-        let mut meter = self;
-        loop {
-            let before = counter(&meter.0).fetch_add(amount, Ordering::Relaxed);
-            let (used, allowed) = (before.saturating_add(amount), maximum(&meter.0));
-            if used > allowed {
-                return Err(Limit {
-                    kind,
-                    used,
-                    allowed,
-                });
-            }
-            match &meter.0.outer {
-                Some(outer) => meter = outer,
-                None => return Ok(()),
-            }
+        let mut result = Ok(());
+        for counts in self.levels() {
+            let before = counter(counts).fetch_add(amount, Ordering::Relaxed);
+            let used = before.saturating_add(amount);
+            result = result.and(counts.check(kind, used, maximum(counts)));
         }
+        result
+    }
+}
+
+impl Counts {
+    fn check(&self, kind: LimitKind, used: u64, allowed: u64) -> Result<(), Limit> {
+        if used <= allowed {
+            return Ok(());
+        }
+        let limit = Limit {
+            kind,
+            used,
+            allowed,
+        };
+        if kind == LimitKind::TotalBytes {
+            self.over.get_or_init(|| limit);
+        }
+        Err(limit)
     }
 }
 
@@ -134,5 +150,32 @@ mod tests {
         assert!(nested.fits(100).is_ok());
         nested.bytes(60).unwrap();
         assert!(root.bytes(41).is_err());
+    }
+
+    #[test]
+    fn after_the_first_bytes_that_do_not_fit_no_request_passes() {
+        for announced in [false, true] {
+            let root = Meter::new(10, 100, None);
+            let nested = Meter::new(10, 1000, Some(root.clone()));
+            nested.request().unwrap();
+            let refused = if announced {
+                nested.fits(101)
+            } else {
+                nested.bytes(101)
+            };
+            assert!(refused.is_err());
+            assert_eq!(nested.request(), refused);
+            assert_eq!(root.request(), refused);
+        }
+    }
+
+    #[test]
+    fn what_a_nested_call_is_refused_counts_against_its_root_and_does_not_end_it() {
+        let root = Meter::new(10, 100, None);
+        let nested = Meter::new(10, 50, Some(root.clone()));
+        nested.bytes(60).unwrap_err();
+        assert!(nested.request().is_err());
+        assert_eq!(root.usage().bytes, 60);
+        root.request().unwrap();
     }
 }

@@ -225,6 +225,25 @@ async fn all_traffic_of_a_call_is_bounded() {
 }
 
 #[tokio::test]
+async fn after_the_first_traffic_that_does_not_fit_nothing_is_sent() {
+    let server = Server::replying(ok("")).await;
+    let call = limited(
+        &server,
+        CallLimits {
+            total_bytes: 3000,
+            ..limits()
+        },
+    );
+    let own = request(Method::POST, &url(&server), &"x".repeat(5000));
+    let refused = call.send(own, Timeouts::default()).await;
+    assert_eq!(code(refused), "total-bytes");
+    // There is room for this one.
+    assert_eq!(code(send_get(&call, &url(&server)).await), "total-bytes");
+    settle().await;
+    assert_eq!(server.heard.connections(), 0);
+}
+
+#[tokio::test]
 async fn heads_count_as_traffic() {
     let headers = format!("x-long: {}\r\n", "x".repeat(1000));
     let server = Server::replying(crate::server::reply("200 OK", &headers, "")).await;
