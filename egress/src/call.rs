@@ -14,8 +14,8 @@ use crate::error::{Error, Limit, LimitKind};
 use crate::meter::{Meter, Usage};
 use crate::response_body::ResponseBody;
 use crate::secret::SecretValues;
+use crate::secret::known::KnownSecrets;
 use crate::secret::placeholder::Placeholders;
-use crate::secret::sent::SentSecrets;
 use crate::send;
 use crate::transport::Egress;
 
@@ -71,7 +71,7 @@ pub(crate) struct Shared {
     pub(crate) limits: CallLimits,
     pub(crate) meter: Meter,
     pub(crate) placeholders: Placeholders,
-    pub(crate) secrets: SentSecrets,
+    pub(crate) secrets: KnownSecrets,
     in_flight: AtomicU32,
 }
 
@@ -96,7 +96,7 @@ impl Call {
             limits,
             meter: Meter::new(limits.requests_total, limits.total_bytes, outer),
             placeholders: Placeholders::default(),
-            secrets: SentSecrets::new(values),
+            secrets: KnownSecrets::new(values),
             in_flight: AtomicU32::new(0),
         }))
     }

@@ -144,11 +144,11 @@ coded! {
         SecretMethod = "secret-method", "policy ties this secret to other methods";
         /// A placeholder with a path outside its prefix, or one that could lead outside.
         SecretPath = "secret-path", "policy ties this secret to another path";
-        /// A part of a resource asked for with a secret: its value, echoed in
-        /// parts, could not be found.
-        SecretRange = "secret-range", "no part of a resource is asked for with a secret";
+        /// A part of a resource asked for where a secret is tied to: its value,
+        /// echoed in parts, could not be found.
+        SecretRange = "secret-range", "no part of a resource is asked for from an origin that policy ties a secret to: ask for all of it, without `range` and `if-range`";
         /// A response that could hide a secret from the search for it.
-        SecretResponse = "secret-response", "expected a whole response without content-encoding, since a secret was sent";
+        SecretResponse = "secret-response", "expected a whole response without content-encoding, since this origin may know a secret";
     }
 }
 

@@ -1,5 +1,5 @@
 //! What is done to one response for the sake of secrets: nothing, as long as its
-//! origin knows none of this call; from then on, values are taken out.
+//! origin can know none; from then on, values are taken out.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::secret::scrub::{Patterns, Scrubber};
 #[derive(Debug)]
 pub(crate) struct Scrubbing {
     scrubber: Option<Scrubber>,
-    /// How many values the call had sent when the patterns were made.
+    /// How many values the call had loaded when the patterns were made.
     count: usize,
     /// Why a value could not be found in the body.
     obscure: Option<&'static str>,
@@ -22,7 +22,7 @@ pub(crate) struct Scrubbing {
 
 impl Scrubbing {
     /// # Errors
-    /// [`Rule::SecretResponse`]: a value was sent to `key`, and could hide here.
+    /// [`Rule::SecretResponse`]: `key` may know a value, and it could hide here.
     pub(crate) fn of(
         slot: &Slot,
         key: &Key,
@@ -37,8 +37,8 @@ impl Scrubbing {
         Ok(scrubbing)
     }
 
-    /// Looks whether the origin was told a value since: another request of the
-    /// call may have done so while this response comes.
+    /// Looks whether the origin may know a value since: one that was not there
+    /// before may have gone out with another request while this response comes.
     ///
     /// # Errors
     /// As [`Scrubbing::of`].

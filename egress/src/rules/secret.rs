@@ -37,6 +37,11 @@ pub(crate) struct SecretPlace {
 }
 
 impl SecretPlace {
+    /// Whether this is the origin that the secret is tied to.
+    pub(crate) fn is_at(&self, https: bool, host: &Host, port: u16) -> bool {
+        https && self.host == *host && self.port == port
+    }
+
     pub(super) fn read(rule: SecretRule) -> Result<SecretPlace, RulesError> {
         let refused = |part, found: &str| RulesError::Secret {
             slug: rule.slug.clone(),

@@ -1,5 +1,5 @@
-//! The values that a call has put in so far, and where they went: an origin that
-//! knows a value may echo it in any response from then on.
+//! The values that origins may know, and so may echo in any response: those that
+//! policy ties to them, whether this call sends them or another call did.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,54 +10,62 @@ use super::{Secret, SecretValues};
 use crate::error::SecretError;
 use crate::pool::Key;
 
-/// What was sent in one call.
-pub(crate) struct SentSecrets {
+/// What the origins that one call sends to may know.
+pub(crate) struct KnownSecrets {
     values: Arc<dyn SecretValues>,
-    sent: Mutex<Vec<(Key, Arc<Secret>)>>,
+    known: Mutex<Vec<(Key, Arc<Secret>)>>,
     count: AtomicUsize,
 }
 
-impl fmt::Debug for SentSecrets {
+impl fmt::Debug for KnownSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SentSecrets")
+        f.debug_struct("KnownSecrets")
             .field("count", &self.count())
             .finish_non_exhaustive()
     }
 }
 
-impl SentSecrets {
-    pub(crate) fn new(values: Arc<dyn SecretValues>) -> SentSecrets {
-        SentSecrets {
+impl KnownSecrets {
+    pub(crate) fn new(values: Arc<dyn SecretValues>) -> KnownSecrets {
+        KnownSecrets {
             values,
-            sent: Mutex::default(),
+            known: Mutex::default(),
             count: AtomicUsize::new(0),
         }
     }
 
-    /// The value of a secret that is about to go to `key`.
+    /// The value of a secret that `key` may know from now on; the same one for
+    /// all of the call.
     pub(crate) fn load(&self, slug: &str, key: &Key) -> Result<Arc<Secret>, SecretError> {
-        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = sent
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all
             .iter()
             .find(|(own, secret)| own == key && secret.slug == slug);
         if let Some((_, secret)) = known {
             return Ok(Arc::clone(secret));
         }
         let secret = Arc::new(Secret::load(&*self.values, slug)?);
-        sent.push((key.clone(), Arc::clone(&secret)));
+        all.push((key.clone(), Arc::clone(&secret)));
         self.count.fetch_add(1, Ordering::SeqCst);
         Ok(secret)
     }
 
-    /// Grows with every value that goes to a new place.
+    /// Grows with every value of a further origin.
     pub(crate) fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// What to scrub from a response of `key`; `None`: nothing was sent there.
+    /// The name of a secret that `key` may know.
+    pub(crate) fn any(&self, key: &Key) -> Option<String> {
+        let all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut here = all.iter().filter(|(own, _)| own == key);
+        here.next().map(|(_, secret)| secret.slug.clone())
+    }
+
+    /// What to scrub from a response of `key`; `None`: it knows nothing.
     pub(crate) fn patterns(&self, key: &Key) -> Option<Arc<Patterns>> {
-        let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        let here = sent.iter().filter(|(own, _)| own == key);
+        let all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = all.iter().filter(|(own, _)| own == key);
         let here: Vec<&Secret> = here.map(|(_, secret)| &**secret).collect();
         (!here.is_empty()).then(|| Arc::new(Patterns::of(here)))
     }

@@ -2,10 +2,10 @@
 //! scrubbed on the way back.
 
 pub(crate) mod forms;
+pub(crate) mod known;
 pub(crate) mod placeholder;
 pub(crate) mod placing;
 pub(crate) mod scrub;
-pub(crate) mod sent;
 
 use std::fmt;
 
@@ -20,8 +20,9 @@ use crate::headers;
 /// responses, and guessing them is cheap.
 const SHORTEST: usize = 8;
 
-/// Where values come from. Asked only when one is put in; whoever implements
-/// it may keep them.
+/// Where values come from. Asked before the first request to an origin that a
+/// secret is tied to, and, as long as it has none, before each further one;
+/// whoever implements it may keep them.
 pub trait SecretValues: Send + Sync {
     /// The value of a secret.
     ///
@@ -52,7 +53,7 @@ impl SecretValues for NoSecrets {
     }
 }
 
-/// A value that was loaded to be put in.
+/// A value that was loaded to be put in and looked for.
 pub(crate) struct Secret {
     pub(crate) slug: String,
     value: Zeroizing<Vec<u8>>,

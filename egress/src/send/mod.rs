@@ -54,7 +54,7 @@ pub(crate) async fn send(
         credentials: &own,
     })?;
     let body = read_body(&call, &clock, &parts, body).await?;
-    put_in(&call, &destination.key, &placings, &mut parts.headers)?;
+    put_in(&call, &destination, &placings, &mut parts.headers)?;
     finish_head(&mut parts.headers, &parts.method, &destination, &body)?;
     call.meter.bytes(bytes)?;
     let method = parts.method.clone();
@@ -184,19 +184,31 @@ async fn read_body(
     Ok(body)
 }
 
-/// Puts the values in.
+/// Puts the values in, and asks for a response that values can be found in.
 fn put_in(
     call: &Shared,
-    key: &Key,
+    destination: &Destination,
     placings: &[Placing],
     headers: &mut HeaderMap,
 ) -> Result<(), Error> {
+    let key = &destination.key;
     for placing in placings {
         let secret = call.secrets.load(&placing.slug, key)?;
         headers.insert(&placing.header, secret.header(&placing.prefix)?);
     }
-    if call.secrets.patterns(key).is_some() {
-        // A value cannot be found in what is compressed.
+    for place in call.egress.rules().secrets() {
+        if place.is_at(key.https, &destination.host, key.port) {
+            // Another call may have sent it there. What has no value that could
+            // go out was not sent by anyone.
+            let _ = call.secrets.load(&place.slug, key);
+        }
+    }
+    if let Some(slug) = call.secrets.any(key) {
+        // A value cannot be found in parts, nor in what is compressed.
+        let partial = [header::RANGE, header::IF_RANGE];
+        if partial.iter().any(|name| headers.contains_key(name)) {
+            return Err(Denied::new(Rule::SecretRange, slug).into());
+        }
         let identity = HeaderValue::from_static("identity");
         headers.insert(header::ACCEPT_ENCODING, identity);
     }

@@ -1,10 +1,13 @@
 //! Secrets on their way back: servers echo them, and guests do not see them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http_body_util::BodyExt;
 use tokio::io::AsyncWriteExt;
-use toolward_egress::{Call, ResponseBody, SecretRule, Timeouts};
+use toolward_egress::{Call, ResponseBody, SecretRule, SecretValues, Timeouts, ValueError};
+use zeroize::Zeroizing;
 
 use crate::secrets::{VALUE, Vault, with};
 use crate::server::{ok, read_request, reply};
@@ -109,36 +112,77 @@ async fn a_response_that_could_hide_a_value_is_refused() {
         let own = vault.bearer(&call, "/");
         let sent = call.send(own, Timeouts::default()).await;
         assert_eq!(code(sent), "secret-response", "{headers}");
-        // Without a secret it passes.
-        let call = vault.call();
-        let sent = call.send(get(&vault.url("/")), Timeouts::default()).await;
-        assert_eq!(code(sent), "sent", "{headers}");
+        // Another call may have sent the value.
+        let plain = |url: String| vault.call().send(get(&url), Timeouts::default());
+        assert_eq!(code(plain(vault.url("/")).await), "secret-response");
+        assert_eq!(code(plain(vault.evil("/")).await), "sent", "{headers}");
     }
 }
 
+/// A server that answers with the `authorization` of the request before.
+async fn vault_that_remembers() -> Vault {
+    let told = Arc::new(Mutex::new(String::new()));
+    Vault::start(move |mut client, heard| {
+        let told = Arc::clone(&told);
+        async move {
+            while let Some(request) = read_request(&mut client, &heard).await {
+                let line = request.lines().find(|l| l.starts_with("authorization"));
+                let now = line.unwrap_or_default().to_owned();
+                let before = std::mem::replace(&mut *told.lock().unwrap(), now);
+                let wire = reply("200 OK", &format!("x-before: {before}\r\n"), &before);
+                client.write_all(wire.as_bytes()).await.unwrap();
+                client.flush().await.unwrap();
+            }
+        }
+    })
+    .await
+}
+
 #[tokio::test]
-async fn a_value_that_was_sent_is_scrubbed_from_later_responses_too() {
-    let vault = Vault::replying(ok(VALUE)).await;
+async fn a_value_that_another_call_sent_is_scrubbed() {
+    let vault = vault_that_remembers().await;
+    text(ask(&vault, &vault.call()).await).await.unwrap();
+    let heard = vault.server.heard.last();
+    assert!(heard.contains(VALUE), "{heard}");
     let call = vault.call();
-    // Before it was sent, the text is only text.
-    let before = call
-        .send(get(&vault.url("/")), Timeouts::default())
-        .await
-        .unwrap();
-    assert_eq!(text(before).await.unwrap(), VALUE);
-    text(ask(&vault, &call).await).await.unwrap();
-    let after = call
-        .send(get(&vault.url("/")), Timeouts::default())
-        .await
-        .unwrap();
-    assert_eq!(text(after).await.unwrap(), "[secret]");
-    assert!(
-        vault
-            .server
-            .heard
-            .last()
-            .contains("accept-encoding: identity")
-    );
+    let own = with(get(&vault.url("/")), "accept-encoding", "gzip");
+    let response = call.send(own, Timeouts::default()).await.unwrap();
+    let expected = "authorization: Bearer [secret]";
+    assert_eq!(response.headers()["x-before"], expected);
+    assert_eq!(text(response).await.unwrap(), expected);
+    let heard = vault.server.heard.last();
+    assert!(heard.contains("accept-encoding: identity\r\n"), "{heard}");
+}
+
+#[tokio::test]
+async fn no_part_is_asked_for_where_another_call_may_have_sent_a_value() {
+    let vault = Vault::replying(ok("")).await;
+    for name in ["range", "if-range"] {
+        let part = |url: &str| with(get(url), name, "bytes=0-0");
+        let call = vault.call();
+        let sent = call.send(part(&vault.url("/")), Timeouts::default());
+        assert_eq!(code(sent.await), "secret-range", "{name}");
+        assert_eq!(vault.server.heard.connections(), 0);
+    }
+    let own = with(get(&vault.evil("/")), "range", "bytes=0-0");
+    let sent = vault.call().send(own, Timeouts::default()).await;
+    assert_eq!(code(sent), "sent");
+}
+
+#[tokio::test]
+async fn a_secret_that_has_no_value_is_no_obstacle() {
+    let wire = reply("206 Partial Content", "content-encoding: gzip\r\n", "abc");
+    let vault = Vault::replying(wire).await;
+    for values in [Values::of(&[]), Values::of(&[("token", "short")])] {
+        let rules = vec![token("a.example", vault.server.port)];
+        let call = vault.call_with(rules, values, limits());
+        let own = with(get(&vault.url("/")), "range", "bytes=0-2");
+        let own = with(own, "accept-encoding", "gzip");
+        let response = call.send(own, Timeouts::default()).await.unwrap();
+        assert_eq!(text(response).await.unwrap(), "abc");
+        let heard = vault.server.heard.last();
+        assert!(heard.contains("accept-encoding: gzip\r\n"), "{heard}");
+    }
 }
 
 #[tokio::test]
@@ -184,9 +228,9 @@ async fn an_answer_before_its_end_is_passed_on_while_it_comes() {
 /// Sends the first part of a response, and the rest, a value, when another
 /// request has come.
 async fn vault_that_waits(headers: &'static str) -> Vault {
-    let arrived = std::sync::Arc::new(tokio::sync::Notify::new());
+    let arrived = Arc::new(tokio::sync::Notify::new());
     Vault::start(move |mut client, heard| {
-        let arrived = std::sync::Arc::clone(&arrived);
+        let arrived = Arc::clone(&arrived);
         async move {
             let request = read_request(&mut client, &heard).await.unwrap_or_default();
             if request.contains("authorization") {
@@ -206,19 +250,32 @@ async fn vault_that_waits(headers: &'static str) -> Vault {
     .await
 }
 
+/// A secret that gets its value when it is asked for again.
+#[derive(Default)]
+struct Late(AtomicBool);
+
+impl SecretValues for Late {
+    fn get(&self, _: &str) -> Result<Zeroizing<Vec<u8>>, ValueError> {
+        if self.0.swap(true, Ordering::SeqCst) {
+            return Ok(Zeroizing::new(VALUE.as_bytes().to_vec()));
+        }
+        Err(ValueError::new("not yet"))
+    }
+}
+
 #[tokio::test]
-async fn a_response_that_began_before_a_value_was_sent_is_scrubbed_from_then_on() {
+async fn a_response_that_began_before_there_was_a_value_is_scrubbed_from_then_on() {
+    let begin = async |vault: &Vault| {
+        let rules = vec![token("a.example", vault.server.port)];
+        let call = vault.call_with(rules, Arc::<Late>::default(), limits());
+        let sent = call.send(get(&vault.url("/")), Timeouts::default());
+        let early = sent.await.unwrap();
+        ask(vault, &call).await;
+        text(early).await
+    };
     let vault = vault_that_waits("").await;
-    let call = vault.call();
-    let sent = call.send(get(&vault.url("/")), Timeouts::default());
-    let early = sent.await.unwrap();
-    ask(&vault, &call).await;
-    assert_eq!(text(early).await.unwrap(), "first [secret]");
+    assert_eq!(begin(&vault).await.unwrap(), "first [secret]");
     // What is compressed cannot be, and ends.
     let vault = vault_that_waits("content-encoding: gzip\r\n").await;
-    let call = vault.call();
-    let sent = call.send(get(&vault.url("/")), Timeouts::default());
-    let early = sent.await.unwrap();
-    ask(&vault, &call).await;
-    assert_eq!(code(text(early).await), "secret-response");
+    assert_eq!(code(begin(&vault).await), "secret-response");
 }

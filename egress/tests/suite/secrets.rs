@@ -70,6 +70,11 @@ impl Vault {
         format!("https://a.example:{}{path}", self.server.port)
     }
 
+    /// An origin that no secret is tied to.
+    pub(crate) fn evil(&self, path: &str) -> String {
+        format!("https://evil.example:{}{path}", self.server.port)
+    }
+
     /// A GET with a bearer token.
     pub(crate) fn bearer(
         &self,
@@ -123,9 +128,9 @@ async fn what_the_guest_accepts_is_overridden_where_a_value_goes_out() {
     assert_eq!(send(&call, own).await, "sent");
     let heard = vault.server.heard.last();
     assert!(heard.contains("accept-encoding: identity\r\n") && !heard.contains("gzip"));
-    // Without a secret, that is the guest's affair.
+    // Where no secret goes, that is the guest's affair.
     let call = vault.call();
-    let own = with(get(&vault.url("/")), "accept-encoding", "gzip, br");
+    let own = with(get(&vault.evil("/")), "accept-encoding", "gzip, br");
     assert_eq!(send(&call, own).await, "sent");
     assert!(
         vault
@@ -141,7 +146,7 @@ async fn a_placeholder_anywhere_else_sends_nothing() {
     let vault = Vault::replying(ok("")).await;
     let call = vault.call();
     let mark = call.placeholder("token").unwrap();
-    let evil = format!("https://evil.example:{}/", vault.server.port);
+    let evil = vault.evil("/");
     let url = vault.url("/");
     let bearer = format!("Bearer {mark}");
     let post = |body: &str| request(Method::POST, &url, body);
@@ -362,14 +367,14 @@ impl SecretValues for Counting {
 }
 
 #[tokio::test]
-async fn a_value_is_loaded_only_to_be_sent() {
+async fn a_value_is_loaded_once_and_only_for_a_request_to_its_origin() {
     let vault = Vault::replying(ok("")).await;
     let values = Arc::new(Counting(0.into()));
     let asked = || values.0.load(std::sync::atomic::Ordering::SeqCst);
     let rule = token("a.example", vault.server.port);
     let call = vault.call_with(vec![rule], Arc::<Counting>::clone(&values), limits());
     let mark = call.placeholder("token").unwrap();
-    assert_eq!(send(&call, get(&vault.url("/"))).await, "sent");
+    assert_eq!(send(&call, get(&vault.evil("/"))).await, "sent");
     let own = with(get(&vault.url("/")), "x-token", &mark);
     assert_eq!(send(&call, own).await, "secret-in-header");
     let own = with(
@@ -379,6 +384,8 @@ async fn a_value_is_loaded_only_to_be_sent() {
     );
     assert_eq!(send(&call, own).await, "secret-method");
     assert_eq!(asked(), 0);
+    assert_eq!(send(&call, get(&vault.url("/"))).await, "sent");
+    assert_eq!(asked(), 1);
     let own = vault.bearer(&call, "/");
     assert_eq!(send(&call, own).await, "sent");
     assert_eq!(asked(), 1);
