@@ -151,6 +151,11 @@ impl Answers {
             asked: AtomicUsize::new(0),
         }
     }
+
+    /// How often a name was looked up.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::Acquire)
+    }
 }
 
 impl Resolve for Answers {
@@ -163,12 +168,12 @@ impl Resolve for Answers {
 
 /// A transport whose names all lead to loopback.
 pub(crate) fn to_loopback() -> Transport {
-    resolving(Answers::new(&[&["127.0.0.1"]]))
+    resolving(Arc::new(Answers::new(&[&["127.0.0.1"]])))
 }
 
-pub(crate) fn resolving(answers: Answers) -> Transport {
+pub(crate) fn resolving(answers: Arc<Answers>) -> Transport {
     Transport::builder()
-        .resolver(Arc::new(answers))
+        .resolver(answers)
         .system_roots(false)
         .build()
 }
