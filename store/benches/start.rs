@@ -246,19 +246,30 @@ fn start(
     let name = format!("{} contracts in {bundles} bundles", bundles * contracts);
     let mut group = criterion.benchmark_group("start");
     group.sample_size(10);
-    group.bench_function(BenchmarkId::new("from the index", &name), |bencher| {
+    group.bench_function(BenchmarkId::new("list of tools", &name), |bencher| {
+        bencher.iter(|| {
+            let tools = Store::open(&directory, &state).and_then(|store| store.tools());
+            assert_eq!(tools.map(|all| all.len()).ok(), Some(bundles * contracts));
+        });
+    });
+    group.bench_function(BenchmarkId::new("surfaces", &name), |bencher| {
         bencher.iter(|| {
             let catalogue = Store::open(&directory, &state).and_then(|store| store.catalogue());
             assert_eq!(catalogue.map(|all| all.len()).ok(), Some(bundles));
         });
     });
-    group.bench_function(BenchmarkId::new("verified", &name), |bencher| {
-        bencher.iter(|| {
-            let store = Store::open(&directory, &state);
-            let loaded = store.and_then(|store| store.load_all(&verify, SystemTime::now()));
-            assert!(loaded.is_ok_and(|all| all.iter().all(|one| one.bundle.is_ok())));
-        });
-    });
+    group.bench_function(
+        BenchmarkId::new("all verified, and the list of tools", &name),
+        |bencher| {
+            bencher.iter(|| {
+                let store = Store::open(&directory, &state);
+                let loaded = store.and_then(|store| {
+                    Ok((store.load_all(&verify, SystemTime::now())?, store.tools()?))
+                });
+                assert!(loaded.is_ok_and(|(all, _)| all.iter().all(|one| one.bundle.is_ok())));
+            });
+        },
+    );
     group.finish();
     shares(&name, &objects, &all, key);
     Ok(())

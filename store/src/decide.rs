@@ -7,6 +7,7 @@ use toolward_signing::{Digest, sequence};
 use crate::error::Error;
 use crate::marks;
 use crate::rows::{self, Acceptance, Held, Installed};
+use crate::tools;
 
 /// A verified release that asks to be installed. `held` has what the state keeps of it.
 pub(crate) struct Candidate {
@@ -129,6 +130,7 @@ pub(crate) fn install(
         sql.prepare_cached("INSERT INTO provides (kind, name, bundle) VALUES (?1, ?2, ?3)")?
             .execute(params![kind, name, new.id])?;
     }
+    tools::write(sql, &new.id, &candidate.surface)?;
     marks::raise(sql, new, at)?;
     forget_surfaces(sql)?;
     rows::one_installed(sql, &new.id)?

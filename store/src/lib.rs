@@ -27,6 +27,7 @@ pub mod search;
 mod state;
 mod store;
 mod times;
+mod tools;
 
 pub use error::Error;
 pub use garbage::Collected;
@@ -34,3 +35,4 @@ pub use install::{InstallOptions, Outcome};
 pub use load::{Checked, Loaded, Verify};
 pub use rows::{Acceptance, Held, Installed};
 pub use store::Store;
+pub use tools::InstalledTool;

@@ -193,7 +193,6 @@ pub(crate) fn surface(sql: &Transaction<'_>, digest: &Digest) -> Result<BundleSu
         .query_row([digest.to_string()], |row| row.get(0))
         .optional()?;
     bytes
-        .filter(|bytes| Digest::of(bytes) == *digest)
-        .and_then(|bytes| BundleSurface::from_bytes(&bytes))
+        .and_then(|bytes| BundleSurface::from_digested(bytes, digest))
         .ok_or_else(|| Error::Corrupt(format!("expected the surface {digest}")))
 }

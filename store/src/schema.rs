@@ -14,8 +14,8 @@ const APPLICATION: i64 = 0x544c_5354;
 /// The version of the tables below.
 const VERSION: i64 = 1;
 
-/// `surface` holds canonical bytes by their digest, for the bundles installed and held: what is seen of a
-/// bundle is then known without parsing it. `mark` and `document` outlive what they are about. Numbers are
+/// `surface` holds canonical bytes by their digest, for the bundles installed and held, and `tool` what is
+/// listed and searched: both are then known without parsing a bundle. `mark` and `document` outlive what they are about. Numbers are
 /// those of TOML, below 2^63; digests are text, so that people can look them up.
 const TABLES: &str = "
 CREATE TABLE surface (
@@ -51,6 +51,15 @@ CREATE TABLE provides (
     name   TEXT NOT NULL,
     bundle TEXT NOT NULL REFERENCES installed (id) ON DELETE CASCADE,
     PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE tool (
+    bundle      TEXT NOT NULL REFERENCES installed (id) ON DELETE CASCADE,
+    major_id    TEXT NOT NULL,
+    id          TEXT NOT NULL,
+    title       TEXT NOT NULL,
+    description TEXT NOT NULL,
+    tags        TEXT NOT NULL,
+    PRIMARY KEY (bundle, major_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX provides_bundle ON provides (bundle);
 CREATE TABLE mark (

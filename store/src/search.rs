@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::tools::InstalledTool;
+
 /// What is searched. All of it is somebody else's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SearchEntry {
@@ -31,11 +33,7 @@ pub struct Ranked {
 #[non_exhaustive]
 pub struct Found {
     /// The tool.
-    pub entry: SearchEntry,
-    /// The bundle that brings it.
-    pub bundle: String,
-    /// The bundle's version.
-    pub version: semver::Version,
+    pub tool: InstalledTool,
     /// How well it matches.
     pub score: u32,
 }
@@ -47,7 +45,7 @@ const LONGEST: usize = 500;
 /// The entries in which each word of the query occurs, the best first, equals by id. A query without words
 /// matches everything. Case doesn't count; a word matches a whole word best, then a beginning, then a part.
 #[must_use]
-pub fn rank(query: &str, entries: &[SearchEntry]) -> Vec<Ranked> {
+pub fn rank<'a>(query: &str, entries: impl IntoIterator<Item = &'a SearchEntry>) -> Vec<Ranked> {
     let query: String = query
         .chars()
         .take(LONGEST)
@@ -55,17 +53,16 @@ pub fn rank(query: &str, entries: &[SearchEntry]) -> Vec<Ranked> {
         .to_lowercase();
     let words: Vec<&str> = words(&query).take(WORDS).collect();
     let whole = query.trim();
-    let mut ranked: Vec<Ranked> = entries
-        .iter()
+    let mut ranked: Vec<(Ranked, &str)> = entries
+        .into_iter()
         .enumerate()
         .filter_map(|(index, entry)| {
             let score = score(whole, &words, entry)?;
-            Some(Ranked { index, score })
+            Some((Ranked { index, score }, entry.id.as_str()))
         })
         .collect();
-    let id = |ranked: &Ranked| entries.get(ranked.index).map(|entry| entry.id.as_str());
-    ranked.sort_by(|a, b| b.score.cmp(&a.score).then_with(|| id(a).cmp(&id(b))));
-    ranked
+    ranked.sort_by(|(a, first), (b, second)| b.score.cmp(&a.score).then(first.cmp(second)));
+    ranked.into_iter().map(|(ranked, _)| ranked).collect()
 }
 
 /// The sum over the words, or nothing if one of them doesn't occur.

@@ -15,8 +15,9 @@ use crate::error::Error;
 use crate::marks::{self, DocumentKind, Mark};
 use crate::object::Objects;
 use crate::rows::{self, Installed};
-use crate::search::{self, Found, SearchEntry};
+use crate::search::{self, Found};
 use crate::state::State;
+use crate::tools::{self, InstalledTool};
 use crate::{place, schema, times};
 
 /// Installed bundles and the state of trust. Several processes may have one open; it has to lie on a file
@@ -71,6 +72,14 @@ impl Store {
         })
     }
 
+    /// The tools of what is installed, by bundle and id, in short. Nothing is parsed for it.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn tools(&self) -> Result<Vec<InstalledTool>, Error> {
+        self.state.read(tools::all)
+    }
+
     /// The installed bundle of an id.
     ///
     /// # Errors
@@ -113,33 +122,16 @@ impl Store {
     /// # Errors
     /// When the state can't be read.
     pub fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, Error> {
-        let mut entries = Vec::new();
-        let mut bundles = Vec::new();
-        for (installed, surface) in self.catalogue()? {
-            for tool in surface.tools() {
-                entries.push(SearchEntry {
-                    id: tool.id,
-                    title: tool.name,
-                    description: tool.description,
-                    tags: tool.tags,
-                    publisher: installed.publisher.clone(),
-                });
-                bundles.push((installed.id.clone(), installed.version.clone()));
-            }
-        }
-        let ranked = search::rank(query, &entries).into_iter().take(limit);
-        Ok(ranked
-            .filter_map(|ranked| {
-                let (bundle, version) = bundles.get(ranked.index)?.clone();
-                let entry = entries.get(ranked.index)?.clone();
-                Some(Found {
-                    entry,
-                    bundle,
-                    version,
-                    score: ranked.score,
-                })
+        let tools = self.tools()?;
+        let ranked = search::rank(query, tools.iter().map(|tool| &tool.entry));
+        let found = ranked.into_iter().take(limit).filter_map(|ranked| {
+            let tool = tools.get(ranked.index)?.clone();
+            Some(Found {
+                tool,
+                score: ranked.score,
             })
-            .collect())
+        });
+        Ok(found.collect())
     }
 
     /// Records a decision that was made elsewhere.

@@ -57,6 +57,16 @@ impl BundleSurface {
         (surface.bytes == bytes).then_some(surface)
     }
 
+    /// Reads the canonical bytes of a surface whose digest is known: `None` if these are not the ones.
+    #[must_use]
+    pub fn from_digested(bytes: Vec<u8>, digest: &Digest) -> Option<Self> {
+        if Digest::of(&bytes) != *digest {
+            return None;
+        }
+        let value = serde_json::from_slice(bytes.strip_prefix(HEADER)?).ok()?;
+        Some(Self { value, bytes })
+    }
+
     fn from_value(value: Value) -> Self {
         let mut bytes = HEADER.to_vec();
         canonical::write(&value, &mut bytes);
