@@ -107,7 +107,9 @@ impl Client {
         kind: DocumentKind,
         deadline: Deadline,
     ) -> Result<Vec<Referrer>, Failure> {
-        let entries = match self.listed(reference, subject, kind, deadline).await? {
+        let place = reference.to_string();
+        let listed = self.listed(reference, subject, kind, deadline);
+        let entries = match deadline.within(&place, listed).await? {
             Some(entries) => entries,
             None => {
                 let index = self.fallback(reference, subject, deadline).await?;

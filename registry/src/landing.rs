@@ -26,10 +26,10 @@ enum To {
     File(Partial),
 }
 
-/// A file named after the digest that it shall have.
+/// A file, named after the digest that it shall have, or without a name: then it is gone when it is closed.
 struct Partial {
     folder: Dir,
-    name: String,
+    name: Option<String>,
     file: File,
 }
 
@@ -74,37 +74,27 @@ impl Landing {
     /// A file that nobody goes on with.
     pub(crate) fn fresh(folder: &Path) -> Result<Self, Failure> {
         let io = |error: std::io::Error| Failure::io(folder.display().to_string(), &error);
-        let mut landing = Self::named(folder, &own_name("download").map_err(io)?)?;
-        landing.restart().map_err(io)?;
-        Ok(landing)
+        let folder = Dir::open_ambient_dir(folder, ambient_authority()).map_err(io)?;
+        let file = nameless(&folder).map_err(io)?;
+        Ok(Self::of(folder, None, file))
     }
 
     fn named(folder: &Path, name: &str) -> Result<Self, Failure> {
         let io = |error: std::io::Error| Failure::io(folder.display().to_string(), &error);
         let folder = Dir::open_ambient_dir(folder, ambient_authority()).map_err(io)?;
-        let open = |name: &str| {
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true);
-            options.follow(FollowSymlinks::No);
-            // What is pulled may be for its owner only.
-            #[cfg(unix)]
-            cap_std::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            folder
-                .open_with(name, &options)
-                .map(cap_std::fs::File::into_std)
-        };
-        let mut name = name.to_owned();
-        let mut file = open(&name).map_err(io)?;
-        if file.try_lock().is_err() {
-            name = own_name(&name).map_err(io)?;
-            file = open(&name).map_err(io)?;
+        let file = open(&folder, name, OpenOptions::new().create(true)).map_err(io)?;
+        if file.try_lock().is_ok() {
+            return Ok(Self::of(folder, Some(name.to_owned()), file));
         }
-        Ok(Self {
+        let file = nameless(&folder).map_err(io)?;
+        Ok(Self::of(folder, None, file))
+    }
+
+    fn of(folder: Dir, name: Option<String>, file: File) -> Self {
+        Self {
             to: To::File(Partial { folder, name, file }),
-            length: 0,
-            hasher: Hasher::default(),
-            resumed: false,
-        })
+            ..Self::memory()
+        }
     }
 
     pub(crate) fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
@@ -162,13 +152,29 @@ impl Landing {
 
 impl Partial {
     fn remove(&self) {
-        // What can't be removed is found, and checked, by the next try.
-        let _ = self.folder.remove_file(&self.name);
+        if let Some(name) = &self.name {
+            // What can't be removed is found, and checked, by the next try.
+            let _ = self.folder.remove_file(name);
+        }
     }
 }
 
-fn own_name(name: &str) -> std::io::Result<String> {
-    let mut random = [0; 8];
+/// A file that nobody else finds, not even after a crash.
+fn nameless(folder: &Dir) -> std::io::Result<File> {
+    let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(std::io::Error::other)?;
-    Ok(format!("{name}.{:016x}", u64::from_be_bytes(random)))
+    let name = format!("{:032x}.download", u128::from_be_bytes(random));
+    let file = open(folder, &name, OpenOptions::new().create_new(true))?;
+    folder.remove_file(&name)?;
+    Ok(file)
+}
+
+fn open(folder: &Dir, name: &str, options: &mut OpenOptions) -> std::io::Result<File> {
+    options.read(true).write(true).follow(FollowSymlinks::No);
+    // What is pulled may be for its owner only.
+    #[cfg(unix)]
+    cap_std::fs::OpenOptionsExt::mode(options, 0o600);
+    folder
+        .open_with(name, options)
+        .map(cap_std::fs::File::into_std)
 }

@@ -4,8 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use toolward_registry::{BlobDigest, PullOptions, Step};
 use toolward_signing::archive::Effort;
+use toolward_signing::trust::TrustStore;
+use toolward_signing::verify::{self, VerifyOptions};
 
-use crate::sample::{Sample, by_key_one, client, verified};
+use crate::sample::{Sample, by_key_one, client, key, verified};
+use crate::scripted::{Held, Scripted};
 use crate::server::Server;
 
 #[tokio::test]
@@ -151,6 +154,88 @@ async fn what_is_not_there_is_said_to_be_missing() {
         assert_eq!(failure.code(), code, "{target}");
         assert!(failure.hint().is_some());
     }
+}
+
+#[tokio::test]
+async fn a_crashed_download_leaves_at_most_what_can_be_gone_on_with() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let downloads = tempfile::tempdir().unwrap();
+    let sample = Sample::new(100_000, &[1]);
+    let tagged = server.reference("a:1");
+    client()
+        .push(&sample.outgoing(), &tagged, None)
+        .await
+        .unwrap();
+    let artifact = client().resolve(&tagged).await.unwrap();
+    let partial = downloads
+        .path()
+        .join(format!("{}.partial", artifact.content.digest.hex()));
+    // Somebody else is at it.
+    let file = std::fs::File::create(&partial).unwrap();
+    file.lock().unwrap();
+    let options = PullOptions::new(downloads.path());
+    let pulled = client().pull(&tagged, &options, by_key_one).await.unwrap();
+    assert!(pulled.archive(Effort::Exact, Vec::new()).unwrap() == sample.archive());
+    assert_eq!(file.metadata().unwrap().len(), 0, "theirs is left alone");
+    assert_eq!(std::fs::read_dir(downloads.path()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn a_link_in_place_of_a_download_is_not_followed() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let downloads = tempfile::tempdir().unwrap();
+    let sample = Sample::new(1000, &[1]);
+    let tagged = server.reference("a:1");
+    client()
+        .push(&sample.outgoing(), &tagged, None)
+        .await
+        .unwrap();
+    let artifact = client().resolve(&tagged).await.unwrap();
+    let own = downloads.path().join("own.txt");
+    std::fs::write(&own, "mine").unwrap();
+    let partial = format!("{}.partial", artifact.content.digest.hex());
+    std::os::unix::fs::symlink("own.txt", downloads.path().join(partial)).unwrap();
+    let options = PullOptions::new(downloads.path());
+    let failure = client()
+        .pull(&tagged, &options, by_key_one)
+        .await
+        .unwrap_err();
+    assert_eq!(failure.code(), "registry-io");
+    assert_eq!(std::fs::read_to_string(own).unwrap(), "mine");
+}
+
+#[tokio::test]
+async fn an_envelope_with_another_bundles_content_is_refused_when_it_is_verified() {
+    let one = Held::new(&Sample::new(1000, &[1]));
+    let two = Held::new(&Sample::new(2000, &[1]));
+    let manifest = String::from_utf8(one.manifest.clone())
+        .unwrap()
+        .replace(
+            &BlobDigest::of(&one.content).hex(),
+            &BlobDigest::of(&two.content).hex(),
+        )
+        .replace(
+            &format!("\"size\":{}", one.content.len()),
+            &format!("\"size\":{}", two.content.len()),
+        );
+    let mixed = Held {
+        manifest: manifest.into_bytes(),
+        content: two.content,
+        ..one
+    };
+    let server = Scripted::start(move |asked| mixed.answer(asked));
+    let downloads = tempfile::tempdir().unwrap();
+    let options = PullOptions::new(downloads.path());
+    let target = server.reference("a:1");
+    let pulled = client().pull(&target, &options, by_key_one).await.unwrap();
+    let archive = pulled.archive(Effort::Fast, Vec::new()).unwrap();
+    let trust = TrustStore::for_key(key(1).public());
+    let refusal = verify::archive_bytes(&archive, &trust, &VerifyOptions::default());
+    assert_eq!(refusal.unwrap_err().code(), "manifest-mismatch");
 }
 
 #[tokio::test]
