@@ -1,15 +1,17 @@
 //! What the registry crate does with a real registry, and what it refuses from a hostile one.
 
 #[cfg(test)]
+mod answers;
+#[cfg(test)]
 mod attachments;
+#[cfg(test)]
+mod attacks;
 #[cfg(test)]
 mod authentication;
 #[cfg(test)]
 mod book;
 #[cfg(test)]
 mod documents;
-#[cfg(test)]
-mod hostile;
 #[cfg(test)]
 mod others;
 #[cfg(test)]
