@@ -10,7 +10,7 @@ use crate::tokens::basic;
 
 const PASSWORD: &str = "hunter2";
 
-fn held() -> Held {
+pub(crate) fn held() -> Held {
     Held::new(&Sample::new(1000, &[1]))
 }
 

@@ -1,7 +1,7 @@
 //! A registry that points elsewhere: nobody goes there unless the operator said so, and never with credentials.
 
 use crate::attacks::{held, lying};
-use crate::realms::{has_secret, knowing, wants_password, wants_token};
+use crate::realms::{self, has_secret, knowing, wants_password, wants_token};
 use crate::sample::{Sample, builder, client};
 use crate::scripted::{Scripted, ok, pull_code, status, with};
 
@@ -95,7 +95,7 @@ async fn a_token_server_that_redirects_takes_the_password_nowhere() {
 
 #[tokio::test]
 async fn credentials_are_not_sent_unasked_nor_across_a_redirect() {
-    let held = held();
+    let held = realms::held();
     let content = held.content.clone();
     let storage = Scripted::start(move |_| ok(content.clone()));
     let server = wants_password(storage.origin());
