@@ -10,13 +10,14 @@ use serde::{Serialize, Serializer};
 use crate::error::{self, PolicyError, quoted};
 
 /// Who signed a bundle, as the host calls it: a name of the trust store,
-/// `key:` and a key id's first 12 digits for a key trusted ad hoc, or
-/// `dev:` and the directory of unsigned work. Never a wildcard.
+/// `key:` and the key id for a key trusted ad hoc, or `dev:` and the directory
+/// of unsigned work. Never a wildcard.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Publisher(Arc<str>);
 
 /// Digits of a key id after `key:`: what the trust store calls such a publisher.
-const KEY: usize = 12;
+/// All of them: whoever makes many keys finds one that begins like another.
+const KEY: usize = 64;
 /// Bytes of the directory of `dev:`.
 const DEV: usize = 4096;
 
@@ -44,7 +45,9 @@ impl Publisher {
         Err(if text.contains('*') {
             error.hinted("a grant names its publisher; only `[[deny]]` may be about all of them")
         } else if text.starts_with("key:") {
-            error.hinted("write the first 12 digits of the key id")
+            error.hinted(
+                "write all 64 digits of the key id: `toolward keys show KEY.pub.pem` shows it",
+            )
         } else {
             error.hinted("write the name as in `[[publisher]]`, `key:…` or `dev:…`")
         })
@@ -100,6 +103,11 @@ pub struct ToolPattern {
 }
 
 impl ToolPattern {
+    /// Whether it says nothing of an id: all of its segments are `*`.
+    pub(crate) fn is_all(&self) -> bool {
+        self.segments.iter().all(|segment| segment == "*")
+    }
+
     /// The pattern that matches every tool.
     #[must_use]
     pub fn all() -> Self {
@@ -256,22 +264,23 @@ mod tests {
 
     #[test]
     fn publishers_are_named_and_never_a_wildcard() {
-        for text in ["acme", "key:cd841c22fb88", "dev:/srv/my tools", "a.b-c"] {
+        let key = format!("key:{}", "c4".repeat(32));
+        for text in ["acme", &key, "dev:/srv/my tools", "a.b-c"] {
             Publisher::parse(text).unwrap();
         }
         for text in [
-            "",
-            "*",
-            "acme*",
-            "a",
-            "Acme",
-            "dev:",
-            "dev:a\nb",
-            "key:xy",
-            "key:cd841c22fb88b",
-            "a..b",
+            "", "*", "acme*", "a", "Acme", "dev:", "dev:a\nb", "key:xy", "a..b",
         ] {
             assert!(Publisher::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_named_by_its_whole_id() {
+        for digits in [0, 1, 12, 63, 65] {
+            let text = format!("key:{}", "c".repeat(digits));
+            let refused = Publisher::parse(&text).unwrap_err();
+            assert!(refused.hint().unwrap().contains("keys show"), "{text}");
         }
     }
 }

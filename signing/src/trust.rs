@@ -54,7 +54,7 @@ struct FromDocument {
 }
 
 impl Publisher {
-    /// The publisher's name; `key:` and 12 digits of the key id for a key named with `--trust-key`.
+    /// The publisher's name; `key:` and the key id for a key named with `--trust-key`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -205,7 +205,7 @@ impl TrustStore {
     }
 
     /// A store that trusts one key for every id, as `--trust-key` does. The manifest's publisher name does
-    /// not matter to it; the publisher is called `key:` and 12 digits of the key id. It takes the example
+    /// not matter to it; the publisher is called `key:` and the key id. It takes the example
     /// key, and [`TrustStore::warnings`] says so.
     #[must_use]
     pub fn for_key(key: PublicKey) -> Self {
@@ -224,7 +224,7 @@ impl TrustStore {
             return;
         }
         self.ad_hoc.push(Arc::new(Publisher {
-            name: format!("key:{}", key.key_id().short()),
+            name: format!("key:{}", key.key_id()),
             keys: vec![key],
             threshold: 1,
             prefixes: vec![Prefix::all()],

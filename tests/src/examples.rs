@@ -203,7 +203,9 @@ fn each_example_that_needs_a_grant_is_blocked_without_it_and_works_with_it() {
     machine.write("files/a.md", "one\nTODO: tea\n");
     machine.write("notes/.keep", "");
     let grant = |tool: &str, lines: &str| {
-        format!("[[grant]]\npublisher = \"key:cd841c22fb88\"\ntool = \"{tool}\"\n{lines}\n")
+        format!(
+            "[[grant]]\npublisher = \"key:cd841c22fb88b5562fa3e6a5fdd74be5dd34deb54cf96b6b16c43d6c4d4f74a5\"\ntool = \"{tool}\"\n{lines}\n"
+        )
     };
     machine.write(
         "policy.toml",

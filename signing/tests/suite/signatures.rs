@@ -96,8 +96,9 @@ fn a_trusted_key_takes_any_publisher_name_and_id() {
         .sign(&[&key(5)])
         .verify(&TrustStore::for_key(key(5).public()))
         .unwrap();
-    let short = key(5).public().key_id().short();
-    assert_eq!(bundle.publisher.name(), format!("key:{short}"));
+    // Whole: what policies know it by names this key and no other.
+    let id = key(5).public().key_id();
+    assert_eq!(bundle.publisher.name(), format!("key:{id}"));
     assert!(bundle.publisher.is_ad_hoc() && bundle.may_publish("anything"));
     let other = TrustStore::for_key(key(6).public());
     assert_eq!(
