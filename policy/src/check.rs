@@ -265,15 +265,16 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
         .hinted(format!("write \"{capability}\" in `mutates`")));
     }
     for slug in &rule.reveal {
-        let given =
-            rule.requires.iter().chain(&rule.mutates).any(|capability| {
-                *capability.class() == Class::Secret && capability.scope() == *slug
-            });
-        if !given {
+        // Storing a secret is no leave to read it.
+        let used = rule.requires.of_class(&Class::Secret);
+        if !used
+            .into_iter()
+            .any(|capability| capability.scope() == *slug)
+        {
             return Err(PolicyError::new(
                 &error::REVEAL,
                 format!(
-                    "expected `reveal` to name secrets of this grant, found {}",
+                    "expected `reveal` to name secrets in `requires` of this grant, found {}",
                     quoted(slug)
                 ),
             )

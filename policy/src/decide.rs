@@ -73,7 +73,7 @@ pub(crate) fn of(view: &View<'_>, examined: &[Examined<'_>], request: &Request) 
         return Decision::Allow(allowed);
     }
     if reasons.iter().all(AskReason::can_be_preapproved)
-        && let Some(rules) = preapproval(view, examined, request.reachable)
+        && let Some(rules) = preapproval(view, examined, own, request.reachable)
     {
         allowed.preapproved = rules;
         return Decision::Allow(allowed);
@@ -127,25 +127,46 @@ fn reasons(view: &View<'_>, own: Effects, reachable: Effects) -> Vec<AskReason> 
     reasons
 }
 
-/// The rules that stand for the person, if they do: each thing that is changed,
+/// The rules that stand for the person, if they do. Each thing that is changed,
 /// and each tool that is called where tools change something, is given by a
-/// rule with `preapproved`.
+/// rule with `preapproved`; from risk 2 on, everything that is asked for is.
 fn preapproval(
     view: &View<'_>,
     examined: &[Examined<'_>],
+    own: Effects,
     reachable: Effects,
 ) -> Option<Vec<RuleId>> {
     let calls_matter = reachable.writes || reachable.risk >= ASK_FROM_RISK;
-    let stands = |one: &&Examined<'_>| {
-        one.declared.mutates || (calls_matter && *one.declared.capability.class() == Class::Tool)
+    let matters = |one: &&Examined<'_>| {
+        own.risk >= ASK_FROM_RISK
+            || one.declared.mutates
+            || (calls_matter && *one.declared.capability.class() == Class::Tool)
     };
-    let covered = examined.iter().filter(stands).all(|one| {
-        let mut found = one.found.iter();
-        found.all(|(_, rules)| rules.iter().flatten().any(|placed| placed.rule.preapproved))
-    });
-    let rules = view.grants.iter().filter(|placed| placed.rule.preapproved);
-    let rules: Vec<RuleId> = rules.map(|placed| placed.id.clone()).collect();
-    (covered && !rules.is_empty()).then_some(rules)
+    let needed = examined.iter().filter(matters).flat_map(|one| &one.found);
+    let mut needed: Vec<_> = needed.map(|(_, rules)| rules).collect();
+    if needed.is_empty() {
+        let parts = examined.iter().flat_map(|one| &one.found);
+        needed = parts.map(|(_, rules)| rules).collect();
+    }
+    let standing = |placed: &&&Placed<Rule>| placed.rule.preapproved;
+    let rules: BTreeSet<&RuleId> = if needed.is_empty() {
+        // It asks for nothing that a rule could give. A rule about all tools says
+        // nothing of this one.
+        let rules = view.grants.iter().filter(standing);
+        let named = rules.filter(|placed| !placed.rule.tool.is_all());
+        named.map(|placed| &placed.id).collect()
+    } else {
+        let mut gave = BTreeSet::new();
+        for rules in needed {
+            let mut standing = rules.iter().flatten().filter(standing).peekable();
+            standing.peek()?;
+            gave.extend(standing.map(|placed| &placed.id));
+        }
+        gave
+    };
+    let ids = view.grants.iter().map(|placed| &placed.id);
+    let rules: Vec<RuleId> = ids.filter(|id| rules.contains(id)).cloned().collect();
+    (!rules.is_empty()).then_some(rules)
 }
 
 fn grant(view: &View<'_>, examined: &[Examined<'_>]) -> Grant {
@@ -296,18 +317,26 @@ fn secret(
     rules: &[&Placed<Rule>],
 ) {
     let slug = asked.scope();
-    let binding = view
-        .secret(asked, by)
-        .and_then(|table| table.binding.clone());
-    let reveal = reveals(rules, asked);
-    let known = grant.secrets.iter_mut().find(|known| known.slug == slug);
+    // Who stores it neither sends nor reads it by that.
+    let (binding, reveal) = match store {
+        true => (None, false),
+        false => {
+            let table = view.secret(asked, by);
+            let binding = table.and_then(|table| table.binding.clone());
+            (binding, reveals(rules, asked))
+        }
+    };
+    let publisher = view.publisher_of(by);
+    let same = |known: &&mut SecretGrant| known.slug == slug && known.publisher == publisher;
+    let known = grant.secrets.iter_mut().find(same);
     if let Some(known) = known {
+        known.binding = known.binding.take().or(binding);
         known.reveal |= reveal;
         known.store |= store;
     } else {
         grant.secrets.push(SecretGrant {
             slug,
-            publisher: view.publisher_of(by).to_owned(),
+            publisher: publisher.to_owned(),
             binding,
             reveal,
             store,

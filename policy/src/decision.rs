@@ -228,6 +228,8 @@ pub enum Why {
     NoRule,
     /// A rule gives it for reading, and the contract changes it.
     OnlyReading,
+    /// A rule gives storing the secret, and it is to be used.
+    OnlyStoring,
     /// It is a wildcard, and no rule writes the wildcard.
     WildcardNotWritten,
     /// The driver adds it, and no rule that gives it names the driver.
@@ -240,6 +242,8 @@ pub enum Why {
     NoSecret,
     /// Its `[[secret]]` has no origin, and no rule reveals it.
     SecretNotUsable,
+    /// Its `[[secret]]` or `[[service]]` has values for the operator to replace.
+    NotChosen,
     /// No `[[service]]` has the name.
     NoService,
     /// It can't be granted: all tools, all secrets, or reading what can only be
@@ -254,12 +258,14 @@ impl fmt::Display for Why {
         f.write_str(match self {
             Self::NoRule => "no rule gives it",
             Self::OnlyReading => "rules give it for reading only",
+            Self::OnlyStoring => "rules give storing it only",
             Self::WildcardNotWritten => "a wildcard is given only by a rule that writes it",
             Self::DriverNotNamed => "no rule that gives it names the driver",
             Self::DeniedBy(rule) => return write!(f, "denied by {rule}"),
             Self::NoWorkspace => "no [[workspace]] maps the path to a directory",
             Self::NoSecret => "there is no [[secret]] of that name for the publisher",
             Self::SecretNotUsable => "its [[secret]] has no origin, and no rule reveals it",
+            Self::NotChosen => "its table still waits for the choice that `# choose` marks",
             Self::NoService => "there is no [[service]] of that name",
             Self::NeverGranted => "it is never granted",
             Self::UnknownClass => "this host does not know its class",

@@ -42,12 +42,14 @@ pub(crate) fn declared(tool: &Tool, driver: &Driver) -> Vec<Declared> {
         .capabilities
         .iter()
         .filter(|capability| !implied(capability, &tool.mutates));
-    let of_contract = tool.declaration();
+    let of_contract = |capability: &Capability| {
+        tool.requires.capabilities.covers_one(capability) || implied(capability, &tool.mutates)
+    };
     let added = driver
         .requires
         .capabilities
         .iter()
-        .filter(|capability| !of_contract.covers_one(capability));
+        .filter(|capability| !of_contract(capability));
     reads
         .map(|capability| one(capability, false, DeclaredBy::Contract))
         .chain(

@@ -147,12 +147,16 @@ impl<'a> View<'a> {
             Class::Workspace if self.workspace(asked).is_none() => Err(Why::NoWorkspace),
             Class::Secret if !mutates => match self.secret(asked, by) {
                 None => Err(Why::NoSecret),
+                Some(secret) if secret.is_placeholder() => Err(Why::NotChosen),
                 Some(secret) if secret.binding.is_none() && !reveals(&rules, asked) => {
                     Err(Why::SecretNotUsable)
                 }
                 Some(_) => Ok(rules),
             },
             Class::External if !self.has_service(asked) => Err(Why::NoService),
+            Class::External if self.services(asked).all(Service::is_placeholder) => {
+                Err(Why::NotChosen)
+            }
             _ => Ok(rules),
         }
     }
@@ -184,6 +188,8 @@ impl<'a> View<'a> {
             Why::DriverNotNamed
         } else if mutates && (self.grants_for(by)).any(|placed| gives(&placed.rule, asked, false)) {
             Why::OnlyReading
+        } else if !mutates && (self.grants_for(by)).any(|placed| gives(&placed.rule, asked, true)) {
+            Why::OnlyStoring
         } else if asked.is_wildcard() {
             Why::WildcardNotWritten
         } else {
@@ -227,6 +233,7 @@ impl<'a> View<'a> {
     pub(crate) fn service_hosts(&self, asked: &Capability) -> Vec<HostPattern> {
         let egress = &self.implementation.driver.egress;
         self.services(asked)
+            .filter(|service| !service.is_placeholder())
             .flat_map(|service| &service.hosts)
             .filter_map(|host| Capability::of(Class::Network, &host.to_string()).ok())
             .flat_map(|host| declared::narrowed(&host, egress))
@@ -235,9 +242,11 @@ impl<'a> View<'a> {
     }
 }
 
-/// Whether one entry of a rule covers it.
+/// Whether one entry of a rule covers it. Who may change something may read it,
+/// but storing a secret is no leave to use it.
 pub(crate) fn gives(rule: &Rule, asked: &Capability, mutates: bool) -> bool {
-    rule.mutates.covers_one(asked) || (!mutates && rule.requires.covers_one(asked))
+    let by_changing = mutates || *asked.class() != Class::Secret;
+    (by_changing && rule.mutates.covers_one(asked)) || (!mutates && rule.requires.covers_one(asked))
 }
 
 /// Whether one of the rules reveals the secret.

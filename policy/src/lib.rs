@@ -36,6 +36,6 @@ pub use lines::suggest;
 pub use name::{Publisher, ToolPattern};
 pub use policy::{Policy, PolicyBuilder, RuleId, RuleKind};
 pub use rule::{
-    ApprovalClass, Defaults, DenyRule, PLACEHOLDER_DIRECTORY, Rule, Secret, SecretSource, Service,
-    Share, Workspace,
+    ApprovalClass, Defaults, DenyRule, PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST,
+    PLACEHOLDER_VARIABLE, Rule, Secret, SecretSource, Service, Share, Workspace,
 };

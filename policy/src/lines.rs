@@ -11,25 +11,28 @@ use crate::declared::DeclaredBy;
 use crate::examine::View;
 use crate::name::Publisher;
 use crate::policy::Policy;
-use crate::rule::PLACEHOLDER_DIRECTORY;
+use crate::rule::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
 
-/// A host that is nobody's (RFC 2606, section 2), where an operator has to
-/// choose one.
-const PLACEHOLDER_HOST: &str = "host.invalid";
+/// Hosts of a driver that a remark names.
+const HOSTS: usize = 5;
+/// Characters of a remark.
+const REMARK: usize = 500;
 
 /// A table that a blocked tool needs beside rules.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lack {
     /// A workspace at or above this path.
     Workspace(Capability),
-    /// A secret of this name and publisher, and a host where it may go out.
+    /// A secret of this name and publisher.
     Secret {
         slug: String,
         publisher: String,
-        host: String,
+        /// What the driver says that it reaches: for a person to look at, never
+        /// for a value.
+        egress: Vec<String>,
     },
-    /// A service of this name, and hosts that it may have.
-    Service { name: String, hosts: Vec<String> },
+    /// A service of this name.
+    Service { name: String, egress: Vec<String> },
 }
 
 /// The tables that are lacking for what is missing.
@@ -44,11 +47,10 @@ pub(crate) fn lacking(view: &View<'_>, missing: &[Missing]) -> Vec<Lack> {
                 lacks.extend(root.map(Lack::Workspace));
             }
             Class::Secret if !one.mutates && view.secret(asked, one.declared_by).is_none() => {
-                let host = egress(view).into_iter().find(|host| !host.contains('*'));
                 lacks.push(Lack::Secret {
                     slug: asked.scope(),
                     publisher: view.publisher_of(one.declared_by).to_owned(),
-                    host: host.unwrap_or_else(|| PLACEHOLDER_HOST.to_owned()),
+                    egress: egress(view),
                 });
             }
             Class::External if !view.has_service(asked) => {
@@ -57,16 +59,13 @@ pub(crate) fn lacking(view: &View<'_>, missing: &[Missing]) -> Vec<Lack> {
                     Capability::of(Class::Network, scope)
                         .is_ok_and(|host| !declared.covers_one(&host))
                 };
-                let mut hosts: Vec<String> = egress(view).into_iter().filter(other).collect();
-                if hosts.is_empty() {
-                    hosts.push(PLACEHOLDER_HOST.to_owned());
-                }
                 // Every service was asked for, and there is none.
                 let name = match asked.is_wildcard() {
                     true => "choose".to_owned(),
                     false => asked.scope(),
                 };
-                lacks.push(Lack::Service { name, hosts });
+                let egress = egress(view).into_iter().filter(other).collect();
+                lacks.push(Lack::Service { name, egress });
             }
             _ => {}
         }
@@ -84,7 +83,11 @@ impl Why {
     fn lines_help(&self) -> bool {
         !matches!(
             self,
-            Self::DeniedBy(_) | Self::NeverGranted | Self::UnknownClass | Self::SecretNotUsable
+            Self::DeniedBy(_)
+                | Self::NeverGranted
+                | Self::UnknownClass
+                | Self::SecretNotUsable
+                | Self::NotChosen
         )
     }
 
@@ -97,7 +100,8 @@ impl Why {
 impl Denial {
     /// The lines to add to the policy's file for this tool, as TOML that can be
     /// appended. Where the operator has to choose a directory, a host or a
-    /// variable, a comment says so. What no line can give is a comment, too.
+    /// variable, there is a value that gives nothing, and a comment that says so.
+    /// What no line can give is a comment, too.
     #[must_use]
     pub fn lines_to_add(&self) -> String {
         let mut lines = Lines::new(self.placeholders.clone());
@@ -141,7 +145,8 @@ struct Lines {
     /// Directories that a placeholder must keep clear of.
     taken: Vec<PathBuf>,
     workspaces: CapabilitySet,
-    secrets: BTreeMap<(String, String), String>,
+    /// With what the drivers reach.
+    secrets: BTreeMap<(String, String), BTreeSet<String>>,
     services: BTreeMap<String, BTreeSet<String>>,
     grants: BTreeMap<Key, [CapabilitySet; 2]>,
     remarks: Vec<String>,
@@ -175,12 +180,13 @@ impl Lines {
                 Lack::Secret {
                     slug,
                     publisher,
-                    host,
+                    egress,
                 } => {
-                    self.secrets.entry((publisher, slug)).or_insert(host);
+                    let known = self.secrets.entry((publisher, slug));
+                    known.or_default().extend(egress);
                 }
-                Lack::Service { name, hosts } => {
-                    self.services.entry(name).or_default().extend(hosts);
+                Lack::Service { name, egress } => {
+                    self.services.entry(name).or_default().extend(egress);
                 }
             }
         }
@@ -205,8 +211,7 @@ impl Lines {
     }
 
     fn remark(&mut self, denial: &Denial, text: &str) {
-        let remark = format!("# {}: {text}", denial.tool);
-        let remark = remark.replace(char::is_control, " ");
+        let remark = comment(&format!("{}: {text}", denial.tool));
         if !self.remarks.contains(&remark) {
             self.remarks.push(remark);
         }
@@ -232,21 +237,24 @@ impl Lines {
                 ]);
             }
         }
-        for ((publisher, slug), host) in &self.secrets {
+        // What a bundle says of itself is never where a secret comes from or goes
+        // to: these values work only once they are replaced.
+        for ((publisher, slug), egress) in &self.secrets {
+            let origin = pair("origin", &format!("https://{PLACEHOLDER_HOST}"));
             blocks.push(vec![
                 "[[secret]]".to_owned(),
                 pair("slug", slug),
                 pair("publisher", publisher),
-                format!("{} # choose", pair("env", &variable(slug))),
-                format!("{} # choose", pair("origin", &format!("https://{host}"))),
+                format!("{} # choose", pair("env", PLACEHOLDER_VARIABLE)),
+                format!("{origin} {}", choose(egress)),
                 format!("{} # choose", pair("header", "authorization")),
             ]);
         }
-        for (name, hosts) in &self.services {
+        for (name, egress) in &self.services {
             blocks.push(vec![
                 "[[service]]".to_owned(),
                 pair("name", name),
-                format!("{} # choose", list("hosts", hosts)),
+                format!("{} {}", list("hosts", [PLACEHOLDER_HOST]), choose(egress)),
             ]);
         }
         for (key, [requires, mutates]) in &self.grants {
@@ -306,14 +314,34 @@ fn placeholder(path: &str, taken: &mut Vec<PathBuf>) -> String {
     }
 }
 
-/// The environment variable that a secret's name suggests.
-fn variable(slug: &str) -> String {
-    let upper = slug.to_ascii_uppercase();
-    let name = upper.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-    if name.starts_with(|c: char| c.is_ascii_digit()) {
-        return format!("SECRET_{name}");
+/// Marks a host to choose, with those that the driver declares.
+fn choose(egress: &BTreeSet<String>) -> String {
+    if egress.is_empty() {
+        return comment("choose");
     }
-    name
+    let mut hosts: Vec<String> = egress.iter().take(HOSTS).cloned().collect();
+    if egress.len() > HOSTS {
+        hosts.push(format!("{} more", egress.len() - HOSTS));
+    }
+    comment(&format!("choose; the driver reaches {}", hosts.join(", ")))
+}
+
+/// A comment on one line, in which nothing looks like something else.
+fn comment(text: &str) -> String {
+    let mut comment = String::from("# ");
+    for c in text.chars().take(REMARK) {
+        match c {
+            c if is_plain(c) => comment.push(c),
+            c => comment.extend(c.escape_unicode()),
+        }
+    }
+    comment
+}
+
+/// Whether a character shows as itself: not one that controls, formats or
+/// joins others.
+fn is_plain(c: char) -> bool {
+    matches!(c, '"' | '\'' | '\\') || c.escape_debug().len() == 1
 }
 
 fn pair(key: &str, value: &str) -> String {
@@ -334,8 +362,8 @@ fn text(value: &str) -> String {
     for c in value.chars() {
         match c {
             '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
-            c => quoted.push(c),
+            c if is_plain(c) => quoted.push(c),
+            c => quoted.push_str(&format!("\\U{:08X}", u32::from(c))),
         }
     }
     quoted.push('"');

@@ -72,9 +72,10 @@ pub struct Rule {
     pub driver: Option<String>,
     /// What may be read or called.
     pub requires: CapabilitySet,
-    /// What may be changed, and therefore read, too.
+    /// What may be changed, and therefore read, too; a secret is stored by it, not
+    /// used.
     pub mutates: CapabilitySet,
-    /// Names of secrets of this rule whose values the guest may read itself.
+    /// Names of secrets in `requires` whose values the guest may read itself.
     pub reveal: Vec<String>,
     /// Whether `http://` passes, too, to the hosts of this rule.
     pub plain_http: bool,
@@ -180,6 +181,14 @@ impl Workspace {
 /// to replace.
 pub const PLACEHOLDER_DIRECTORY: &str = "/path/to/choose";
 
+/// The host that [`crate::suggest`] writes for the operator to replace. It is
+/// nobody's (RFC 2606, section 2).
+pub const PLACEHOLDER_HOST: &str = "host.invalid";
+
+/// The environment variable that [`crate::suggest`] writes for the operator to
+/// replace.
+pub const PLACEHOLDER_VARIABLE: &str = "TOOLWARD_CHOOSE";
+
 /// Where the value of a secret comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum SecretSource {
@@ -218,6 +227,16 @@ impl Secret {
             binding: None,
         }
     }
+
+    /// Whether the operator still has to choose where its value comes from or
+    /// where it goes out. Until then nobody gets it.
+    #[must_use]
+    pub fn is_placeholder(&self) -> bool {
+        let variable =
+            matches!(&self.source, SecretSource::Env(name) if name == PLACEHOLDER_VARIABLE);
+        let host = |binding: &Arc<SecretBinding>| binding.host == PLACEHOLDER_HOST;
+        variable || self.binding.as_ref().is_some_and(host)
+    }
 }
 
 /// `[[service]]`: the hosts behind `mutates: external:…`.
@@ -227,6 +246,17 @@ pub struct Service {
     pub name: String,
     /// The hosts. None: the service reaches nothing.
     pub hosts: Vec<HostPattern>,
+}
+
+impl Service {
+    /// Whether the operator still has to choose its hosts. Until then nobody
+    /// gets it.
+    #[must_use]
+    pub fn is_placeholder(&self) -> bool {
+        self.hosts
+            .iter()
+            .any(|host| host.host() == PLACEHOLDER_HOST)
+    }
 }
 
 /// `[[share]]`: a bucket of one publisher that the tools of another open under

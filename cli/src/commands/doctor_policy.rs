@@ -6,7 +6,7 @@ use std::path::Path;
 use toolward_host::secrets::{SecretStore as _, Sources};
 use toolward_host::{Host, LOCAL};
 use toolward_keyvalue::Store;
-use toolward_policy::{LimitSetting, Policy, SecretSource, Workspace};
+use toolward_policy::{LimitSetting, Policy, SecretSource, Service, Workspace};
 
 use super::doctor::{Check, State, mode};
 use super::policy;
@@ -64,6 +64,7 @@ pub(super) fn checks(environment: &Environment) -> Vec<Check> {
     checks.extend(policy.workspaces().iter().map(workspace));
     checks.extend(overlaps(&policy, environment));
     checks.extend(secrets(&policy, environment));
+    checks.extend(policy.services().iter().filter_map(service));
     checks.push(state_directory(environment));
     checks.extend(buckets(environment));
     checks.push(limits(&policy));
@@ -130,6 +131,11 @@ fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
     }
     let check = |secret: &toolward_policy::Secret| {
         let name = format!("{} of {}", secret.slug, secret.publisher);
+        if secret.is_placeholder() {
+            let waits = format!("{name}: nobody has chosen yet where it comes from and goes");
+            return Check::new(NAME, State::Warning, waits)
+                .hint("write the variable and the origin that it shall have");
+        }
         let (place, missing) = match &secret.source {
             SecretSource::Env(variable) => (
                 format!("from the variable {variable}"),
@@ -153,6 +159,14 @@ fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
         }
     };
     policy.secrets().iter().map(check).collect()
+}
+
+fn service(service: &Service) -> Option<Check> {
+    service.is_placeholder().then(|| {
+        let waits = format!("{}: nobody has chosen its hosts yet", service.name);
+        Check::new("service", State::Warning, waits)
+            .hint("write the hosts that the tools shall reach")
+    })
 }
 
 fn state_directory(environment: &Environment) -> Check {

@@ -131,6 +131,58 @@ fn a_yes_covers_what_its_own_rule_gives_and_no_more() {
 }
 
 #[test]
+fn at_risk_two_everything_that_is_asked_for_needs_the_yes() {
+    let reads = tool("requires: { database: [a] }\nrisk_level: 2");
+    let unrelated =
+        "[[grant]]\npublisher = \"acme\"\nmutates = [\"database:b\"]\npreapproved = true\n";
+    let asks = ask(&policy(&format!("{RULE}{unrelated}")), &reads, &driver(""));
+    assert_eq!(reasons(&asks), [AskReason::Risk(2)]);
+    let standing = ask(
+        &policy(&format!("{RULE}preapproved = true\n{unrelated}")),
+        &reads,
+        &driver(""),
+    );
+    assert!(is_allowed(&standing));
+    let numbers: Vec<usize> = allowed(&standing)
+        .preapproved
+        .iter()
+        .map(|id| id.number)
+        .collect();
+    assert_eq!(numbers, [1], "only the rule that gave something");
+}
+
+#[test]
+fn where_nothing_is_asked_for_only_a_rule_that_names_the_tool_is_a_yes() {
+    let yes = |pattern: &str| {
+        let rule = "[[grant]]\npublisher = \"acme\"\npreapproved = true";
+        policy(&format!("{rule}\ntool = \"{pattern}\""))
+    };
+    let nothing = tool("risk_level: 2");
+    // Changed in name only: the driver reaches no host.
+    let unused = tool("mutates: ['network:a.example']");
+    for tool in [nothing, unused] {
+        for (pattern, stands) in [
+            ("*", false),
+            ("*@1", false),
+            ("*.*", false),
+            ("notes.*", true),
+            ("notes.append@1", true),
+        ] {
+            let decision = ask(&yes(pattern), &tool, &driver(""));
+            assert_eq!(is_allowed(&decision), stands, "{pattern}");
+        }
+    }
+}
+
+#[test]
+fn a_change_that_the_driver_makes_no_use_of_is_no_way_around_the_rest() {
+    let tool = tool("requires: { database: [a] }\nmutates: ['network:a.example']");
+    let rule = "[[grant]]\npublisher = \"acme\"\ntool = \"notes.*\"\n";
+    let policy = policy(&format!("{RULE}{rule}preapproved = true"));
+    assert!(!is_allowed(&ask(&policy, &tool, &driver(""))));
+}
+
+#[test]
 fn a_yes_covers_reached_tools_only_where_its_rule_names_them() {
     let caller = tool("requires: { tools: [text.stats] }");
     let writes = Effects {

@@ -1,6 +1,6 @@
 //! What a grant holds, and what it does not, case by case.
 
-use toolward_policy::{OnViolation, Policy, Why};
+use toolward_policy::{Decision, OnViolation, Policy, Why};
 
 use crate::support::{
     EVERYWHERE, allowed, ask, ask_of, denial, driver, granted, missing, named_tool, policy, tool,
@@ -248,7 +248,95 @@ fn storing_a_secret_needs_no_table_and_is_no_leave_to_use_it() {
     let uses = tool("requires: { secrets: [token] }\nmutates: ['secret:token']");
     let decision = ask(&policy(rule), &uses, &driver(""));
     assert_eq!(missing(&decision).len(), 1);
-    assert_eq!(denial(&decision).missing[0].why, Why::NoSecret);
+    assert_eq!(denial(&decision).missing[0].why, Why::OnlyStoring);
+}
+
+#[test]
+fn using_and_storing_a_secret_are_declared_and_given_apart() {
+    let table = "[[secret]]\nslug = \"token\"\npublisher = \"acme\"\nenv = \"T\"\n\
+                 origin = \"https://api.example\"\nheader = \"authorization\"\n";
+    let list = |holds: bool| if holds { "[\"secret:token\"]" } else { "[]" };
+    let each = [false, true];
+    let cases = each.into_iter().flat_map(|uses| {
+        let stores = each.into_iter().map(move |stores| (uses, stores));
+        stores.flat_map(move |declared| {
+            let read = each.into_iter().map(move |read| (declared, read));
+            read.flat_map(move |(declared, read)| {
+                each.into_iter().map(move |write| (declared, (read, write)))
+            })
+        })
+    });
+    for ((uses, stores), (used, stored)) in cases {
+        let case = format!("declared {uses} {stores}, given {used} {stored}");
+        let names = if uses { "[token]" } else { "[]" };
+        let tool = tool(&format!(
+            "requires: {{ secrets: {names} }}\nmutates: {}",
+            list(stores)
+        ));
+        let reveal = if used { "reveal = [\"token\"]" } else { "" };
+        let policy = policy(&format!(
+            "{table}[[grant]]\npublisher = \"acme\"\nrequires = {}\nmutates = {}\n{reveal}",
+            list(used),
+            list(stored)
+        ));
+        let decision = ask(&policy, &tool, &driver(""));
+        if (uses && !used) || (stores && !stored) {
+            assert!(decision.grant().is_none(), "{case}");
+            continue;
+        }
+        let secrets = allowed(&decision).grant.secrets();
+        assert_eq!(secrets.len(), usize::from(uses || stores), "{case}");
+        for secret in secrets {
+            assert_eq!(secret.binding.is_some(), uses, "{case}");
+            assert_eq!(secret.reveal, uses, "{case}");
+            assert_eq!(secret.store, stores, "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_secret_that_the_contract_stores_and_the_driver_uses_is_asked_for_twice() {
+    let rule = "[[grant]]\npublisher = \"acme\"\nmutates = [\"secret:token\"]\n";
+    let driver = driver("requires: { secrets: [token] }");
+    let decision = ask(&policy(rule), &tool("mutates: ['secret:token']"), &driver);
+    let missing = &denial(&decision).missing;
+    assert_eq!(missing.len(), 1);
+    assert!(!missing[0].mutates);
+}
+
+#[test]
+fn what_still_waits_for_a_choice_gives_nothing() {
+    let rule = "[[grant]]\npublisher = \"acme\"\nrequires = [\"secret:token\"]\nmutates = [\"external:mail\"]\n";
+    let secret = |env: &str, host: &str| {
+        format!(
+            "{rule}[[secret]]\nslug = \"token\"\npublisher = \"acme\"\nenv = \"{env}\"\n\
+             origin = \"https://{host}\"\nheader = \"authorization\"\n"
+        )
+    };
+    let uses = tool("requires: { secrets: [token] }");
+    for (env, host, waits) in [
+        ("TOOLWARD_CHOOSE", "a.example", true),
+        ("TOKEN", "host.invalid", true),
+        ("TOKEN", "a.example", false),
+    ] {
+        let decision = ask(&policy(&secret(env, host)), &uses, &driver(""));
+        match &decision {
+            Decision::Deny(denial) => assert_eq!(denial.missing[0].why, Why::NotChosen),
+            _ => assert!(!waits, "{env} {host}"),
+        }
+        assert_eq!(decision.grant().is_none(), waits, "{env} {host}");
+    }
+    let service = |hosts: &str| format!("{rule}[[service]]\nname = \"mail\"\nhosts = [{hosts}]\n");
+    let everywhere = driver(EVERYWHERE);
+    for (hosts, waits) in [
+        ("\"host.invalid\"", true),
+        ("\"a.example\", \"host.invalid\"", true),
+        ("\"a.example\"", false),
+    ] {
+        let sends = tool("mutates: ['external:mail']");
+        let decision = ask(&policy(&service(hosts)), &sends, &everywhere);
+        assert_eq!(decision.grant().is_none(), waits, "{hosts}");
+    }
 }
 
 #[test]

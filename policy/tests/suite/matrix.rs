@@ -69,9 +69,7 @@ const ROWS: &[Row] = &[
         capability: "secret:token",
         requires: Some("{ secrets: [token] }"),
         read: &[USED],
-        write: &[
-            "secret token of acme, in `authorization` of GET, HEAD to https://api.example:443/, and storing it",
-        ],
+        write: &["secret token of acme, and storing it"],
     },
     Row {
         capability: "tool:text.stats",
@@ -150,7 +148,9 @@ fn each_class_is_granted_exactly_as_declared_and_allowed() {
             if let Some(requires) = row.requires {
                 let tool = tool(&format!("requires: {requires}"));
                 let decision = ask(&policy, &tool, &driver);
-                if given == Given::Not {
+                // Storing a secret is no leave to use it.
+                let secret = row.capability.starts_with("secret:");
+                if given == Given::Not || (secret && given == Given::ForChanging) {
                     let missing = &denial(&decision).missing;
                     assert_eq!(missing.len(), 1, "{case}");
                     assert_eq!(missing[0].capability.to_string(), row.capability, "{case}");

@@ -275,7 +275,19 @@ fn is_within(policy: &Policy, tool: &Tool, driver: &Driver, decision: &Decision)
     }
     for secret in grant.secrets() {
         let text = format!("secret:{}", secret.slug);
-        check(&text.parse().expect("a secret"), secret.store);
+        let name: Capability = text.parse().expect("a secret");
+        if secret.store {
+            check(&name, true);
+        }
+        if secret.binding.is_some() {
+            let used = tool
+                .requires
+                .capabilities
+                .union(&driver.requires.capabilities);
+            assert!(used.covers_one(&name), "{name} is not to be used");
+            let mut rules = policy.grants();
+            assert!(rules.any(|rule| rule.requires.covers_one(&name)), "{name}");
+        }
         assert!(!secret.reveal, "no rule reveals one");
     }
     for id in grant.tools() {
@@ -291,6 +303,18 @@ fn is_within(policy: &Policy, tool: &Tool, driver: &Driver, decision: &Decision)
             check(&format!("user:{name}").parse().expect("a question"), false);
         }
     }
+}
+
+/// Whether nothing is asked for, once the network is narrowed to the egress.
+fn declares_nothing(policy: &Policy, tool: &Tool, driver: &Driver) -> bool {
+    let publisher = "acme";
+    let found = explain(
+        &Contract { tool, publisher },
+        &Implementation { driver, publisher },
+        policy,
+        &Request::default(),
+    );
+    found.capabilities.iter().all(|row| row.asked.is_none())
 }
 
 proptest! {
@@ -419,6 +443,51 @@ proptest! {
     }
 
     #[test]
+    fn a_yes_in_writing_that_gives_nothing_asked_for_silences_no_question(
+        others in prop::collection::vec(rules(), 0..=2), mut tool in contracts(),
+        driver in drivers(), mut added in rules(), only_reads: bool,
+    ) {
+        if only_reads {
+            tool.mutates = CapabilitySet::new();
+            tool.risk_level = 2;
+        }
+        // Rules without a yes that give all that can be given.
+        let mut given = Rule::new("acme".parse().unwrap());
+        let givable = |set: &CapabilitySet| -> CapabilitySet {
+            let known = |one: &&Capability| !HOPELESS.contains(&one.to_string().as_str());
+            set.iter().filter(known).cloned().collect()
+        };
+        given.requires = givable(&tool.requires.capabilities);
+        given.mutates = givable(&tool.mutates);
+        let mut to_driver = Rule::new("acme".parse().unwrap());
+        to_driver.driver = Some("acme.notes".to_owned());
+        to_driver.requires = givable(&driver.requires.capabilities);
+        let rules: Vec<Rule> = [given, to_driver].into_iter().chain(others).collect();
+        let policy = policy(TABLES).layer(built(&rules, &[])).unwrap();
+        added.preapproved = true;
+        added.publisher = "acme".parse().unwrap();
+        added.driver_publisher = "acme".parse().unwrap();
+        let asked = tool.declaration().union(&driver.requires.capabilities);
+        let apart = |set: &CapabilitySet| -> CapabilitySet {
+            let apart = set.iter().filter(|own| {
+                !asked.iter().any(|one| own.covers(one) || own.intersect(one).is_some())
+            });
+            apart.cloned().collect()
+        };
+        added.requires = apart(&added.requires);
+        added.mutates = apart(&added.mutates);
+        if declares_nothing(&policy, &tool, &driver) {
+            added.tool = ToolPattern::all();
+        }
+        let before = of(&policy, &tool, &driver);
+        let more = Policy::builder().grant(added).build().unwrap();
+        let after = of(&policy.layer(more).unwrap(), &tool, &driver);
+        if matches!(before, Decision::Ask(..)) {
+            prop_assert!(!matches!(after, Decision::Allow(_)), "{after:?}");
+        }
+    }
+
+    #[test]
     fn what_is_suggested_allows_all_that_can_be_granted(
         policy in policies(), first in contracts(), second in contracts(), driver in drivers(),
     ) {
@@ -438,7 +507,8 @@ proptest! {
                 for missing in &denial.missing {
                     let hopeless = matches!(
                         missing.why,
-                        Why::DeniedBy(_) | Why::NeverGranted | Why::UnknownClass
+                        // What was suggested waits for the operator.
+                        Why::DeniedBy(_) | Why::NeverGranted | Why::UnknownClass | Why::NotChosen
                     );
                     prop_assert!(hopeless, "{}\n{}", missing, lines);
                 }

@@ -2,7 +2,7 @@
 
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
-use toolward_policy::{Contract, Implementation, Policy, suggest};
+use toolward_policy::{Contract, Implementation, Policy, SecretSource, Why, suggest};
 
 use crate::support::{ask, ask_of, denial, driver, named_tool, policy, tool};
 
@@ -45,13 +45,13 @@ directory = "/path/to/choose/notes" # choose
 [[secret]]
 slug = "github-token"
 publisher = "acme"
-env = "GITHUB_TOKEN" # choose
-origin = "https://api.example" # choose
+env = "TOOLWARD_CHOOSE" # choose
+origin = "https://host.invalid" # choose; the driver reaches api.example, mail.example
 header = "authorization" # choose
 
 [[service]]
 name = "mail"
-hosts = ["mail.example"] # choose
+hosts = ["host.invalid"] # choose; the driver reaches mail.example
 
 [[grant]]
 publisher = "acme"
@@ -78,6 +78,56 @@ driver = "acme.notes"
 requires = ["tool:text.stats"]
 "#
     );
+}
+
+#[test]
+fn no_value_of_a_bundle_says_where_a_secret_comes_from_or_goes() {
+    let driver = driver("network: { egress: [evil.example, 'x:8443'] }");
+    for slug in ["aws-secret-access-key", "path", "x"] {
+        let tool = tool(&format!(
+            "requires: {{ secrets: [{slug}] }}\nmutates: ['external:{slug}']"
+        ));
+        let lines = suggested(&Policy::empty(), std::slice::from_ref(&tool), &driver);
+        let pasted = policy(&lines);
+        let secret = &pasted.secrets()[0];
+        assert!(secret.is_placeholder(), "{lines}");
+        assert_eq!(
+            secret.source,
+            SecretSource::Env("TOOLWARD_CHOOSE".to_owned())
+        );
+        assert_eq!(secret.binding.as_ref().unwrap().host, "host.invalid");
+        assert!(pasted.services()[0].is_placeholder(), "{lines}");
+        let decision = ask(&pasted, &tool, &driver);
+        let missing = &denial(&decision).missing;
+        assert!(
+            missing.iter().all(|one| one.why == Why::NotChosen),
+            "{missing:?}"
+        );
+        assert_eq!(missing.len(), 2);
+        // Chosen, the same lines are all that it needs.
+        let chosen = lines
+            .replace("host.invalid", "a.example")
+            .replace("TOOLWARD_CHOOSE", "T");
+        assert!(ask(&policy(&chosen), &tool, &driver).grant().is_some());
+    }
+}
+
+#[test]
+fn comments_show_what_would_pass_for_something_else() {
+    let tool = tool("mutates: ['gpu:x\u{202e}\u{200b}y']");
+    let text = suggested(&Policy::empty(), &[tool], &driver(""));
+    assert!(text.contains("\\u{202e}"), "{text}");
+    assert!(!text.contains(['\u{202e}', '\u{200b}']), "{text}");
+    let (tool, driver) = (
+        named_tool("notes.read", "requires: { database: [a] }"),
+        driver(""),
+    );
+    let publisher = "dev:/home/\u{202e}x";
+    let decision = ask_of(&Policy::empty(), (&tool, publisher), (&driver, publisher));
+    let lines = denial(&decision).lines_to_add();
+    assert!(!lines.contains('\u{202e}'), "{lines}");
+    let decision = ask_of(&policy(&lines), (&tool, publisher), (&driver, publisher));
+    assert!(decision.grant().is_some());
 }
 
 #[test]

@@ -162,6 +162,36 @@ fn a_directory_that_still_waits_for_a_choice_gives_nothing() {
 }
 
 #[test]
+fn a_secret_and_a_service_that_wait_for_a_choice_give_nothing() {
+    let machine = notes();
+    change(
+        &machine,
+        "notes-append/tools/notes.append/TOOL.md",
+        "mutates: [",
+        "requires: { secrets: [home] }\nmutates: [\"external:mail\", ",
+    );
+    let shown = lines(&append(&machine, "", "a").ends(4).stderr);
+    assert!(shown.contains("env = \"TOOLWARD_CHOOSE\""), "{shown}");
+    machine.configure(&format!(
+        "{}preapproved = true\n",
+        chosen(&shown, &machine.path("chosen"))
+    ));
+    let call = append(&machine, "--json", "a").env("TOOLWARD_CHOOSE", "a-value-to-steal");
+    is_blocked(&call.end());
+    assert!(!machine.path("chosen/notes/journal.md").exists());
+    let check = machine.toolward("policy check").ends(0);
+    check.warns("the secret home of");
+    check.warns("the service mail");
+    let doctor = machine.toolward("doctor").ends(0);
+    for waits in [
+        "nobody has chosen yet where it comes from",
+        "mail: nobody has chosen its hosts",
+    ] {
+        assert!(doctor.stdout.contains(waits), "{doctor}");
+    }
+}
+
+#[test]
 fn a_grant_is_for_its_publisher_and_no_other() {
     let machine = notes();
     machine.configure(&notes_policy(&machine, "preapproved = true"));

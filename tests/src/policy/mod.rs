@@ -80,7 +80,7 @@ fn lines(text: &str) -> String {
 }
 
 /// The lines with every directory that waits for a choice chosen: below
-/// `chosen`, and made.
+/// `chosen`, and made. Of hosts and sources nothing is chosen.
 fn chosen(lines: &str, chosen: &Path) -> String {
     const WAITS: &str = "/path/to/choose/";
     lines

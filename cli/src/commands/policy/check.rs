@@ -98,6 +98,18 @@ fn warnings(policy: &Policy, trust: &TrustStore) -> Vec<String> {
             ));
         }
     }
+    for secret in policy.secrets().iter().filter(|one| one.is_placeholder()) {
+        warnings.push(format!(
+            "the secret {} of {} still waits for its source and origin: nobody gets it",
+            secret.slug, secret.publisher
+        ));
+    }
+    for service in policy.services().iter().filter(|one| one.is_placeholder()) {
+        warnings.push(format!(
+            "the service {} still waits for its hosts: nobody gets it",
+            service.name
+        ));
+    }
     warnings
 }
 

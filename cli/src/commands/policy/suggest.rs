@@ -55,7 +55,9 @@ pub(crate) fn run(
         );
     }
     if lines.contains("# choose") {
-        text.push_str("# A line that ends in `# choose` waits for your decision.\n");
+        text.push_str(
+            "# A line with `# choose` waits for your decision: until then it gives nothing.\n",
+        );
     }
     for remark in &remarks {
         let _ = writeln!(text, "# {}", visible_line(remark, 1000));
