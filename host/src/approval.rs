@@ -39,12 +39,76 @@ pub struct ApprovalRequest {
     pub risk: u8,
     /// Why a person is asked.
     pub reasons: Vec<String>,
-    /// Tools that it may call in turn. A yes covers these calls, too, but none
-    /// that must be asked about each time.
-    pub chain: Vec<String>,
+    /// Tools that it may call in turn, and whose calls a yes covers, too: those
+    /// that change something first. They are few. Show them all, each with all its
+    /// effects, or do not take a yes.
+    pub chain: Vec<Chained>,
+    /// Tools that it may call in turn, and that a yes does not cover: where they
+    /// need approval, they are asked about themselves.
+    pub apart: Vec<String>,
     /// The tools that led to this call, the first one first; empty where the
     /// caller asked for it.
     pub called_by: Vec<String>,
+}
+
+/// A tool that a yes to a call of another one covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Chained {
+    /// The tool as `id@major`.
+    pub tool: String,
+    /// What it changes: `changes workspace:/notes`.
+    pub effects: Vec<String>,
+    /// Its risk level, 0 to 3.
+    pub risk: u8,
+}
+
+/// Tools that one yes covers, and effects of all of them together: as many as a
+/// person reads.
+const COVERED: usize = 20;
+const EFFECTS: usize = 40;
+/// Characters of a name or an effect: longer ones would be cut.
+const WORDS: usize = 200;
+
+impl Chained {
+    fn is_shown_whole(&self) -> bool {
+        let mut words = self.effects.iter().chain([&self.tool]);
+        words.all(|text| text.chars().nth(WORDS).is_none())
+    }
+}
+
+/// The tools that a call may call in turn, apart by whether a yes covers them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Chain {
+    covered: Vec<Chained>,
+    apart: Vec<String>,
+}
+
+impl Chain {
+    /// `(tool, whether it is asked about each time)`. What a question has no room
+    /// for is not covered: nobody can have said yes to it.
+    pub(crate) fn of(reached: impl IntoIterator<Item = (Chained, bool)>) -> Self {
+        let mut reached: Vec<(Chained, bool)> = reached.into_iter().collect();
+        reached.sort_by(|(a, _), (b, _)| {
+            let harmless = |tool: &Chained| tool.effects.is_empty() && tool.risk == 0;
+            (harmless(a).cmp(&harmless(b))).then_with(|| a.tool.cmp(&b.tool))
+        });
+        let mut chain = Self::default();
+        let mut room = EFFECTS;
+        for (tool, each_time) in reached {
+            let left = room.checked_sub(tool.effects.len());
+            match left {
+                Some(left)
+                    if !each_time && chain.covered.len() < COVERED && tool.is_shown_whole() =>
+                {
+                    room = left;
+                    chain.covered.push(tool);
+                }
+                _ => chain.apart.push(tool.tool),
+            }
+        }
+        chain
+    }
 }
 
 /// What a person said.
@@ -103,7 +167,7 @@ pub(crate) async fn obtain(
     match verdict {
         Verdict::Approved => Ok(Approved {
             call,
-            covered: request.chain,
+            covered: request.chain.into_iter().map(|tool| tool.tool).collect(),
         }),
         Verdict::Denied(reason) => Err(denied(
             format!(
@@ -138,7 +202,8 @@ fn request(call: &Call, question: &Question, invocation: &str) -> ApprovalReques
         effects: question.effects.clone(),
         risk: question.risk,
         reasons: question.reasons.clone(),
-        chain: question.chain.clone(),
+        chain: question.chain.covered.clone(),
+        apart: question.chain.apart.clone(),
         called_by: call.lineage.names(),
     }
 }
@@ -150,4 +215,56 @@ fn denied(message: String, hint: &str) -> CallError {
         message,
     )
     .with_hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str, effects: usize) -> (Chained, bool) {
+        let effects = (0..effects).map(|number| format!("changes database:{number}"));
+        let tool = Chained {
+            tool: format!("{name}@1"),
+            effects: effects.collect(),
+            risk: 0,
+        };
+        (tool, false)
+    }
+
+    fn covered(chain: &Chain) -> Vec<&str> {
+        chain.covered.iter().map(|one| one.tool.as_str()).collect()
+    }
+
+    #[test]
+    fn what_changes_something_comes_first() {
+        let mut risky = tool("m.risky", 0);
+        risky.0.risk = 2;
+        let chain = Chain::of([tool("a.reads", 0), risky, tool("z.writes", 1)]);
+        assert_eq!(covered(&chain), ["m.risky@1", "z.writes@1", "a.reads@1"]);
+        assert!(chain.apart.is_empty());
+    }
+
+    #[test]
+    fn a_yes_covers_no_more_tools_than_a_question_has_room_for() {
+        let many = (0..COVERED + 3).map(|number| tool(&format!("w{number:03}"), 1));
+        let chain = Chain::of(many);
+        assert_eq!(chain.covered.len(), COVERED);
+        assert_eq!(chain.apart, ["w020@1", "w021@1", "w022@1"]);
+    }
+
+    #[test]
+    fn a_tool_is_covered_with_all_that_it_changes_or_not_at_all() {
+        let chain = Chain::of([tool("a", EFFECTS - 1), tool("b", 2), tool("c", 1)]);
+        assert_eq!(covered(&chain), ["a@1", "c@1"]);
+        assert_eq!(chain.apart, ["b@1"]);
+        let mut long = tool("long", 1);
+        long.0.effects = vec!["x".repeat(WORDS + 1)];
+        assert_eq!(Chain::of([long]).apart, ["long@1"]);
+    }
+
+    #[test]
+    fn what_is_asked_about_each_time_is_not_covered() {
+        let (always, _) = tool("always", 1);
+        assert_eq!(Chain::of([(always, true)]).apart, ["always@1"]);
+    }
 }

@@ -50,7 +50,7 @@ mod validate;
 mod violations;
 mod workspace;
 
-pub use approval::{ApprovalRequest, Approver, Verdict};
+pub use approval::{ApprovalRequest, Approver, Chained, Verdict};
 pub use builder::HostBuilder;
 pub use compile::{
     Broker, BrokerCommand, Cache, CompileError, CompileLimits, CompileReason, Compiler, InProcess,

@@ -10,6 +10,7 @@
     reason = "tests"
 )]
 
+mod approvals;
 mod buckets;
 mod components;
 mod files;

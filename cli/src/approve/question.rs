@@ -14,7 +14,8 @@ const LINES: usize = 60;
 const TEXT: usize = 400;
 /// Characters of a name, and of other words that stand on a line.
 const NAME: usize = 200;
-/// Capabilities, tools and reasons that are shown of each.
+/// Capabilities, tools that a yes does not cover, and reasons that are shown of
+/// each.
 const ITEMS: usize = 20;
 /// Columns that a line keeps, however narrow the terminal.
 const NARROWEST: usize = 30;
@@ -56,8 +57,22 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
     for reason in limited(&request.reasons) {
         fact("because", &reason);
     }
-    for tool in limited(&request.chain) {
+    // Nothing that a yes covers is left out: the host keeps it short.
+    for chained in &request.chain {
+        let tool = visible_line(&chained.tool, usize::MAX);
         fact("may call", &format!("{tool}, which your yes covers"));
+        if chained.risk > 0 {
+            fact("", &format!("  risk {}", risk(chained.risk)));
+        }
+        for effect in &chained.effects {
+            fact("", &format!("  {}", visible_line(effect, usize::MAX)));
+        }
+    }
+    for tool in limited(&request.apart) {
+        fact(
+            "may call",
+            &format!("{tool}, which your yes does not cover"),
+        );
     }
     out.push_str("  arguments\n");
     out.push_str(&arguments(&request.input, width));

@@ -11,6 +11,7 @@ use toolward_policy::{AskReason, Contract, Decision, Implementation, Request};
 use super::closure::{self, Candidate, Reach};
 use super::driver::LoadedDriver;
 use crate::access::Access;
+use crate::approval::{Chain, Chained};
 use crate::limits::{CallLimits, Limits};
 use crate::services::Services;
 
@@ -34,7 +35,7 @@ pub(crate) struct Question {
     pub(crate) risk: u8,
     pub(crate) reasons: Vec<String>,
     /// The tools that it may call in turn.
-    pub(crate) chain: Vec<String>,
+    pub(crate) chain: Chain,
     /// Whether a yes to the tool that called it does not cover it.
     pub(crate) each_time: bool,
 }
@@ -99,8 +100,9 @@ pub(super) fn routes(
                 .driver
                 .implements_tool(contract.id.as_str(), &contract.version)?;
             let reach = closure::reach(contract, &driver.driver, candidates);
+            let chain = || chain(&reach, candidates);
             Some(Arc::new(route(
-                contract, publisher, driver, implements, &reach, services,
+                contract, publisher, driver, implements, &reach, &chain, services,
             )))
         })
         .collect();
@@ -129,6 +131,7 @@ fn route(
     driver: &Arc<LoadedDriver>,
     implements: &Implements,
     reach: &Reach,
+    chain: &dyn Fn() -> Chain,
     services: &Services,
 ) -> Route {
     let timeout = driver.driver.timeout(contract, implements);
@@ -152,7 +155,8 @@ fn route(
     };
     Route {
         access: allowed.map(|allowed| Arc::new(Access::new(&allowed.grant, services))),
-        question: reasons.map(|reasons| Arc::new(question(contract, driver, reach, reasons))),
+        question: reasons
+            .map(|reasons| Arc::new(question(contract, driver, reach, chain(), reasons))),
         retry: driver.driver.retry(contract, implements),
         implements: implements.clone(),
         driver: driver.clone(),
@@ -168,14 +172,12 @@ fn question(
     contract: &Tool,
     driver: &LoadedDriver,
     reach: &Reach,
+    chain: Chain,
     reasons: &[AskReason],
 ) -> Question {
     let added = &driver.driver.requires.capabilities;
     let reads = contract.requires.capabilities.union(added);
-    let effects = contract
-        .mutates
-        .iter()
-        .map(|capability| format!("changes {capability}"))
+    let effects = changes(contract)
         .chain(reads.iter().map(|capability| format!("uses {capability}")))
         .collect();
     let risk = contract.risk_level.max(reach.effects.risk);
@@ -183,13 +185,36 @@ fn question(
         effects,
         risk,
         reasons: reasons.iter().map(ToString::to_string).collect(),
-        chain: reach.tools.clone(),
-        each_time: contract.risk_level >= IRREVERSIBLE
-            || !matches!(
-                contract.approval.effective(),
-                Approval::Auto | Approval::OnMutate
-            ),
+        chain,
+        each_time: asks_each_time(contract),
     }
+}
+
+fn changes(contract: &Tool) -> impl Iterator<Item = String> {
+    let changed = contract.mutates.iter();
+    changed.map(|capability| format!("changes {capability}"))
+}
+
+fn asks_each_time(contract: &Tool) -> bool {
+    contract.risk_level >= IRREVERSIBLE
+        || !matches!(
+            contract.approval.effective(),
+            Approval::Auto | Approval::OnMutate
+        )
+}
+
+/// The tools that are reached, as a person is told of them.
+fn chain(reach: &Reach, candidates: &BTreeMap<String, Candidate>) -> Chain {
+    let reached = reach.tools.iter().filter_map(|name| candidates.get(name));
+    Chain::of(reached.map(|candidate| {
+        let contract = &candidate.contract;
+        let tool = Chained {
+            tool: candidate.major_id.clone(),
+            effects: changes(contract).collect(),
+            risk: contract.risk_level,
+        };
+        (tool, asks_each_time(contract))
+    }))
 }
 
 /// Whether this host has what a driver asks of its platform. Memory is what a

@@ -96,6 +96,63 @@ fn the_question_says_who_what_with_which_input_and_why() {
 }
 
 #[test]
+fn the_question_names_every_tool_that_a_yes_covers_with_all_that_it_changes() {
+    let machine = notes();
+    let contract = machine.text("notes-append/tools/notes.append/TOOL.md");
+    let driver = "notes-append/drivers/notes-append/DRIVER.md";
+    let mut called = Vec::new();
+    for number in 0..23 {
+        let id = format!("notes.w{number:02}");
+        let copy = contract
+            .replace("id: notes.append", &format!("id: {id}"))
+            .replace(
+                "\"workspace:/notes\"",
+                "\"workspace:/notes\", \"database:log\"",
+            );
+        machine.write(&format!("notes-append/tools/{id}/TOOL.md"), copy);
+        let more = format!("implements:\n  - tool: {id}\n    version: \"^1.0.0\"");
+        change(&machine, driver, "implements:", &more);
+        called.push(id);
+    }
+    let calls = format!("requires: {{ tools: [{}] }}\nmutates:", called.join(", "));
+    change(
+        &machine,
+        "notes-append/tools/notes.append/TOOL.md",
+        "mutates:",
+        &calls,
+    );
+    let given: Vec<String> = called.iter().map(|id| format!("\"tool:{id}\"")).collect();
+    machine.configure(&notes_policy(
+        &machine,
+        &format!("requires = [{}]", given.join(", ")),
+    ));
+    let mut session = at_a_terminal(&machine, "", "a");
+    session.sees(QUESTION);
+    let screen = session.screen();
+    let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
+    for id in called.iter().take(20) {
+        let named = format!("  may call   {id}@1, which your yes covers");
+        let at = lines.iter().position(|line| *line == named);
+        let at = at.unwrap_or_else(|| panic!("no {id} in {screen}"));
+        for effect in ["changes workspace:/notes", "changes database:log"] {
+            assert!(
+                lines[at + 1..at + 4]
+                    .iter()
+                    .any(|line| line.ends_with(effect)),
+                "{screen}"
+            );
+        }
+    }
+    for id in called.iter().skip(20) {
+        let named = format!("  may call   {id}@1, which your yes does not cover");
+        assert!(lines.contains(&named.as_str()), "no {id} in {screen}");
+    }
+    assert!(!screen.contains("more, which"), "{screen}");
+    session.types("\r");
+    session.leaves();
+}
+
+#[test]
 fn forged_text_in_the_input_passes_for_nothing() {
     let machine = asking();
     let forged = format!(
