@@ -86,7 +86,8 @@ impl SigningKey {
     }
 
     /// Reads a key from a file of any form that is taken: PKCS#8, version 1 or 2, plain or encrypted, as PEM or
-    /// as DER. Written again, it is PEM and version 1.
+    /// as DER. Written again, it is PEM and version 1. The copies made here are wiped; `bytes` is the caller's
+    /// to wipe.
     ///
     /// # Errors
     /// Those of [`SigningKey::from_pem`].
