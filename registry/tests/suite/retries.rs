@@ -112,17 +112,17 @@ async fn a_retry_after_beyond_all_patience_is_not_waited_for() {
             pull_code(&client(), &server).await.unwrap_err(),
             "registry-busy"
         );
-        assert!(started.elapsed() < Duration::from_secs(10));
+        assert!(started.elapsed() < Duration::from_secs(30));
         assert_eq!(server.asked().len(), 1);
     }
-    let server = Scripted::start(move |_| with(503, &[("Retry-After", "9")]));
+    let server = Scripted::start(move |_| with(503, &[("Retry-After", "40")]));
     let mut limits = Limits::default();
     limits.patience = Duration::from_secs(2);
     let impatient = builder().limits(limits).build().unwrap();
     let started = Instant::now();
     let code = pull_code(&impatient, &server).await.unwrap_err();
     assert_eq!(code, "registry-busy");
-    assert!(started.elapsed() < Duration::from_secs(8));
+    assert!(started.elapsed() < Duration::from_secs(30));
 }
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn trying_again_ends_at_the_limit_and_at_the_deadline() {
     let started = Instant::now();
     let code = pull_code(&impatient, &server).await.unwrap_err();
     assert!(["registry-unreachable", "registry-timeout"].contains(&code.as_str()));
-    assert!(started.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_secs(30));
 }
 
 #[tokio::test]

@@ -126,12 +126,12 @@ pub(crate) fn verified(archive: &[u8]) -> Verified<Bundle> {
     verify::archive_bytes(archive, &TrustStore::for_key(key(1).public()), &options).unwrap()
 }
 
-/// A client for loopback that waits for nobody long.
+/// A client for loopback. A busy machine takes its time.
 pub(crate) fn builder() -> ClientBuilder {
     let mut limits = Limits::default();
-    limits.connect = Duration::from_secs(10);
-    limits.silence = Duration::from_secs(10);
-    limits.total = Duration::from_secs(60);
+    limits.connect = Duration::from_secs(30);
+    limits.silence = Duration::from_secs(30);
+    limits.total = Duration::from_secs(120);
     Client::builder()
         .plain_http_on_loopback(true)
         .system_roots(false)
