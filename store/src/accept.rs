@@ -9,6 +9,8 @@ use crate::decide::{self, Candidate, Decision};
 use crate::decisions::{NewDecision, Verdict, record};
 use crate::error::Error;
 use crate::install::decision;
+use crate::load::Verify;
+use crate::lock;
 use crate::rows::{self, Acceptance, Held, Installed};
 use crate::store::Store;
 use crate::times;
@@ -34,24 +36,51 @@ impl Store {
         })
     }
 
-    /// Installs the held update of `id`, whose surface somebody saw and accepts. It is verified when it is
-    /// loaded, as any other.
+    /// Installs the held update of `id`, whose surface somebody saw and accepts. It is verified again: what
+    /// was revoked while it waited doesn't take the place of what works.
     ///
     /// # Errors
-    /// [`Error::NotHeld`]; [`Error::SurfaceMismatch`] if another surface waits than the one accepted;
-    /// [`Error::Refused`] and [`Error::Duplicate`] for what came in between.
-    pub fn accept(&self, id: &str, surface: &Digest, now: SystemTime) -> Result<Installed, Error> {
+    /// [`Error::NotHeld`]; [`Error::SurfaceMismatch`] if another surface waits than the one accepted; those
+    /// of [`Store::load`]; [`Error::Refused`] and [`Error::Duplicate`] for what came in between.
+    pub fn accept(
+        &self,
+        id: &str,
+        surface: &Digest,
+        verify: &Verify<'_>,
+        now: SystemTime,
+    ) -> Result<Installed, Error> {
+        let result = self.try_accept(id, surface, verify, now);
+        if let Err(error) = &result {
+            // The refusal stands, whether or not it can be written down.
+            let _ = self.record(&NewDecision::refused("accept", id, error), now);
+        }
+        result
+    }
+
+    fn try_accept(
+        &self,
+        id: &str,
+        surface: &Digest,
+        verify: &Verify<'_>,
+        now: SystemTime,
+    ) -> Result<Installed, Error> {
         let at = times::seconds(now);
-        let result = self.state.write(|sql| {
-            let held =
-                rows::one_held(sql, id)?.ok_or_else(|| Error::NotHeld { id: id.to_owned() })?;
-            if held.surface != *surface {
-                return Err(Error::SurfaceMismatch {
-                    id: id.to_owned(),
-                    accepted: *surface,
-                    found: held.surface,
-                });
-            }
+        let not_held = || Error::NotHeld { id: id.to_owned() };
+        let _lock = lock::shared(&self.directory)?;
+        let held = self.state.read(|sql| rows::one_held(sql, id))?;
+        let held = held.ok_or_else(not_held)?;
+        if held.surface != *surface {
+            return Err(Error::SurfaceMismatch {
+                id: id.to_owned(),
+                accepted: *surface,
+                found: held.surface,
+            });
+        }
+        self.open_object(&held, verify)?;
+        self.state.write(|sql| {
+            // Another update may have taken its place since it was read.
+            let waiting = rows::one_held(sql, id)?.filter(|waiting| waiting.digest == held.digest);
+            let held = waiting.ok_or_else(not_held)?;
             let surface = rows::surface(sql, &held.surface)?;
             let candidate = Candidate { held, surface };
             // A release that was installed meanwhile only loses its held copy.
@@ -64,18 +93,10 @@ impl Store {
             }
             let installed = decide::install(sql, &candidate, Acceptance::Accepted, at)?;
             let reason = format!("the surface {} was accepted", installed.surface);
-            record(
-                sql,
-                &decision(&candidate.held, "accept", Verdict::Accepted, reason),
-                at,
-            )?;
+            let decision = decision(&candidate.held, "accept", Verdict::Accepted, reason);
+            record(sql, &decision, at)?;
             Ok(installed)
-        });
-        if let Err(error) = &result {
-            // The refusal stands, whether or not it can be written down.
-            let _ = self.record(&NewDecision::refused("accept", id, error), now);
-        }
-        result
+        })
     }
 
     /// Drops the held update of `id`. It may come again.

@@ -176,7 +176,11 @@ impl Store {
     }
 
     /// Reads and verifies one file: it must be what the state says.
-    fn open_object(&self, one: &Held, verify: &Verify<'_>) -> Result<Verified<Bundle>, Error> {
+    pub(crate) fn open_object(
+        &self,
+        one: &Held,
+        verify: &Verify<'_>,
+    ) -> Result<Verified<Bundle>, Error> {
         let bytes = self.objects.read(&one.digest)?;
         let bytes = bytes.ok_or_else(|| Error::ObjectMissing {
             id: one.id.clone(),

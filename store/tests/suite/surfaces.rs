@@ -1,9 +1,11 @@
 //! Updates that change what is seen wait for a person.
 
 use toolward_signing::Digest;
+use toolward_signing::revocation::Revocations;
+use toolward_signing::verify::{self, VerifyOptions};
 use toolward_store::{Acceptance, InstallOptions, Outcome};
 
-use crate::support::{Place, Release, install, now, options, refused, verifier};
+use crate::support::{Place, Release, install, now, options, refused, trust_for, verifier};
 
 #[test]
 fn an_update_that_changes_a_description_only_is_held_until_it_is_accepted() {
@@ -31,18 +33,20 @@ fn an_update_that_changes_a_description_only_is_held_until_it_is_accepted() {
     assert_eq!(bundle.manifest_digest, old.digest);
 
     let error = store
-        .accept("demo.greet", &Digest::of(b"other"), now())
+        .accept("demo.greet", &Digest::of(b"other"), &verifier(), now())
         .unwrap_err();
     assert_eq!(error.code(), "surface-mismatch");
     assert_eq!(store.list().unwrap(), [old]);
-    let installed = store.accept("demo.greet", &held.surface, now()).unwrap();
+    let installed = store
+        .accept("demo.greet", &held.surface, &verifier(), now())
+        .unwrap();
     assert_eq!(installed.acceptance, Acceptance::Accepted);
     assert!(store.pending().unwrap().is_empty());
     let (_, bundle) = store.load("demo.greet", &verifier(), now()).unwrap();
     assert_eq!(bundle.manifest.sequence, 2);
     assert_eq!(
         store
-            .accept("demo.greet", &held.surface, now())
+            .accept("demo.greet", &held.surface, &verifier(), now())
             .unwrap_err()
             .code(),
         "not-held"
@@ -90,7 +94,9 @@ fn a_first_installation_with_another_surface_than_accepted_is_held() {
     };
     assert!(!difference.is_empty());
     assert!(store.list().unwrap().is_empty());
-    store.accept("demo.greet", &held.surface, now()).unwrap();
+    store
+        .accept("demo.greet", &held.surface, &verifier(), now())
+        .unwrap();
 }
 
 #[test]
@@ -145,4 +151,31 @@ fn the_same_id_from_another_publisher_is_held() {
             .to_string()
             .contains("bundle: publisher: \"acme\" → \"zenith\"")
     );
+}
+
+#[test]
+fn an_update_that_was_revoked_while_it_waited_does_not_replace_what_works() {
+    let place = Place::new();
+    let store = place.open();
+    let old = install(&store, &Release::new(1));
+    let new = Release::described(2, "Other.");
+    let Outcome::Held { held, .. } = store.install(&new.bundle(), &options()).unwrap() else {
+        panic!("expected it to be held");
+    };
+    let mut revocations = Revocations::none();
+    revocations.deny_bundle(held.digest);
+    let trust = trust_for("acme");
+    let verify = |bytes: &[u8]| {
+        let options = VerifyOptions {
+            now: Some(now()),
+            revocations: Some(&revocations),
+            ..VerifyOptions::default()
+        };
+        verify::archive_bytes(bytes, &trust, &options)
+    };
+    let error = store
+        .accept("demo.greet", &held.surface, &verify, now())
+        .unwrap_err();
+    assert_eq!(error.code(), "bundle-revoked");
+    assert_eq!(store.list().unwrap(), [old]);
 }
