@@ -63,3 +63,28 @@ impl Frame {
         self.out.append(&mut self.piece);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::BundlePath;
+
+    #[test]
+    fn a_stored_archive_holds_the_same_tar_as_a_compressed_one() {
+        // Blocks that end within a file, at its end, and within the padding.
+        for size in [0, 1, PIECE - 5 * BLOCK, PIECE, 3 * PIECE + 77] {
+            let file = vec![7; size];
+            let contents = Contents {
+                envelope: b"{}",
+                manifest: b"id = 1\n",
+                provenance: None,
+                files: vec![(BundlePath::parse("icons/a.bin").unwrap(), &file)],
+            };
+            let stored = to_stored_bytes(&contents);
+            let compressed = super::super::to_bytes(&contents).unwrap();
+            let tar = zstd::decode_all(&*stored).unwrap();
+            assert_eq!(tar, zstd::decode_all(&*compressed).unwrap());
+            assert_eq!(stored, to_stored_bytes(&contents));
+        }
+    }
+}
