@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    build, call, check, completions, doctor, inspect, keys, new, pack, policy, sign, test, verify,
+    build, call, check, completions, doctor, inspect, install, keys, new, pack, policy, publisher,
+    sign, test, transfer, trusting, verify,
 };
 
 const EXIT_CODES: &str = "\
@@ -45,10 +46,28 @@ pub(crate) enum Command {
     Verify(verify::Arguments),
     /// Show what a bundle holds and asks for
     Inspect(inspect::Arguments),
+    /// Install a bundle, for `call` to find
+    Install(install::Install),
+    /// Look for new releases of installed bundles, and accept what is held
+    Update(install::Update),
+    /// List installed bundles
+    List(install::List),
+    /// Remove an installed bundle
+    Remove(install::Remove),
+    /// Search tools: installed, or in the index of a channel
+    Search(install::Search),
+    /// Push a signed bundle to a registry
+    Push(transfer::Push),
+    /// Pull a bundle from a registry, and verify it
+    Pull(transfer::Pull),
+    /// Trust publishers by their documents
+    Trust(trusting::Arguments),
     /// Run the examples of a bundle's contracts against its drivers
     Test(test::Arguments),
     /// Look at what the policy grants: list, explain, suggest, check
     Policy(policy::Arguments),
+    /// Make the documents that a publisher signs: keys, revocations, channels
+    Publisher(publisher::Arguments),
     /// Make and look at signing keys
     Keys(keys::Arguments),
     /// Check this machine and installation
@@ -78,7 +97,7 @@ mod tests {
         let parse = |line: &str| Cli::try_parse_from(line.split(' '));
         parse("toolward call t --dev d --set a=1").unwrap();
         parse("toolward call t --bundle b --trust-key k --json").unwrap();
-        parse("toolward call t").unwrap_err();
+        parse("toolward call t").unwrap();
         parse("toolward call t --dev d --bundle b").unwrap_err();
         parse("toolward call t --dev d --trust-key k").unwrap_err();
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_policy::{Policy, PolicyError};
-use toolward_signing::trust::TrustStore;
+use toolward_signing::trust::{TrustSettings, TrustStore};
 
 use crate::environment::Environment;
 use crate::failure::Failure;
@@ -63,6 +63,22 @@ impl ConfigFile {
     /// The files that keys are read from.
     pub(crate) fn key_files(&self) -> Vec<PathBuf> {
         self.trust_and_keys().1
+    }
+
+    /// How strictly trust is taken; key files are named relative to it.
+    pub(crate) fn trust_settings(&self) -> Result<TrustSettings, Failure> {
+        let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
+        let mut key_file = |name: &str| {
+            read_text(&folder.join(name)).map_err(|failure| std::io::Error::other(failure.message))
+        };
+        TrustSettings::from_toml_with(&self.text, &mut key_file).map_err(|refusal| {
+            let message = format!("{}: {refusal}", self.path.display());
+            let failure = Failure::usage(refusal.code(), message);
+            match refusal.hint() {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        })
     }
 
     fn trust_and_keys(&self) -> (Result<TrustStore, Failure>, Vec<PathBuf>) {

@@ -11,6 +11,8 @@ pub(crate) struct Environment {
     pub(crate) config_directory: Option<PathBuf>,
     /// Where compiled drivers are kept: `$XDG_CACHE_HOME/toolward`.
     pub(crate) cache_directory: Option<PathBuf>,
+    /// Where installed bundles are kept: `$XDG_DATA_HOME/toolward`.
+    pub(crate) data_directory: Option<PathBuf>,
     /// Where tools' own data is kept: `$XDG_STATE_HOME/toolward`.
     pub(crate) state_directory: Option<PathBuf>,
     /// Where the system's certificates lie, if `SSL_CERT_FILE` or
@@ -34,6 +36,9 @@ impl Environment {
                 .map(|directory| directory.join("toolward")),
             cache_directory: absolute("XDG_CACHE_HOME")
                 .or_else(|| below_home(".cache"))
+                .map(|directory| directory.join("toolward")),
+            data_directory: absolute("XDG_DATA_HOME")
+                .or_else(|| below_home(".local/share"))
                 .map(|directory| directory.join("toolward")),
             state_directory: absolute("XDG_STATE_HOME")
                 .or_else(|| below_home(".local/state"))

@@ -12,11 +12,16 @@ mod config;
 mod confinement;
 mod environment;
 mod failure;
+mod files;
 mod hosting;
+mod installed;
 mod keyfile;
 mod output;
 mod progress;
+mod publishers;
 mod scratch;
+mod sources;
+mod standing;
 mod trust;
 
 use std::process::ExitCode;

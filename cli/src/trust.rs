@@ -3,20 +3,24 @@
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use clap::Args;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_signing::key::PublicKey;
 use toolward_signing::manifest;
-use toolward_signing::trust::TrustStore;
-use toolward_signing::verify::{self, Bundle, Verified, VerifyOptions};
+use toolward_signing::revocation::Revocations;
+use toolward_signing::trust::{TrustSettings, TrustStore};
+use toolward_signing::verify::{self, Bundle, Verified};
 
 use crate::config::{ConfigFile, default_config, read_text};
 use crate::environment::Environment;
 use crate::failure::{self, Exit, Failure};
 use crate::output::Output;
 use crate::progress::Bar;
+use crate::publishers::Publishers;
+use crate::standing::Standing;
 
 /// What makes a directory one that an author works in.
 const BUNDLE_TOML: &str = "bundle.toml";
@@ -46,7 +50,13 @@ impl Trust {
 
     /// Whether the user said whom to trust, or has a configuration that does.
     pub(crate) fn is_given(&self, environment: &Environment) -> bool {
-        self.is_named() || default_config(environment).is_some_and(|path| path.is_file())
+        let configured = default_config(environment).is_some_and(|path| {
+            path.is_file()
+                || Publishers::beside(&path)
+                    .all()
+                    .is_ok_and(|all| !all.is_empty())
+        });
+        self.is_named() || configured
     }
 
     /// The configuration that holds, if there is one: `--trust-key` replaces
@@ -69,20 +79,80 @@ impl Trust {
         Ok(named.chain(configured.into_iter().flatten()).collect())
     }
 
-    pub(crate) fn store(
+    /// The file that holds the configuration, whether or not it is there.
+    fn place(&self, environment: &Environment) -> Result<PathBuf, Failure> {
+        match &self.config {
+            Some(path) => Ok(path.clone()),
+            None => default_config(environment).ok_or_else(|| nobody_trusted(environment)),
+        }
+    }
+
+    /// The publishers that `toolward trust` knows.
+    pub(crate) fn publishers(&self, environment: &Environment) -> Result<Publishers, Failure> {
+        Ok(Publishers::beside(&self.place(environment)?))
+    }
+
+    /// [`Trust::standing`], where it is no mistake that nobody is trusted yet.
+    pub(crate) fn standing_or_empty(
         &self,
         environment: &Environment,
         output: &Output,
-    ) -> Result<TrustStore, Failure> {
+    ) -> Result<Standing, Failure> {
+        match self.standing(environment, output) {
+            Err(failure) if failure.code == "nobody-trusted" => Ok(Standing {
+                store: TrustStore::empty(),
+                settings: TrustSettings::default(),
+                revocations: Revocations::none(),
+                now: SystemTime::now(),
+            }),
+            other => other,
+        }
+    }
+
+    /// Whom this command trusts, and what is revoked, as things stand now.
+    pub(crate) fn standing(
+        &self,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Standing, Failure> {
+        let file = self.file(environment)?;
+        let settings = file.map(ConfigFile::trust_settings).transpose()?;
+        let settings = settings.unwrap_or_default();
+        let mut revocations = settings.denied.clone();
+        let known = match self.place(environment) {
+            Ok(place) => Publishers::beside(&place).all()?,
+            Err(_) => Vec::new(),
+        };
+        for known in &known {
+            revocations.add_document(&known.document);
+            if let Some(list) = &known.revocations {
+                revocations.add_list(list);
+            }
+        }
         let store = if self.trust_key.is_empty() {
-            self.of_config(environment)?
+            let mut store = match file {
+                Some(file) => file.trust_store()?,
+                None if known.is_empty() => return Err(nobody_trusted(environment)),
+                None => TrustStore::empty(),
+            };
+            for known in &known {
+                store
+                    .add_document(&known.document, known.prefixes()?)
+                    .map_err(|refusal| Failure::usage(refusal.code(), &refusal))?;
+            }
+            store
         } else {
             self.of_keys()?
         };
-        for warning in store.warnings() {
+        for warning in store.warnings().into_iter().chain(settings.warnings()) {
             output.warning(warning);
         }
-        Ok(store)
+        Ok(Standing {
+            store,
+            settings,
+            revocations,
+            now: SystemTime::now(),
+        })
     }
 
     fn of_keys(&self) -> Result<TrustStore, Failure> {
@@ -98,12 +168,6 @@ impl Trust {
         Ok(store.unwrap_or_else(TrustStore::empty))
     }
 
-    fn of_config(&self, environment: &Environment) -> Result<TrustStore, Failure> {
-        self.file(environment)?
-            .ok_or_else(|| nobody_trusted(environment))?
-            .trust_store()
-    }
-
     /// Opens and verifies a bundle, a directory or an archive.
     pub(crate) fn open(
         &self,
@@ -111,7 +175,7 @@ impl Trust {
         environment: &Environment,
         output: &Output,
     ) -> Result<Verified<Bundle>, Failure> {
-        let store = self.store(environment, output)?;
+        let standing = self.standing(environment, output)?;
         if !path.exists() {
             return Err(Failure::unreadable(
                 path,
@@ -120,11 +184,8 @@ impl Trust {
         }
         let bar = Bar::new("verifying", output);
         let report = |progress: verify::Progress| bar.set(progress.done, progress.total);
-        let options = VerifyOptions {
-            progress: Some(&report),
-            ..VerifyOptions::default()
-        };
-        verify::open(path, &store, &options).map_err(|refusal| Failure::refused(&refusal))
+        let options = standing.options(Some(&report));
+        verify::open(path, &standing.store, &options).map_err(|refusal| Failure::refused(&refusal))
     }
 
     /// Opens, verifies and reads a bundle.

@@ -22,12 +22,14 @@ use toolward_policy::Policy;
 
 const CALLS: u32 = 1000;
 
+/// Memory of this process, in KiB: pages of a file that many mappings share, as
+/// a driver's compiled code, count once.
 fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let status = std::fs::read_to_string("/proc/self/smaps_rollup").expect("Linux");
     let line = status
         .lines()
-        .find(|line| line.starts_with("VmRSS:"))
-        .expect("a VmRSS line");
+        .find(|line| line.starts_with("Pss:"))
+        .expect("a Pss line");
     let kib = line.split_whitespace().nth(1).expect("a number");
     kib.parse().expect("a number")
 }
@@ -96,6 +98,7 @@ fn host(directory: &Path, port: u16) -> Host {
             Transport::builder()
                 .resolver(Arc::new(Loopback))
                 .connections(CALLS as usize)
+                .connections_per_route(CALLS as usize)
                 .build(),
         )
         .cache(Cache::open(directory.join("cache")).expect("a cache"))
@@ -159,6 +162,12 @@ fn measure(directory: &Path, port: u16) {
             .await;
         assert!(first.result.is_ok(), "{}", first.envelope());
         let before = resident();
+        let future = host.call(Request::new("bench.wait", "{}"));
+        println!(
+            "the future of a call        {:7} bytes",
+            size_of_val(&future)
+        );
+        drop(future);
         let input = format!(r#"{{"do": "http", "url": "http://api.test:{port}/"}}"#);
         let calls: Vec<_> = (0..CALLS)
             .map(|_| {

@@ -57,7 +57,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
 /// Opens another connection to a file that [`open`] accepted, for reading.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, Error> {
     let mut connection = Connection::open(path, Mode::Read)?;
-    connection.run(deadline(), |sql| look(sql))?;
+    connection.run(deadline(), look)?;
     Ok(connection)
 }
 

@@ -100,7 +100,7 @@ impl Envelope {
     }
 
     /// [`Envelope::parse`] for a kind of document with a limit of its own.
-    pub(crate) fn parse_up_to(bytes: &[u8], max_bytes: usize) -> Result<Self, Refusal> {
+    pub fn parse_up_to(bytes: &[u8], max_bytes: usize) -> Result<Self, Refusal> {
         if bytes.len() > max_bytes {
             return Err(Refusal::new(Reason::TooLarge)
                 .expected(format!("at most {max_bytes} bytes"))

@@ -19,6 +19,7 @@ use crate::confinement::ConfineFlags;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::hosting::Means;
+use crate::installed::{self, StoreFlags};
 use crate::output::Output;
 use crate::progress::{Bar, PATIENCE};
 use crate::trust::{Trust, dev_content};
@@ -73,8 +74,8 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 pub(crate) struct Source {
     /// A signed bundle: a directory or an archive. May be given again, for the
-    /// tools that a tool calls
-    #[arg(long, value_name = "PATH", required_unless_present = "dev")]
+    /// tools that a tool calls [default: what is installed]
+    #[arg(long, value_name = "PATH")]
     bundle: Vec<PathBuf>,
 
     /// A bundle under work, unsigned: the directory with bundle.toml. Only
@@ -84,6 +85,9 @@ pub(crate) struct Source {
 
     #[command(flatten)]
     pub(crate) trust: Trust,
+
+    #[command(flatten)]
+    store: StoreFlags,
 }
 
 /// Where compiled drivers are kept.
@@ -109,13 +113,34 @@ impl Source {
             return Ok(vec![dev_content(directory, output)?]);
         }
         if self.bundle.is_empty() {
-            return Err(Failure::usage("bundle-missing", "no bundle was named")
-                .hint("give --bundle PATH with --trust-key PEM, or --dev DIR"));
+            return self.installed(environment, output);
         }
         let bundles = self.bundle.iter();
         bundles
             .map(|bundle| self.trust.content(bundle, environment, output))
             .collect()
+    }
+}
+
+impl Source {
+    fn installed(
+        &self,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Vec<Content>, Failure> {
+        let missing = |what: &str| {
+            Failure::usage("bundle-missing", what)
+                .hint("give --bundle PATH with --trust-key PEM, or --dev DIR")
+                .hint("or install a bundle: toolward install SOURCE")
+        };
+        let Some(store) = self.store.existing(environment)? else {
+            return Err(missing("no bundle was named, and none is installed"));
+        };
+        if store.list()?.is_empty() {
+            return Err(missing("no bundle was named, and none is installed"));
+        }
+        let standing = self.trust.standing(environment, output)?;
+        installed::contents(&store, &standing, output)
     }
 }
 

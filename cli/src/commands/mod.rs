@@ -8,14 +8,18 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 mod doctor_policy;
 pub(crate) mod inspect;
+pub(crate) mod install;
 pub(crate) mod keys;
 pub(crate) mod new;
 pub(crate) mod pack;
 pub(crate) mod policy;
+pub(crate) mod publisher;
 mod reach;
 mod reply;
 pub(crate) mod sign;
 pub(crate) mod test;
+pub(crate) mod transfer;
+pub(crate) mod trusting;
 pub(crate) mod verify;
 
 use clap::CommandFactory as _;
@@ -40,6 +44,15 @@ pub(crate) fn run(
         Command::Verify(arguments) => verify::run(&arguments, environment, output),
         Command::Inspect(arguments) => inspect::run(&arguments, environment, output),
         Command::Test(arguments) => test::run(&arguments, environment, output),
+        Command::Install(install) => install.run(environment, output),
+        Command::Update(update) => update.run(environment, output),
+        Command::List(list) => list.run(environment, output),
+        Command::Remove(remove) => remove.run(environment, output),
+        Command::Search(search) => search.run(environment, output),
+        Command::Push(push) => push.run(environment, output),
+        Command::Pull(pull) => pull.run(environment, output),
+        Command::Trust(arguments) => trusting::run(&arguments, environment, output),
+        Command::Publisher(arguments) => publisher::run(&arguments, environment, output),
         Command::Policy(arguments) => policy::run(&arguments, environment, output),
         Command::Keys(arguments) => keys::run(&arguments, output),
         Command::Doctor(arguments) => doctor::run(&arguments, environment, output),

@@ -24,7 +24,10 @@ pub(crate) fn reachable<'a>(
             if !seen.insert(tool.major_id()) {
                 continue;
             }
-            for entry in contents.clone().flat_map(|content| content.drivers_for(tool)) {
+            for entry in contents
+                .clone()
+                .flat_map(|content| content.drivers_for(tool))
+            {
                 effects = effects.join(Effects::of(tool, &entry.driver));
                 open.extend(called(tool, &entry.driver));
             }

@@ -1,0 +1,89 @@
+//! Revocation lists.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use toolward_signing::publisher::RevokedKey;
+use toolward_signing::revocation::{RevocationList, RevokedBundle};
+
+use super::document::time;
+use super::signing::{Document, Writing, created, failed, pair, parsed, read};
+use crate::environment::Environment;
+use crate::failure::Failure;
+use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub(super) struct Revoke {
+    /// The publisher's name
+    name: String,
+
+    /// The list before: all that it revokes stays revoked
+    #[arg(long, value_name = "FILE")]
+    after: Option<PathBuf>,
+
+    /// Revoke the bundle with this manifest digest (may be given again)
+    #[arg(long, value_name = "DIGEST=WHY")]
+    bundle: Vec<String>,
+
+    /// Revoke the key with this id (may be given again)
+    #[arg(long, value_name = "KEYID=WHY")]
+    revoke_key: Vec<String>,
+
+    /// When there will be a newer list, such as 2027-06-30T00:00:00Z
+    #[arg(long, value_name = "TIME")]
+    expires: Option<String>,
+
+    #[command(flatten)]
+    writing: Writing,
+}
+
+impl Revoke {
+    pub(super) fn run(
+        &self,
+        environment: &Environment,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let mut list = RevocationList {
+            publisher: self.name.clone(),
+            version: 1,
+            created: created(environment)?,
+            expires: time(self.expires.as_deref())?,
+            keys: Vec::new(),
+            bundles: Vec::new(),
+        };
+        if let Some(path) = &self.after {
+            match parsed(&read(path)?)? {
+                Document::Revocations(before) if before.publisher == self.name => {
+                    list.version = before.version.saturating_add(1);
+                    list.keys = before.keys;
+                    list.bundles = before.bundles;
+                }
+                _ => {
+                    return Err(Failure::usage(
+                        "document-unknown",
+                        format!("{}: expected a list of {}", path.display(), self.name),
+                    )
+                    .hint("name the list that `publisher revoke` made last"));
+                }
+            }
+        }
+        for text in &self.bundle {
+            let (digest, reason) = pair("--bundle", text)?;
+            list.bundles.push(RevokedBundle {
+                digest: digest.parse().map_err(|refusal| failed(&refusal))?,
+                id: None,
+                reason: reason.to_owned(),
+            });
+        }
+        for text in &self.revoke_key {
+            let (key, reason) = pair("--revoke-key", text)?;
+            list.keys.push(RevokedKey {
+                key_id: key.parse().map_err(|refusal| failed(&refusal))?,
+                since: None,
+                reason: reason.to_owned(),
+            });
+        }
+        let envelope = list.to_envelope().map_err(|refusal| failed(&refusal))?;
+        self.writing.write(envelope, output)
+    }
+}

@@ -1,0 +1,220 @@
+//! Where bundles and documents come from: files, `https`, registries.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use toolward_registry::{
+    Client, Credentials, DocumentKind, Helpers, Progress, PullOptions, Source,
+};
+use toolward_signing::archive::Effort;
+use toolward_signing::verify::{self, Bundle, Verified};
+
+use crate::commands::call::runtime;
+use crate::environment::Environment;
+use crate::failure::{Exit, Failure};
+use crate::files;
+use crate::output::Output;
+use crate::progress::Bar;
+use crate::standing::Standing;
+
+/// How long a credential helper may take.
+const HELPER_TIME: Duration = Duration::from_secs(30);
+/// Largest file of credentials or certificates, in bytes.
+const MAX_FILE: usize = 1024 * 1024;
+
+/// How the network is used.
+#[derive(Debug, Args)]
+pub(crate) struct NetworkFlags {
+    /// Trust the certificate authorities in this file, besides the system's
+    #[arg(long, value_name = "PEM")]
+    ca_file: Option<PathBuf>,
+
+    /// Take names and passwords from this file, in the form of Docker's
+    /// config.json [default: none]
+    #[arg(long, value_name = "FILE")]
+    docker_config: Option<PathBuf>,
+
+    /// Run the credential helpers that the file names
+    #[arg(long, requires = "docker_config")]
+    credential_helpers: bool,
+
+    /// Send the credentials for REGISTRY to the token server at ORIGIN, too
+    #[arg(long, value_name = "REGISTRY=ORIGIN")]
+    allow_realm: Vec<String>,
+
+    /// Let downloads be redirected to this origin; no credentials go there
+    #[arg(long, value_name = "ORIGIN")]
+    allow_redirects_to: Vec<String>,
+
+    /// Speak plain http with this machine itself
+    #[arg(long)]
+    plain_http: bool,
+}
+
+impl NetworkFlags {
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        let mut builder = Client::builder().plain_http_on_loopback(self.plain_http);
+        if let Some(path) = &self.ca_file {
+            builder = builder.authorities(files::read(path, MAX_FILE)?);
+        }
+        if let Some(path) = &self.docker_config {
+            let helpers = if self.credential_helpers {
+                let path = std::env::var_os("PATH").unwrap_or_default();
+                Helpers::on(std::env::split_paths(&path).collect(), HELPER_TIME)
+            } else {
+                Helpers::off()
+            };
+            let bytes = files::read(path, MAX_FILE)?;
+            let credentials = Credentials::from_docker_config(&bytes, helpers);
+            builder = builder.credentials(credentials?);
+        }
+        for text in &self.allow_realm {
+            let (registry, origin) = text.split_once('=').ok_or_else(|| {
+                Failure::usage("setting-invalid", format!("--allow-realm {text:?}"))
+                    .hint("write --allow-realm REGISTRY=https://HOST")
+            })?;
+            builder = builder.allow_realm(registry, origin);
+        }
+        for origin in &self.allow_redirects_to {
+            builder = builder.allow_redirects_to(origin);
+        }
+        Ok(builder.build()?)
+    }
+
+    /// Fetches and verifies a bundle. Of a remote one the envelope is verified
+    /// before anything else of it is downloaded.
+    pub(crate) fn bundle(
+        &self,
+        source: &Source,
+        standing: &Standing,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Verified<Bundle>, Failure> {
+        let bar = Bar::new(format!("fetching {source}"), output);
+        let tell = |done: u64, total: Option<u64>| bar.set(done, total.unwrap_or_default());
+        let options = standing.options(None);
+        let announced =
+            |envelope: &[u8]| verify::envelope(envelope, &standing.store, &options).map(drop);
+        let archive = match source {
+            Source::Path(path) => {
+                if !path.exists() {
+                    return Err(Failure::unreadable(
+                        path,
+                        "there is no such file or directory",
+                    ));
+                }
+                let report = |progress: verify::Progress| tell(progress.done, Some(progress.total));
+                let options = standing.options(Some(&report));
+                return verify::open(path, &standing.store, &options)
+                    .map_err(|refusal| Failure::refused(&refusal));
+            }
+            Source::Registry(reference) => {
+                let downloads = downloads(environment)?;
+                let client = self.client()?;
+                let (show, seen) = watch();
+                let pull = PullOptions::new(&downloads).progress(&show);
+                let pulled = run(&bar, &seen, client.pull(reference, &pull, announced))??;
+                pulled.archive(Effort::Fast, Vec::new())?
+            }
+            Source::Web(url) => {
+                let downloads = downloads(environment)?;
+                let client = self.client()?;
+                let (show, seen) = watch();
+                let work = client.fetch_bundle(url, &downloads, Some(&show), announced);
+                let mut fetched = run(&bar, &seen, work)??;
+                let mut bytes = Vec::new();
+                std::io::Read::read_to_end(&mut fetched.archive, &mut bytes)
+                    .map_err(|error| Failure::unreadable(&downloads, error))?;
+                bytes
+            }
+            other => {
+                return Err(Failure::usage("source-invalid", format!("{other}"))
+                    .hint("name a file, an https address, or oci://REGISTRY/REPOSITORY:TAG"));
+            }
+        };
+        drop(bar);
+        standing
+            .archive(&archive)
+            .map_err(|refusal| Failure::refused(&refusal))
+    }
+
+    /// Fetches a document, still to be verified.
+    pub(crate) fn document(&self, source: &str, kind: DocumentKind) -> Result<Vec<u8>, Failure> {
+        let source = Source::parse(source)?;
+        let client = self.client()?;
+        let work = client.fetch_document(&source, kind, kind.max_bytes());
+        Ok(runtime()?.block_on(work)?.bytes)
+    }
+}
+
+type Seen = std::sync::Arc<std::sync::Mutex<Option<Progress>>>;
+
+/// Keeps the last progress for the thread that shows it.
+fn watch() -> (impl Fn(Progress) + Send + Sync, Seen) {
+    let seen = Seen::default();
+    let kept = seen.clone();
+    let show = move |progress| {
+        *kept
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(progress);
+    };
+    (show, seen)
+}
+
+/// Runs a transfer, with a bar that follows it.
+pub(crate) fn run<T>(bar: &Bar, seen: &Seen, work: impl Future<Output = T>) -> Result<T, Failure> {
+    Ok(runtime()?.block_on(async {
+        let mut work = std::pin::pin!(work);
+        loop {
+            match tokio::time::timeout(Duration::from_millis(200), &mut work).await {
+                Ok(done) => return done,
+                Err(_) => {
+                    let now = *seen
+                        .lock()
+                        .unwrap_or_else(std::sync::PoisonError::into_inner);
+                    if let Some(progress) = now {
+                        bar.set(progress.done, progress.total.unwrap_or_default());
+                    }
+                }
+            }
+        }
+    }))
+}
+
+/// Follows a transfer of which nothing else is known.
+pub(crate) fn followed() -> (impl Fn(Progress) + Send + Sync, Seen) {
+    watch()
+}
+
+/// Where half a download waits to be gone on with: the user's own folder.
+fn downloads(environment: &Environment) -> Result<PathBuf, Failure> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let directory = match &environment.cache_directory {
+        Some(cache) => cache.join("downloads"),
+        None => {
+            return Err(
+                Failure::usage("store-unusable", "there is no home directory")
+                    .hint("set HOME, or XDG_CACHE_HOME"),
+            );
+        }
+    };
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    let made = builder.create(&directory);
+    made.map_err(|error| Failure::unwritable(Path::new(&directory), error))?;
+    Ok(directory)
+}
+
+impl From<toolward_registry::Failure> for Failure {
+    fn from(failure: toolward_registry::Failure) -> Self {
+        if let Some(refusal) = failure.refusal() {
+            return Self::refused(refusal);
+        }
+        let new = Self::new(Exit::Failed, failure.code(), &failure);
+        match failure.hint() {
+            Some(hint) => new.hint(hint),
+            None => new,
+        }
+    }
+}
