@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use toolward_signing::key::{SigningKey, is_encrypted_pem};
 use toolward_signing::secrecy::{ExposeSecret as _, SecretString};
+use zeroize::Zeroizing;
 
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -15,7 +16,7 @@ use crate::output::Output;
 /// Longest passphrase or key file, in bytes.
 const MAX_SECRET: u64 = 64 * 1024;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Passphrase {
     /// Read the key's passphrase from the first line of this file
     #[arg(long, value_name = "FILE")]
@@ -32,6 +33,14 @@ pub(crate) struct Passphrase {
 }
 
 impl Passphrase {
+    /// The one in this file, or one that is asked for.
+    pub(crate) fn of_file(passphrase_file: Option<PathBuf>) -> Self {
+        Self {
+            passphrase_file,
+            ..Self::default()
+        }
+    }
+
     /// The passphrase, if a file or descriptor was named.
     pub(crate) fn given(&self) -> Result<Option<SecretString>, Failure> {
         let path = match (&self.passphrase_file, self.passphrase_fd) {
@@ -125,6 +134,16 @@ pub(crate) fn read_secret(path: &Path) -> Result<SecretString, Failure> {
     Ok(SecretString::from(text))
 }
 
+/// Reads a small file that may hold a secret, in whatever form.
+pub(crate) fn read_bytes(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    // At once as large as it may get: growing would leave copies behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SECRET as usize));
+    std::fs::File::open(path)
+        .and_then(|file| file.take(MAX_SECRET).read_to_end(&mut bytes))
+        .map_err(|error| Failure::unreadable(path, error))?;
+    Ok(bytes)
+}
+
 /// Writes a new file that only its owner reads. Overwrites nothing.
 pub(crate) fn write_private(path: &Path, pem: &SecretString) -> Result<(), Failure> {
     let mut options = std::fs::OpenOptions::new();
@@ -138,10 +157,10 @@ pub(crate) fn write_private(path: &Path, pem: &SecretString) -> Result<(), Failu
 }
 
 /// Writes a new file that everybody may read. Overwrites nothing.
-pub(crate) fn write_public(path: &Path, pem: &str) -> Result<(), Failure> {
+pub(crate) fn write_public(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
-    write(path, &options, pem.as_bytes())
+    write(path, &options, bytes)
 }
 
 fn write(path: &Path, options: &std::fs::OpenOptions, bytes: &[u8]) -> Result<(), Failure> {

@@ -38,13 +38,35 @@ enum Command {
         #[command(flatten)]
         passphrase: Passphrase,
     },
+    /// Write a private key of another program's as one that every host and
+    /// OpenSSL read: PKCS#8 version 1, PEM
+    Import {
+        /// The private key: PKCS#8, PEM or DER, encrypted or not
+        key: PathBuf,
+        /// Where the private key goes; nothing is overwritten
+        #[arg(short, long, value_name = "OUT")]
+        out: PathBuf,
+        /// Encrypt it with the passphrase of --new-passphrase-file, or with one
+        /// that is asked for
+        #[arg(long)]
+        encrypt: bool,
+        /// Encrypt it with the first line of this file
+        #[arg(long, value_name = "FILE", requires = "encrypt")]
+        new_passphrase_file: Option<PathBuf>,
+        #[command(flatten)]
+        passphrase: Passphrase,
+    },
     /// Write the public half of a private key
-    Public {
+    #[command(visible_alias = "public")]
+    Export {
         /// The private key (PEM file)
         key: PathBuf,
         /// Where to [default: standard output]
-        #[arg(short, long, value_name = "OUT")]
+        #[arg(short, long, value_name = "OUT", required_if_eq("der", "true"))]
         out: Option<PathBuf>,
+        /// As DER instead of PEM
+        #[arg(long)]
+        der: bool,
         #[command(flatten)]
         passphrase: Passphrase,
     },
@@ -68,11 +90,22 @@ pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
             passphrase,
         } => new(out, *encrypt, passphrase, output),
         Command::Show { key, passphrase } => show(key, passphrase, output),
-        Command::Public {
+        Command::Import {
             key,
             out,
+            encrypt,
+            new_passphrase_file,
             passphrase,
-        } => public(key, out.as_deref(), passphrase, output),
+        } => {
+            let new = Passphrase::of_file(new_passphrase_file.clone());
+            import(key, out, encrypt.then_some(&new), passphrase, output)
+        }
+        Command::Export {
+            key,
+            out,
+            der,
+            passphrase,
+        } => public(key, out.as_deref(), *der, passphrase, output),
         Command::Encrypt {
             key,
             out,
@@ -109,10 +142,10 @@ fn new(
     let public = key.public();
     let public_pem = public.to_pem().map_err(|refusal| failed(&refusal))?;
     keyfile::write_private(out, &pem)?;
-    if let Err(failure) = keyfile::write_public(&public_path, &public_pem) {
+    if let Err(failure) = keyfile::write_public(&public_path, public_pem.as_bytes()) {
         // The private key alone is of use, and deleting a key is not ours to do.
         return Err(failure.hint(format!(
-            "the private key is in {}; `toolward keys public` writes its public half",
+            "the private key is in {}; `toolward keys export` writes its public half",
             out.display()
         )));
     }
@@ -170,16 +203,68 @@ fn show(path: &Path, passphrase: &Passphrase, output: &mut Output) -> Result<(),
     Ok(())
 }
 
+fn import(
+    path: &Path,
+    out: &Path,
+    encrypt: Option<&Passphrase>,
+    passphrase: &Passphrase,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let public_path = public_path(out);
+    for path in [out, &public_path] {
+        if path.symlink_metadata().is_ok() {
+            return Err(keyfile::exists(path));
+        }
+    }
+    let bytes = keyfile::read_bytes(path)?;
+    let secret = if toolward_signing::key::is_encrypted(&bytes) {
+        Some(passphrase.obtain(&format!("Passphrase of {}", path.display()), false)?)
+    } else {
+        None
+    };
+    let key = SigningKey::import(&bytes, secret.as_ref()).map_err(|refusal| {
+        let failure = failed(&refusal);
+        Failure {
+            message: format!("{}: {}", path.display(), failure.message),
+            ..failure
+        }
+    })?;
+    let pem = match encrypt {
+        Some(new) => key.to_encrypted_pem(&new.obtain("Passphrase for the new file", true)?),
+        None => key.to_pem(),
+    }
+    .map_err(|refusal| failed(&refusal))?;
+    let public_pem = key.public().to_pem().map_err(|refusal| failed(&refusal))?;
+    keyfile::write_private(out, &pem)?;
+    keyfile::write_public(&public_path, public_pem.as_bytes())?;
+    let key_id = key.public().key_id();
+    if output.json() {
+        return output.value(&json!({
+            "ok": true, "private": out, "public": public_path,
+            "key_id": key_id, "encrypted": encrypt.is_some(),
+        }));
+    }
+    output.line(format!("private key  {}", out.display()))?;
+    output.line(format!("public key   {}", public_path.display()))?;
+    output.line(format!("key id       {key_id}"))
+}
+
 fn public(
     path: &Path,
     out: Option<&Path>,
+    der: bool,
     passphrase: &Passphrase,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let public = keyfile::read(path, passphrase, output)?.public();
     let pem = public.to_pem().map_err(|refusal| failed(&refusal))?;
     if let Some(out) = out {
-        keyfile::write_public(out, &pem)?;
+        let bytes = if der {
+            public.to_der()
+        } else {
+            pem.clone().into_bytes()
+        };
+        keyfile::write_public(out, &bytes)?;
     }
     if output.json() {
         return output.value(&json!({

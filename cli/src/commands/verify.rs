@@ -10,16 +10,25 @@ use toolward_bundle::text::visible_line;
 use super::check::counted;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
+use crate::installed::StoreFlags;
 use crate::output::Output;
 use crate::trust::Trust;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// A bundle: a directory or an archive
-    bundle: PathBuf,
+    #[arg(required_unless_present = "all")]
+    bundle: Option<PathBuf>,
+
+    /// Verify all that is installed, as deeply as an installation does
+    #[arg(long, conflicts_with = "bundle")]
+    all: bool,
 
     #[command(flatten)]
     trust: Trust,
+
+    #[command(flatten)]
+    store: StoreFlags,
 }
 
 pub(crate) fn run(
@@ -27,11 +36,55 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let content = arguments
-        .trust
-        .content(&arguments.bundle, environment, output)?;
+    let Some(bundle) = &arguments.bundle else {
+        return installed(arguments, environment, output);
+    };
+    let content = arguments.trust.content(bundle, environment, output)?;
     report(&content, output)?;
     Ok(Exit::Fine)
+}
+
+fn installed(
+    arguments: &Arguments,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let Some(store) = arguments.store.existing(environment)? else {
+        output.note("nothing is installed");
+        return Ok(Exit::Fine);
+    };
+    let standing = arguments.trust.standing(environment, output)?;
+    let verify = |bytes: &[u8]| standing.archive(bytes);
+    let mut written = Ok(());
+    let refused = store.verify_all(&verify, standing.now, &mut |checked| {
+        let (state, code) = match &checked.result {
+            Ok(()) => ("verified".to_owned(), None),
+            Err(error) => (error.to_string(), Some(error.code())),
+        };
+        let line = if output.json() {
+            output.value(&json!({
+                "ok": code.is_none(), "id": checked.id, "version": checked.version.to_string(),
+                "held": checked.held, "code": code,
+            }))
+        } else {
+            let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
+            output.line(format!(
+                "{} {}: {}{code}",
+                checked.id,
+                checked.version,
+                visible_line(&state, 400)
+            ))
+        };
+        if line.is_err() {
+            written = line;
+        }
+    })?;
+    written?;
+    Ok(if refused == 0 {
+        Exit::Fine
+    } else {
+        Exit::Refused
+    })
 }
 
 fn report(content: &Content, output: &mut Output) -> Result<(), Failure> {

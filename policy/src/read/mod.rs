@@ -100,8 +100,10 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
     if let Some(base) = base {
         builder = builder.base(base);
     }
-    // The trust store reads them.
-    fields.take("publisher");
+    // Those that read whom to trust read them.
+    for table in ["publisher", "trust", "channel"] {
+        fields.take(table);
+    }
     if let Some(value) = fields.take("defaults") {
         builder = builder.defaults(tables::defaults(Fields::of(value, "[defaults]")?)?);
     }

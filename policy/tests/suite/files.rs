@@ -94,6 +94,8 @@ fn sizes_are_bounded() {
 fn publishers_of_the_trust_store_are_skipped() {
     let text = "[[publisher]]\nname = \"acme\"\nkey_files = [\"a.pem\"]\nprefixes = [\"acme\"]\n";
     assert_eq!(Policy::from_toml(text).unwrap(), Policy::empty());
+    let text = "[trust]\nmode = \"audit\"\n[[channel]]\nname = \"stable\"\n";
+    assert_eq!(Policy::from_toml(text).unwrap(), Policy::empty());
 }
 
 #[test]
