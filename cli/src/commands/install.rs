@@ -175,13 +175,22 @@ impl Means {
             accept: self.accepted()?,
         };
         match store.install(&bundle, &options)? {
-            Outcome::Installed { installed, .. } => told(
-                output,
-                "installed",
-                &installed.id,
-                &installed.version.to_string(),
-                installed.sequence,
-            ),
+            Outcome::Installed {
+                installed,
+                previous,
+            } => {
+                if previous.is_some() {
+                    // Somebody who reads the old file is not waited for.
+                    let _ = store.gc();
+                }
+                told(
+                    output,
+                    "installed",
+                    &installed.id,
+                    &installed.version.to_string(),
+                    installed.sequence,
+                )
+            }
             Outcome::Unchanged(installed) => told(
                 output,
                 "unchanged",

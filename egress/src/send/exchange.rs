@@ -42,7 +42,11 @@ pub(super) async fn exchange(
         let is_pooled = pooled.is_some();
         let connection = match pooled {
             Some(connection) => connection,
-            None => connect::open(&call.egress, rules, &destination.host, key, clock).await?,
+            // In a box of its own, which is gone once the connection is there: a
+            // request that waits for its answer keeps no room for connecting.
+            None => {
+                Box::pin(connect::open(&call.egress, rules, &destination.host, key, clock)).await?
+            }
         };
         let pool = Arc::clone(call.egress.pool());
         let mut lease = Lease::new(connection, pool, key.clone(), reusable);
