@@ -2,9 +2,13 @@
 //! `--config`, and what `--policy` puts on top. Never a file of the current
 //! directory, never one of a bundle.
 
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rustix::fs::OFlags;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_policy::{Policy, PolicyError};
 use toolward_signing::trust::{TrustSettings, TrustStore};
@@ -45,7 +49,7 @@ impl ConfigFile {
 
     /// The user's own, if it is there.
     pub(crate) fn of_user(environment: &Environment) -> Result<Option<Self>, Failure> {
-        match default_config(environment).filter(|path| path.is_file()) {
+        match default_config(environment).filter(|path| !is_missing(path)) {
             Some(path) => Self::read(&path).map(Some),
             None => Ok(None),
         }
@@ -189,11 +193,24 @@ pub(crate) fn default_config(environment: &Environment) -> Option<PathBuf> {
         .map(|directory| directory.join(CONFIG_FILE))
 }
 
-/// Reads a small text file of the user's.
+/// Whether nothing is there under that name. A link that leads nowhere, or a
+/// directory that can't be looked into, may hold what denies: it is not missing.
+pub(crate) fn is_missing(path: &Path) -> bool {
+    let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    if !path.symlink_metadata().is_err_and(|error| absent(&error)) {
+        return false;
+    }
+    // The closest directory that has an entry at all has to be there, too.
+    let above = path.ancestors().skip(1);
+    let mut entries = above.filter(|above| above.symlink_metadata().is_ok());
+    entries.next().is_none_or(Path::is_dir)
+}
+
+/// Reads a small text file of the user's. What is no regular file is not opened:
+/// a pipe would wait for a writer.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    use std::io::Read as _;
     let mut text = String::new();
-    std::fs::File::open(path)
+    regular(path)
         .and_then(|file| file.take(MAX_FILE + 1).read_to_string(&mut text))
         .map_err(|error| Failure::unreadable(path, error))?;
     if text.len() as u64 > MAX_FILE {
@@ -203,4 +220,22 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
         ));
     }
     Ok(text)
+}
+
+fn regular(path: &Path) -> io::Result<File> {
+    let check = |metadata: Metadata| match metadata.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::other(
+            "expected a regular file, found another kind",
+        )),
+    };
+    check(path.metadata()?)?;
+    // It may have been replaced by a pipe since.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)?;
+    check(file.metadata()?)?;
+    Ok(file)
 }

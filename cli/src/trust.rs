@@ -14,7 +14,7 @@ use toolward_signing::revocation::Revocations;
 use toolward_signing::trust::{TrustSettings, TrustStore};
 use toolward_signing::verify::{self, Bundle, Verified};
 
-use crate::config::{ConfigFile, default_config, read_text};
+use crate::config::{ConfigFile, default_config, is_missing, read_text};
 use crate::environment::Environment;
 use crate::failure::{self, Exit, Failure};
 use crate::output::Output;
@@ -51,10 +51,8 @@ impl Trust {
     /// Whether the user said whom to trust, or has a configuration that does.
     pub(crate) fn is_given(&self, environment: &Environment) -> bool {
         let configured = default_config(environment).is_some_and(|path| {
-            path.is_file()
-                || Publishers::beside(&path)
-                    .all()
-                    .is_ok_and(|all| !all.is_empty())
+            let known = Publishers::beside(&path).all();
+            !is_missing(&path) || !known.is_ok_and(|all| all.is_empty())
         });
         self.is_named() || configured
     }

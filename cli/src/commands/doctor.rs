@@ -13,7 +13,7 @@ use toolward_host::{Cache, Host};
 
 use super::build::guest_cargo;
 use super::doctor_policy;
-use crate::config::{ConfigFile, default_config};
+use crate::config::{ConfigFile, default_config, is_missing};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -227,7 +227,7 @@ fn configuration(environment: &Environment) -> Check {
         return Check::new(NAME, State::Warning, "there is no configuration directory")
             .hint("set HOME or XDG_CONFIG_HOME to an absolute path");
     };
-    if !path.is_file() {
+    if is_missing(&path) {
         return Check::new(
             NAME,
             State::Note,

@@ -1,10 +1,13 @@
 //! Which files a policy is read from, and how they add up.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
-use super::{append, dev, is_blocked, notes, notes_policy, signed, state, under_work, written};
+use super::{
+    append, dev, is_blocked, notes, notes_policy, signed, state, under_work, users_file, written,
+};
 
 const PREAPPROVED: &str = "preapproved = true";
 
@@ -38,6 +41,55 @@ fn a_policy_of_the_current_directory_or_the_bundle_is_none() {
     assert_eq!(machine.text("notes-append/bundle.toml"), before);
     // The very same text does it where it counts.
     machine.configure(&policy);
+    append(&machine, "", "a").ends(0);
+}
+
+#[test]
+fn a_configuration_that_can_not_be_read_is_never_taken_for_none() {
+    let machine = notes();
+    machine.write("whole.toml", notes_policy(&machine, PREAPPROVED));
+    let call = || append(&machine, "--policy whole.toml", "a");
+    let file = users_file(&machine);
+    let folder = file.parent().unwrap().to_owned();
+    let fails = |case: &str| {
+        let ended = call().ends(2);
+        assert!(ended.stderr.contains("file-unreadable"), "{case}: {ended}");
+        assert_eq!(written(&machine), [""; 0], "{case}");
+    };
+    fs::create_dir_all(&folder).unwrap();
+    symlink("nowhere.toml", &file).unwrap();
+    fails("a link that leads nowhere");
+    fs::remove_file(&file).unwrap();
+
+    fs::create_dir(&file).unwrap();
+    fails("a directory");
+    fs::remove_dir(&file).unwrap();
+
+    let made = machine.program("mkfifo").arg(&file).status().unwrap();
+    assert!(made.success());
+    fails("a pipe");
+    fs::remove_file(&file).unwrap();
+
+    fs::remove_dir(&folder).unwrap();
+    fs::write(&folder, "").unwrap();
+    fails("in a file");
+    fs::remove_file(&folder).unwrap();
+
+    symlink("nowhere", &folder).unwrap();
+    fails("in a link that leads nowhere");
+    fs::remove_file(&folder).unwrap();
+
+    call().ends(0);
+    assert_eq!(written(&machine), ["journal.md"]);
+}
+
+#[test]
+fn a_configuration_may_be_a_link_to_a_file() {
+    let machine = notes();
+    machine.write("mine.toml", notes_policy(&machine, PREAPPROVED));
+    let file = users_file(&machine);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    symlink(machine.path("mine.toml"), &file).unwrap();
     append(&machine, "", "a").ends(0);
 }
 
