@@ -76,7 +76,7 @@ fn lines(text: &str) -> String {
     let start = text
         .find("[[")
         .unwrap_or_else(|| panic!("no lines in {text}"));
-    text[start..].to_owned()
+    text.split_at(start).1.to_owned()
 }
 
 /// The lines with every directory that waits for a choice chosen: below
