@@ -15,6 +15,7 @@ use toolward_contract::json;
 use toolward_host::{Cache, Host, Request};
 use wasmtime::component::Component;
 
+#[expect(dead_code, reason = "each benchmark uses a part of it")]
 mod support;
 use support::{Bare, ECHO, TEXT_STATS};
 

@@ -16,6 +16,7 @@ use toolward_keyvalue::Store;
 use toolward_policy::Policy;
 use wasmtime::component::Component;
 
+#[expect(dead_code, reason = "each benchmark uses a part of it")]
 mod support;
 use support::{Bare, ECHO};
 

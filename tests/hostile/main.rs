@@ -3,7 +3,6 @@
 //! waiting. The drivers are in `tests/guests`; build them with
 //! `cargo xtask guests`.
 #![expect(
-    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,

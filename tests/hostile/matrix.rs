@@ -55,9 +55,12 @@ impl Place {
     }
 }
 
+/// Publisher, slug and value.
+type Secret = (String, String, Vec<u8>);
+
 /// Secrets in memory.
 #[derive(Clone, Default)]
-struct Stored(Arc<Mutex<Vec<(String, String, Vec<u8>)>>>);
+struct Stored(Arc<Mutex<Vec<Secret>>>);
 
 impl SecretStore for Stored {
     fn get(&self, _: &str, _: &str, _: &str) -> Result<Option<SecretValue>, SecretError> {

@@ -45,7 +45,14 @@ pub(super) async fn exchange(
             // In a box of its own, which is gone once the connection is there: a
             // request that waits for its answer keeps no room for connecting.
             None => {
-                Box::pin(connect::open(&call.egress, rules, &destination.host, key, clock)).await?
+                Box::pin(connect::open(
+                    &call.egress,
+                    rules,
+                    &destination.host,
+                    key,
+                    clock,
+                ))
+                .await?
             }
         };
         let pool = Arc::clone(call.egress.pool());
