@@ -16,6 +16,8 @@ mod hostile;
 #[cfg(test)]
 mod independent;
 #[cfg(test)]
+mod installing;
+#[cfg(test)]
 mod policy;
 #[cfg(test)]
 mod publishing;

@@ -1,0 +1,185 @@
+//! Publishers that an operator trusts by their documents, and what they ship:
+//! installed, updated, rotated, revoked. Each refusal by exit code, code, and by
+//! what is as it was.
+
+mod channels;
+mod first_use;
+mod layout;
+mod registry;
+mod revoking;
+mod rotating;
+mod updating;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+use serde_json::Value;
+use toolward_signing::Digest;
+use toolward_signing::key::SigningKey;
+use toolward_signing::moment::Timestamp;
+use toolward_signing::secrecy::ExposeSecret as _;
+
+use crate::support::bundle::{TOOLS_JSON, new_key};
+use crate::support::{Draft, Ended, Machine, tree};
+
+/// The bundle that most tests ship, its tool, and what both need granted.
+const ID: &str = "text.stats-bundle";
+const TOOL_MD: &str = "tools/text.stats/TOOL.md";
+const GRANT: &str = "--prefix text --prefix text-stats";
+
+/// A new key, as `NAME.pem` and `NAME.pub.pem` in the work directory.
+fn key(machine: &Machine, name: &str) -> SigningKey {
+    let key = new_key(&machine.work(), name);
+    write_key(machine, name, &key);
+    key
+}
+
+fn write_key(machine: &Machine, name: &str, key: &SigningKey) {
+    let file = format!("{name}.pem");
+    machine.write(&file, key.to_pem().unwrap().expose_secret());
+    let owner_only = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(machine.path(&file), owner_only).unwrap();
+}
+
+/// One time for all releases, so that the same one made again has the same bytes.
+fn now() -> Timestamp {
+    static NOW: OnceLock<u64> = OnceLock::new();
+    let seconds = NOW.get_or_init(|| {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        since.unwrap().as_secs()
+    });
+    Timestamp::from_unix(seconds.cast_signed()).unwrap()
+}
+
+/// A release of acme's, with 1.SEQUENCE.0 as its version.
+fn release(sequence: u64) -> Draft {
+    let mut draft = Draft::of("text-stats");
+    draft.manifest.publisher = "acme".to_owned();
+    draft.manifest.sequence = sequence;
+    draft.manifest.version = format!("1.{sequence}.0").parse().unwrap();
+    draft.manifest.created = now();
+    draft
+}
+
+/// The release with other words about its tool, and nothing else changed.
+fn reworded(draft: Draft) -> Draft {
+    let reword = |text: &str| text.replace("Nothing leaves the sandbox", "Ask me about anything");
+    draft.change(TOOL_MD, reword).change(TOOLS_JSON, reword)
+}
+
+/// Signs a release, writes its archive, and gives its manifest's digest.
+fn ship(machine: &Machine, draft: &Draft, key: &SigningKey, file: &str) -> String {
+    let signed = draft.sign(key);
+    signed.write_archive(&machine.path(file));
+    Digest::of(&signed.manifest).to_string()
+}
+
+/// Makes `NAME.publisher.json` with the key `KEY.pem`; gives its fingerprint.
+fn document(machine: &Machine, name: &str, key: &str) -> String {
+    let file = format!("{name}.publisher.json");
+    machine
+        .toolward(&format!(
+            "publisher new {name} --public-key {key}.pub.pem --key {key}.pem -o {file}"
+        ))
+        .ends(0);
+    let shown = machine.toolward(&format!("publisher show {file} --json"));
+    shown.ends(0).json()["fingerprint"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// `trust add` of a document with its fingerprint, which may have spaces.
+fn add(machine: &Machine, name: &str, grant: &str, fingerprint: &str) -> crate::support::Run {
+    machine
+        .toolward(&format!("trust add {name}.publisher.json {grant}"))
+        .arg(format!("--fingerprint={fingerprint}"))
+}
+
+/// A machine that trusts acme, whose key is `one`.
+fn trusting() -> (Machine, SigningKey) {
+    let machine = Machine::new();
+    let one = key(&machine, "one");
+    let fingerprint = document(&machine, "acme", "one");
+    add(&machine, "acme", GRANT, &fingerprint).ends(0);
+    (machine, one)
+}
+
+/// A machine that trusts acme and has its release with sequence 1, which runs.
+fn installed() -> (Machine, SigningKey) {
+    let (machine, one) = trusting();
+    ship(&machine, &release(1), &one, "b.toolbundle");
+    machine.toolward("install b.toolbundle").ends(0);
+    (machine, one)
+}
+
+/// What is installed, one value each.
+fn listed(machine: &Machine) -> Vec<Value> {
+    machine.toolward("list --json").ends(0).json_lines()
+}
+
+/// The sequence of the one bundle that is installed.
+#[track_caller]
+fn sequence(machine: &Machine) -> u64 {
+    let listed = listed(machine);
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!(listed[0]["id"], ID);
+    listed[0]["sequence"].as_u64().unwrap()
+}
+
+/// Calls the installed tool, which must run.
+#[track_caller]
+fn runs(machine: &Machine) -> Ended {
+    let ended = machine.toolward("call text.stats --set text=one").ends(0);
+    assert_eq!(ended.json()["words"], 1, "{ended}");
+    ended
+}
+
+/// Calls the installed tool, which must not be loaded, and this is why.
+#[track_caller]
+fn is_not_loaded(machine: &Machine, code: &str) {
+    let ended = machine.toolward("call text.stats --set text=one").end();
+    assert_ne!(ended.code, Some(0), "{ended}");
+    assert_eq!(ended.stdout, "", "{ended}");
+    ended.warns(&format!("{ID} is installed and not loaded"));
+    ended.warns(&format!("({code})"));
+}
+
+/// What an operator has: whom they trust, and the files of installed bundles.
+fn kept(machine: &Machine) -> BTreeMap<String, String> {
+    let mut kept = BTreeMap::new();
+    for folder in [".config/toolward", ".local/share/toolward"] {
+        let path = machine.home().join(folder);
+        if path.is_dir() {
+            kept.extend(files(folder, &path));
+        }
+    }
+    kept
+}
+
+fn files(folder: &str, path: &Path) -> BTreeMap<String, String> {
+    tree(path)
+        .into_iter()
+        .filter(|(name, _)| !name.ends_with('/') && !name.ends_with("lock"))
+        .map(|(name, what)| (format!("{folder}/{name}"), what))
+        .collect()
+}
+
+/// Runs a command, which must fail like this and change nothing.
+#[track_caller]
+fn refused(machine: &Machine, words: &str, exit: i32, code: &str) -> Ended {
+    refused_run(machine, machine.toolward(words), exit, code)
+}
+
+#[track_caller]
+fn refused_run(machine: &Machine, run: crate::support::Run, exit: i32, code: &str) -> Ended {
+    let before = (kept(machine), listed(machine));
+    let ended = run.ends(exit);
+    ended.says(code);
+    assert_eq!((kept(machine), listed(machine)), before, "{ended}");
+    ended
+}
