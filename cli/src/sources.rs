@@ -148,6 +148,16 @@ impl NetworkFlags {
     }
 }
 
+/// A source as it is kept: a path from wherever the command is run next.
+pub(crate) fn kept(source: &Source, text: &str) -> Result<String, Failure> {
+    match source {
+        Source::Path(path) => std::path::absolute(path)
+            .map(|path| path.display().to_string())
+            .map_err(|error| Failure::unreadable(path, error)),
+        _ => Ok(text.to_owned()),
+    }
+}
+
 type Seen = std::sync::Arc<std::sync::Mutex<Option<Progress>>>;
 
 /// Keeps the last progress for the thread that shows it.

@@ -15,7 +15,7 @@ use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::installed::StoreFlags;
 use crate::output::Output;
-use crate::sources::NetworkFlags;
+use crate::sources::{NetworkFlags, kept};
 use crate::standing::Standing;
 use crate::trust::Trust;
 
@@ -161,15 +161,8 @@ impl Means {
         for warning in warnings.iter().chain(&bundle.warnings) {
             output.warning(warning);
         }
-        let from = match &source {
-            Source::Path(path) => std::path::absolute(path)
-                .map_err(|error| Failure::unreadable(path, error))?
-                .display()
-                .to_string(),
-            _ => from.to_owned(),
-        };
         let options = InstallOptions {
-            source: from,
+            source: kept(&source, from)?,
             now: standing.now,
             allow_rollback: self.allow_rollback.clone(),
             accept: self.accepted()?,

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use toolward_bundle::text::visible_line;
-use toolward_registry::DocumentKind;
+use toolward_registry::{DocumentKind, Source};
 use toolward_signing::fingerprint::Fingerprint;
 use toolward_signing::publisher::{self, VerifiedPublisher};
 use toolward_signing::revocation;
@@ -18,7 +18,7 @@ use crate::failure::{Exit, Failure};
 use crate::installed::StoreFlags;
 use crate::output::Output;
 use crate::publishers::{Grant, Known};
-use crate::sources::NetworkFlags;
+use crate::sources::{NetworkFlags, kept};
 use crate::trust::Trust;
 
 #[derive(Debug, Args)]
@@ -140,7 +140,7 @@ impl Subject<'_> {
         let known = Known {
             grant: Grant {
                 prefixes: prefixes.to_vec(),
-                source: source.to_owned(),
+                source: kept(&Source::parse(source)?, source)?,
                 revocation_signers: Vec::new(),
             },
             revocations: None,

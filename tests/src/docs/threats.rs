@@ -15,6 +15,7 @@ const SOURCES: &[&str] = &[
     "keyvalue",
     "policy",
     "registry",
+    "store",
     "signing",
     "tests/hostile",
     "tests/src",

@@ -58,6 +58,31 @@ fn the_next_document_is_signed_by_the_old_and_the_new_keys() {
 }
 
 #[test]
+fn a_publisher_with_one_key_drops_it_first_and_revokes_it_in_the_document_after() {
+    let (machine, one) = installed();
+    key(&machine, "two");
+    let change = format!(
+        "--add two.pub.pem --drop {} --key one.pem --key two.pem",
+        id(&one)
+    );
+    next(&machine, FIRST, "2.json", &change);
+    machine.toolward("trust update acme 2.json").ends(0);
+    let change = format!("--revoke {}=stolen --key two.pem", id(&one));
+    next(&machine, "2.json", "3.json", &change);
+    machine.toolward("trust update acme 3.json").ends(0);
+    assert_eq!(version(&machine), 3);
+    is_not_loaded(&machine, "key-revoked");
+}
+
+#[test]
+fn the_file_of_a_document_is_kept_with_its_whole_path() {
+    let (machine, _) = installed();
+    let shown = machine.toolward("trust list --json").ends(0).json();
+    let source = std::path::Path::new(shown["source"].as_str().unwrap());
+    assert_eq!(source, machine.path(FIRST));
+}
+
+#[test]
 fn a_document_that_only_the_new_keys_signed_is_refused() {
     let (machine, one) = installed();
     key(&machine, "two");

@@ -68,7 +68,8 @@ pub(super) struct Next {
     #[arg(long, value_name = "KEYID")]
     drop: Vec<String>,
 
-    /// Drop and revoke the key with this id (may be given again)
+    /// Drop and revoke the key with this id, or revoke one that was dropped
+    /// before (may be given again)
     #[arg(long, value_name = "KEYID=WHY")]
     revoke: Vec<String>,
 
@@ -115,7 +116,10 @@ impl Next {
         }
         for text in &self.revoke {
             let (key, reason) = pair("--revoke", text)?;
-            let key_id = drop_key(&mut document, key)?;
+            // It may have been dropped before: who has no other key to sign with
+            // drops it first, and revokes it in the document after.
+            let key_id: KeyId = key.parse().map_err(|refusal| failed(&refusal))?;
+            document.keys.retain(|key| key.key_id() != key_id);
             document.revoked_keys.push(RevokedKey {
                 key_id,
                 since: None,
@@ -143,7 +147,7 @@ fn write(
     Ok(())
 }
 
-fn drop_key(document: &mut PublisherDocument, text: &str) -> Result<KeyId, Failure> {
+fn drop_key(document: &mut PublisherDocument, text: &str) -> Result<(), Failure> {
     let id: KeyId = text.parse().map_err(|refusal| failed(&refusal))?;
     let before = document.keys.len();
     document.keys.retain(|key| key.key_id() != id);
@@ -153,7 +157,7 @@ fn drop_key(document: &mut PublisherDocument, text: &str) -> Result<KeyId, Failu
                 .hint("`toolward publisher show` lists its keys"),
         );
     }
-    Ok(id)
+    Ok(())
 }
 
 fn keys(paths: &[PathBuf]) -> Result<Vec<PublicKey>, Failure> {
