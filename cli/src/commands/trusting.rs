@@ -25,7 +25,11 @@ use crate::trust::Trust;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
+}
 
+/// What all of these have in common.
+#[derive(Debug, Args)]
+struct Means {
     #[command(flatten)]
     trust: Trust,
 
@@ -49,13 +53,20 @@ enum Command {
         /// document came
         #[arg(long)]
         fingerprint: Option<String>,
+        #[command(flatten)]
+        means: Means,
     },
     /// List the publishers that are trusted by document
-    List,
+    List {
+        #[command(flatten)]
+        means: Means,
+    },
     /// Show one publisher, and the latest decisions about it
     Show {
         /// Its name
         name: String,
+        #[command(flatten)]
+        means: Means,
     },
     /// Take in newer documents of a publisher, or what it revokes
     Update {
@@ -66,11 +77,15 @@ enum Command {
         /// A list of what the publisher revokes
         #[arg(long, value_name = "SOURCE")]
         revocations: Option<String>,
+        #[command(flatten)]
+        means: Means,
     },
     /// Trust a publisher no more
     Remove {
         /// Its name
         name: String,
+        #[command(flatten)]
+        means: Means,
     },
 }
 
@@ -79,40 +94,29 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let Arguments {
-        command,
-        trust,
-        store,
-        network,
-    } = arguments;
-    let subject = Subject {
-        trust,
-        store,
-        network,
-        environment,
-    };
-    match command {
+    let subject = |means| Subject { means, environment };
+    match &arguments.command {
         Command::Add {
             source,
             prefix,
             fingerprint,
-        } => subject.add(source, prefix, fingerprint.as_deref(), output),
-        Command::List => subject.list(output),
-        Command::Show { name } => subject.show(name, output),
+            means,
+        } => subject(means).add(source, prefix, fingerprint.as_deref(), output),
+        Command::List { means } => subject(means).list(output),
+        Command::Show { name, means } => subject(means).show(name, output),
         Command::Update {
             name,
             source,
             revocations,
-        } => subject.update(name, source, revocations.as_deref(), output),
-        Command::Remove { name } => subject.remove(name, output),
+            means,
+        } => subject(means).update(name, source, revocations.as_deref(), output),
+        Command::Remove { name, means } => subject(means).remove(name, output),
     }?;
     Ok(Exit::Fine)
 }
 
 struct Subject<'a> {
-    trust: &'a Trust,
-    store: &'a StoreFlags,
-    network: &'a NetworkFlags,
+    means: &'a Means,
     environment: &'a Environment,
 }
 
@@ -124,10 +128,16 @@ impl Subject<'_> {
         fingerprint: Option<&str>,
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let standing = self.trust.standing_or_empty(self.environment, output)?;
-        let publishers = self.trust.publishers(self.environment)?;
-        let store = self.store.open(self.environment)?;
-        let bytes = self.network.document(source, DocumentKind::Publisher)?;
+        let standing = self
+            .means
+            .trust
+            .standing_or_empty(self.environment, output)?;
+        let publishers = self.means.trust.publishers(self.environment)?;
+        let store = self.means.store.open(self.environment)?;
+        let bytes = self
+            .means
+            .network
+            .document(source, DocumentKind::Publisher)?;
         let document = publisher::first_use(&bytes, &standing.terms())
             .map_err(|refusal| Failure::refused(&refusal))?;
         if publishers.get(&document.name)?.is_some() {
@@ -164,7 +174,7 @@ impl Subject<'_> {
     }
 
     fn list(&self, output: &mut Output) -> Result<(), Failure> {
-        let all = self.trust.publishers(self.environment)?.all()?;
+        let all = self.means.trust.publishers(self.environment)?.all()?;
         if !output.json() && all.is_empty() {
             output.note("no publisher is trusted by its document; `toolward trust add` adds one");
         }
@@ -177,7 +187,7 @@ impl Subject<'_> {
     fn show(&self, name: &str, output: &mut Output) -> Result<(), Failure> {
         let known = self.known(name)?;
         told(&known, output)?;
-        let Some(store) = self.store.existing(self.environment)? else {
+        let Some(store) = self.means.store.existing(self.environment)? else {
             return Ok(());
         };
         let filter = Filter {
@@ -212,9 +222,9 @@ impl Subject<'_> {
         revocations: Option<&str>,
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let standing = self.trust.standing(self.environment, output)?;
-        let publishers = self.trust.publishers(self.environment)?;
-        let store = self.store.open(self.environment)?;
+        let standing = self.means.trust.standing(self.environment, output)?;
+        let publishers = self.means.trust.publishers(self.environment)?;
+        let store = self.means.store.open(self.environment)?;
         let mut known = self.known(name)?;
         let own = [known.grant.source.clone()];
         let sources = match (sources, revocations) {
@@ -224,7 +234,7 @@ impl Subject<'_> {
         };
         let chain: Result<Vec<Vec<u8>>, Failure> = sources
             .iter()
-            .map(|source| self.network.document(source, DocumentKind::Publisher))
+            .map(|source| self.means.network.document(source, DocumentKind::Publisher))
             .collect();
         let chain = chain?;
         let chain: Vec<&[u8]> = chain.iter().map(Vec::as_slice).collect();
@@ -248,8 +258,11 @@ impl Subject<'_> {
         }
         if let Some(source) = revocations {
             // With the keys of the newest document.
-            let standing = self.trust.standing(self.environment, output)?;
-            let bytes = self.network.document(source, DocumentKind::Revocations)?;
+            let standing = self.means.trust.standing(self.environment, output)?;
+            let bytes = self
+                .means
+                .network
+                .document(source, DocumentKind::Revocations)?;
             let publisher = standing
                 .store
                 .publisher(name)
@@ -280,9 +293,9 @@ impl Subject<'_> {
     }
 
     fn remove(&self, name: &str, output: &mut Output) -> Result<(), Failure> {
-        let publishers = self.trust.publishers(self.environment)?;
+        let publishers = self.means.trust.publishers(self.environment)?;
         let known = self.known(name)?;
-        let store = self.store.open(self.environment)?;
+        let store = self.means.store.open(self.environment)?;
         publishers.remove(name)?;
         let now = std::time::SystemTime::now();
         record(
@@ -299,7 +312,7 @@ impl Subject<'_> {
     }
 
     fn known(&self, name: &str) -> Result<Known, Failure> {
-        let publishers = self.trust.publishers(self.environment)?;
+        let publishers = self.means.trust.publishers(self.environment)?;
         publishers.get(name)?.ok_or_else(|| unknown(name))
     }
 }

@@ -109,6 +109,39 @@ fn push(machine: &Machine, server: &Server, number: u64, one: &SigningKey, tag: 
 }
 
 #[test]
+fn documents_and_co_signatures_travel_by_registry_too() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let (machine, one) = trusting();
+    push(&machine, &server, 1, &one, "stable");
+    let reference = server.reference("stable");
+    let keys = format!("oci://{}/acme/keys:acme", server.address);
+    machine
+        .toolward(&format!("push acme.publisher.json {keys} --plain-http"))
+        .ends(0);
+    machine.toolward("trust remove acme").ends(0);
+    let shown = machine.toolward("publisher show acme.publisher.json --json");
+    let fingerprint = shown.ends(0).json()["fingerprint"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let grant = "--prefix text --prefix text-stats";
+    machine
+        .toolward(&format!("trust add {keys} {grant} --plain-http"))
+        .arg(format!("--fingerprint={fingerprint}"))
+        .ends(0);
+
+    // Somebody else signs what was pushed, and only the signature is added.
+    key(&machine, "two");
+    machine.toolward("sign 1.toolbundle --key two.pem").ends(0);
+    let attach = format!("push 1.toolbundle {reference} --signatures --plain-http");
+    machine.toolward(&attach).ends(0);
+    let pull = format!("pull {reference} -o both.toolbundle --plain-http --trust-key two.pub.pem");
+    machine.toolward(&pull).ends(0);
+}
+
+#[test]
 fn a_bundle_is_pushed_pulled_and_installed_where_a_maximum_age_is_set() {
     let Some(server) = Server::start() else {
         return;
