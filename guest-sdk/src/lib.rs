@@ -38,8 +38,8 @@
 //! | asking the person behind the caller | [`Questions`], [`Outcome`], [`Resume`] |
 //! | progress, log records | [`progress`], [`log`] |
 //! | secrets, other tools (both need a grant) | [`secrets`], [`tools`] |
-//! | HTTP requests (a grant, and the feature `http`) | [`http`] |
-//! | key-value buckets (a grant, and the feature `keyvalue`) | [`keyvalue`] |
+//! | HTTP requests (a grant, and the feature `http`) | `http` |
+//! | key-value buckets (a grant, and the feature `keyvalue`) | `keyvalue` |
 //! | files (a grant) | [`std::fs`], below the paths that the contract names |
 
 #[rustfmt::skip]

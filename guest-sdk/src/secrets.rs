@@ -3,7 +3,7 @@
 //! host replaces on the way to the hosts tied to the secret.
 //!
 //! Outside a component (a driver's own tests) every secret is denied, but those of
-//! [`testing::Grants`](crate::testing::Grants).
+//! [`testing::Grants`].
 
 use crate::bindings::toolward::driver::secrets as wit;
 use crate::{Error, testing};

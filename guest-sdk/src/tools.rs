@@ -3,7 +3,7 @@
 //! limits.
 //!
 //! Outside a component (a driver's own tests) there are no other tools, but those
-//! of [`testing::Grants`](crate::testing::Grants).
+//! of [`testing::Grants`].
 
 use std::time::Duration;
 
