@@ -1,0 +1,1 @@
+//! Asking the person behind a client: questions of drivers, and approvals.

@@ -1,0 +1,1 @@
+//! One call of a tool, from the request to the result.

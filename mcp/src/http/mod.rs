@@ -1,0 +1,1 @@
+//! Streamable HTTP: who may connect, and how much of it.

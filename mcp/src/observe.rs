@@ -1,0 +1,1 @@
+//! What a driver says while it runs, sent to the client.

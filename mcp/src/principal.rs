@@ -1,0 +1,48 @@
+//! Who a request comes from, and what it may reach.
+
+use std::sync::Arc;
+
+/// Somebody who calls tools: the user of a local process, or the owner of a
+/// token. Approvals, sealed state, quotas, results and cancellation of one
+/// principal are out of another's reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    /// The name that shares, buckets and stored secrets are kept apart by.
+    pub name: Arc<str>,
+    /// The tools that it may use.
+    pub tools: Tools,
+    /// Whether the operator trusts its client to ask a person for approval.
+    pub may_approve: bool,
+}
+
+/// The tools that a principal may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tools {
+    /// All that are served.
+    All,
+    /// These alone: ids, `id@major`, or id prefixes that end in `.*`. Empty means
+    /// none.
+    Only(Arc<[String]>),
+}
+
+impl Tools {
+    /// Whether a tool, by its id and major version, is among them.
+    #[must_use]
+    pub fn include(&self, id: &str, major: u64) -> bool {
+        let Self::Only(patterns) = self else {
+            return true;
+        };
+        patterns
+            .iter()
+            .any(|pattern| match pattern.strip_suffix(".*") {
+                Some(prefix) => id
+                    .strip_prefix(prefix)
+                    .is_some_and(|rest| rest.starts_with('.')),
+                None => match pattern.split_once('@') {
+                    Some((name, version)) => name == id && version == major.to_string(),
+                    None => pattern == id,
+                },
+            })
+    }
+}

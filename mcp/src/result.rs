@@ -1,0 +1,1 @@
+//! From a reply of the host to a result of the protocol.

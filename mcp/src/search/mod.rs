@@ -1,0 +1,1 @@
+//! Finding tools in a large catalogue, and the tools that do it.

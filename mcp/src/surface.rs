@@ -1,0 +1,1 @@
+//! What is served at one moment: a host and what clients see of it.
