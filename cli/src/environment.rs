@@ -64,6 +64,7 @@ impl Environment {
         let all = [
             ("the configuration directory", &self.config_directory),
             ("the cache directory", &self.cache_directory),
+            ("the data directory", &self.data_directory),
             ("the state directory", &self.state_directory),
         ];
         all.into_iter()

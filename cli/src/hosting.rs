@@ -21,6 +21,7 @@ use crate::config::{Granted, PolicyFlags, read_text};
 use crate::environment::{self, Environment};
 use crate::failure::{Exit, Failure};
 use crate::progress::Bar;
+use crate::publishers;
 use crate::trust::Trust;
 
 /// What stands behind grants.
@@ -79,6 +80,9 @@ impl Means {
         }
         for path in trust.key_files(environment)? {
             builder = builder.protect("a key's file", path);
+        }
+        if let Ok(publishers) = trust.publishers(environment) {
+            builder = builder.protect(publishers::WHAT, publishers.folder());
         }
         Ok(contents
             .into_iter()

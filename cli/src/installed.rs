@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use toolward_bundle::content::Content;
+use toolward_host::HostBuilder;
 use toolward_store::Store;
 
 use crate::environment::Environment;
@@ -33,6 +34,18 @@ impl StoreFlags {
             )
             .hint("name one with --store-dir DIR")),
         }
+    }
+
+    /// Keeps all guests out of the store and the record of trust: whoever writes
+    /// there says what is installed.
+    pub(crate) fn protect(&self, builder: HostBuilder, environment: &Environment) -> HostBuilder {
+        let Ok((directory, state)) = self.places(environment) else {
+            return builder;
+        };
+        let state = state.parent().unwrap_or(&state);
+        builder
+            .protect("the store of bundles", directory)
+            .protect("the record of trust", state)
     }
 
     /// Opens the store, and makes it where there is none.

@@ -56,11 +56,20 @@ impl Known {
 #[derive(Debug)]
 pub(crate) struct Publishers(PathBuf);
 
+/// What the folder is to people.
+pub(crate) const WHAT: &str = "the folder of trusted publishers";
+
 impl Publishers {
     /// Those that belong to a configuration file.
     pub(crate) fn beside(configuration: &Path) -> Self {
         let folder = configuration.parent().unwrap_or_else(|| Path::new("."));
-        Self(folder.join("trust"))
+        let folder = folder.join("trust");
+        Self(std::path::absolute(&folder).unwrap_or(folder))
+    }
+
+    /// Where they are kept.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.0
     }
 
     /// All known publishers, by name.

@@ -202,6 +202,7 @@ pub(crate) fn run(
     let bar = Arc::new(Bar::new(format!("calling {}", arguments.tool), output));
     let means = &arguments.means;
     let builder = means.host(contents, &granted, &source.trust, &bar, environment)?;
+    let builder = source.store.protect(builder, environment);
     let host = arguments.cache.host(builder, &broker)?;
     let confinement = means.kept(&host, &granted, environment)?;
     arguments.confine.apply(confinement, &broker, output)?;

@@ -5,6 +5,7 @@
 mod channels;
 mod first_use;
 mod layout;
+mod protecting;
 mod registry;
 mod revoking;
 mod rotating;

@@ -302,6 +302,7 @@ fn a_workspace_where_configuration_state_or_keys_are_is_refused() {
         config.join("notes"),
         machine.home().join(".local/state/toolward"),
         machine.home().join(".local"),
+        machine.home().join(".local/share/toolward/store"),
         machine.cache(),
         machine.path("keys"),
     ] {
