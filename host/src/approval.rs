@@ -23,14 +23,20 @@ pub struct ApprovalRequest {
     pub principal: String,
     /// The tool as `id@version`.
     pub tool: String,
+    /// The tool as `id@major`.
+    pub tool_id: String,
     /// Its display name.
     pub name: String,
     /// Who published the contract.
     pub publisher: String,
+    /// BLAKE3 of the manifest of the contract's bundle, 64 hex digits.
+    pub bundle: String,
     /// The driver that would carry it out.
     pub driver: String,
     /// Who published the driver.
     pub driver_publisher: String,
+    /// BLAKE3 of the manifest of the driver's bundle, 64 hex digits.
+    pub driver_bundle: String,
     /// The input, exactly as it would be used.
     pub input: Value,
     /// What the call may do, as capabilities: `mutates workspace:/notes`.
@@ -121,6 +127,9 @@ pub enum Verdict {
     Denied(Option<String>),
     /// Nobody could be asked.
     Unavailable,
+    /// The question is on its way: the call ends with
+    /// [`ErrorCode::APPROVAL_PENDING`], and is made again with the answer.
+    Later,
 }
 
 /// Asks a person. The answer is given by people, never by a tool or a model.
@@ -177,6 +186,12 @@ pub(crate) async fn obtain(
             ),
             "ask the person who said no",
         )),
+        Verdict::Later => Err(CallError::new(
+            ErrorCode::APPROVAL_PENDING,
+            ErrorClass::ApprovalRejected,
+            format!("a person is asked whether to call `{}`", call.tool.major_id),
+        )
+        .with_hint("call it again, with their answer")),
         Verdict::Unavailable => Err(denied(
             format!(
                 "`{}` needs approval ({}), and nobody can be asked",
@@ -194,10 +209,13 @@ fn request(call: &Call, question: &Question, invocation: &str) -> ApprovalReques
         invocation: invocation.to_owned(),
         principal: call.principal.clone(),
         tool: call.tool.full_id.clone(),
+        tool_id: call.tool.major_id.clone(),
         name: contract.name.clone(),
         publisher: call.tool.publisher.clone(),
+        bundle: call.tool.bundle.clone(),
         driver: call.route.driver.driver.id.to_string(),
         driver_publisher: call.route.driver.publisher.clone(),
+        driver_bundle: call.route.driver.bundle.clone(),
         input: call.shown_input.clone(),
         effects: question.effects.clone(),
         risk: question.risk,

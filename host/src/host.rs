@@ -130,6 +130,7 @@ impl Host {
             result,
             metadata,
             captured,
+            asked: None,
         }
     }
 

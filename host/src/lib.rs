@@ -25,6 +25,7 @@
 mod access;
 mod admission;
 mod approval;
+mod asking;
 mod builder;
 mod checks;
 pub mod compile;
@@ -51,6 +52,7 @@ mod violations;
 mod workspace;
 
 pub use approval::{ApprovalRequest, Approver, Chained, Verdict};
+pub use asking::{Answer, Answerable, Ask, Asked, Question, Resume, Spent};
 pub use builder::HostBuilder;
 pub use compile::{
     Broker, BrokerCommand, Cache, CompileError, CompileLimits, CompileReason, Compiler, InProcess,

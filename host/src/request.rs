@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::approval::Approver;
+use crate::asking::{Answerable, Resume};
 use crate::lineage::Lineage;
 use crate::observer::Observer;
 
@@ -31,6 +33,9 @@ pub struct Request {
     pub(crate) timeout: Option<Duration>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) lineage: Lineage,
+    pub(crate) answerable: Answerable,
+    pub(crate) resume: Option<Box<Resume>>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
 }
 
 impl Request {
@@ -62,6 +67,9 @@ impl Request {
             timeout: None,
             observer: None,
             lineage: Lineage::default(),
+            answerable: Answerable::default(),
+            resume: None,
+            approver: None,
         }
     }
 
@@ -100,6 +108,30 @@ impl Request {
     /// Makes it a call of a tool by a tool.
     pub(crate) fn below(mut self, lineage: Lineage) -> Self {
         self.lineage = lineage;
+        self
+    }
+
+    /// Says which questions of a driver the caller can have answered. Where it asks
+    /// one of them, [`Reply::asked`](crate::Reply::asked) is set. Default: none.
+    #[must_use]
+    pub fn answerable(mut self, answerable: Answerable) -> Self {
+        self.answerable = answerable;
+        self
+    }
+
+    /// Goes on with a call that asked, with the answers. All else of the request
+    /// has to be as it was.
+    #[must_use]
+    pub fn resume(mut self, resume: Resume) -> Self {
+        self.resume = Some(Box::new(resume));
+        self
+    }
+
+    /// Who asks people for this call, and for those that it makes, instead of the
+    /// host's own approver.
+    #[must_use]
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
         self
     }
 

@@ -26,12 +26,19 @@ codes! {
     INPUT_UNSUPPORTED = "input_unsupported";
     /// The driver asked a question that this caller can't answer.
     INPUT_UNAVAILABLE = "input_unavailable";
+    /// The driver asks, and the caller said that it can have it answered: call
+    /// again with the answers.
+    INPUT_REQUIRED = "toolward:input_required";
+    /// The answers are not for what this call asked, or what asked has changed.
+    RESUME_REFUSED = "toolward:resume_refused";
     /// No such tool.
     NOT_FOUND = "not_found";
     /// Policy denies, or a declared capability is not granted.
     UNAUTHORISED = "unauthorised";
     /// A person said no, or nobody could be asked.
     APPROVAL_DENIED = "toolward:approval_denied";
+    /// A person is being asked: call again when there is an answer.
+    APPROVAL_PENDING = "toolward:approval_pending";
     /// A granted secret has no value.
     AUTH_REQUIRED = "auth_required";
     /// Policy ended the call at its first violation.

@@ -16,6 +16,7 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use crate::asking::Asked;
 use crate::observer::LogRecord;
 use crate::violations::Violation;
 
@@ -39,6 +40,9 @@ pub struct Reply {
     pub metadata: Metadata,
     /// What the driver said on the side. Untrusted text.
     pub captured: Captured,
+    /// What the driver asks before it goes on. `result` is then an error with the
+    /// code [`ErrorCode::INPUT_REQUIRED`].
+    pub asked: Option<Box<Asked>>,
 }
 
 /// What was called, by what, and what it took.
