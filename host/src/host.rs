@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use toolward_bundle::content::Content;
 use toolward_contract::driver::DriverKind;
-use toolward_policy::Decision;
+use toolward_policy::{Decision, Effects};
 
 use crate::admission::Admission;
 use crate::approval;
@@ -18,7 +18,7 @@ use crate::error::HostError;
 use crate::grant;
 use crate::lineage::CallTools;
 use crate::prepare::Preparer;
-use crate::registry::{Catalogue, ToolEntry};
+use crate::registry::{Catalogue, Icon, ToolEntry};
 use crate::request::Request;
 use crate::resolve::{self, Resolved};
 use crate::result::{CallError, Captured, Metadata, Output, Reply};
@@ -56,6 +56,12 @@ pub struct ToolInfo {
     /// The drivers that may serve it, best first, with what was decided about
     /// each.
     pub drivers: Vec<(String, Decision)>,
+    /// What a call can bring about by any driver that policy lets run, the tools
+    /// that it reaches included; `None` where there is no such driver, and so no
+    /// call can run.
+    pub effects: Option<Effects>,
+    /// Its icon, or its bundle's. Untrusted bytes.
+    pub icon: Option<Icon>,
 }
 
 impl Host {
@@ -99,6 +105,13 @@ impl Host {
         let found = self.inner.catalogue.find(name);
         let served = found.filter(|entry| entry.standing.withdrawn().is_none());
         served.map(|entry| info(entry))
+    }
+
+    /// Whether a call of this tool could start now, without waiting for a driver
+    /// to be compiled.
+    pub fn is_ready(&self, name: &str) -> bool {
+        let tool = self.inner.catalogue.find(name);
+        tool.is_some_and(|tool| tool.open_routes().any(|route| route.driver.is_ready()))
     }
 
     /// Serves the bundle with this manifest digest (64 hex digits) no more: its
@@ -250,6 +263,8 @@ fn info(entry: &ToolEntry) -> ToolInfo {
             .iter()
             .map(|route| (route.driver.driver.id.to_string(), route.decision.clone()))
             .collect(),
+        effects: entry.effects(),
+        icon: entry.icon.clone(),
     }
 }
 

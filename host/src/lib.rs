@@ -62,6 +62,7 @@ pub use host::{Host, ToolInfo};
 pub use limits::{Limit, Limits};
 pub use needs::Needs;
 pub use observer::{Compiling, LogLevel, LogRecord, Observer, Progress};
+pub use registry::Icon;
 pub use request::{LOCAL, Request};
 pub use result::{
     Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, Metadata,

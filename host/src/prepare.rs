@@ -210,6 +210,11 @@ impl Job {
 }
 
 impl Preparation {
+    /// Whether nobody has to wait for it any more.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.done.get().is_some()
+    }
+
     fn finish(&self, result: Result<Prepared, CompileError>) {
         *self.stage() = None;
         match result {

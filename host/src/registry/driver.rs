@@ -52,6 +52,11 @@ impl LoadedDriver {
             .clone()
     }
 
+    /// Whether a call need not wait for it to be compiled.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.digest.is_none() || self.preparation.is_ready()
+    }
+
     /// Gives up the component's bytes: it is compiled.
     pub(crate) fn drop_wasm(&self) {
         *self.wasm.lock().unwrap_or_else(PoisonError::into_inner) = None;

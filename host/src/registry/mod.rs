@@ -3,6 +3,7 @@
 
 mod closure;
 mod driver;
+mod icon;
 mod routes;
 mod standing;
 
@@ -11,14 +12,17 @@ use std::sync::Arc;
 
 use toolward_bundle::content::Content;
 use toolward_contract::tool::Tool;
+use toolward_policy::{Decision, Effects};
 
 use crate::admission::{Admission, Gate};
 use crate::error::HostError;
 use crate::services::Services;
 use closure::Candidate;
+use icon::Icons;
 use standing::Standing;
 
 pub(crate) use driver::LoadedDriver;
+pub use icon::Icon;
 pub(crate) use routes::{Question, Route};
 
 /// One tool, with its routes in the order of preference.
@@ -33,8 +37,30 @@ pub(crate) struct ToolEntry {
     pub(crate) dev: bool,
     pub(crate) standing: Arc<Standing>,
     pub(crate) routes: Vec<Arc<Route>>,
+    pub(crate) icon: Option<Icon>,
     /// The shares of this tool and of its publisher.
     pub(crate) gates: [Arc<Gate>; 2],
+}
+
+impl ToolEntry {
+    /// The routes by which a call may run.
+    pub(crate) fn open_routes(&self) -> impl Iterator<Item = &Arc<Route>> {
+        let served = |route: &&Arc<Route>| route.driver.standing.withdrawn().is_none();
+        self.routes
+            .iter()
+            .filter(served)
+            .filter(|route| route.is_open())
+    }
+
+    /// What a call can bring about, whichever of its drivers it goes to.
+    pub(crate) fn effects(&self) -> Option<Effects> {
+        self.open_routes()
+            .filter_map(|route| match &route.decision {
+                Decision::Allow(allowed) | Decision::Ask(allowed, _) => Some(allowed.effects),
+                Decision::Deny(_) => None,
+            })
+            .reduce(Effects::join)
+    }
 }
 
 /// All tools by `id@major`, and what else they are called.
@@ -62,6 +88,7 @@ impl Catalogue {
                 "{} {} by {publisher}",
                 content.manifest.id, content.manifest.version
             );
+            let icons = Icons::of(&content);
             for entry in content.drivers {
                 let id = entry.driver.id.to_string();
                 let loaded = Arc::new(LoadedDriver::new(entry, &bundle, &publisher, &standing));
@@ -77,6 +104,7 @@ impl Catalogue {
             for entry in content.tools {
                 let id = entry.tool.major_id();
                 let tool = Found {
+                    icon: icons.for_tool(&entry.tool),
                     contract: entry.tool,
                     publisher: publisher.clone(),
                     bundle: bundle.clone(),
@@ -127,6 +155,7 @@ impl Catalogue {
                 dev: tool.dev,
                 contract: tool.contract,
                 major_id: major_id.clone(),
+                icon: tool.icon,
                 routes,
             });
             catalogue.tools.insert(major_id, entry);
@@ -217,4 +246,5 @@ struct Found {
     bundle: String,
     standing: Arc<Standing>,
     dev: bool,
+    icon: Option<Icon>,
 }

@@ -33,6 +33,8 @@ codes! {
     RESUME_REFUSED = "toolward:resume_refused";
     /// No such tool.
     NOT_FOUND = "not_found";
+    /// A deferred tool was called before its schema was loaded.
+    SCHEMA_NOT_LOADED = "toolward:schema_not_loaded";
     /// Policy denies, or a declared capability is not granted.
     UNAUTHORISED = "unauthorised";
     /// A person said no, or nobody could be asked.
@@ -110,6 +112,8 @@ pub enum ErrorClass {
     InvalidArguments,
     /// A value misses its schema.
     SchemaValidationFailed,
+    /// The caller has not seen the schema yet.
+    SchemaNotLoaded,
     /// Policy denies.
     PermissionDenied,
     /// Policy denies this tool, or this request.

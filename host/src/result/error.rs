@@ -85,7 +85,10 @@ fn milliseconds<S: Serializer>(value: &Option<Duration>, serializer: S) -> Resul
 const MESSAGE: usize = 4096;
 
 impl CallError {
-    pub(crate) fn new(code: ErrorCode, class: ErrorClass, message: impl Into<String>) -> Self {
+    /// An error of this host's, or of what stands before it: not retryable, without
+    /// a hint. The message is cut at 4 KiB.
+    #[must_use]
+    pub fn new(code: ErrorCode, class: ErrorClass, message: impl Into<String>) -> Self {
         let mut message = message.into();
         message.truncate(message.floor_char_boundary(MESSAGE));
         Self {
@@ -106,7 +109,9 @@ impl CallError {
         self
     }
 
-    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+    /// The same with the next step.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
