@@ -9,6 +9,7 @@ use toolward_registry::{
 };
 use toolward_signing::archive::Effort;
 use toolward_signing::verify::{self, Bundle, Verified};
+use toolward_signing::{Reason, Refusal};
 
 use crate::commands::call::runtime;
 use crate::environment::Environment;
@@ -82,11 +83,35 @@ impl NetworkFlags {
         Ok(builder.build()?)
     }
 
-    /// Fetches and verifies a bundle. Of a remote one the envelope is verified
+    /// Fetches and verifies a bundle, which must be the one with the id `expected`,
+    /// if any is: a source that was asked for an update says nothing of other
+    /// bundles. Of a remote one the envelope is verified, and its id compared,
     /// before anything else of it is downloaded.
     pub(crate) fn bundle(
         &self,
         source: &Source,
+        expected: Option<&str>,
+        standing: &Standing,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Verified<Bundle>, Failure> {
+        let is_expected = |id: &str| match expected {
+            Some(expected) if expected != id => Err(Refusal::new(Reason::WrongBundle)
+                .at(source.to_string())
+                .expected(expected.to_owned())
+                .found(id)),
+            _ => Ok(()),
+        };
+        let bundle = self.fetched(source, &is_expected, standing, environment, output)?;
+        // A file has no envelope that comes first, and a source may have changed.
+        is_expected(&bundle.manifest.id).map_err(|refusal| Failure::refused(&refusal))?;
+        Ok(bundle)
+    }
+
+    fn fetched(
+        &self,
+        source: &Source,
+        is_expected: &dyn Fn(&str) -> Result<(), Refusal>,
         standing: &Standing,
         environment: &Environment,
         output: &Output,
@@ -94,8 +119,10 @@ impl NetworkFlags {
         let bar = Bar::new(format!("fetching {source}"), output);
         let tell = |done: u64, total: Option<u64>| bar.set(done, total.unwrap_or_default());
         let options = standing.options(None);
-        let announced =
-            |envelope: &[u8]| verify::envelope(envelope, &standing.store, &options).map(drop);
+        let announced = |envelope: &[u8]| {
+            let announced = verify::envelope(envelope, &standing.store, &options)?;
+            is_expected(&announced.manifest.id)
+        };
         let archive = match source {
             Source::Path(path) => {
                 if !path.exists() {

@@ -153,7 +153,7 @@ impl Pull {
         let standing = self.trust.standing(environment, output)?;
         let bundle = self
             .network
-            .bundle(&source, &standing, environment, output)?;
+            .bundle(&source, None, &standing, environment, output)?;
         let bytes = toolward_signing::archive::write(&bundle.contents(), Vec::new())
             .map_err(|refusal| Failure::refused(&refusal))?;
         files::write_new(&self.output, &bytes)?;

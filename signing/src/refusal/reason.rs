@@ -64,6 +64,9 @@ reasons! {
     /// The keys that signed belong to another publisher than the manifest names.
     WrongPublisher = "wrong-publisher", "the manifest names a publisher whose keys did not sign",
         "ask the publisher which key signs this bundle";
+    /// A source that was asked for an update of one bundle has another.
+    WrongBundle = "wrong-bundle", "the source holds another bundle than the one that came from there",
+        "find out where the bundle is published now; install the other one by itself if you want it";
     /// Too few distinct keys of the publisher signed.
     ThresholdNotMet = "threshold-not-met", "too few distinct keys of the publisher signed",
         "have the publisher's other key holders sign, too";

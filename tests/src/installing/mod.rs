@@ -9,7 +9,9 @@ mod protecting;
 mod registry;
 mod revoking;
 mod rotating;
+mod substituting;
 mod updating;
+mod web;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,0 +1,100 @@
+//! Whether a release is the current one: the index of the channel that its source
+//! is held to, and its age.
+
+use toolward_registry::{DocumentKind, Source};
+use toolward_signing::channel::{self, Channel, VerifiedIndex};
+use toolward_signing::freshness::{Freshness, Origin};
+use toolward_store::{Store, marks};
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::sources::NetworkFlags;
+use crate::standing::Standing;
+
+/// What a source is held to: fetched once, asked of each bundle from there.
+pub(super) struct Current<'a> {
+    origin: Origin,
+    index: Option<VerifiedIndex>,
+    standing: &'a Standing,
+}
+
+impl<'a> Current<'a> {
+    /// Fetches the index of the channel that `source` is held to: the one named,
+    /// or the only one, for what comes from elsewhere.
+    pub(super) fn of(
+        source: &Source,
+        named: Option<&str>,
+        network: &NetworkFlags,
+        store: &Store,
+        standing: &'a Standing,
+        output: &Output,
+    ) -> Result<Self, Failure> {
+        let index = match held_to(source, named, standing)? {
+            Some(channel) => Some(fetched(channel, network, store, standing)?),
+            None => None,
+        };
+        for warning in index.iter().flat_map(|index| &index.warnings) {
+            output.warning(warning);
+        }
+        let origin = if source.is_remote() {
+            Origin::Remote
+        } else {
+            Origin::Local
+        };
+        Ok(Self {
+            origin,
+            index,
+            standing,
+        })
+    }
+
+    /// How a bundle is found to be current.
+    pub(super) fn freshness(&self) -> Freshness<'_> {
+        Freshness {
+            origin: self.origin,
+            index: self.index.as_ref(),
+            max_age: self.standing.settings.max_age,
+            now: self.standing.now,
+            mode: self.standing.settings.mode,
+        }
+    }
+}
+
+fn held_to<'a>(
+    source: &Source,
+    name: Option<&str>,
+    standing: &'a Standing,
+) -> Result<Option<&'a Channel>, Failure> {
+    match (name, standing.settings.channels.as_slice()) {
+        (Some(name), _) => named(name, standing).map(Some),
+        (None, [only]) if source.is_remote() => Ok(Some(only)),
+        _ => Ok(None),
+    }
+}
+
+/// The channel of this name.
+pub(super) fn named<'a>(name: &str, standing: &'a Standing) -> Result<&'a Channel, Failure> {
+    standing.settings.channel(name).ok_or_else(|| {
+        Failure::usage(
+            "channel-unknown",
+            format!("no channel {name} is configured"),
+        )
+        .hint("add a `[[channel]]` to toolward.toml")
+    })
+}
+
+/// The current index of a channel: verified, and no older than the last seen.
+pub(super) fn fetched(
+    channel: &Channel,
+    network: &NetworkFlags,
+    store: &Store,
+    standing: &Standing,
+) -> Result<VerifiedIndex, Failure> {
+    let bytes = network.document(channel.source(), DocumentKind::Channel)?;
+    let index = channel::accept(&bytes, channel, &standing.terms())
+        .map_err(|refusal| Failure::refused(&refusal))?;
+    let name = channel.fingerprint().digest().to_string();
+    let kind = marks::DocumentKind::Channel;
+    store.see_document(kind, &name, index.version, index.digest, standing.now)?;
+    Ok(index)
+}

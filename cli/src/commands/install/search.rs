@@ -1,0 +1,106 @@
+//! `search`: tools that are installed, or that a channel lists.
+
+use clap::Args;
+use serde_json::json;
+use toolward_bundle::text::visible_line;
+use toolward_store::search::{SearchEntry, rank};
+
+use super::current;
+use crate::environment::Environment;
+use crate::failure::{Exit, Failure};
+use crate::installed::StoreFlags;
+use crate::output::Output;
+use crate::sources::NetworkFlags;
+use crate::trust::Trust;
+
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    /// Words of names, descriptions, tags or publishers
+    query: Vec<String>,
+
+    /// Search the index of this channel instead of what is installed
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+
+    #[command(flatten)]
+    trust: Trust,
+
+    #[command(flatten)]
+    store: StoreFlags,
+
+    #[command(flatten)]
+    network: NetworkFlags,
+}
+
+/// How many matches are shown.
+const SHOWN: usize = 50;
+
+impl Search {
+    pub(crate) fn run(
+        &self,
+        environment: &Environment,
+        output: &mut Output,
+    ) -> Result<Exit, Failure> {
+        let query = self.query.join(" ");
+        if let Some(name) = &self.channel {
+            let standing = self.trust.standing_or_empty(environment, output)?;
+            let store = self.store.open(environment)?;
+            let channel = current::named(name, &standing)?;
+            let index = current::fetched(channel, &self.network, &store, &standing)?;
+            let mut entries = Vec::new();
+            let mut bundles = Vec::new();
+            for listed in &index.bundles {
+                for tool in &listed.tools {
+                    entries.push(SearchEntry {
+                        id: tool.id.clone(),
+                        title: tool.title.clone().unwrap_or_default(),
+                        description: tool.description.clone(),
+                        tags: tool.tags.clone(),
+                        publisher: listed.publisher.clone(),
+                    });
+                    bundles.push(listed);
+                }
+            }
+            for ranked in rank(&query, &entries).into_iter().take(SHOWN) {
+                if let (Some(entry), Some(listed)) =
+                    (entries.get(ranked.index), bundles.get(ranked.index))
+                {
+                    found(entry, &listed.id, &listed.version.to_string(), output)?;
+                }
+            }
+            return Ok(Exit::Fine);
+        }
+        let Some(store) = self.store.existing(environment)? else {
+            output.note("nothing is installed");
+            return Ok(Exit::Fine);
+        };
+        for match_ in store.search(&query, SHOWN)? {
+            let tool = &match_.tool;
+            found(&tool.entry, &tool.bundle, &tool.version.to_string(), output)?;
+        }
+        Ok(Exit::Fine)
+    }
+}
+
+fn found(
+    entry: &SearchEntry,
+    bundle: &str,
+    version: &str,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    if output.json() {
+        return output.value(&json!({
+            "tool": entry.id, "name": entry.title, "description": entry.description,
+            "tags": entry.tags, "publisher": entry.publisher, "bundle": bundle, "version": version,
+        }));
+    }
+    output.line(format!(
+        "{}  {}",
+        visible_line(&entry.id, 200),
+        visible_line(&entry.description, 200)
+    ))?;
+    output.line(format!(
+        "  {bundle} {version} by {}",
+        visible_line(&entry.publisher, 200)
+    ))
+}

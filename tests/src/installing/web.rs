@@ -1,0 +1,113 @@
+//! A web server on this machine with one file. It may be made to wait before it
+//! answers, so that something else happens meanwhile.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long anybody waits for anybody.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(super) struct Web {
+    address: String,
+    bytes: Arc<Mutex<Vec<u8>>>,
+    asked: Receiver<()>,
+    go: Option<Sender<()>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Web {
+    /// Answers every request with these bytes, at once.
+    pub(super) fn serve(bytes: Vec<u8>) -> Self {
+        Self::start(bytes, false)
+    }
+
+    /// Answers with other bytes from now on.
+    pub(super) fn replace(&self, bytes: Vec<u8>) {
+        *self.bytes.lock().unwrap() = bytes;
+    }
+
+    /// Answers when [`Web::answer`] is called, once for each request.
+    pub(super) fn waiting(bytes: Vec<u8>) -> Self {
+        Self::start(bytes, true)
+    }
+
+    fn start(bytes: Vec<u8>, waits: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (tell, asked) = channel();
+        let (go, told) = channel();
+        let stopped = Arc::clone(&stop);
+        let bytes = Arc::new(Mutex::new(bytes));
+        let served = Arc::clone(&bytes);
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                let Ok((stream, _)) = listener.accept() else {
+                    std::thread::sleep(Duration::from_millis(5));
+                    continue;
+                };
+                let _ = tell.send(());
+                if !waits || told.recv_timeout(PATIENCE).is_ok() {
+                    let bytes = served.lock().unwrap().clone();
+                    // Who asked may have gone.
+                    let _ = answer(stream, &bytes);
+                }
+            }
+        });
+        Self {
+            address,
+            bytes,
+            asked,
+            go: Some(go),
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    pub(super) fn url(&self, file: &str) -> String {
+        format!("http://{}/{file}", self.address)
+    }
+
+    /// Waits until somebody asks.
+    pub(super) fn is_asked(&self) {
+        self.asked.recv_timeout(PATIENCE).unwrap();
+    }
+
+    pub(super) fn answer(&self) {
+        self.go.as_ref().unwrap().send(()).unwrap();
+    }
+}
+
+fn answer(mut stream: TcpStream, bytes: &[u8]) -> std::io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut request = Vec::new();
+    let mut byte = [0];
+    while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte)? == 1 {
+        request.push(byte[0]);
+    }
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        bytes.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(bytes)
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // One that waits to be told waits no longer.
+        drop(self.go.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
