@@ -10,6 +10,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     book::run(true)?;
     bindings::run(true)?;
     guests::build()?;
+    // The official clients that the end-to-end tests call with.
+    process::run(&mut Command::new(root.join("xtask/mcp-clients.sh")))?;
 
     println!("tests of the example drivers, on this machine:");
     process::run(
