@@ -20,6 +20,7 @@ mod seccomp;
 pub(crate) mod starter;
 mod system;
 
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 pub use report::{Confined, Part, State};
@@ -52,6 +53,7 @@ pub struct Confinement {
     clear: Vec<PathBuf>,
     system: bool,
     network: Network,
+    listener: Option<i32>,
     strict: bool,
 }
 
@@ -143,6 +145,14 @@ impl Confinement {
         self
     }
 
+    /// Keeps taking connections from this socket, which listens already and stays
+    /// open as long as the process serves. From others none are taken, and nothing
+    /// listens anew. Default: none are taken at all.
+    pub fn accept_on(mut self, listener: &impl AsRawFd) -> Self {
+        self.listener = Some(listener.as_raw_fd());
+        self
+    }
+
     /// Demands every part, and refuses to go on with fewer. By default a kernel
     /// that has only some enforces those, and the report says so.
     pub fn strict(mut self, strict: bool) -> Self {
@@ -210,6 +220,7 @@ impl Confinement {
         rules.apply()?;
         Ok(FilesConfined {
             network: self.network.clone(),
+            listener: self.listener,
             report,
         })
     }
@@ -221,6 +232,7 @@ impl Confinement {
 #[must_use = "programs can still be started"]
 pub struct FilesConfined {
     network: Network,
+    listener: Option<i32>,
     report: Confined,
 }
 
@@ -233,7 +245,7 @@ impl FilesConfined {
     /// [`ConfineError::Refused`].
     pub fn end_programs(self) -> Result<Confined, ConfineError> {
         landlock_rules::no_programs()?;
-        seccomp::apply(&self.network, false)?;
+        seccomp::apply(&self.network, self.listener, false)?;
         Ok(self.report)
     }
 }

@@ -18,7 +18,7 @@ const PROGRAMS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
 
 /// Calls that serving guests never takes. `io_uring` stands here because it makes
 /// sockets without asking this filter.
-const NEVER: [i64; 55] = [
+const NEVER: [i64; 53] = [
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -60,8 +60,6 @@ const NEVER: [i64; 55] = [
     libc::SYS_open_by_handle_at,
     // Without an address, `listen` takes a free port, which no rule names.
     libc::SYS_listen,
-    libc::SYS_accept,
-    libc::SYS_accept4,
     // Shared with all processes of the user, and in no namespace of files.
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -77,6 +75,9 @@ const NEVER: [i64; 55] = [
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
 ];
+
+/// Calls that take a connection, from the socket that is their first argument.
+const ACCEPTING: [i64; 2] = [libc::SYS_accept, libc::SYS_accept4];
 
 /// Requests that write into the input of a terminal, as if somebody had typed: one
 /// that was inherited is open, and a shell reads from it later.
@@ -96,12 +97,17 @@ const FAST_OPEN: u64 = 0x2000_0000;
 const X32: u32 = 0x4000_0000;
 
 /// Refuses those calls, and the sockets that `network` does not name, from this
-/// thread on; starting programs only if `programs` is false.
-pub(super) fn apply(network: &Network, programs: bool) -> Result<(), ConfineError> {
+/// thread on; starting programs only if `programs` is false. Connections are taken
+/// from the one socket `listener`, which listens already, or from none.
+pub(super) fn apply(
+    network: &Network,
+    listener: Option<i32>,
+    programs: bool,
+) -> Result<(), ConfineError> {
     let Some(machine) = machine() else {
         return Ok(());
     };
-    let program = program(network, programs, machine);
+    let program = program(network, listener, programs, machine);
     let program = program.map_err(|error| ConfineError::Refused(error.to_string()))?;
     install(&program)
 }
@@ -133,10 +139,25 @@ pub(super) fn is_available() -> bool {
             .is_ok_and(|status| status.lines().any(|line| line.starts_with("Seccomp:")))
 }
 
-fn program(network: &Network, programs: bool, machine: TargetArch) -> Built<BpfProgram> {
+fn program(
+    network: &Network,
+    listener: Option<i32>,
+    programs: bool,
+    machine: TargetArch,
+) -> Built<BpfProgram> {
     let mut rules: Rules = NEVER.into_iter().map(|call| (call, Vec::new())).collect();
     if !programs {
         rules.extend(PROGRAMS.map(|call| (call, Vec::new())));
+    }
+    for call in ACCEPTING {
+        let others = match listener {
+            Some(listener) => {
+                let listener = u64::from(listener.cast_unsigned());
+                vec![when(0, SeccompCmpOp::Ne, listener)?]
+            }
+            None => Vec::new(),
+        };
+        rules.insert(call, others);
     }
     let sockets = match network {
         // No condition: always refused.

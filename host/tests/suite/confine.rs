@@ -305,6 +305,29 @@ fn names_are_resolved_in_a_confined_thread_that_keeps_the_systems_files() {
 }
 
 #[test]
+fn a_server_takes_connections_from_its_own_socket_and_no_other() {
+    if !can_confine() {
+        return;
+    }
+    let bind = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let (own, other) = (bind(), bind());
+    let _clients = [&own, &other].map(|listener| {
+        let address = listener.local_addr().unwrap();
+        std::net::TcpStream::connect(address).unwrap()
+    });
+    let thread = std::thread::spawn(move || {
+        let confinement = Confinement::builder().accept_on(&own);
+        confinement.apply_to_this_thread().unwrap();
+        own.accept().unwrap();
+        let refused = other.accept().unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+        let anew = TcpListener::bind("127.0.0.1:0").unwrap_err();
+        assert_eq!(anew.raw_os_error(), Some(libc::EPERM));
+    });
+    thread.join().unwrap();
+}
+
+#[test]
 #[ignore = "a process of its own, started by the tests above"]
 fn escaped_guest() {
     // Run by hand, it has nothing to escape from.
