@@ -3,6 +3,7 @@
 mod bundle;
 mod cost;
 mod limits;
+mod outward;
 mod shape;
 mod view;
 mod walk;
@@ -187,6 +188,14 @@ impl Schema {
     #[must_use]
     pub fn model_view(&self) -> Value {
         view::without_internal(&self.inner.closed)
+    }
+
+    /// [`Schema::model_view`] for a protocol that shows it to a model: titles,
+    /// descriptions and comments as `show` gives them, and references moved below the JSON pointer
+    /// `at`, where the schema is to stand inside another one; empty: it stands alone.
+    #[must_use]
+    pub fn outward_view(&self, at: &str, show: &dyn Fn(&str) -> String) -> Value {
+        outward::view(&self.inner.closed, at, show)
     }
 
     /// The property names that the schema shows.

@@ -21,7 +21,7 @@ pub(super) enum Mark {
 }
 
 impl Mark {
-    fn is_on(self, schema: &Value) -> bool {
+    pub(super) fn is_on(self, schema: &Value) -> bool {
         let set = |keyword| schema.get(keyword) == Some(&Value::Bool(true));
         match self {
             Mark::Internal => set("x-internal"),

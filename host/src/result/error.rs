@@ -104,7 +104,9 @@ impl CallError {
         }
     }
 
-    pub(crate) fn with_cause(mut self, cause: Value) -> Self {
+    /// The same with what lies behind it.
+    #[must_use]
+    pub fn with_cause(mut self, cause: Value) -> Self {
         self.cause = Some(cause);
         self
     }

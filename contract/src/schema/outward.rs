@@ -1,0 +1,54 @@
+//! A schema on its way to a model: without what is internal, with the text of its
+//! author made safe, and, if need be, inside another schema.
+
+use serde_json::Value;
+
+use super::view;
+use super::walk::for_each_child_mut;
+
+/// What a schema says to people and models, and to nobody else.
+const PROSE: [&str; 3] = ["title", "description", "$comment"];
+
+/// Keywords about the document, out of place inside another one. A nested `$id`
+/// would change what `#` means.
+const DOCUMENT: [&str; 2] = ["$id", "$schema"];
+
+/// Asks clients to send an argument as an HTTP header too, for what stands between
+/// (MCP 2026-07-28, "x-mcp-header").
+const HEADER: &str = "x-mcp-header";
+
+/// The model's view of a closed schema that stands at the JSON pointer `at`, its
+/// prose as `show` shows it.
+pub(super) fn view(closed: &Value, at: &str, show: &dyn Fn(&str) -> String) -> Value {
+    let mut copy = view::without_internal(closed);
+    if let Value::Object(keywords) = &mut copy
+        && !at.is_empty()
+    {
+        keywords.retain(|keyword, _| !DOCUMENT.contains(&keyword.as_str()));
+    }
+    change(&mut copy, at, show);
+    copy
+}
+
+fn change(schema: &mut Value, at: &str, show: &dyn Fn(&str) -> String) {
+    if view::Mark::Sensitive.is_on(schema)
+        && let Value::Object(keywords) = schema
+    {
+        // What is between may log it.
+        keywords.shift_remove(HEADER);
+    }
+    for keyword in PROSE {
+        if let Some(Value::String(text)) = schema.get_mut(keyword) {
+            *text = show(text);
+        }
+    }
+    for keyword in ["$ref", "$dynamicRef"] {
+        if let Some(Value::String(target)) = schema.get_mut(keyword)
+            && let Some(pointer) = target.strip_prefix('#')
+            && (pointer.is_empty() || pointer.starts_with('/'))
+        {
+            *target = format!("#{at}{pointer}");
+        }
+    }
+    for_each_child_mut(schema, |child| change(child, at, show));
+}

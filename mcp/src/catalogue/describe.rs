@@ -1,0 +1,64 @@
+//! One tool in the words of MCP. All text of publishers is made visible, bounded,
+//! and labelled with who published it.
+
+use rmcp::model::MetaObject;
+use serde_json::json;
+use toolward_bundle::text::{visible, visible_line};
+use toolward_host::ToolInfo;
+use toolward_policy::Effects;
+
+use super::{Listed, annotations, icons, schemas};
+
+/// Characters of a title. A contract's name has at most 80; made visible, it may
+/// have more.
+const TITLE: usize = 120;
+/// Characters of a description.
+const DESCRIPTION: usize = 4000;
+/// Characters of a publisher's name.
+const PUBLISHER: usize = 120;
+/// `_meta` of a tool: what it is called elsewhere, and whose it is.
+const META: &str = "toolward/tool";
+
+pub(super) fn listed(
+    name: String,
+    info: ToolInfo,
+    effects: Effects,
+    icons: &mut icons::Room,
+) -> Listed {
+    let contract = info.contract;
+    let publisher = visible_line(&info.publisher, PUBLISHER);
+    let input = schemas::of_input(&contract.inputs);
+    let output = schemas::of_output(&contract.outputs);
+    // The label comes first: what follows is the publisher's and may say anything.
+    let description = format!(
+        "[{publisher}] {}",
+        visible(&contract.description, DESCRIPTION)
+    );
+
+    let mut tool = rmcp::model::Tool::new(name.clone(), description, input.schema)
+        .with_title(visible_line(&contract.name, TITLE))
+        .with_raw_output_schema(output.schema)
+        .with_annotations(annotations::of(&contract, effects));
+    if let Some(icon) = info.icon.and_then(|icon| icons.take(&icon)) {
+        tool = tool.with_icons(vec![icon]);
+    }
+    let mut meta = MetaObject::new();
+    meta.insert(
+        META.to_owned(),
+        json!({
+            "id": contract.id.as_str(),
+            "version": contract.version.to_string(),
+            "publisher": publisher,
+        }),
+    );
+    Listed {
+        name,
+        target: contract.major_id(),
+        publisher: info.publisher,
+        bundle: info.bundle,
+        tool: tool.with_meta(meta),
+        wrapped_input: input.wrapped,
+        wrapped: output.wrapped,
+        contract,
+    }
+}

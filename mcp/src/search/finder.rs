@@ -1,0 +1,396 @@
+//! The three tools of the server's own that stand before a large catalogue
+//! (Agent Tool 0.2.0, "Deferred loading"): what they are asked, and what they
+//! answer.
+
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use toolward_bundle::text::visible_line;
+use toolward_host::{CallError, ErrorClass, ErrorCode, Host};
+
+use super::index::{Document, Index};
+use super::{reference, schemas};
+use crate::catalogue::{Blocked, Catalogue, Listed};
+use crate::principal::Principal;
+use crate::result;
+
+/// The version of Agent Tool whose words are used.
+const SCHEMA_VERSION: &str = "0.2.0";
+
+/// Tools that a search gives where it is not told how many, and at most.
+const USUAL: usize = 8;
+pub(super) const MOST: usize = 25;
+/// Names that one search may ask for.
+pub(super) const NAMES: usize = 25;
+/// Characters of a description in a search's answer.
+const SUMMARY: usize = 300;
+/// Characters of what a caller sent, in an error.
+const SHOWN: usize = 200;
+
+const SEARCH: &str = "search_tools";
+const LOAD: &str = "load_tool";
+const CALL: &str = "call_tool";
+
+/// The tools that find the others, in the order of their names.
+pub(crate) fn tools() -> Vec<Tool> {
+    let looks = ToolAnnotations::new()
+        .read_only(true)
+        .destructive(false)
+        .idempotent(true)
+        .open_world(false);
+    // What it may do is what any tool behind it may do.
+    let calls = ToolAnnotations::new()
+        .read_only(false)
+        .destructive(true)
+        .idempotent(false)
+        .open_world(true);
+    vec![
+        Tool::new(CALL, schemas::CALL, schemas::call())
+            .with_title("Call a tool")
+            .with_annotations(calls),
+        Tool::new(LOAD, schemas::LOAD, schemas::load())
+            .with_title("Load a tool")
+            .with_raw_output_schema(schemas::loaded())
+            .with_annotations(looks.clone()),
+        Tool::new(SEARCH, schemas::SEARCH, schemas::search())
+            .with_title("Search tools")
+            .with_raw_output_schema(schemas::found())
+            .with_annotations(looks),
+    ]
+}
+
+/// What is to be done about a call that came in.
+#[derive(Debug)]
+pub(crate) enum Asked<'a> {
+    /// It is answered.
+    Answer(CallToolResult),
+    /// A tool is to be called.
+    Call { tool: &'a Listed, input: JsonObject },
+    /// There is no tool with that name.
+    Unknown,
+}
+
+/// Finds tools in a catalogue whose tools are not listed.
+#[derive(Debug)]
+pub(crate) struct Finder {
+    host: Host,
+    index: Index,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Search {
+    #[serde(default)]
+    query: String,
+    #[serde(default)]
+    names: Vec<String>,
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Load {
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Call {
+    reference: String,
+    #[serde(default)]
+    input: JsonObject,
+}
+
+impl Finder {
+    /// Makes the index of what is listed. `host` says which drivers are ready.
+    pub(crate) fn new(host: Host, catalogue: &Catalogue) -> Self {
+        let documents = catalogue.listed.iter().map(|tool| Document {
+            name: &tool.name,
+            id: tool.contract.id.as_str(),
+            aliases: &tool.contract.aliases,
+            title: &tool.contract.name,
+            hint: tool.contract.search_hint.as_deref().unwrap_or_default(),
+            namespace: namespace(tool),
+            tags: &tool.contract.tags,
+            description: &tool.contract.description,
+        });
+        Self {
+            host,
+            index: Index::build(documents),
+        }
+    }
+
+    /// What is to be done about a call of `name`. `catalogue` is the one that this
+    /// was made of.
+    pub(crate) fn asked<'a>(
+        &self,
+        catalogue: &'a Catalogue,
+        name: &str,
+        arguments: JsonObject,
+        principal: &Principal,
+    ) -> Asked<'a> {
+        let behind = Behind {
+            finder: self,
+            catalogue,
+            principal,
+        };
+        let answer = match name {
+            SEARCH => read(arguments).and_then(|search| behind.search(search)),
+            LOAD => read(arguments).and_then(|load| behind.load(&load)),
+            CALL => match read(arguments).and_then(|call| behind.call(call)) {
+                Ok((tool, input)) => return Asked::Call { tool, input },
+                Err(error) => Err(error),
+            },
+            _ => match (behind.exact(name), behind.blocked(name)) {
+                (Some(tool), _) => Err(not_loaded(&tool.name)),
+                (None, Some(blocked)) => Err(is_blocked(blocked)),
+                (None, None) => return Asked::Unknown,
+            },
+        };
+        Asked::Answer(match answer {
+            Ok(value) => structured(value),
+            Err(error) => result::failed(&error),
+        })
+    }
+}
+
+/// A catalogue as one principal finds it.
+struct Behind<'f, 'a> {
+    finder: &'f Finder,
+    catalogue: &'a Catalogue,
+    principal: &'f Principal,
+}
+
+impl<'a> Behind<'_, 'a> {
+    fn search(&self, search: Search) -> Result<Value, CallError> {
+        if search.query.trim().is_empty() && search.names.is_empty() {
+            return Err(invalid("expected `query` or `names`, found neither"));
+        }
+        if search.names.len() > NAMES {
+            return Err(invalid(format!(
+                "expected at most {NAMES} names, found {}",
+                search.names.len()
+            )));
+        }
+        let limit = search.limit.unwrap_or(USUAL);
+        if !(1..=MOST).contains(&limit) {
+            return Err(invalid(format!(
+                "expected `limit` from 1 to {MOST}, found {limit}"
+            )));
+        }
+        let mut matches = Vec::new();
+        let mut blocked = Vec::new();
+        let mut unknown = Vec::new();
+        let mut selected: Vec<&str> = Vec::new();
+        for name in &search.names {
+            match (self.exact(name), self.blocked(name)) {
+                (Some(tool), _) if selected.contains(&tool.name.as_str()) => {}
+                (Some(tool), _) => {
+                    selected.push(&tool.name);
+                    matches.push(self.deferred(tool, "exact_name"));
+                }
+                (None, Some(tool)) => blocked.push(shown_blocked(tool)),
+                (None, None) => unknown.push(visible_line(name, SHOWN)),
+            }
+        }
+        let mut total = matches.len();
+        if !search.query.trim().is_empty() {
+            let mine = |place: usize| self.tool(place).is_some();
+            let hits = self.finder.index.search_among(&search.query, mine);
+            let new = hits
+                .iter()
+                .filter_map(|hit| Some((hit, self.tool(hit.position)?)));
+            let new: Vec<_> = new
+                .filter(|(_, tool)| !selected.contains(&tool.name.as_str()))
+                .collect();
+            total = total.saturating_add(new.len());
+            let room = limit.saturating_sub(matches.len());
+            for (hit, tool) in new.into_iter().take(room) {
+                let reason = if hit.exact { "exact_name" } else { "keywords" };
+                matches.push(self.deferred(tool, reason));
+            }
+            if let Some(tool) = self.blocked(search.query.trim()) {
+                blocked.push(shown_blocked(tool));
+            }
+        }
+        let pending = matches
+            .iter()
+            .filter(|tool| tool["loading_state"] == "pending");
+        let pending: Vec<Value> = pending.map(|tool| tool["name"].clone()).collect();
+        let mine = self.catalogue.listed.iter();
+        let mine = mine.filter(|tool| tool.is_for(self.principal)).count();
+        Ok(json!({
+            "schema_version": SCHEMA_VERSION,
+            "status": if matches.is_empty() { "no_match" } else { "matched" },
+            "matches": matches,
+            "total_matches": total,
+            "total_tools": mine,
+            "unknown_names": unknown,
+            "blocked_tools": blocked,
+            "pending_tools": pending,
+        }))
+    }
+
+    fn load(&self, load: &Load) -> Result<Value, CallError> {
+        let tool = self.known(&load.name)?;
+        let reference = reference::make(tool, self.principal).ok_or_else(|| {
+            CallError::new(
+                ErrorCode::INTERNAL,
+                ErrorClass::ExecutionFailed,
+                "the system has no randomness, and so no references can be made",
+            )
+        })?;
+        let listed = serde_json::to_value(&tool.tool).unwrap_or_default();
+        Ok(json!({
+            "schema_version": SCHEMA_VERSION,
+            "loading_state": "loaded",
+            "reference": reference,
+            "tool_id": tool.contract.id.as_str(),
+            "version": tool.contract.version.to_string(),
+            "publisher": visible_line(&tool.publisher, SHOWN),
+            "name": tool.name,
+            "title": listed["title"],
+            "description": listed["description"],
+            "input_schema": listed["inputSchema"],
+            "output_schema": listed["outputSchema"],
+            "annotations": listed["annotations"],
+        }))
+    }
+
+    fn call(&self, call: Call) -> Result<(&'a Listed, JsonObject), CallError> {
+        let tool = self.known(reference::name(&call.reference))?;
+        if !reference::holds(&call.reference, tool, self.principal) {
+            return Err(not_loaded(&tool.name));
+        }
+        Ok((tool, call.input))
+    }
+
+    /// The tool at a place of the index, if it is for the principal.
+    fn tool(&self, place: usize) -> Option<&'a Listed> {
+        let tool = self.catalogue.listed.get(place)?;
+        tool.is_for(self.principal).then_some(tool)
+    }
+
+    /// The tool with this name.
+    fn exact(&self, name: &str) -> Option<&'a Listed> {
+        let listed = &self.catalogue.listed;
+        let place = listed.binary_search_by(|tool| tool.name.as_str().cmp(name));
+        place.ok().and_then(|place| self.tool(place))
+    }
+
+    fn blocked(&self, name: &str) -> Option<&'a Blocked> {
+        let blocked = &self.catalogue.blocked;
+        let place = blocked.binary_search_by(|tool| tool.name.as_str().cmp(name));
+        let tool = place.ok().and_then(|place| blocked.get(place))?;
+        tool.is_for(self.principal).then_some(tool)
+    }
+
+    /// The tool with this name, or what there is to say about there being none.
+    fn known(&self, name: &str) -> Result<&'a Listed, CallError> {
+        if let Some(tool) = self.exact(name) {
+            return Ok(tool);
+        }
+        if let Some(blocked) = self.blocked(name) {
+            return Err(is_blocked(blocked));
+        }
+        // An id or a former name is no name, but it shows what is meant.
+        let named = self.finder.index.named(name);
+        let hits = self.finder.index.search(name, USUAL).into_iter();
+        let near = named.chain(hits.map(|hit| hit.position));
+        let mut near: Vec<&str> = near
+            .filter_map(|place| Some(self.tool(place)?.name.as_str()))
+            .take(NEAR)
+            .collect();
+        near.dedup();
+        let shown = visible_line(name, SHOWN);
+        Err(CallError::new(
+            ErrorCode::NOT_FOUND,
+            ErrorClass::UnknownTool,
+            format!("there is no tool {shown:?}"),
+        )
+        .with_cause(json!({ "near": near }))
+        .with_hint(format!("find the name with `{SEARCH}`")))
+    }
+
+    /// A `deferred_tool_ref`: enough to choose by, without the schema.
+    fn deferred(&self, tool: &Listed, reason: &str) -> Value {
+        let state = match self.finder.host.is_ready(&tool.target) {
+            true => "discovered",
+            false => "pending",
+        };
+        json!({
+            "tool_id": tool.contract.id.as_str(),
+            "name": tool.name,
+            "namespace": namespace(tool),
+            "title": visible_line(&tool.contract.name, SHOWN),
+            "summary": visible_line(&tool.contract.description, SUMMARY),
+            "search_hint": tool.contract.search_hint,
+            "source": visible_line(&tool.publisher, SHOWN),
+            "schema_visibility": "deferred",
+            "loading_state": state,
+            "reason": reason,
+        })
+    }
+}
+
+/// Names that are offered where one is unknown.
+const NEAR: usize = 5;
+
+/// What the contract says, else the id without its last part.
+fn namespace(tool: &Listed) -> &str {
+    let id = tool.contract.id.as_str();
+    let of_id = id.rsplit_once('.').map_or("", |(namespace, _)| namespace);
+    tool.contract.namespace.as_deref().unwrap_or(of_id)
+}
+
+fn shown_blocked(tool: &Blocked) -> Value {
+    json!({
+        "tool_id": tool.id,
+        "name": tool.name,
+        "source": visible_line(&tool.publisher, SHOWN),
+        "loading_state": "blocked",
+    })
+}
+
+fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, CallError> {
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| invalid(error.to_string()))
+}
+
+fn invalid(message: impl Into<String>) -> CallError {
+    CallError::new(
+        ErrorCode::INPUT_INVALID,
+        ErrorClass::SchemaValidationFailed,
+        message,
+    )
+    .with_hint("the tool's input schema says what it takes")
+}
+
+fn not_loaded(name: &str) -> CallError {
+    CallError::new(
+        ErrorCode::SCHEMA_NOT_LOADED,
+        ErrorClass::SchemaNotLoaded,
+        format!("`{name}` was not loaded, or has changed since"),
+    )
+    .with_hint(format!(
+        "load it with `{LOAD}`, then call it with `{CALL}` and the reference that you get"
+    ))
+}
+
+fn is_blocked(tool: &Blocked) -> CallError {
+    let target = &tool.target;
+    CallError::new(
+        ErrorCode::UNAUTHORISED,
+        ErrorClass::PolicyBlocked,
+        format!("`{}` is blocked here", tool.name),
+    )
+    .with_hint(format!(
+        "the operator decides: `toolward policy explain {target}` shows what is missing"
+    ))
+}
+
+fn structured(value: Value) -> CallToolResult {
+    let mut result = CallToolResult::success(vec![ContentBlock::text(value.to_string())]);
+    result.structured_content = Some(value);
+    result
+}

@@ -1,0 +1,66 @@
+//! Selection references: what `load_tool` gives and `call_tool` takes. One proves
+//! that its holder was shown the schema that the tool has now. It needs no memory
+//! of who loaded what, so that any connection may use it, and it grants nothing:
+//! a call by it is decided upon like every other.
+
+use std::sync::OnceLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::catalogue::Listed;
+use crate::principal::Principal;
+
+/// Between the tool's name, in which it can't stand, and the tag.
+const BETWEEN: char = '#';
+
+/// Bytes of a tag. Models have to copy it.
+const TAG: usize = 12;
+
+/// The key of this process: a tool's publisher, whose text a model reads, can't
+/// make a reference. `None` where the system has no randomness.
+static KEY: OnceLock<Option<[u8; 32]>> = OnceLock::new();
+
+fn key() -> Option<&'static [u8; 32]> {
+    let key = KEY.get_or_init(|| {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).ok().map(|()| key)
+    });
+    key.as_ref()
+}
+
+/// The reference to a tool as it is now, for one principal.
+pub(super) fn make(listed: &Listed, principal: &Principal) -> Option<String> {
+    let tag = tag(listed, principal)?;
+    Some(format!("{}{BETWEEN}{tag}", listed.name))
+}
+
+/// The name that a reference is about, whether or not it still holds. A name alone
+/// is about itself.
+pub(super) fn name(reference: &str) -> &str {
+    reference
+        .split_once(BETWEEN)
+        .map_or(reference, |(name, _)| name)
+}
+
+/// Whether a reference was made for this tool as it is now, and this principal.
+pub(super) fn holds(reference: &str, listed: &Listed, principal: &Principal) -> bool {
+    let given = reference.split_once(BETWEEN).map(|(_, given)| given);
+    given.is_some() && given == tag(listed, principal).as_deref()
+}
+
+fn tag(listed: &Listed, principal: &Principal) -> Option<String> {
+    let mut hasher = blake3::Hasher::new_keyed(key()?);
+    for part in [
+        listed.name.as_str(),
+        &listed.target,
+        &listed.bundle,
+        &principal.name,
+    ] {
+        hasher.update(&part.len().to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    let mut tag = [0; TAG];
+    hasher.finalize_xof().fill(&mut tag);
+    Some(URL_SAFE_NO_PAD.encode(tag))
+}

@@ -1,0 +1,148 @@
+//! What the server's own tools say of themselves.
+
+use std::sync::Arc;
+
+use rmcp::model::JsonObject;
+use serde_json::{Value, json};
+
+use super::finder::{MOST, NAMES};
+
+pub(super) const SEARCH: &str = "Finds tools by keywords, or by their exact names. Gives names \
+     and summaries, no schemas: load a tool with `load_tool` before you call it. Summaries are \
+     text of the tools' publishers.";
+
+pub(super) const LOAD: &str = "Gives the full description and the schemas of one tool, and a \
+     reference to call it by with `call_tool`. The description is text of the tool's publisher.";
+
+pub(super) const CALL: &str = "Calls a tool that was loaded with `load_tool`. `input` must \
+     fit the input schema that `load_tool` gave.";
+
+pub(super) fn search() -> Arc<JsonObject> {
+    object(json!({
+        "type": "object",
+        "properties": {
+            "query": {
+                "type": "string",
+                "maxLength": 400,
+                "description": "What the tool should do, in a few words.",
+            },
+            "names": {
+                "type": "array",
+                "items": { "type": "string" },
+                "maxItems": NAMES,
+                "description": "Exact names of tools.",
+            },
+            "limit": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MOST,
+                "description": "How many tools to give at most.",
+            },
+        },
+        "anyOf": [{ "required": ["query"] }, { "required": ["names"] }],
+        "additionalProperties": false,
+    }))
+}
+
+pub(super) fn load() -> Arc<JsonObject> {
+    object(json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "description": "The tool's name, as `search_tools` gave it." },
+        },
+        "required": ["name"],
+        "additionalProperties": false,
+    }))
+}
+
+pub(super) fn call() -> Arc<JsonObject> {
+    object(json!({
+        "type": "object",
+        "properties": {
+            "reference": { "type": "string", "description": "The reference that `load_tool` gave." },
+            "input": { "type": "object", "description": "The input of the tool." },
+        },
+        "required": ["reference"],
+        "additionalProperties": false,
+    }))
+}
+
+pub(super) fn found() -> Arc<JsonObject> {
+    let text = json!({ "type": "string" });
+    let texts = json!({ "type": "array", "items": text });
+    let count = json!({ "type": "integer", "minimum": 0 });
+    object(json!({
+        "type": "object",
+        "properties": {
+            "schema_version": text,
+            "status": { "enum": ["matched", "no_match"] },
+            "matches": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "tool_id": text,
+                        "name": text,
+                        "namespace": text,
+                        "title": text,
+                        "summary": text,
+                        "search_hint": { "type": ["string", "null"] },
+                        "source": text,
+                        "schema_visibility": { "const": "deferred" },
+                        "loading_state": { "enum": ["discovered", "pending"] },
+                        "reason": { "enum": ["exact_name", "keywords"] },
+                    },
+                    "required": ["tool_id", "name", "loading_state", "reason"],
+                },
+            },
+            "total_matches": count,
+            "total_tools": count,
+            "unknown_names": texts,
+            "blocked_tools": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "tool_id": text,
+                        "name": text,
+                        "source": text,
+                        "loading_state": { "const": "blocked" },
+                    },
+                    "required": ["tool_id", "name", "loading_state"],
+                },
+            },
+            "pending_tools": texts,
+        },
+        "required": ["schema_version", "status", "matches", "total_matches", "total_tools"],
+    }))
+}
+
+pub(super) fn loaded() -> Arc<JsonObject> {
+    let text = json!({ "type": "string" });
+    let schema = json!({ "type": "object" });
+    object(json!({
+        "type": "object",
+        "properties": {
+            "schema_version": text,
+            "loading_state": { "const": "loaded" },
+            "reference": text,
+            "tool_id": text,
+            "version": text,
+            "publisher": text,
+            "name": text,
+            "title": text,
+            "description": text,
+            "input_schema": schema,
+            "output_schema": schema,
+            "annotations": schema,
+        },
+        "required": ["schema_version", "loading_state", "reference", "name", "input_schema"],
+    }))
+}
+
+fn object(value: Value) -> Arc<JsonObject> {
+    match value {
+        Value::Object(keywords) => Arc::new(keywords),
+        _ => Arc::default(),
+    }
+}
