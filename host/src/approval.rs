@@ -45,6 +45,8 @@ pub struct ApprovalRequest {
     pub risk: u8,
     /// Why a person is asked.
     pub reasons: Vec<String>,
+    /// Whether a person has to be asked each time, so that no yes may be remembered.
+    pub each_time: bool,
     /// Tools that it may call in turn, and whose calls a yes covers, too: those
     /// that change something first. They are few. Show them all, each with all its
     /// effects, or do not take a yes.
@@ -155,10 +157,11 @@ impl<T> Approved<T> {
     }
 }
 
-/// Obtains the approval that the decision asks for.
+/// Obtains the approval that the decision asks for: through the call's own
+/// approver, or else the host's.
 pub(crate) async fn obtain(
     granted: Granted<Call>,
-    approver: Option<&Arc<dyn Approver>>,
+    hosts: Option<&Arc<dyn Approver>>,
     invocation: &str,
 ) -> Result<Approved<Call>, CallError> {
     let (call, question) = granted.into_parts();
@@ -169,7 +172,7 @@ pub(crate) async fn obtain(
         });
     };
     let request = request(&call, &question, invocation);
-    let verdict = match approver {
+    let verdict = match call.approver.as_ref().or(hosts) {
         Some(approver) => approver.ask(&request).await,
         None => Verdict::Unavailable,
     };
@@ -186,13 +189,14 @@ pub(crate) async fn obtain(
             ),
             "ask the person who said no",
         )),
-        Verdict::Later => Err(CallError::new(
+        // A call that a tool makes can't be made again: its caller has gone on.
+        Verdict::Later if call.lineage.caller().is_none() => Err(CallError::new(
             ErrorCode::APPROVAL_PENDING,
             ErrorClass::ApprovalRejected,
             format!("a person is asked whether to call `{}`", call.tool.major_id),
         )
         .with_hint("call it again, with their answer")),
-        Verdict::Unavailable => Err(denied(
+        Verdict::Unavailable | Verdict::Later => Err(denied(
             format!(
                 "`{}` needs approval ({}), and nobody can be asked",
                 call.tool.major_id,
@@ -220,6 +224,7 @@ fn request(call: &Call, question: &Question, invocation: &str) -> ApprovalReques
         effects: question.effects.clone(),
         risk: question.risk,
         reasons: question.reasons.clone(),
+        each_time: question.each_time,
         chain: question.chain.covered.clone(),
         apart: question.chain.apart.clone(),
         called_by: call.lineage.names(),

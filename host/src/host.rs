@@ -10,10 +10,9 @@ use toolward_contract::driver::DriverKind;
 use toolward_policy::{Decision, Effects};
 
 use crate::admission::Admission;
-use crate::approval;
 use crate::checks::{self, Checks};
 use crate::compile::Workshop;
-use crate::dispatch;
+use crate::dispatch::{self, Ended};
 use crate::error::HostError;
 use crate::grant;
 use crate::lineage::CallTools;
@@ -21,11 +20,12 @@ use crate::prepare::Preparer;
 use crate::registry::{Catalogue, Icon, ToolEntry};
 use crate::request::Request;
 use crate::resolve::{self, Resolved};
-use crate::result::{CallError, Captured, Metadata, Output, Reply};
+use crate::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Reply};
 use crate::sandbox::engine::EngineProfile;
 use crate::sandbox::v0_1;
 use crate::services::Services;
 use crate::validate::{self, Call, Validated};
+use crate::{approval, asking};
 
 /// Runs the tools of bundles. Cheap to clone; clones share everything.
 ///
@@ -132,32 +132,50 @@ impl Host {
     /// Dropping the future cancels the call: the guest is gone with it.
     pub async fn call(&self, request: Request) -> Reply {
         let started = Instant::now();
+        let resumed = request.resume.as_ref();
         let mut metadata = Metadata {
-            invocation: uuid::Uuid::now_v7().to_string(),
+            invocation: match resumed {
+                Some(resume) => resume.asked.invocation.clone(),
+                None => uuid::Uuid::now_v7().to_string(),
+            },
             ..Metadata::default()
         };
         let mut captured = Captured::default();
-        let result = self.stages(request, &mut metadata, &mut captured).await;
+        let ended = self.stages(request, &mut metadata, &mut captured).await;
+        let (result, asked) = match ended {
+            Ok(Ended::Output(output)) => (Ok(output), None),
+            Ok(Ended::Asked(asked)) => (Err(input_required(&asked.tool_id)), Some(asked)),
+            Err(error) => (Err(error), None),
+        };
         metadata.milliseconds = micros(started.elapsed());
         Reply {
             result,
             metadata,
             captured,
-            asked: None,
+            asked,
         }
     }
 
     /// The stages. Each takes what only the one before it makes.
     async fn stages(
         &self,
-        request: Request,
+        mut request: Request,
         metadata: &mut Metadata,
         captured: &mut Captured,
-    ) -> Result<Output, CallError> {
+    ) -> Result<Ended, CallError> {
         let inner = &*self.inner;
         metadata.tool.clone_from(&request.tool);
         let observer = request.observer.clone();
-        let resolved = resolve::resolve(&inner.catalogue, &request)?;
+        if let Some(resume) = &request.resume {
+            request.pinned_driver = Some(resume.asked.driver.clone());
+        }
+        let resolved = match (
+            resolve::resolve(&inner.catalogue, &request),
+            &request.resume,
+        ) {
+            (Err(error), Some(_)) => return Err(asking::gone(error)),
+            (resolved, _) => resolved?,
+        };
         metadata.tool.clone_from(&resolved.tool.full_id);
         metadata.publisher = Some(resolved.tool.publisher.clone());
 
@@ -266,6 +284,15 @@ fn info(entry: &ToolEntry) -> ToolInfo {
         effects: entry.effects(),
         icon: entry.icon.clone(),
     }
+}
+
+fn input_required(tool: &str) -> CallError {
+    CallError::new(
+        ErrorCode::INPUT_REQUIRED,
+        ErrorClass::SetupRequired,
+        format!("`{tool}` asks before it goes on"),
+    )
+    .with_hint("answer its questions, and go on with the call")
 }
 
 fn micros(duration: std::time::Duration) -> f64 {

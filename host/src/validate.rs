@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use toolward_contract::json;
 use toolward_contract::schema::Schema;
 
+use crate::approval::Approver;
+use crate::asking::{self, Answerable, Facts, Resumed};
 use crate::checks::shortened;
 use crate::limits::Limits;
 use crate::lineage::Lineage;
@@ -50,6 +52,10 @@ pub(crate) struct Call {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) principal: String,
     pub(crate) lineage: Lineage,
+    pub(crate) answerable: Answerable,
+    /// Set where the call goes on after questions.
+    pub(crate) resume: Option<Box<Resumed>>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
 }
 
 /// Most violations that one error lists.
@@ -108,17 +114,32 @@ pub(crate) fn validate(
             format!("the driver's mapping does not take this input: {error}"),
         )
     })?;
+    let (call_input, context) = (call_input.to_string(), context.to_string());
+    let facts = Facts {
+        principal: &request.principal,
+        tool: &resolved.tool,
+        route: &route,
+        input: &call_input,
+        context: &context,
+    };
+    let resume = match request.resume {
+        None => None,
+        Some(resume) => Some(Box::new(asking::check(*resume, &facts, json_limits)?)),
+    };
     let timeout = request
         .timeout
         .map_or(route.limits.timeout, |own| own.min(route.limits.timeout));
     Ok(Validated(Call {
-        input: call_input.to_string(),
+        input: call_input,
         shown_input,
-        context: context.to_string(),
+        context,
         timeout,
         observer: request.observer,
         principal: request.principal,
         lineage: request.lineage,
+        answerable: request.answerable,
+        approver: request.approver,
+        resume,
         tool: resolved.tool,
         route,
     }))

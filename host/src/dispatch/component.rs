@@ -1,18 +1,20 @@
 //! Attempts by a component: each in a sandbox of its own.
 
+use crate::asking::Asker;
 use crate::result::{CallError, Captured, Metadata};
 use crate::sandbox::AttemptLimits;
 use crate::sandbox::context::Context;
 use crate::sandbox::run::{self, Prepared};
-use crate::sandbox::v0_1::types::{Invocation, ToolOutput};
+use crate::sandbox::v0_1::types::Invocation;
 
-use super::{Attempts, Clock, ending};
+use super::{Attempted, Attempts, Clock, ending};
 
 /// A component and what its attempts share.
 pub(crate) struct Component<'a> {
     pub(crate) prepared: &'a Prepared,
     pub(crate) context: &'a Context,
     pub(crate) invocation: Invocation,
+    pub(crate) asker: Asker,
     /// Fuel for all attempts together.
     pub(crate) fuel: u64,
     pub(crate) memory_bytes: u64,
@@ -25,7 +27,7 @@ impl Attempts for Component<'_> {
         number: u32,
         clock: &Clock,
         metadata: &mut Metadata,
-    ) -> Result<ToolOutput, CallError> {
+    ) -> Result<Attempted, CallError> {
         self.invocation.attempt = number;
         self.invocation.remaining_ms = clock.remaining_ms();
         let limits = AttemptLimits {
@@ -44,12 +46,11 @@ impl Attempts for Component<'_> {
         .await;
         metadata.fuel = metadata.fuel.saturating_add(usage.fuel);
         metadata.peak_memory = metadata.peak_memory.max(usage.peak_memory);
-        let user = self.context.access.grant.user();
         let result = ending::output_of(
             ending,
             &usage,
             &self.context.limits,
-            user,
+            self.asker,
             &self.context.violations,
             || clock.late(),
         );

@@ -4,32 +4,33 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolward_policy::UserGrant;
 
+use super::Attempted;
+use crate::asking::{Asker, Questions};
 use crate::limits::CallLimits;
 use crate::result::{CallError, ErrorClass, ErrorCode, Hit, Origin, map_driver_error, too_large};
 use crate::sandbox::Exceeded;
 use crate::sandbox::run::{Ending, Usage};
 use crate::sandbox::v0_1::handler::Outcome;
-use crate::sandbox::v0_1::types::{Ask, InputRequest, ToolOutput};
+use crate::sandbox::v0_1::types::InputRequest;
 use crate::violations::{EndsCall, Violation, ViolationKind, Violations};
 
 /// Bytes of a trapped driver's standard error that its error quotes.
 const QUOTED: usize = 2048;
 
-/// What the driver returned, or the error that stands for what happened.
+/// What the driver returned or asks, or the error that stands for what happened.
 pub(super) fn output_of(
     ending: Ending,
     usage: &Usage,
     limits: &CallLimits,
-    user: UserGrant,
+    asker: Asker,
     violations: &Violations,
     late: impl Fn() -> CallError,
-) -> Result<ToolOutput, CallError> {
+) -> Result<Attempted, CallError> {
     match ending {
-        Ending::Returned(Ok(Outcome::Done(output))) => Ok(output),
+        Ending::Returned(Ok(Outcome::Done(output))) => Ok(Attempted::Done(output)),
         Ending::Returned(Ok(Outcome::NeedsInput(asked))) => {
-            Err(unanswered(&asked, user, violations))
+            questions(asked, asker, violations).map(Attempted::Asks)
         }
         Ending::Returned(Err(error)) => Err(map_driver_error(error, &limits.json)),
         Ending::Deadline => Err(late()),
@@ -84,36 +85,24 @@ pub(super) fn output_of(
     }
 }
 
-/// What becomes of questions: nobody is there to answer, and where they were not
-/// granted nobody would be asked.
-fn unanswered(asked: &InputRequest, user: UserGrant, violations: &Violations) -> CallError {
-    let beyond = asked.questions.iter().find_map(|question| {
-        let (granted, kind) = match question.ask {
-            Ask::Form(_) => (user.form, "form"),
-            Ask::Sample(_) => (user.sample, "sample"),
-            Ask::Roots => (user.roots, "roots"),
-        };
-        (!granted).then_some(kind)
-    });
-    if let Some(kind) = beyond {
-        if let Err(EndsCall(violation)) = violations.record(ViolationKind::User, kind) {
-            return ended(&violation);
-        }
-        return CallError::new(
-            ErrorCode::INPUT_UNAVAILABLE,
-            ErrorClass::SetupRequired,
-            format!("the driver asks a question that it was not granted (`user:{kind}`)"),
-        )
-        .with_hint(
-            "its contract has to declare it in `requires.user`, and the policy to grant it",
-        );
+/// What becomes of questions: none is put to anybody that was not granted.
+fn questions(
+    asked: InputRequest,
+    asker: Asker,
+    violations: &Violations,
+) -> Result<Questions, CallError> {
+    let Some(kind) = asker.beyond(&asked) else {
+        return asker.take(asked);
+    };
+    if let Err(EndsCall(violation)) = violations.record(ViolationKind::User, kind) {
+        return Err(ended(&violation));
     }
-    CallError::new(
+    Err(CallError::new(
         ErrorCode::INPUT_UNAVAILABLE,
         ErrorClass::SetupRequired,
-        "the driver asks a question, and this caller can't answer",
+        format!("the driver asks a question that it was not granted (`user:{kind}`)"),
     )
-    .with_hint("give what it needs as input, if the contract has a field for it")
+    .with_hint("its contract has to declare it in `requires.user`, and the policy to grant it"))
 }
 
 /// Policy ended the call at its first violation.

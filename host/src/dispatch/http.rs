@@ -1,6 +1,7 @@
 //! Attempts by a driver without code (`kind: http`): the host itself makes the
 //! one request that DRIVER.md describes, under the same grant and client.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use toolward_contract::json as strict;
 use toolward_egress::{Call, Error as EgressError, Timeouts, target};
 use toolward_policy::Grant;
 
-use super::{Attempts, Clock, ending};
+use super::{Attempted, Attempts, Clock, ending};
 use crate::limits::CallLimits;
 use crate::result::{CallError, ErrorClass, ErrorCode, Hit, Metadata};
 use crate::sandbox::deadline;
@@ -40,9 +41,9 @@ impl Attempts for Requests<'_> {
         _number: u32,
         clock: &Clock,
         _metadata: &mut Metadata,
-    ) -> Result<ToolOutput, CallError> {
-        match deadline::before(clock.deadline, self.exchange(clock)).await {
-            Ok(result) => result,
+    ) -> Result<Attempted, CallError> {
+        match deadline::before(clock.deadline, pin!(self.exchange(clock))).await {
+            Ok(result) => result.map(Attempted::Done),
             Err(deadline::Elapsed) => Err(clock.late()),
         }
     }

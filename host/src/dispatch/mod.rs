@@ -10,14 +10,16 @@ mod start;
 use component::Component;
 pub(crate) use ending::timed_out;
 use http::Requests;
-pub(crate) use start::{Means, start};
+pub(crate) use start::{Ended, Means, start};
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use toolward_contract::tool::{Retry, Tool};
 
 use crate::admission::Path;
+use crate::asking::Questions;
 use crate::checks::Checks;
 use crate::result::{CallError, Metadata, Output};
 use crate::sandbox::deadline;
@@ -28,6 +30,8 @@ use crate::sandbox::v0_1::types::ToolOutput;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     started: Instant,
+    /// What was gone when it started: the call goes on after questions.
+    spent: Duration,
     allowed: Duration,
     pub(crate) deadline: Instant,
 }
@@ -40,19 +44,51 @@ impl Clock {
         let deadline = latest.map_or(own, |latest| own.min(latest));
         Self {
             started,
+            spent: Duration::ZERO,
             allowed: deadline.saturating_duration_since(started),
             deadline,
         }
     }
 
+    /// The same clock, of whose time so much is gone.
+    pub(crate) fn after(self, spent: Duration) -> Self {
+        let left = self.allowed.saturating_sub(spent);
+        Self {
+            spent,
+            deadline: self.started.checked_add(left).unwrap_or(self.started),
+            ..self
+        }
+    }
+
+    /// What is gone of its time.
+    pub(crate) fn spent(&self) -> Duration {
+        self.spent.saturating_add(self.started.elapsed())
+    }
+
     pub(crate) fn late(&self) -> CallError {
-        timed_out(self.allowed, self.started.elapsed())
+        timed_out(self.allowed, self.spent())
     }
 
     pub(crate) fn remaining_ms(&self) -> u64 {
         let left = self.deadline.saturating_duration_since(Instant::now());
         u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
     }
+}
+
+/// How an attempt ends that does not fail.
+pub(crate) enum Attempted {
+    /// The driver is done.
+    Done(ToolOutput),
+    /// It asks before it goes on.
+    Asks(Questions),
+}
+
+/// How a call ends that does not fail.
+pub(crate) enum Finished {
+    /// With an output that its contract allows.
+    Done(Output),
+    /// Not yet: it asks first.
+    Asks(Questions),
 }
 
 /// Something that makes attempts: a component in a sandbox, or requests of the
@@ -64,7 +100,7 @@ pub(crate) trait Attempts {
         number: u32,
         clock: &Clock,
         metadata: &mut Metadata,
-    ) -> Result<ToolOutput, CallError>;
+    ) -> Result<Attempted, CallError>;
 }
 
 /// What stays the same over all attempts of a call.
@@ -78,20 +114,22 @@ pub(crate) struct Plan<'a> {
     pub(crate) checks: &'a Checks,
 }
 
-/// Makes attempts until one ends the call. The deadline covers everything,
+/// Makes attempts until one ends the call; they count on from those in
+/// `metadata`. The deadline covers everything,
 /// retries and pauses included; waiting for the first slot lies before it.
 pub(crate) async fn run(
     plan: &Plan<'_>,
     attempts: &mut impl Attempts,
     metadata: &mut Metadata,
-) -> Result<Output, CallError> {
+) -> Result<Finished, CallError> {
     let clock = &plan.clock;
-    let mut number: u32 = 0;
+    let mut number: u32 = metadata.attempts;
     loop {
         number = number.saturating_add(1);
         metadata.attempts = number;
         let error = match attempts.attempt(number, clock, metadata).await {
-            Ok(output) => {
+            Ok(Attempted::Asks(questions)) => return Ok(Finished::Asks(questions)),
+            Ok(Attempted::Done(output)) => {
                 return output::accept(
                     output,
                     plan.limits,
@@ -100,7 +138,8 @@ pub(crate) async fn run(
                     clock.deadline,
                     || clock.late(),
                 )
-                .await;
+                .await
+                .map(Finished::Done);
             }
             Err(error) => error,
         };
@@ -117,10 +156,10 @@ pub(crate) async fn run(
         }
         // Others may run while this call waits.
         drop(plan.slot.take());
-        let next = async {
+        let next = pin!(async {
             tokio::time::sleep(pause).await;
             plan.gates.enter().await
-        };
+        });
         match deadline::before(clock.deadline, next).await {
             Ok(slot) => plan.slot.put(slot?),
             Err(deadline::Elapsed) => return Err(clock.late()),

@@ -1,16 +1,20 @@
 //! Gathers what an approved call needs, takes a slot, and runs it.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{Clock, Component, Plan, Requests, run};
+use super::{Clock, Component, Finished, Plan, Requests, run};
 use crate::admission::Admission;
 use crate::approval::Approved;
+use crate::asking::{Asked, Asker, Facts, Questions, Spent};
 use crate::checks::Checks;
 use crate::lineage::{CallTools, Root};
 use crate::redact::Redactor;
 use crate::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output};
 use crate::sandbox::Told;
 use crate::sandbox::context::Context;
+use crate::sandbox::deadline;
 use crate::sandbox::run::Prepared;
 use crate::sandbox::secrets::CallSecrets;
 use crate::sandbox::tools::{self, SlotCell};
@@ -29,14 +33,27 @@ pub(crate) struct Means<'a> {
     pub(crate) prepared: Option<&'a Prepared>,
 }
 
+/// How a call ended that did not fail.
+pub(crate) enum Ended {
+    /// With an output.
+    Output(Output),
+    /// With questions.
+    Asked(Box<Asked>),
+}
+
 /// Runs an approved call. Its deadline starts here, once it has a slot.
 pub(crate) async fn start(
     approved: Approved<Call>,
     means: Means<'_>,
     metadata: &mut Metadata,
     captured: &mut Captured,
-) -> Result<Output, CallError> {
-    let (call, covered) = approved.into_parts();
+) -> Result<Ended, CallError> {
+    let (mut call, covered) = approved.into_parts();
+    let resumed = call.resume.take().map(|resumed| *resumed);
+    let (rounds, spent, resumption) = match resumed {
+        None => (0, Spent::default(), None),
+        Some(resumed) => (resumed.rounds, resumed.spent, Some(resumed.resumption)),
+    };
     let route = &call.route;
     let Some(access) = route.access.clone() else {
         return Err(internal("a denied call got past the policy"));
@@ -53,14 +70,18 @@ pub(crate) async fn start(
         // The wait of a called tool is its caller's time.
         Some(caller) => {
             let clock = Clock::start(call.timeout, Some(caller.deadline));
-            match crate::sandbox::deadline::before(caller.deadline, gates.enter()).await {
+            match deadline::before(caller.deadline, pin!(gates.enter())).await {
                 Ok(slot) => slot?,
-                Err(crate::sandbox::deadline::Elapsed) => return Err(clock.late()),
+                Err(deadline::Elapsed) => return Err(clock.late()),
             }
         }
     };
     let slot = SlotCell::new(slot);
-    let clock = Clock::start(call.timeout, caller.map(|caller| caller.deadline));
+    let clock = Clock::start(call.timeout, caller.map(|caller| caller.deadline))
+        .after(Duration::from_millis(spent.milliseconds));
+    metadata.fuel = spent.fuel;
+    // The attempt that asked goes on.
+    metadata.attempts = spent.attempts.saturating_sub(1);
     let root = match caller {
         Some(caller) => caller.root.clone(),
         None => Root::new(&route.limits, means.services.limits.nested_depth),
@@ -84,6 +105,7 @@ pub(crate) async fn start(
             names,
             covered,
             principal: call.principal.clone(),
+            approver: call.approver.clone(),
             dev: call.tool.dev,
             deadline: clock.deadline,
             gates: gates.clone(),
@@ -127,7 +149,13 @@ pub(crate) async fn start(
                     attempt: 0,
                     remaining_ms: 0,
                     idempotency_key: metadata.invocation.clone(),
-                    resume: None,
+                    resume: resumption,
+                },
+                asker: Asker {
+                    granted: grant.user(),
+                    answerable: call.answerable,
+                    nested: caller.is_some(),
+                    rounds,
                 },
                 fuel: least(route.limits.fuel, caller.map(|caller| caller.fuel)),
                 memory_bytes: least(
@@ -136,7 +164,10 @@ pub(crate) async fn start(
                 ),
                 captured: &mut *captured,
             };
-            run(&plan, &mut attempts, metadata).await
+            let result = run(&plan, &mut attempts, metadata).await;
+            let Invocation { input, context, .. } = attempts.invocation;
+            (call.input, call.context) = (input, context);
+            result
         }
         None => {
             let driver = &route.driver.driver;
@@ -162,9 +193,56 @@ pub(crate) async fn start(
     };
     let found = violations.found();
     (metadata.violations, metadata.violations_total) = (found.first, found.total);
-    match context.secrets.redactor() {
+    let redactor = context.secrets.redactor();
+    let result = match result {
+        Ok(Finished::Done(output)) => Ok(output),
+        Err(error) => Err(error),
+        Ok(Finished::Asks(questions)) => match questions.keep(redactor.as_deref()) {
+            Ok(questions) => {
+                if let Some(redactor) = redactor {
+                    redactor.captured(captured);
+                }
+                let spent = Spent {
+                    fuel: metadata.fuel,
+                    milliseconds: u64::try_from(clock.spent().as_millis()).unwrap_or(u64::MAX),
+                    attempts: metadata.attempts,
+                };
+                let asked = asked(&call, questions, rounds, spent, &metadata.invocation);
+                return Ok(Ended::Asked(Box::new(asked)));
+            }
+            Err(error) => Err(error),
+        },
+    };
+    let result = match redactor {
         Some(redactor) => redacted(redactor, result, captured).await,
         None => result,
+    };
+    result.map(Ended::Output)
+}
+
+fn asked(call: &Call, questions: Questions, rounds: u32, spent: Spent, invocation: &str) -> Asked {
+    let facts = Facts {
+        principal: &call.principal,
+        tool: &call.tool,
+        route: &call.route,
+        input: &call.input,
+        context: &call.context,
+    };
+    let driver = &call.route.driver;
+    Asked {
+        invocation: invocation.to_owned(),
+        principal: call.principal.clone(),
+        tool: call.tool.full_id.clone(),
+        tool_id: call.tool.major_id.clone(),
+        publisher: call.tool.publisher.clone(),
+        driver: driver.driver.id.to_string(),
+        driver_publisher: driver.publisher.clone(),
+        bundle: driver.bundle.clone(),
+        input: facts.input(),
+        round: rounds.saturating_add(1),
+        questions: questions.questions,
+        state: questions.state,
+        spent,
     }
 }
 

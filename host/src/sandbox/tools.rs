@@ -8,6 +8,7 @@ use super::v0_1::tools::Request as ToolRequest;
 use super::v0_1::types::{ToolError, ToolOutput};
 use crate::access::Access;
 use crate::admission::{Path, Slot};
+use crate::approval::Approver;
 use crate::lineage::{CallTools, Caller, Lineage, Root};
 use crate::request::Request;
 use crate::result::{self, CallError, ErrorClass, ErrorCode};
@@ -41,6 +42,8 @@ pub(crate) struct Ctx {
     pub(crate) names: Vec<String>,
     pub(crate) covered: Vec<String>,
     pub(crate) principal: String,
+    /// Who asks people, where it is not the host's own approver.
+    pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) dev: bool,
     pub(crate) deadline: Instant,
     pub(crate) gates: Path,
@@ -106,6 +109,7 @@ impl Ctx {
         let mut nested = Request::new(request.tool, request.input)
             .principal(self.principal.clone())
             .below(lineage);
+        nested.approver.clone_from(&self.approver);
         if let Some(milliseconds) = request.timeout_ms {
             nested = nested.timeout(Duration::from_millis(milliseconds));
         }

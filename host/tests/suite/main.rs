@@ -9,6 +9,8 @@
     reason = "tests"
 )]
 
+mod approving;
+mod asking;
 mod bombs;
 mod broker;
 mod buckets;

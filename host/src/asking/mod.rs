@@ -1,8 +1,19 @@
 //! Asking: the questions of a driver that can't go on without an answer, and the
 //! call that goes on with the answers. Who answers, and how, is the caller's.
 
+mod form;
+mod questions;
+mod resume;
+mod sample;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub(crate) use questions::{Asker, Questions};
+pub(crate) use resume::{Facts, Resumed, check, gone};
+
+/// How often one call may ask: a person is not to be worn down.
+pub(crate) const ROUNDS: u32 = 3;
 
 /// The kinds of questions that a caller can have answered. Default: none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -82,7 +93,7 @@ pub struct Asked {
     pub round: u32,
     /// What it asks, in order.
     pub questions: Vec<Question>,
-    /// The driver's own, for itself.
+    /// The driver's own, for itself. May hold secrets.
     #[serde(with = "base64_bytes")]
     pub state: Vec<u8>,
     /// What is gone of its budgets.
