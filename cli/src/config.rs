@@ -2,19 +2,17 @@
 //! `--config`, and what `--policy` puts on top. Never a file of the current
 //! directory, never one of a bundle.
 
-use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use rustix::fs::OFlags;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_policy::{Policy, PolicyError};
 use toolward_signing::trust::{TrustSettings, TrustStore};
 
 use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::files;
 use crate::trust::Trust;
 
 /// The file in the configuration directory.
@@ -206,11 +204,10 @@ pub(crate) fn is_missing(path: &Path) -> bool {
     entries.next().is_none_or(Path::is_dir)
 }
 
-/// Reads a small text file of the user's. What is no regular file is not opened:
-/// a pipe would wait for a writer.
+/// Reads a small text file of the user's. What is no regular file is refused.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
-    regular(path)
+    files::regular(path)
         .and_then(|file| file.take(MAX_FILE + 1).read_to_string(&mut text))
         .map_err(|error| Failure::unreadable(path, error))?;
     if text.len() as u64 > MAX_FILE {
@@ -220,22 +217,4 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
         ));
     }
     Ok(text)
-}
-
-fn regular(path: &Path) -> io::Result<File> {
-    let check = |metadata: Metadata| match metadata.is_file() {
-        true => Ok(()),
-        false => Err(io::Error::other(
-            "expected a regular file, found another kind",
-        )),
-    };
-    check(path.metadata()?)?;
-    // It may have been replaced by a pipe since.
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)?;
-    check(file.metadata()?)?;
-    Ok(file)
 }
