@@ -122,6 +122,57 @@ fn a_model_sees_no_internal_property() {
 }
 
 #[test]
+fn a_schema_inside_another_one_keeps_its_references_and_shows_its_prose_safely() {
+    let schema = schema(&json!({
+        "$id": "https://a.example/tree",
+        "type": "object",
+        "title": "a tree",
+        "properties": {
+            "children": { "type": "array", "items": { "$ref": "#" } },
+            "leaf": { "$ref": "#/$defs/leaf", "description": "a leaf" },
+            "named": { "$ref": "#leaf" },
+            "trace": { "x-internal": true },
+            "title": { "const": "a tree" },
+        },
+        "$defs": { "leaf": { "$anchor": "leaf", "$comment": "green" } },
+    }));
+    let view = schema.outward_view("/properties/result", &str::to_uppercase);
+    assert_eq!(
+        view,
+        json!({
+            "type": "object",
+            "title": "A TREE",
+            "properties": {
+                "children": { "type": "array", "items": { "$ref": "#/properties/result" } },
+                "leaf": { "$ref": "#/properties/result/$defs/leaf", "description": "A LEAF" },
+                "named": { "$ref": "#leaf" },
+                "title": { "const": "a tree" },
+            },
+            "$defs": { "leaf": { "$anchor": "leaf", "$comment": "GREEN" } },
+        })
+    );
+    let alone = schema.outward_view("", &str::to_owned);
+    assert_eq!(alone, schema.model_view());
+}
+
+#[test]
+fn a_sensitive_value_is_asked_for_in_no_header() {
+    let schema = schema(&json!({
+        "type": "object",
+        "properties": {
+            "region": { "type": "string", "x-mcp-header": "Region" },
+            "token": { "type": "string", "x-mcp-header": "Token", "x-sensitive": true },
+        },
+    }));
+    let view = schema.outward_view("", &str::to_owned);
+    assert_eq!(
+        view["properties"]["region"]["x-mcp-header"],
+        json!("Region")
+    );
+    assert_eq!(view["properties"]["token"].get("x-mcp-header"), None);
+}
+
+#[test]
 fn sensitive_values_are_found_in_every_branch() {
     let schema = schema(&json!({
         "type": "object",

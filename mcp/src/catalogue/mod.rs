@@ -7,6 +7,10 @@ mod error;
 mod icons;
 mod names;
 mod schemas;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -111,7 +115,8 @@ pub(crate) struct Catalogue {
 /// When two tools would carry one name, or one a name of the server's own.
 pub(crate) fn of(host: &Host) -> Result<Catalogue, CatalogueError> {
     let infos: Vec<ToolInfo> = host.tools().collect();
-    let names = names::assign(&infos)?;
+    let claims: Vec<_> = infos.iter().map(names::Claim::of).collect();
+    let names = names::assign(&claims)?;
     let mut named: Vec<(String, ToolInfo)> = names.into_iter().zip(infos).collect();
     named.sort_by(|a, b| a.0.cmp(&b.0));
     let mut catalogue = Catalogue::default();

@@ -146,3 +146,127 @@ fn object(value: Value) -> Option<Map<String, Value>> {
 fn outward_view(schema: &Schema, at: &str) -> Value {
     schema.outward_view(at, &|text| visible(text, PROSE))
 }
+
+#[cfg(test)]
+mod tests {
+    use toolward_contract::NoScope;
+
+    use super::*;
+
+    fn schema(value: Value) -> Schema {
+        Schema::compile(&value, &NoScope).unwrap()
+    }
+
+    fn arguments(value: Value) -> JsonObject {
+        object(value).unwrap()
+    }
+
+    #[test]
+    fn a_schema_of_an_object_is_carried_as_it_is() {
+        let written = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "$defs": { "name": { "type": "string" } },
+            "properties": { "name": { "$ref": "#/$defs/name" } },
+            "additionalProperties": false,
+        });
+        for carried in [
+            of_input(&schema(written.clone())),
+            of_output(&schema(written.clone())),
+        ] {
+            assert_eq!(Value::Object((*carried.schema).clone()), written);
+            assert!(!carried.wrapped);
+        }
+    }
+
+    #[test]
+    fn arguments_are_an_object_whatever_else_the_schema_lets_pass() {
+        let of = |value| of_input(&schema(value));
+        for (written, carried) in [
+            (json!({}), json!({ "type": "object" })),
+            (json!(true), json!({ "type": "object" })),
+            (
+                json!({ "type": ["object", "null"] }),
+                json!({ "type": "object" }),
+            ),
+        ] {
+            let found = of(written);
+            assert_eq!(Value::Object((*found.schema).clone()), carried);
+            assert!(!found.wrapped);
+        }
+    }
+
+    #[test]
+    fn an_input_that_is_no_object_stands_in_one_and_is_taken_out_again() {
+        let schema = schema(json!({ "type": "string", "minLength": 1 }));
+        let carried = of_input(&schema);
+        assert!(carried.wrapped);
+        let inner = &carried.schema["properties"]["input"];
+        assert_eq!(inner, &json!({ "type": "string", "minLength": 1 }));
+        assert_eq!(carried.schema["required"], json!(["input"]));
+        let taken = input(&schema, true, arguments(json!({ "input": "x" })));
+        assert_eq!(taken.unwrap(), json!("x"));
+        let other = input(&schema, true, arguments(json!({ "input": "x", "y": 1 })));
+        assert_eq!(other.unwrap(), json!({ "input": "x", "y": 1 }));
+    }
+
+    #[test]
+    fn an_output_that_may_be_no_object_stands_in_one_with_its_references() {
+        let tree = json!({
+            "$id": "https://a.example/tree",
+            "anyOf": [{ "type": "null" }, { "type": "array", "items": { "$ref": "#" } }, { "$ref": "#/$defs/leaf" }],
+            "$defs": { "leaf": { "type": "string" } },
+        });
+        let carried = of_output(&schema(tree));
+        assert!(carried.wrapped);
+        let closed = Value::Object((*carried.schema).clone());
+        let stands = schema(closed);
+        stands
+            .validate(&json!({ "result": ["a", ["b", null]] }))
+            .unwrap();
+        stands.validate(&json!({ "result": ["a", 1] })).unwrap_err();
+        stands.validate(&json!({})).unwrap_err();
+    }
+
+    #[test]
+    fn text_of_a_schemas_author_is_made_visible_and_values_are_left_alone() {
+        let carried = of_input(&schema(json!({
+            "type": "object",
+            "description": "a\u{202e}b",
+            "properties": { "x": { "title": "\u{1b}[0m", "const": "a\u{202e}b" } },
+        })));
+        assert_eq!(carried.schema["description"], json!("a\\u{202e}b"));
+        let x = &carried.schema["properties"]["x"];
+        assert_eq!(x["title"], json!("\\e[0m"));
+        assert_eq!(x["const"], json!("a\u{202e}b"));
+    }
+
+    #[test]
+    fn an_internal_field_is_neither_shown_nor_taken_nor_given() {
+        let schema = schema(json!({
+            "type": "object",
+            "properties": { "a": {}, "trace": { "x-internal": true } },
+        }));
+        let carried = of_input(&schema);
+        assert_eq!(carried.schema["properties"], json!({ "a": {} }));
+        let given = json!({ "a": 1, "trace": "t" });
+        let refused = input(&schema, false, arguments(given.clone())).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::INPUT_INVALID);
+        assert!(refused.message.contains("/trace"), "{refused}");
+        assert_eq!(outward(&schema, given), json!({ "a": 1 }));
+    }
+
+    #[test]
+    fn a_secret_argument_goes_into_no_header() {
+        let carried = of_input(&schema(json!({
+            "type": "object",
+            "properties": {
+                "region": { "type": "string", "x-mcp-header": "Region" },
+                "token": { "type": "string", "x-mcp-header": "Token", "writeOnly": true },
+            },
+        })));
+        let properties = &carried.schema["properties"];
+        assert_eq!(properties["region"]["x-mcp-header"], json!("Region"));
+        assert_eq!(properties["token"].get("x-mcp-header"), None);
+    }
+}

@@ -13,7 +13,6 @@ use super::index::{Document, Index};
 use super::{reference, schemas};
 use crate::catalogue::{Blocked, Catalogue, Listed};
 use crate::principal::Principal;
-use crate::result;
 
 /// The version of Agent Tool whose words are used.
 const SCHEMA_VERSION: &str = "0.2.0";
@@ -65,6 +64,8 @@ pub(crate) fn tools() -> Vec<Tool> {
 pub(crate) enum Asked<'a> {
     /// It is answered.
     Answer(CallToolResult),
+    /// It ends with this error.
+    Refused(Box<CallError>),
     /// A tool is to be called.
     Call { tool: &'a Listed, input: JsonObject },
     /// There is no tool with that name.
@@ -148,10 +149,10 @@ impl Finder {
                 (None, None) => return Asked::Unknown,
             },
         };
-        Asked::Answer(match answer {
-            Ok(value) => structured(value),
-            Err(error) => result::failed(&error),
-        })
+        match answer {
+            Ok(value) => Asked::Answer(structured(value)),
+            Err(error) => Asked::Refused(Box::new(error)),
+        }
     }
 }
 
@@ -394,3 +395,6 @@ fn structured(value: Value) -> CallToolResult {
     result.structured_content = Some(value);
     result
 }
+
+#[cfg(test)]
+mod tests;

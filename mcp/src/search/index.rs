@@ -280,3 +280,6 @@ fn is_slip(known: &str, word: &str) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

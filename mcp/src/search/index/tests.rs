@@ -1,0 +1,136 @@
+use super::*;
+
+fn document<'a>(name: &'a str, title: &'a str, description: &'a str) -> Document<'a> {
+    Document {
+        name,
+        id: name,
+        title,
+        description,
+        ..Document::default()
+    }
+}
+
+fn some() -> Index {
+    Index::build([
+        document(
+            "text.stats",
+            "Text statistics",
+            "Counts the words and lines of a text.",
+        ),
+        document(
+            "files.search",
+            "Search files",
+            "Finds files whose lines have some words.",
+        ),
+        document(
+            "mail.send",
+            "Send mail",
+            "Sends a message to somebody by e-mail.",
+        ),
+        document("image.resize", "Resize images", "Makes pictures smaller."),
+        document(
+            "notes.append",
+            "Append to notes",
+            "Adds a line to a file of notes.",
+        ),
+    ])
+}
+
+fn found(index: &Index, query: &str) -> Vec<usize> {
+    let hits = index.search(query, 10);
+    hits.into_iter().map(|hit| hit.position).collect()
+}
+
+#[test]
+fn a_name_says_more_than_a_description() {
+    let index = some();
+    assert_eq!(found(&index, "search"), [1]);
+    assert_eq!(found(&index, "files")[0], 1);
+    assert_eq!(found(&index, "words")[0], 0);
+}
+
+#[test]
+fn a_tool_that_fits_all_words_comes_first() {
+    let index = some();
+    assert_eq!(found(&index, "send a message by mail")[0], 2);
+    assert_eq!(found(&index, "append line")[0], 4);
+}
+
+#[test]
+fn endings_beginnings_and_slips_are_understood() {
+    let index = some();
+    assert_eq!(found(&index, "sending mails"), [2]);
+    assert_eq!(found(&index, "resizing"), [3]);
+    assert_eq!(found(&index, "statis"), [0]);
+    assert_eq!(found(&index, "serach"), [1]);
+    assert_eq!(found(&index, "imagee"), [3]);
+}
+
+#[test]
+fn the_whole_name_comes_before_all_that_fits() {
+    let index = Index::build([
+        document("send", "Post", "Puts it into a box."),
+        document("send.send.send", "Send send send", "Send send send."),
+    ]);
+    let hits = index.search("Send", 10);
+    assert_eq!(hits[0].position, 0);
+    assert!(hits[0].exact && !hits[1].exact);
+}
+
+#[test]
+fn a_tool_is_found_by_its_former_name_and_by_its_hint() {
+    let aliases = ["text.count".to_owned()];
+    let index = Index::build([Document {
+        name: "stats",
+        id: "text.stats",
+        aliases: &aliases,
+        hint: "readability grade",
+        ..Document::default()
+    }]);
+    assert!(index.search("TEXT.count", 1)[0].exact);
+    assert!(index.search("text.stats", 1)[0].exact);
+    assert_eq!(found(&index, "readability"), [0]);
+}
+
+#[test]
+fn repeating_a_word_gets_a_publisher_nowhere() {
+    let stuffed = "weather ".repeat(200);
+    let index = Index::build([
+        document("evil.tool", "Tool", &stuffed),
+        document("weather.now", "Weather", "Tells the weather of a place."),
+    ]);
+    assert_eq!(found(&index, "weather")[0], 1);
+}
+
+#[test]
+fn what_fits_nothing_finds_nothing() {
+    let index = some();
+    for query in ["", "   ", "zzqx", "!?", "\u{202e}"] {
+        assert_eq!(found(&index, query), [0usize; 0], "{query:?}");
+    }
+    assert_eq!(found(&Index::default(), "search"), [0usize; 0]);
+}
+
+#[test]
+fn tools_that_fit_equally_come_in_their_order_and_as_many_as_wanted() {
+    let names: Vec<String> = (0..20).map(|number| format!("a.tool{number:02}")).collect();
+    let index = Index::build(names.iter().map(|name| document(name, "Same", "Same.")));
+    let first: Vec<usize> = index
+        .search("same", 3)
+        .iter()
+        .map(|hit| hit.position)
+        .collect();
+    assert_eq!(first, [0, 1, 2]);
+    let odd = index.search_among("same", |place| place % 2 == 1);
+    assert_eq!(odd.len(), 10);
+    assert_eq!(odd[0].position, 1);
+}
+
+#[test]
+fn a_query_of_any_length_is_answered() {
+    let index = some();
+    let long = "search ".repeat(100_000);
+    assert_eq!(found(&index, &long), [1]);
+    assert_eq!(found(&index, &"x".repeat(1 << 20)), [0usize; 0]);
+    assert_eq!(found(&index, &"é🦀".repeat(1000)), [0usize; 0]);
+}
