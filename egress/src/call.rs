@@ -152,7 +152,7 @@ impl Call {
     {
         let shared = Arc::clone(&self.0);
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
-        send::send(shared, request, timeouts)
+        send::send(shared, Box::new(request), timeouts)
     }
 }
 

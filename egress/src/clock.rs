@@ -51,12 +51,13 @@ impl Clock {
         Timeout { stage, deadline }
     }
 
-    /// What `future` gives before `end`.
+    /// What `future` gives before `end`. Pinned by the caller: moved in here, it
+    /// would take its room in the caller's future twice.
     pub(crate) async fn within<T>(
         &self,
         end: Instant,
         stage: Stage,
-        future: impl Future<Output = T>,
+        future: impl Future<Output = T> + Unpin,
     ) -> Result<T, Timeout> {
         // A timer that is due still lets a future finish that is ready: a
         // runtime kept busy by guests must not stretch the time.

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,22 +51,31 @@ pub(crate) async fn open(
     clock: &Clock,
 ) -> Result<Connection, Error> {
     let end = clock.end(clock.timeouts.connect);
-    let permits = permits(egress);
-    let permits = clock.within(end, Stage::Queue, permits).await??;
+    let permits = clock
+        .within(end, Stage::Queue, pin!(permits(egress)))
+        .await??;
     let addresses = addresses(egress, rules, host, key, clock, end).await?;
-    let dialled = clock.within(end, Stage::Connect, dial(&addresses, key.port));
-    let (stream, address) = dialled.await??;
+    let (stream, address) = clock
+        .within(end, Stage::Connect, pin!(dial(&addresses, key.port)))
+        .await??;
     // Requests are written at once; waiting for more only delays them.
     let _ = stream.set_nodelay(true);
     if !key.https {
         return speak(stream, address, permits).await;
     }
-    let connector = clock.within(end, Stage::Tls, connector(egress.transport()));
-    let connector = connector.await??;
-    let name = server_name(host)?;
-    let agreed = clock.within(end, Stage::Tls, connector.connect(name, stream));
-    let stream = agreed.await?.map_err(|error| tls_error(&error))?;
-    speak(stream, address, permits).await
+    // TLS is large; plain connections need no room for it.
+    Box::pin(async move {
+        let connector = clock
+            .within(end, Stage::Tls, pin!(connector(egress.transport())))
+            .await??;
+        let name = server_name(host)?;
+        let stream = clock
+            .within(end, Stage::Tls, pin!(connector.connect(name, stream)))
+            .await?
+            .map_err(|error| tls_error(&error))?;
+        speak(stream, address, permits).await
+    })
+    .await
 }
 
 async fn permits(egress: &Egress) -> Result<Permits, Network> {
@@ -124,8 +134,9 @@ async fn addresses(
         Host::V4(address) => vec![IpAddr::V4(*address)],
         Host::V6(address) => vec![IpAddr::V6(*address)],
         Host::Name(name) => {
-            let answer = lookup(egress, name);
-            clock.within(end, Stage::Resolve, answer).await??
+            clock
+                .within(end, Stage::Resolve, pin!(lookup(egress, name)))
+                .await??
         }
     };
     if found.is_empty() {

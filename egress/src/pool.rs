@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hyper::client::conn::http1::SendRequest;
 use tokio::task::AbortHandle;
 
-use crate::request_body::RequestBody;
+use crate::request_body::Outgoing;
 
 /// Whom a connection leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) struct Key {
 
 /// An open connection; closed when dropped.
 pub(crate) struct Connection {
-    pub(crate) sender: SendRequest<RequestBody>,
+    pub(crate) sender: SendRequest<Outgoing>,
     pub(crate) address: IpAddr,
     task: AbortHandle,
 }
@@ -38,7 +38,7 @@ impl fmt::Debug for Connection {
 
 impl Connection {
     pub(crate) fn new(
-        sender: SendRequest<RequestBody>,
+        sender: SendRequest<Outgoing>,
         address: IpAddr,
         task: AbortHandle,
     ) -> Connection {

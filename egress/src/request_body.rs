@@ -51,6 +51,10 @@ impl Fate {
     }
 }
 
+/// A body as a connection takes it. In a box: each connection has room for many
+/// requests, of which it only ever holds one.
+pub(crate) type Outgoing = Box<RequestBody>;
+
 /// A body that is sent.
 pub(crate) struct RequestBody {
     /// `None` after its end.

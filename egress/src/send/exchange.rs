@@ -1,6 +1,7 @@
 //! Hands a request to a connection, of the pool or a new one, and waits for the
 //! response's head.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::clock::Clock;
 use crate::connect::{self, MAX_HEAD};
 use crate::error::{Error, Limit, LimitKind, Stage};
 use crate::pool::{Connection, Key, Lease};
-use crate::request_body::{Fate, RequestBody};
+use crate::request_body::{Fate, Outgoing, RequestBody};
 use crate::response_body::broken;
 use crate::rules::HostRule;
 
@@ -25,12 +26,15 @@ pub(super) type Exchanged = (Response<Incoming>, Lease, Arc<Fate>);
 
 /// Sends over a connection of the pool or a new one. `reusable`: the connection
 /// may serve another request after.
+///
+/// A request is long in here, and its answer longer in coming: both are kept in
+/// boxes, so that a call that waits takes little room.
 pub(super) async fn exchange(
     call: &Arc<Shared>,
     rules: &[&HostRule],
     destination: &Destination,
     clock: &Clock,
-    request: Request<RequestBody>,
+    request: Box<Request<Outgoing>>,
     reusable: bool,
 ) -> Result<Exchanged, Error> {
     let mut request = request;
@@ -57,9 +61,10 @@ pub(super) async fn exchange(
         };
         let pool = Arc::clone(call.egress.pool());
         let mut lease = Lease::new(connection, pool, key.clone(), reusable);
-        let response = lease.connection.sender.try_send_request(request);
         let end = clock.end(clock.timeouts.first_byte);
-        let mut error = match clock.within(end, Stage::FirstByte, response).await? {
+        let response = lease.connection.sender.try_send_request(*request);
+        let response = clock.within(end, Stage::FirstByte, pin!(response)).await?;
+        let mut error = match response {
             Ok(response) => return Ok((response, lease, fate)),
             Err(error) => error,
         };
@@ -67,7 +72,7 @@ pub(super) async fn exchange(
             return Err(failure);
         }
         // A server may close an idle connection just as it is used again.
-        let unsent = error.take_message().filter(|_| is_pooled);
+        let unsent = error.take_message().filter(|_| is_pooled).map(Box::new);
         let error = error.into_error();
         let copy = copy.filter(|_| !error.is_parse());
         request = unsent.or(copy).ok_or_else(|| head_error(&error))?;
@@ -88,11 +93,11 @@ async fn pooled(call: &Shared, rules: &[&HostRule], key: &Key) -> Option<Connect
 
 /// A copy, if sending it twice is the same as sending it once (RFC 9110 section
 /// 9.2.2); such a request has no body.
-fn copy(request: &Request<RequestBody>, call: &Arc<Shared>) -> Option<Request<RequestBody>> {
+fn copy(request: &Request<Outgoing>, call: &Arc<Shared>) -> Option<Box<Request<Outgoing>>> {
     if !request.method().is_safe() {
         return None;
     }
-    let mut copy = Request::new(RequestBody::empty(Arc::clone(call)));
+    let mut copy = Box::new(Request::new(Box::new(RequestBody::empty(Arc::clone(call)))));
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();
     *copy.headers_mut() = request.headers().clone();

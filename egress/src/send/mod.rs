@@ -4,6 +4,7 @@
 mod exchange;
 mod receive;
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -15,9 +16,9 @@ use crate::clock::{Clock, Timeouts};
 use crate::error::{Denied, Error, Limit, LimitKind, Rule, Stage};
 use crate::headers;
 use crate::pool::Key;
-use crate::request_body::{GuestBody, RequestBody};
+use crate::request_body::{GuestBody, Outgoing, RequestBody};
 use crate::response_body::ResponseBody;
-use crate::rules::{self, Wanted};
+use crate::rules::{self, HostRule, Wanted};
 use crate::secret::placing::{self, Placing};
 use crate::target;
 
@@ -30,7 +31,7 @@ const READ_AHEAD: u64 = 64 << 10;
 
 pub(crate) async fn send(
     call: Arc<Shared>,
-    request: Request<GuestBody>,
+    request: Box<Request<GuestBody>>,
     timeouts: Timeouts,
 ) -> Result<Response<ResponseBody>, Error> {
     let slot = call.begin()?;
@@ -38,13 +39,45 @@ pub(crate) async fn send(
     if clock.is_over() {
         return Err(clock.timeout(Stage::Queue).into());
     }
+    let ready = ready(&call, &clock, request).await?;
+    let Ready {
+        request,
+        method,
+        rules,
+        destination,
+        reusable,
+    } = ready;
+    // A function of its own: what it needs on the stack, no earlier step does.
+    let sent = exchange(&call, &rules, &destination, &clock, request, reusable);
+    let sent: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(sent);
+    let (response, lease, fate) = sent.await?;
+    receive(slot, clock, response, lease, fate, &method)
+}
+
+/// A request that may be sent.
+struct Ready<'a> {
+    request: Box<Request<Outgoing>>,
+    method: Method,
+    /// Those that admit it.
+    rules: Vec<&'a HostRule>,
+    destination: Destination,
+    /// Whether another may be sent over the same connection.
+    reusable: bool,
+}
+
+/// Looks at all of a request, and makes of it what is sent.
+async fn ready<'a>(
+    call: &'a Arc<Shared>,
+    clock: &Clock,
+    request: Box<Request<GuestBody>>,
+) -> Result<Ready<'a>, Error> {
     let (mut parts, body) = request.into_parts();
     let destination = Destination::of(&parts.uri)?;
     if !rules::is_known(&parts.method) {
         return Err(Denied::new(Rule::MethodForbidden, &parts.method).into());
     }
     let bytes = check_head(&parts, call.limits.header_bytes)?;
-    let placings = placings(&call, &destination, &parts)?;
+    let placings = placings(call, &destination, &parts)?;
     let own = own_credentials(&parts.headers, &placings);
     let rules = call.egress.rules().admit(&Wanted {
         https: destination.key.https,
@@ -53,19 +86,22 @@ pub(crate) async fn send(
         method: &parts.method,
         credentials: &own,
     })?;
-    let body = read_body(&call, &clock, &parts, body).await?;
-    put_in(&call, &destination, &placings, &mut parts.headers)?;
+    let body = read_body(call, clock, &parts, body).await?;
+    put_in(call, &destination, &placings, &mut parts.headers)?;
     finish_head(&mut parts.headers, &parts.method, &destination, &body)?;
     call.meter.bytes(bytes)?;
     let method = parts.method.clone();
-    let mut request = Request::new(body);
+    let mut request = Box::new(Request::new(body));
     *request.method_mut() = parts.method;
     *request.uri_mut() = destination.target.clone();
     *request.headers_mut() = parts.headers;
-    let reusable = own.is_empty();
-    let sent = exchange(&call, &rules, &destination, &clock, request, reusable);
-    let (response, lease, fate) = sent.await?;
-    receive(slot, clock, response, lease, fate, &method)
+    Ok(Ready {
+        request,
+        method,
+        rules,
+        destination,
+        reusable: own.is_empty(),
+    })
 }
 
 /// Where a request goes.
@@ -164,9 +200,9 @@ async fn read_body(
     clock: &Clock,
     parts: &http::request::Parts,
     guest: GuestBody,
-) -> Result<RequestBody, Error> {
+) -> Result<Outgoing, Error> {
     let declared = headers::content_length(&parts.headers)?;
-    let mut body = RequestBody::new(guest, declared, Arc::clone(call))?;
+    let mut body = Box::new(RequestBody::new(guest, declared, Arc::clone(call))?);
     let safe = parts.method.is_safe();
     let none = safe || body.length() == Some(0);
     let enough = match (none, call.placeholders.any()) {
@@ -174,9 +210,9 @@ async fn read_body(
         (false, true) => READ_AHEAD,
         (false, false) => return Ok(body),
     };
-    let read = body.read_ahead(enough);
+    let end = clock.end(None);
     clock
-        .within(clock.end(None), Stage::RequestBody, read)
+        .within(end, Stage::RequestBody, pin!(body.read_ahead(enough)))
         .await??;
     if safe && body.seen() > 0 {
         return Err(Denied::new(Rule::BodyOnSafeMethod, &parts.method).into());
