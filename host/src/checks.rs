@@ -2,6 +2,7 @@
 //! and nothing can interrupt a check. So few run at once, each keeps its place
 //! until it is really done, and nobody waits for one past a deadline.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -57,7 +58,7 @@ impl Checks {
         check: impl FnOnce() -> Result<T, CallError> + Send + 'static,
     ) -> Result<T, CallError> {
         let places = self.places.clone();
-        let work = async {
+        let work = pin!(async {
             let place = places.acquire_owned().await.map_err(|_closed| failed())?;
             let task = tokio::task::spawn_blocking(move || {
                 let result = check();
@@ -68,7 +69,7 @@ impl Checks {
                 tracing::error!(%error, "a check failed");
                 Err(failed())
             })
-        };
+        });
         deadline::before(deadline, work)
             .await
             .unwrap_or_else(|deadline::Elapsed| Err(late()))

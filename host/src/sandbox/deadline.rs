@@ -6,7 +6,7 @@
 //! the deadline is late, and no result.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Instant;
 
@@ -14,14 +14,17 @@ use std::time::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Elapsed;
 
-/// Drives `future` until `deadline` at the latest.
+/// Drives `future` until `deadline` at the latest. Pinned by the caller: moved in
+/// here, it would take its room in the caller's future twice.
 ///
 /// Needs a tokio runtime with its timer enabled.
-pub(crate) async fn before<F: Future>(deadline: Instant, future: F) -> Result<F::Output, Elapsed> {
-    let mut future = pin!(future);
+pub(crate) async fn before<F: Future + Unpin>(
+    deadline: Instant,
+    mut future: F,
+) -> Result<F::Output, Elapsed> {
     let mut timer = pin!(tokio::time::sleep_until(deadline.into()));
     poll_fn(|context| {
-        let polled = future.as_mut().poll(context);
+        let polled = Pin::new(&mut future).poll(context);
         if Instant::now() >= deadline {
             return Poll::Ready(Err(Elapsed));
         }
@@ -42,14 +45,14 @@ mod tests {
     #[tokio::test]
     async fn a_future_that_ends_in_time_gives_its_output() {
         let deadline = Instant::now() + Duration::from_secs(5);
-        assert_eq!(before(deadline, async { 7 }).await, Ok(7));
+        assert_eq!(before(deadline, pin!(async { 7 })).await, Ok(7));
     }
 
     #[tokio::test]
     async fn what_comes_too_late_is_no_result() {
         let deadline = Instant::now() + Duration::from_millis(5);
         let late = async { std::thread::sleep(Duration::from_millis(10)) };
-        assert_eq!(before(deadline, late).await, Err(Elapsed));
+        assert_eq!(before(deadline, pin!(late)).await, Err(Elapsed));
     }
 
     #[tokio::test]
@@ -70,7 +73,7 @@ mod tests {
             }
         };
         assert_eq!(
-            before::<_>(deadline, spinning).await.map(|(): ()| ()),
+            before(deadline, pin!(spinning)).await.map(|(): ()| ()),
             Err(Elapsed)
         );
     }

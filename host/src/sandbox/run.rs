@@ -84,15 +84,18 @@ pub(crate) async fn attempt(
     let result = match armed {
         Err(error) => Ok(Ok(Err(error))),
         Ok(()) => {
-            let guest = async {
+            let mut guest = pin!(async {
                 // Start functions are guest code: inside every limit.
                 let driver = prepared.pre.instantiate_async(&mut store).await?;
                 driver
                     .toolward_driver_handler()
                     .call_execute(&mut store, call)
                     .await
-            };
-            let counted = counting(&polls, guest);
+            });
+            let counted = poll_fn(|context| {
+                polls.fetch_add(1, Ordering::Relaxed);
+                guest.as_mut().poll(context)
+            });
             AssertUnwindSafe(deadline::before(deadline, counted))
                 .catch_unwind()
                 .await
@@ -143,16 +146,6 @@ fn arm(
     store.set_fuel(fuel)?;
     store.fuel_async_yield_interval(Some(YIELD_INTERVAL))?;
     Ok(())
-}
-
-/// Counts how often `future` is polled.
-async fn counting<F: Future>(polls: &AtomicU32, future: F) -> F::Output {
-    let mut future = pin!(future);
-    poll_fn(|context| {
-        polls.fetch_add(1, Ordering::Relaxed);
-        future.as_mut().poll(context)
-    })
-    .await
 }
 
 fn captured(stdout: &Capture, stderr: &Capture) -> Usage {
