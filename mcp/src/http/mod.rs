@@ -1,1 +1,81 @@
-//! Streamable HTTP: who may connect, and how much of it.
+//! MCP over streamable HTTP: who may connect, who a request comes from, and how
+//! many, how large and how slow requests may be. What the messages say is none of
+//! its business.
+
+mod answers;
+mod authenticate;
+mod body;
+mod connection;
+mod error;
+mod gates;
+mod guard;
+mod limits;
+mod names;
+mod serving;
+mod sessions;
+pub mod tokens;
+
+pub use authenticate::{Authenticate, Authenticating, Identity, Refusal};
+pub use error::HttpError;
+pub use limits::Limits;
+pub use serving::{Ended, serve};
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::principal::Principal;
+
+/// Where clients send their messages to.
+pub const PATH: &str = "/mcp";
+
+/// Where anybody may ask whether the server runs. The answer says nothing else.
+pub const HEALTH_PATH: &str = "/healthz";
+
+/// How the server is set up.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Who may call.
+    pub access: Access,
+    /// Names besides the address's own that a request may carry as `Host`: `name`
+    /// with any port, or `name:port`. Needed where the address is no name that
+    /// clients use, as `0.0.0.0` is none.
+    pub hosts: Vec<String>,
+    /// Origins besides this machine's that a request may carry as `Origin`:
+    /// `https://name` or `https://name:port`. Without any, a request from a page
+    /// on another machine is refused.
+    pub origins: Vec<String>,
+    /// How much at once.
+    pub limits: Limits,
+}
+
+impl Settings {
+    /// Nothing but who may call; all else as it is by default.
+    #[must_use]
+    pub fn new(access: Access) -> Self {
+        Self {
+            access,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Who may call.
+#[derive(Clone)]
+pub enum Access {
+    /// Whoever this finds a principal for; [`tokens::Tokens`] for one.
+    Checked(Arc<dyn Authenticate>),
+    /// Whoever reaches the address, all as this principal: on loopback addresses
+    /// only, where every process of this machine is trusted.
+    Open(Principal),
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Checked(_) => formatter.write_str("Checked"),
+            Self::Open(principal) => formatter.debug_tuple("Open").field(principal).finish(),
+        }
+    }
+}

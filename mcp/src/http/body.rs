@@ -1,0 +1,193 @@
+//! The body of a message: read within a time and a size, and looked at as far as is
+//! needed to tell a request, which takes room, from what must get through.
+
+use std::borrow::Cow;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt};
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
+use http_body::{Frame, SizeHint};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use tokio_util::sync::CancellationToken;
+
+use super::answers::Wrong;
+use super::gates::Room;
+use super::limits::Limits;
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A request that is answered when its work is done.
+    Request,
+    /// A request whose answer is a stream without end.
+    Listen,
+    /// An answer, a notification or a cancellation.
+    Other,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(default)]
+    id: Option<IgnoredAny>,
+}
+
+/// Reads a body.
+pub(super) async fn read(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Wrong> {
+    let announced = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    // Before a byte of it is taken in, and before the client is told to go on.
+    if announced.is_some_and(|length| usize::try_from(length).map_or(true, |l| l > limits.body)) {
+        return Err(Wrong::TooLarge(limits.body));
+    }
+    let collected = Limited::new(body, limits.body).collect();
+    match tokio::time::timeout(limits.body_within, collected).await {
+        Err(_) => Err(Wrong::TooSlow),
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Wrong::TooLarge(limits.body)),
+        Ok(Err(_)) => Err(Wrong::Broken),
+    }
+}
+
+/// What kind of message a body is.
+pub(super) fn kind(body: &[u8]) -> Result<Kind, Wrong> {
+    match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{') => {}
+        Some(b'[') => {
+            serde_json::from_slice::<IgnoredAny>(body).map_err(|_| Wrong::NotJson)?;
+            return Err(Wrong::NoMessage(
+                "a list, as only protocols before 2025-06-18 had",
+            ));
+        }
+        _ => {
+            serde_json::from_slice::<IgnoredAny>(body).map_err(|_| Wrong::NotJson)?;
+            return Err(Wrong::NoMessage("another JSON value"));
+        }
+    }
+    let message: Message<'_> = match serde_json::from_slice(body) {
+        Ok(message) => message,
+        Err(error) if error.is_data() && serde_json::from_slice::<IgnoredAny>(body).is_ok() => {
+            return Err(Wrong::NoMessage(
+                "a `method` that is no text, or a member twice",
+            ));
+        }
+        Err(_) => return Err(Wrong::NotJson),
+    };
+    Ok(match (message.method.as_deref(), message.id) {
+        (Some("subscriptions/listen"), Some(_)) => Kind::Listen,
+        (Some(_), Some(_)) => Kind::Request,
+        _ => Kind::Other,
+    })
+}
+
+/// A body of an answer that holds its principal's room until it was sent or its
+/// reader has gone, and that can be ended early.
+pub(super) struct Held<B> {
+    body: B,
+    ended: Option<BoxFuture<'static, ()>>,
+    over: bool,
+    _rooms: Vec<Room>,
+}
+
+impl<B> Held<B> {
+    /// Holds rooms.
+    pub(super) fn new(body: B, rooms: Vec<Room>) -> Self {
+        Self {
+            body,
+            ended: None,
+            over: false,
+            _rooms: rooms,
+        }
+    }
+
+    /// Ends when the token is cancelled.
+    pub(super) fn until(mut self, token: CancellationToken) -> Self {
+        self.ended = Some(token.cancelled_owned().boxed());
+        self
+    }
+}
+
+impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Held<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        if !self.over
+            && let Some(ended) = &mut self.ended
+            && ended.poll_unpin(context).is_ready()
+        {
+            self.over = true;
+        }
+        if self.over {
+            return Poll::Ready(None);
+        }
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.over || self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_told_from_what_must_get_through() {
+        for (text, expected) in [
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
+                Kind::Request,
+            ),
+            (
+                r#"{"id":"a","method":"subscriptions/listen"}"#,
+                Kind::Listen,
+            ),
+            (
+                r#"{"method":"notifications/cancelled","params":{"id":1}}"#,
+                Kind::Other,
+            ),
+            (r#"{"id":1,"result":{"method":"x"}}"#, Kind::Other),
+            (r#"{"id":1,"m\u0065thod":"tools/call"}"#, Kind::Request),
+        ] {
+            assert_eq!(kind(text.as_bytes()), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        let deep = format!("{{\"a\":{}", "[".repeat(100_000));
+        for text in ["", "{", "{\"method\":1", "nonsense", deep.as_str()] {
+            assert_eq!(kind(text.as_bytes()), Err(Wrong::NotJson), "{text:.20}");
+        }
+        assert_eq!(kind(b"{\"method\":\"\xff\"}"), Err(Wrong::NotJson));
+        for text in [
+            "[]",
+            "1",
+            "\"a\"",
+            "{\"method\":1}",
+            "{\"method\":\"a\",\"method\":\"b\"}",
+        ] {
+            assert!(
+                matches!(kind(text.as_bytes()), Err(Wrong::NoMessage(_))),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Why the server could not start. What is wrong with a request is its answer.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Starting the server, or reading its tokens, failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HttpError {
+    /// The listening socket can't be used.
+    #[error("the listening socket can't be used: {0}")]
+    Listener(#[source] std::io::Error),
+    /// No token is asked for, on an address that other machines reach.
+    #[error("`{0}` can be reached from other machines, where calls without a token are refused")]
+    OpenAddress(SocketAddr),
+    /// Clients can't name the address, and no names were given.
+    #[error("`{0}` is no address that a client names, and no host names are allowed")]
+    NoHosts(SocketAddr),
+    /// An allowed host or origin is none.
+    #[error("`{found}` is no {expected}")]
+    Name {
+        /// What was found.
+        found: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// The token file can't be read or written.
+    #[error("the token file {} can't be {action}: {source}", path.display())]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// `read` or `written`.
+        action: &'static str,
+        /// What went wrong.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Others than its owner can read or replace the token file.
+    #[error("the token file {} {problem}", path.display())]
+    TokenFileUnsafe {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The token file says something that can't be.
+    #[error("the token file{} {problem}", line.map(|line| format!(", line {line},")).unwrap_or_default())]
+    Tokens {
+        /// What is wrong with it.
+        problem: String,
+        /// Where, from 1.
+        line: Option<usize>,
+    },
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes: {0}")]
+    Random(String),
+}
+
+impl HttpError {
+    /// The stable code of this error, as the book lists it.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Listener(_) => "http-listener",
+            Self::OpenAddress(_) => "http-open-address",
+            Self::NoHosts(_) => "http-no-hosts",
+            Self::Name { .. } => "http-name-invalid",
+            Self::TokenFile { .. } => "token-file-unusable",
+            Self::TokenFileUnsafe { .. } => "token-file-unsafe",
+            Self::Tokens { .. } => "token-file-invalid",
+            Self::Random(_) => "random-unavailable",
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Listener(_) => "name an address of this machine and a port that is free",
+            Self::OpenAddress(_) => "serve on 127.0.0.1 or [::1], or give tokens",
+            Self::NoHosts(_) => "name the hosts by which clients reach the server",
+            Self::Name { .. } => {
+                "a host is `name` or `name:port`, an origin `https://name` or `https://name:port`"
+            }
+            Self::TokenFile { .. } => "name a file that you may read, in a directory that is there",
+            Self::TokenFileUnsafe { .. } => {
+                "give the file to the user who runs the server, and set its mode to 0600"
+            }
+            Self::Tokens { .. } => "see the book's page on serving over HTTP for the file's form",
+            Self::Random(_) => return None,
+        })
+    }
+}

@@ -1,0 +1,207 @@
+//! What every request passes: its names, its token, its principal's room, its body.
+//! Only then does the protocol see it, with its principal and without its token.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
+use http::request::Parts;
+use http::{HeaderName, Method, StatusCode};
+use http_body_util::Full;
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::StreamableHttpService;
+use tokio_util::sync::CancellationToken;
+
+use super::answers::Wrong;
+use super::body::{Held, Kind};
+use super::gates::{Gate, Gates};
+use super::names::{Names, single};
+use super::sessions::{Caller, Sessions};
+use super::{Access, HEALTH_PATH, Identity, Limits, PATH, Refusal, body};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// What requests are checked against, and who handles them.
+pub(super) struct Guard<H> {
+    pub(super) names: Names,
+    pub(super) access: Access,
+    pub(super) limits: Limits,
+    pub(super) gates: Gates,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) protocol: StreamableHttpService<H, Sessions>,
+    /// Ends streams without end.
+    pub(super) closing: CancellationToken,
+}
+
+/// All that the server answers.
+pub(super) fn routes<H: ServerHandler>(guard: Arc<Guard<H>>) -> Router {
+    Router::new()
+        .route(PATH, any(messages::<H>))
+        .route(HEALTH_PATH, get(|| async { "ok\n" }))
+        .fallback(|| async { Wrong::Missing })
+        .layer(from_fn_with_state(Arc::clone(&guard), named::<H>))
+        .with_state(guard)
+}
+
+/// Refuses requests for other names and of other machines' pages, whatever they ask.
+async fn named<H: ServerHandler>(
+    State(guard): State<Arc<Guard<H>>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    match guard.names.check(&parts) {
+        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Err(wrong) => {
+            tracing::warn!(?wrong, "a request was refused");
+            wrong.into_response()
+        }
+    }
+}
+
+async fn messages<H: ServerHandler>(
+    State(guard): State<Arc<Guard<H>>>,
+    request: Request,
+) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let answered = async {
+        let identity = guard.identified(&parts).await?;
+        // From here on nobody can log a token, or pass it on.
+        for secret in [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE] {
+            parts.headers.remove(secret);
+        }
+        guard.handled(identity, parts, body).await
+    };
+    answered.await.unwrap_or_else(|wrong| {
+        tracing::debug!(?wrong, "a request was refused");
+        wrong.into_response()
+    })
+}
+
+impl<H: ServerHandler> Guard<H> {
+    /// Who a request comes from.
+    async fn identified(&self, parts: &Parts) -> Result<Identity, Wrong> {
+        let authority = match &self.access {
+            Access::Open(principal) => {
+                return Ok(Identity {
+                    principal: principal.clone(),
+                    requests: None,
+                });
+            }
+            Access::Checked(authority) => authority,
+        };
+        let token = single(&parts.headers, &AUTHORIZATION)
+            .ok()
+            .flatten()
+            .and_then(bearer);
+        let refused = |refusal: Refusal| Wrong::Token(refusal, authority.challenge(refusal));
+        authority.authenticate(token).await.map_err(refused)
+    }
+
+    async fn handled(
+        &self,
+        identity: Identity,
+        mut parts: Parts,
+        body: Body,
+    ) -> Result<Response, Wrong> {
+        let Identity {
+            principal,
+            requests,
+        } = identity;
+        let gate = self.gates.of(
+            &principal.name,
+            requests.unwrap_or(self.limits.requests),
+            self.limits.streams,
+        );
+        let caller = Caller::new(Arc::clone(&principal.name));
+        parts.extensions.insert(principal);
+        match parts.method {
+            Method::POST => self.posted(&caller, &gate, parts, body).await,
+            Method::GET => {
+                let room = gate.stream().ok_or(Wrong::TooMany("streams"))?;
+                let response = self.passed(&caller, Request::from_parts(parts, Body::empty()));
+                let (head, body) = response.await?.into_parts();
+                Ok(Response::from_parts(
+                    head,
+                    Body::new(Held::new(body, vec![room])),
+                ))
+            }
+            Method::DELETE => {
+                let _room = gate.message().ok_or(Wrong::TooMany("messages"))?;
+                let session = single(&parts.headers, &SESSION).map_err(|()| Wrong::Session)?;
+                // The library answers as if any session were there to be ended.
+                if let Some(session) = session
+                    && !caller.handles(async { self.sessions.has(session) }).await
+                {
+                    return Err(Wrong::Session);
+                }
+                self.passed(&caller, Request::from_parts(parts, Body::empty()))
+                    .await
+            }
+            _ => Err(Wrong::Method("GET, POST, DELETE")),
+        }
+    }
+
+    async fn posted(
+        &self,
+        caller: &Arc<Caller>,
+        gate: &Gate,
+        parts: Parts,
+        body: Body,
+    ) -> Result<Response, Wrong> {
+        if !parts.headers.contains_key(ACCEPT) {
+            return Err(Wrong::NotAcceptable);
+        }
+        let kind = parts
+            .headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok()?.split(';').next())
+            .map(str::trim);
+        if !kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
+            return Err(Wrong::MediaType);
+        }
+        let mut rooms = vec![gate.message().ok_or(Wrong::TooMany("messages"))?];
+        let bytes = body::read(&parts.headers, body, &self.limits).await?;
+        let kind = body::kind(&bytes)?;
+        match kind {
+            Kind::Request => rooms.push(gate.request().ok_or(Wrong::TooMany("requests"))?),
+            Kind::Listen => rooms.push(gate.stream().ok_or(Wrong::TooMany("streams"))?),
+            Kind::Other => {}
+        }
+        let request = Request::from_parts(parts, Body::new(Full::new(bytes)));
+        let response = self.passed(caller, request).await?;
+        // The body's form and type were checked: what is left is its content.
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            return Err(Wrong::NoMessage("something else"));
+        }
+        let (head, body) = response.into_parts();
+        let mut held = Held::new(body, rooms);
+        if kind == Kind::Listen {
+            held = held.until(self.closing.clone());
+        }
+        Ok(Response::from_parts(head, Body::new(held)))
+    }
+
+    /// Hands a request to the protocol, on behalf of its caller.
+    async fn passed(&self, caller: &Arc<Caller>, request: Request) -> Result<Response, Wrong> {
+        let response = caller.handles(self.protocol.handle(request)).await;
+        if caller.crowded.load(Ordering::Relaxed) {
+            return Err(Wrong::TooMany("sessions"));
+        }
+        Ok(response.map(Body::new))
+    }
+}
+
+/// The token of `Bearer token` (RFC 6750 section 2.1).
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim_matches(' ');
+    let whole = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+    (scheme.eq_ignore_ascii_case("bearer") && whole).then_some(token)
+}

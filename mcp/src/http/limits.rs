@@ -1,0 +1,59 @@
+//! How much a client may ask of the server at once, and how slowly.
+
+use std::time::Duration;
+
+/// Limits of the HTTP server. What a call may use is limited by the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at once. Another is told to come back and closed, so that it
+    /// holds no memory.
+    pub connections: usize,
+    /// Connections at once from one address (of IPv6: one /64 network). Behind a
+    /// proxy all clients have one address: there it is as high as `connections`.
+    pub connections_per_address: usize,
+    /// Requests of one principal at once, where its token says nothing else. The
+    /// next one is told to come back.
+    pub requests: usize,
+    /// Streams of one principal at once on which it listens for what changes.
+    pub streams: usize,
+    /// Sessions of one principal at once, in the protocol's older era. The one that
+    /// was idle longest makes room; if none is idle, a new one is refused.
+    pub sessions: usize,
+    /// How long a session may stay without request, call or stream.
+    pub session_idle: Duration,
+    /// Bytes of one request's body. A tool's input is limited to 1 MiB before; the
+    /// rest is room for escapes and for answers to what a tool asked.
+    pub body: usize,
+    /// How long a request's head may take, and how long a connection may be idle.
+    /// Stops clients that send a byte now and then.
+    pub head_within: Duration,
+    /// How long a request's body may take.
+    pub body_within: Duration,
+    /// How long a client may take nothing of what is sent to it.
+    pub read_within: Duration,
+    /// How long a call outlives the connection that it came on, in the older era,
+    /// whose clients may come back for the result; then it is cancelled. In the
+    /// newer era it is cancelled at once.
+    pub resume_within: Duration,
+    /// How long calls may take to finish when the server is shut down.
+    pub finish_within: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 512,
+            connections_per_address: 256,
+            requests: 32,
+            streams: 16,
+            sessions: 32,
+            session_idle: Duration::from_secs(30 * 60),
+            body: 4 * 1024 * 1024,
+            head_within: Duration::from_secs(15),
+            body_within: Duration::from_secs(30),
+            read_within: Duration::from_secs(30),
+            resume_within: Duration::from_secs(5),
+            finish_within: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The server itself: takes connections, hands their requests on, and lets calls
+//! finish when it is shut down.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{Counts, Stalling};
+use super::gates::Gates;
+use super::guard::{Guard, routes};
+use super::names::Names;
+use super::sessions::Sessions;
+use super::{Access, HttpError, Settings};
+
+/// Bytes that a connection may hold of what was sent and not yet understood; a
+/// request's head fits.
+const BUFFER: usize = 64 * 1024;
+
+/// Headers of a request.
+const HEADERS: usize = 64;
+
+/// How often a stream says that it is still there, so that a client that has gone
+/// is found out.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// How long to wait when the system has no room for another connection.
+const NO_ROOM: Duration = Duration::from_millis(100);
+
+/// What one is told for whom there is no room.
+const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
+    Retry-After: 1\r\nContent-Length: 0\r\n\r\n";
+
+/// How the server ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Connections that were cut off, because what they waited for took too long.
+    pub cut: usize,
+}
+
+/// Serves on a socket that listens, until `shutdown` is cancelled: then it takes no
+/// more connections, ends the streams on which clients only listen, lets calls
+/// finish for [`Limits::finish_within`](super::Limits::finish_within) and cancels
+/// the rest. `handler` makes a handler for each session, and for each request of
+/// the newer era; the [`Principal`](crate::principal::Principal) is in the
+/// extensions of the [`http::request::Parts`] of a request.
+pub async fn serve<H, F>(
+    listener: std::net::TcpListener,
+    handler: F,
+    settings: Settings,
+    shutdown: CancellationToken,
+) -> Result<Ended, HttpError>
+where
+    H: ServerHandler,
+    F: Fn() -> H + Send + Sync + 'static,
+{
+    let address = listener.local_addr().map_err(HttpError::Listener)?;
+    let open = matches!(settings.access, Access::Open(_));
+    if open && !address.ip().to_canonical().is_loopback() {
+        return Err(HttpError::OpenAddress(address));
+    }
+    let names = Names::new(address, &settings)?;
+    listener
+        .set_nonblocking(true)
+        .map_err(HttpError::Listener)?;
+    let listener = TcpListener::from_std(listener).map_err(HttpError::Listener)?;
+    let limits = settings.limits;
+    watch_for_lost_clients(&listener, limits.read_within);
+
+    let closing = shutdown.child_token();
+    let end = CancellationToken::new();
+    let _ends_with_this = end.clone().drop_guard();
+    let sessions = Arc::new(Sessions::new(&limits, closing.clone()));
+    // The names were checked, for all paths.
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
+        .with_legacy_session_mode(true)
+        .with_json_response(true)
+        .with_sse_keep_alive(Some(KEEP_ALIVE))
+        .with_max_request_body_bytes(limits.body)
+        .with_cancellation_token(end.clone());
+    let protocol = StreamableHttpService::new(move || Ok(handler()), Arc::clone(&sessions), config);
+    let tidying = tokio::spawn(Arc::clone(&sessions).tidy());
+    let guard = Arc::new(Guard {
+        names,
+        access: settings.access,
+        limits: limits.clone(),
+        gates: Gates::default(),
+        sessions,
+        protocol,
+        closing,
+    });
+    let service = TowerToHyperService::new(routes(guard));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(limits.head_within)
+        .max_buf_size(BUFFER)
+        .max_headers(HEADERS)
+        .half_close(false);
+
+    let counts = Arc::new(Counts::new(
+        limits.connections,
+        limits.connections_per_address,
+    ));
+    let mut connections = JoinSet::new();
+    loop {
+        let (stream, peer) = tokio::select! {
+            () = shutdown.cancelled() => break,
+            Some(_) = connections.join_next() => continue,
+            accepted = accept(&listener) => accepted,
+        };
+        let Some(counted) = counts.count(peer) else {
+            // As much as the system takes at once: nobody waits for this client.
+            let _ = stream.try_write(BUSY);
+            continue;
+        };
+        let connection = http.serve_connection(
+            TokioIo::new(Stalling::new(stream, limits.read_within)),
+            service.clone(),
+        );
+        let shutdown = shutdown.clone();
+        connections.spawn(async move {
+            let _counted = counted;
+            let mut connection = std::pin::pin!(connection);
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = shutdown.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection broke");
+            }
+        });
+    }
+    drop(listener);
+    let all = async { while connections.join_next().await.is_some() {} };
+    let cut = match tokio::time::timeout(limits.finish_within, all).await {
+        Ok(()) => 0,
+        Err(_) => connections.len(),
+    };
+    end.cancel();
+    tidying.abort();
+    connections.shutdown().await;
+    Ok(Ended { cut })
+}
+
+/// The next connection. Connections that broke before they were taken, and a system
+/// that has no room for the moment, are no reason to end.
+async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => return (stream, SocketAddr::ip(&peer)),
+            Err(error) => {
+                tracing::debug!(%error, "a connection could not be taken");
+                tokio::time::sleep(NO_ROOM).await;
+            }
+        }
+    }
+}
+
+/// Has the system notice clients that are lost without a word. Connections take
+/// this from the socket that they come from.
+fn watch_for_lost_clients(listener: &TcpListener, patience: Duration) {
+    let kept = || -> rustix::io::Result<()> {
+        rustix::net::sockopt::set_tcp_nodelay(listener, true)?;
+        rustix::net::sockopt::set_socket_keepalive(listener, true)?;
+        #[cfg(target_os = "linux")]
+        {
+            let milliseconds = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+            rustix::net::sockopt::set_tcp_keepidle(listener, patience)?;
+            rustix::net::sockopt::set_tcp_user_timeout(listener, milliseconds)?;
+        }
+        Ok(())
+    };
+    if let Err(error) = kept() {
+        tracing::debug!(%error, "lost clients are noticed later");
+    }
+}

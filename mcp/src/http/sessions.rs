@@ -1,0 +1,265 @@
+//! Sessions of the protocol's older era: each belongs to the principal that began
+//! it, and for another it is not there. A call whose client has gone is cancelled.
+
+mod session;
+mod watched;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::Stream;
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::WorkerTransport;
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionWorker, SessionConfig, SessionError, create_local_session,
+};
+use rmcp::transport::streamable_http_server::session::{
+    ServerSseMessage, SessionId, SessionManager,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::Limits;
+use session::Session;
+use watched::Watched;
+
+tokio::task_local! {
+    /// On whose behalf a request is being handled. The library that handles it
+    /// doesn't hand this on to the sessions.
+    static CALLER: Arc<Caller>;
+}
+
+/// On whose behalf a request is handled.
+#[derive(Debug)]
+pub(super) struct Caller {
+    principal: Arc<str>,
+    /// Set when it has too many sessions for another.
+    pub(super) crowded: AtomicBool,
+}
+
+impl Caller {
+    /// A caller.
+    pub(super) fn new(principal: Arc<str>) -> Arc<Self> {
+        Arc::new(Self {
+            principal,
+            crowded: AtomicBool::new(false),
+        })
+    }
+
+    /// Handles a request on behalf of this caller.
+    pub(super) async fn handles<T>(self: &Arc<Self>, future: impl Future<Output = T>) -> T {
+        CALLER.scope(Arc::clone(self), future).await
+    }
+}
+
+fn caller() -> Result<Arc<Caller>, io::Error> {
+    CALLER
+        .try_with(Arc::clone)
+        .map_err(|_| io::ErrorKind::PermissionDenied.into())
+}
+
+fn unknown() -> io::Error {
+    io::ErrorKind::NotFound.into()
+}
+
+/// The sessions of a server.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    by_id: Mutex<HashMap<SessionId, Arc<Session>>>,
+    most: usize,
+    idle: Duration,
+    resume_within: Duration,
+    /// Ends the streams on which clients listen; calls go on.
+    closing: CancellationToken,
+}
+
+impl Sessions {
+    /// No sessions yet.
+    pub(super) fn new(limits: &Limits, closing: CancellationToken) -> Self {
+        Self {
+            by_id: Mutex::default(),
+            most: limits.sessions,
+            idle: limits.session_idle,
+            resume_within: limits.resume_within,
+            closing,
+        }
+    }
+
+    /// A session, if it is the caller's.
+    fn own(&self, id: &str) -> Option<Arc<Session>> {
+        let caller = caller().ok()?;
+        let by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
+        by_id
+            .get(id)
+            .filter(|session| session.owner() == &caller.principal)
+            .map(Arc::clone)
+    }
+
+    /// Whether a session is there, for the caller.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.own(id).is_some()
+    }
+
+    /// Keeps a new session. Where its owner has too many, the one that was idle
+    /// longest makes room.
+    fn keep(&self, session: Arc<Session>) -> Result<Option<Arc<Session>>, io::Error> {
+        let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = by_id
+            .values()
+            .filter(|other| other.owner() == session.owner());
+        let mut gone = None;
+        if own.clone().count() >= self.most {
+            let id = own
+                .filter_map(|other| Some((other.idle_for()?, other.id())))
+                .max_by_key(|(idle, _)| *idle)
+                .map(|(_, id)| Arc::clone(id))
+                .ok_or(io::ErrorKind::QuotaExceeded)?;
+            gone = by_id.remove(&id);
+        }
+        by_id.insert(Arc::clone(session.id()), session);
+        Ok(gone)
+    }
+
+    /// Ends sessions that nobody used for long, until the server ends.
+    pub(super) async fn tidy(self: Arc<Self>) {
+        let often = (self.idle / 4).clamp(Duration::from_millis(50), Duration::from_secs(60));
+        loop {
+            tokio::time::sleep(often).await;
+            let idle = {
+                let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
+                by_id
+                    .extract_if(|_, session| {
+                        session.idle_for().is_some_and(|idle| idle >= self.idle)
+                    })
+                    .map(|(_, session)| session)
+                    .collect::<Vec<_>>()
+            };
+            for session in idle {
+                session.end();
+            }
+        }
+    }
+}
+
+impl SessionManager for Sessions {
+    type Error = io::Error;
+    type Transport = WorkerTransport<LocalSessionWorker>;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), io::Error> {
+        let caller = caller()?;
+        let mut config = SessionConfig::default();
+        // Sessions are ended by `tidy`, which knows whether a call still runs.
+        config.keep_alive = None;
+        config.sse_retry = Some(Duration::from_secs(1).min(self.resume_within / 2));
+        config.completed_cache_ttl = self.resume_within;
+        let id: SessionId = session::random_id()?.into();
+        let (handle, worker) = create_local_session(Arc::clone(&id), config);
+        let session = Session::new(
+            Arc::clone(&id),
+            Arc::clone(&caller.principal),
+            handle,
+            self.resume_within,
+        );
+        let gone = self.keep(session).inspect_err(|_| {
+            caller.crowded.store(true, Ordering::Relaxed);
+        })?;
+        if let Some(gone) = gone {
+            gone.end();
+        }
+        Ok((id, WorkerTransport::spawn(worker)))
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, io::Error> {
+        let session = self.own(id).ok_or_else(unknown)?;
+        Ok(session.handle().initialize(message).await?)
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, io::Error> {
+        Ok(self.has(id))
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), io::Error> {
+        // Without a caller it is the session's own end that asks.
+        if caller().is_ok() && !self.has(id) {
+            return Err(unknown());
+        }
+        let gone = {
+            let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
+            by_id.remove(id)
+        };
+        if let Some(gone) = gone {
+            gone.end();
+        }
+        Ok(())
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, io::Error> {
+        let session = self.own(id).ok_or_else(unknown)?;
+        let JsonRpcMessage::Request(request) = &message else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let request = request.id.clone();
+        let opened = session.handle().establish_request_wise_channel().await?;
+        let number = opened
+            .http_request_id
+            .ok_or(SessionError::SessionServiceTerminated)?;
+        let watched = Watched::call(&session, number, request, opened.inner);
+        session.handle().push_message(message, Some(number)).await?;
+        Ok(watched)
+    }
+
+    async fn accept_message(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<(), io::Error> {
+        let session = self.own(id).ok_or_else(unknown)?;
+        if let JsonRpcMessage::Notification(notification) = &message
+            && let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+            && let Some(request) = &cancelled.params.request_id
+        {
+            session.forget(request);
+        }
+        session.handle().push_message(message, None).await?;
+        Ok(())
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, io::Error> {
+        let session = self.own(id).ok_or_else(unknown)?;
+        let opened = session.handle().establish_common_channel().await?;
+        Ok(Watched::listening(
+            &session,
+            opened.inner,
+            self.closing.clone(),
+        ))
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, io::Error> {
+        let session = self.own(id).ok_or_else(unknown)?;
+        let event = last_event_id
+            .parse()
+            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let opened = session.handle().resume(event).await?;
+        Ok(match opened.http_request_id {
+            Some(number) => Watched::resumed(&session, number, opened.inner),
+            None => Watched::listening(&session, opened.inner, self.closing.clone()),
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! One session: who it belongs to, the calls that run in it, and when it was used.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rmcp::model::{
+    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
+    RequestId,
+};
+use rmcp::transport::streamable_http_server::session::SessionId;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionHandle;
+
+/// How long ending a session may wait for its worker to take the news.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// A session of one principal.
+#[derive(Debug)]
+pub(super) struct Session {
+    id: SessionId,
+    owner: Arc<str>,
+    handle: LocalSessionHandle,
+    resume_within: Duration,
+    used: Mutex<Used>,
+}
+
+#[derive(Debug)]
+struct Used {
+    last: Instant,
+    /// Streams that are open, calls' own included.
+    streams: usize,
+    /// Calls that run, by the number of the request that began them.
+    calls: HashMap<u64, Call>,
+}
+
+#[derive(Debug)]
+struct Call {
+    request: RequestId,
+    /// Streams on which its client waits.
+    watchers: usize,
+    /// Changes whenever a client begins to wait.
+    turn: u64,
+}
+
+/// Session ids are as hard to guess as tokens, although they give no access alone.
+pub(super) fn random_id() -> io::Result<String> {
+    let mut random = [0_u8; 16];
+    getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+    let mut id = String::with_capacity(32);
+    for byte in random {
+        let _ = write!(id, "{byte:02x}");
+    }
+    Ok(id)
+}
+
+impl Session {
+    /// A session that has just begun.
+    pub(super) fn new(
+        id: SessionId,
+        owner: Arc<str>,
+        handle: LocalSessionHandle,
+        resume_within: Duration,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            owner,
+            handle,
+            resume_within,
+            used: Mutex::new(Used {
+                last: Instant::now(),
+                streams: 0,
+                calls: HashMap::new(),
+            }),
+        })
+    }
+
+    pub(super) fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    pub(super) fn owner(&self) -> &Arc<str> {
+        &self.owner
+    }
+
+    /// What the session's worker is reached by; to reach for it is to use the
+    /// session.
+    pub(super) fn handle(&self) -> &LocalSessionHandle {
+        self.used().last = Instant::now();
+        &self.handle
+    }
+
+    fn used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For how long nothing happened; `None` while a call runs or a client listens.
+    pub(super) fn idle_for(&self) -> Option<Duration> {
+        let used = self.used();
+        (used.streams == 0 && used.calls.is_empty()).then(|| used.last.elapsed())
+    }
+
+    /// A call begins, and its client waits for it.
+    pub(super) fn begin(&self, number: u64, request: RequestId) {
+        self.used().calls.insert(
+            number,
+            Call {
+                request,
+                watchers: 0,
+                turn: 0,
+            },
+        );
+    }
+
+    /// A stream is opened, for a call or none.
+    pub(super) fn open(&self, number: Option<u64>) {
+        let mut used = self.used();
+        used.streams = used.streams.saturating_add(1);
+        if let Some(call) = number.and_then(|number| used.calls.get_mut(&number)) {
+            call.watchers = call.watchers.saturating_add(1);
+            call.turn = call.turn.wrapping_add(1);
+        }
+    }
+
+    /// A stream is closed. A call that nobody waits for any more is cancelled,
+    /// unless its client comes back in time.
+    pub(super) fn close(self: &Arc<Self>, number: Option<u64>) {
+        let mut used = self.used();
+        used.streams = used.streams.saturating_sub(1);
+        used.last = Instant::now();
+        let Some(number) = number else { return };
+        let Some(call) = used.calls.get_mut(&number) else {
+            // Its result was delivered: what was kept for a client that comes
+            // back would be gone through at each message.
+            drop(used);
+            let session = Arc::clone(self);
+            tokio::spawn(async move {
+                let _ = session.handle.close_request_wise_channel(number).await;
+            });
+            return;
+        };
+        call.watchers = call.watchers.saturating_sub(1);
+        if call.watchers == 0 {
+            let turn = call.turn;
+            let session = Arc::clone(self);
+            tokio::spawn(async move {
+                tokio::time::sleep(session.resume_within).await;
+                session.abandon(number, turn).await;
+            });
+        }
+    }
+
+    /// A call's result was delivered.
+    pub(super) fn delivered(&self, number: u64) {
+        self.used().calls.remove(&number);
+    }
+
+    /// Whether this message ends the call of that number.
+    pub(super) fn ends(&self, number: u64, answered: &RequestId) -> bool {
+        self.used()
+            .calls
+            .get(&number)
+            .is_some_and(|call| call.request == *answered)
+    }
+
+    /// A call was cancelled by its client: its id may be used again.
+    pub(super) fn forget(&self, request: &RequestId) {
+        self.used().calls.retain(|_, call| call.request != *request);
+    }
+
+    /// Cancels a call if nobody came back for it.
+    async fn abandon(&self, number: u64, turn: u64) {
+        let request = {
+            let mut used = self.used();
+            match used.calls.get(&number) {
+                Some(call) if call.watchers == 0 && call.turn == turn => {
+                    used.calls.remove(&number).map(|call| call.request)
+                }
+                _ => None,
+            }
+        };
+        if let Some(request) = request {
+            tracing::debug!(session = %self.id, "a call is cancelled: its client has gone");
+            self.cancel(request).await;
+            let _ = self.handle.close_request_wise_channel(number).await;
+        }
+    }
+
+    async fn cancel(&self, request: RequestId) {
+        let cancelled = CancelledNotification::new(CancelledNotificationParam::new(
+            Some(request),
+            Some("the client has gone".to_owned()),
+        ));
+        let message = ClientJsonRpcMessage::notification(
+            ClientNotification::CancelledNotification(cancelled),
+        );
+        let _ = self.handle.push_message(message, None).await;
+    }
+
+    /// Ends the session with all that runs in it.
+    pub(super) fn end(self: Arc<Self>) {
+        let calls: Vec<Call> = self.used().calls.drain().map(|(_, call)| call).collect();
+        tokio::spawn(async move {
+            let _ = tokio::time::timeout(ENDING, async {
+                for call in calls {
+                    self.cancel(call.request).await;
+                }
+                let _ = self.handle.close().await;
+            })
+            .await;
+        });
+    }
+}

@@ -1,0 +1,218 @@
+//! Bearer tokens: made at random, kept as hashes in a file, compared in constant
+//! time. The file alone gives nobody access.
+
+mod file;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use zeroize::{Zeroize, Zeroizing};
+
+pub use file::{read, write};
+
+use super::{Authenticate, Authenticating, HttpError, Identity, Refusal};
+use crate::principal::Principal;
+
+/// What tokens begin with, so that a scanner for leaked secrets can tell them.
+pub const PREFIX: &str = "toolward_";
+
+/// Random bytes of a token: more than anybody can guess, so that a fast hash
+/// protects it as well as a slow one.
+const RANDOM_BYTES: usize = 32;
+
+/// Longer tokens are nobody's.
+const LONGEST: usize = 512;
+
+/// A token. It is shown once, to whom it is given, and erased when dropped.
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// The token itself.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret(…)")
+    }
+}
+
+/// The BLAKE3 hash of a token, written `blake3:` and 64 hexadecimal digits. Two of
+/// them are compared in constant time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenHash(blake3::Hash);
+
+impl TokenHash {
+    /// The hash of a token.
+    #[must_use]
+    pub fn of(token: &str) -> Self {
+        Self(blake3::hash(token.as_bytes()))
+    }
+}
+
+impl fmt::Display for TokenHash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "blake3:{}", self.0.to_hex())
+    }
+}
+
+impl FromStr for TokenHash {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let digits = text.strip_prefix("blake3:").ok_or(())?;
+        blake3::Hash::from_hex(digits).map(Self).map_err(|_| ())
+    }
+}
+
+/// A new token, and its hash for the file.
+pub fn generate() -> Result<(Secret, TokenHash), HttpError> {
+    let mut random = [0; RANDOM_BYTES];
+    getrandom::fill(&mut random).map_err(|error| HttpError::Random(error.to_string()))?;
+    let mut token = String::with_capacity(64);
+    token.push_str(PREFIX);
+    BASE64_URL_SAFE_NO_PAD.encode_string(random, &mut token);
+    random.zeroize();
+    let secret = Secret(Zeroizing::new(token));
+    let hash = TokenHash::of(secret.expose());
+    Ok((secret, hash))
+}
+
+/// One token's owner.
+#[derive(Debug, Clone)]
+struct Token {
+    hash: TokenHash,
+    identity: Identity,
+    expires: Option<SystemTime>,
+}
+
+/// The tokens that a server knows.
+#[derive(Debug, Clone, Default)]
+pub struct Tokens {
+    tokens: Arc<[Token]>,
+}
+
+impl Tokens {
+    /// One token of one principal, without expiry.
+    #[must_use]
+    pub fn single(hash: TokenHash, principal: Principal) -> Self {
+        Self {
+            tokens: Arc::new([Token {
+                hash,
+                identity: Identity {
+                    principal,
+                    requests: None,
+                },
+                expires: None,
+            }]),
+        }
+    }
+
+    /// How many there are, expired ones included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Whether nobody has a token.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// Who a token belongs to at a moment.
+    pub fn find(&self, token: Option<&str>, now: SystemTime) -> Result<Identity, Refusal> {
+        let token = token.ok_or(Refusal::Missing)?;
+        if token.len() > LONGEST {
+            return Err(Refusal::Unknown);
+        }
+        let presented = TokenHash::of(token);
+        // All are compared, so that the time says nothing about which one matched.
+        let found = self.tokens.iter().fold(None, |found, token| {
+            if token.hash == presented {
+                Some(token)
+            } else {
+                found
+            }
+        });
+        let found = found.ok_or(Refusal::Unknown)?;
+        if found.expires.is_some_and(|expires| now >= expires) {
+            return Err(Refusal::Expired);
+        }
+        Ok(found.identity.clone())
+    }
+}
+
+impl Authenticate for Tokens {
+    fn authenticate<'a>(&'a self, token: Option<&'a str>) -> Authenticating<'a> {
+        let found = self.find(token, SystemTime::now());
+        Box::pin(std::future::ready(found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::principal::Tools;
+
+    fn principal() -> Principal {
+        Principal {
+            name: "somebody".into(),
+            tools: Tools::All,
+            may_approve: false,
+        }
+    }
+
+    #[test]
+    fn a_generated_token_is_long_marked_and_never_the_same() {
+        let (one, hash) = generate().unwrap();
+        let (other, _) = generate().unwrap();
+        assert!(one.expose().starts_with(PREFIX));
+        assert_eq!(one.expose().len(), PREFIX.len() + 43);
+        assert_ne!(one.expose(), other.expose());
+        assert_eq!(TokenHash::of(one.expose()), hash);
+        assert_eq!(hash.to_string().parse(), Ok(hash));
+    }
+
+    #[test]
+    fn a_token_is_not_shown_when_it_is_logged() {
+        let (secret, _) = generate().unwrap();
+        assert!(!format!("{secret:?}").contains(secret.expose()));
+    }
+
+    #[test]
+    fn only_the_whole_token_is_known() {
+        let (secret, hash) = generate().unwrap();
+        let tokens = Tokens::single(hash, principal());
+        let now = SystemTime::now();
+        let token = secret.expose();
+        assert_eq!(
+            tokens.find(Some(token), now).unwrap().principal,
+            principal()
+        );
+        assert_eq!(tokens.find(None, now), Err(Refusal::Missing));
+        for other in [
+            "",
+            &token[1..],
+            &format!("{token}x"),
+            &"x".repeat(LONGEST + 1),
+        ] {
+            assert_eq!(
+                tokens.find(Some(other), now),
+                Err(Refusal::Unknown),
+                "{other}"
+            );
+        }
+        assert_eq!(
+            Tokens::default().find(Some(token), now),
+            Err(Refusal::Unknown)
+        );
+    }
+}
