@@ -1,6 +1,6 @@
-//! Formats of Toolward bundles: contracts (TOOL.md), drivers (DRIVER.md), actions (ACTION.md) and the
-//! index (tools.json), with JSON Schema and the vocabulary of capabilities. Pure: reads no file, no
-//! environment and no clock, and prints nothing.
+//! Formats of Toolward bundles: contracts (TOOL.md), drivers (DRIVER.md), actions (ACTION.md), prompts,
+//! sidecars of resources and the index (tools.json), with JSON Schema and the vocabulary of capabilities.
+//! Pure: reads no file, no environment and no clock, and prints nothing.
 //!
 //! Text comes in, a validated value or a list of [`Diagnostic`]s comes out:
 //!
@@ -21,6 +21,7 @@
 //! ```
 
 pub mod action;
+pub mod argument;
 pub mod capability;
 mod codes;
 pub mod diagnostic;
@@ -28,6 +29,9 @@ pub mod driver;
 mod id;
 pub mod index;
 pub mod json;
+pub mod placeholder;
+pub mod prompt;
+pub mod resource;
 pub mod schema;
 mod shared;
 mod source;

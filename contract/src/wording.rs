@@ -1,8 +1,10 @@
 //! Rules that names, descriptions and versions of all documents share.
 
+use serde_json::{Map, Value};
+
 use crate::codes;
 use crate::diagnostic::{Position, Report};
-use crate::source::{Fields, Node, text, texts};
+use crate::source::{Content, Fields, Node, text, texts};
 
 /// Characters that change what a text looks like: controls, bidirectional overrides, tag characters.
 pub(crate) fn is_deceptive(c: char) -> bool {
@@ -100,4 +102,49 @@ pub(crate) fn labels(
         }
     }
     kept
+}
+
+/// Names that MCP clients accept for tools and prompts.
+pub(crate) fn plain_name(node: &Node, label: &str, report: &mut Report<'_>) -> Option<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    match &node.content {
+        Content::Text(name) if (1..=64).contains(&name.len()) && name.chars().all(plain) => {
+            Some(name.clone())
+        }
+        _ => {
+            let message = format!(
+                "expected `{label}` to have 1 to 64 letters, digits, `_`, `-` and `.`, found {}",
+                shown(node)
+            );
+            report.add(&codes::METADATA_INVALID, node.at, message);
+            None
+        }
+    }
+}
+
+/// A value for messages: a short text as it is, else its kind.
+pub(crate) fn shown(node: &Node) -> String {
+    match &node.content {
+        Content::Text(text) if text.chars().count() <= 80 => format!("{text:?}"),
+        _ => node.kind().to_owned(),
+    }
+}
+
+/// A mapping of the author's, as written; an empty one if it isn't there.
+pub(crate) fn mapping(
+    node: Option<&Node>,
+    label: &str,
+    report: &mut Report<'_>,
+) -> Map<String, Value> {
+    let Some(node) = node else {
+        return Map::new();
+    };
+    match node.to_value() {
+        Value::Object(mapping) => mapping,
+        _ => {
+            let message = format!("expected `{label}` to be a mapping, found {}", node.kind());
+            report.add(&codes::WRONG_TYPE, node.at, message);
+            Map::new()
+        }
+    }
 }

@@ -21,7 +21,7 @@ codes! {
     // Files and front matter
     FRONT_MATTER_MISSING "front-matter-missing" Error
         "the file begins with a line of three dashes"
-        "TOOL.md, DRIVER.md and ACTION.md are Markdown with YAML front matter. Put `---` on the very first \
+        "TOOL.md, DRIVER.md, ACTION.md, prompts and sidecars are Markdown with YAML front matter. Put `---` on the very first \
          line (no byte order mark, no blank line before it), then the fields, then `---` again."
     FRONT_MATTER_UNCLOSED "front-matter-unclosed" Error
         "the front matter ends with a line of three dashes"
@@ -343,4 +343,29 @@ codes! {
         "tools.json and TOOL.md say the same"
         "Run `toolward pack` again; don't edit tools.json by hand. The message names the field and both \
          values."
+    // Prompts and resources
+    PROMPT_MESSAGES "prompt-messages" Error
+        "a prompt gives 1 to 256 messages"
+        "The text below the front matter is what the prompt says. Write some, or split the prompt."
+    ARGUMENT_NAME "argument-name" Error
+        "an argument of a prompt or resource has a name of its own"
+        "A name is a letter and up to 63 letters, digits and `_`, and no two arguments have the same."
+    ARGUMENT_CREDENTIAL "argument-credential" Error
+        "prompts and resources ask for no credentials"
+        "Whoever fills in a prompt would type a password into another party's form, and it would end up with \
+         the model. A tool gets what it needs as a secret (`requires.secrets`)."
+    ARGUMENT_UNUSED "argument-unused" Warning
+        "every argument is used"
+        "The text has no `{{name}}` for it, so it does nothing. Use it, or remove it."
+    PLACEHOLDER_UNKNOWN "placeholder-unknown" Error
+        "every `{{name}}` is an argument"
+        "Correct the name or add it to `arguments`; write `\\{{name}}` where the braces are meant."
+    RESOURCE_URI "resource-uri" Error
+        "the URI of a resource is absolute and of a scheme of its own"
+        "`uri` is for one resource, `uri_template` for one with `arguments`, each of which is a variable \
+         `{name}` in the place of a whole segment. The schemes toolward, http, https, file, data, blob and \
+         javascript mean something else to clients."
+    MEDIA_TYPE "media-type" Error
+        "`mime_type` is a media type"
+        "Write `type/subtype` in lower case, without parameters, such as `text/plain`."
 }

@@ -6,7 +6,7 @@ use crate::codes;
 use crate::diagnostic::Report;
 use crate::shared::{GivenRequires, OUR_REQUIRES, requires_parts};
 use crate::source::{Content, Fields, Node, suggestion};
-use crate::wording::is_deceptive;
+use crate::wording::{is_deceptive, plain_name, shown};
 
 #[derive(Default)]
 pub(super) struct Metadata<'n> {
@@ -107,24 +107,6 @@ impl<'n> Metadata<'n> {
     }
 }
 
-/// Names that MCP clients accept for tools.
-fn plain_name(node: &Node, label: &str, report: &mut Report<'_>) -> Option<String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    match &node.content {
-        Content::Text(name) if (1..=64).contains(&name.len()) && name.chars().all(plain) => {
-            Some(name.clone())
-        }
-        _ => {
-            let message = format!(
-                "expected `{label}` to have 1 to 64 letters, digits, `_`, `-` and `.`, found {}",
-                shown(node)
-            );
-            report.add(&codes::METADATA_INVALID, node.at, message);
-            None
-        }
-    }
-}
-
 fn hint(node: &Node, report: &mut Report<'_>) -> Option<String> {
     match &node.content {
         Content::Text(text)
@@ -140,12 +122,5 @@ fn hint(node: &Node, report: &mut Report<'_>) -> Option<String> {
             report.add(&codes::METADATA_INVALID, node.at, message);
             None
         }
-    }
-}
-
-fn shown(node: &Node) -> String {
-    match &node.content {
-        Content::Text(text) if text.chars().count() <= 80 => format!("{text:?}"),
-        _ => node.kind().to_owned(),
     }
 }

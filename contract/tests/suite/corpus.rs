@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use toolward_contract::action::Action;
 use toolward_contract::driver::Driver;
 use toolward_contract::index::Index;
+use toolward_contract::prompt::Prompt;
+use toolward_contract::resource::Resource;
 use toolward_contract::tool::Tool;
 use toolward_contract::{CODES, Diagnostic, NoScope, Parsed, Scope, define_tool};
 
@@ -91,6 +93,10 @@ fn diagnostics(name: &str, text: &str) -> Vec<Diagnostic> {
         of(Driver::parse(name, text))
     } else if name.ends_with(".action.md") {
         of(Action::parse(name, text))
+    } else if name.ends_with(".prompt.md") {
+        of(Prompt::parse(name, text))
+    } else if name.ends_with(".resource.md") {
+        of(Resource::parse(name, text))
     } else if name.ends_with(".attach.tools.json") {
         attached(name, text)
     } else if name.ends_with(".agree.tools.json") {

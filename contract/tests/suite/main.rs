@@ -13,6 +13,7 @@ mod drivers;
 mod hostile_schemas;
 mod http_requests;
 mod indexes;
+mod prompts;
 mod schemas;
 mod spec_examples;
 mod strict_json;

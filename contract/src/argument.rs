@@ -1,0 +1,216 @@
+//! Arguments of prompts and of templates of resources. Not of tools: those have schemas.
+
+use std::collections::BTreeSet;
+
+use crate::codes;
+use crate::diagnostic::{Position, Report};
+use crate::placeholder::is_name;
+use crate::source::{Fields, boolean, list, suggestion, text, texts};
+use crate::wording::{check_characters, prose};
+
+/// How many arguments a document may have: a person is asked for them in one form.
+const ARGUMENTS: usize = 32;
+
+/// How many values an argument may suggest.
+const VALUES: usize = 256;
+
+/// How many names that are no arguments are told of: more help nobody.
+const TOLD: usize = 20;
+
+/// One argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Argument {
+    /// Its name: a letter, then letters, digits and `_`.
+    pub name: String,
+    /// Its name for people.
+    pub title: Option<String>,
+    /// What it is.
+    pub description: Option<String>,
+    /// Whether nothing goes without it.
+    pub required: bool,
+    /// Suggestions for completion, in the author's order.
+    pub values: Vec<String>,
+    /// Where it stands.
+    pub(crate) at: Position,
+}
+
+/// `arguments`: a list; none if it isn't there.
+pub(crate) fn arguments(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Vec<Argument> {
+    let label = fields.name("arguments");
+    let Some(node) = fields.take("arguments") else {
+        return Vec::new();
+    };
+    let items = list(node, &label, report).unwrap_or_default();
+    if items.len() > ARGUMENTS {
+        let message = format!(
+            "expected at most {ARGUMENTS} arguments, found {}",
+            items.len()
+        );
+        report.add(&codes::WRONG_VALUE, node.at, message);
+        return Vec::new();
+    }
+    let mut names = BTreeSet::new();
+    let mut arguments = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let Some(inner) = Fields::of(item, &format!("{label}[{index}]"), report) else {
+            continue;
+        };
+        let Some(argument) = argument(inner, report) else {
+            continue;
+        };
+        if names.insert(argument.name.clone()) {
+            arguments.push(argument);
+        } else {
+            let message = format!(
+                "expected each argument once, found `{}` again",
+                argument.name
+            );
+            report.add(&codes::ARGUMENT_NAME, item.at, message);
+        }
+    }
+    arguments
+}
+
+fn argument(mut fields: Fields<'_>, report: &mut Report<'_>) -> Option<Argument> {
+    let fields_at = fields.at;
+    let label = fields.name("name");
+    let name = fields.required("name", report).and_then(|node| {
+        let found = text(node, &label, report)?;
+        if !is_name(found) {
+            let message = format!(
+                "expected `{label}` to be a letter and up to 63 letters, digits and `_`, found {:?}",
+                found.chars().take(80).collect::<String>()
+            );
+            report.add(&codes::ARGUMENT_NAME, node.at, message);
+            return None;
+        }
+        if asks_for_credential(found) {
+            let message = format!("expected no name of a credential, found `{found}`");
+            report.add(&codes::ARGUMENT_CREDENTIAL, node.at, message);
+            return None;
+        }
+        Some(found.to_owned())
+    });
+    let label = fields.name("title");
+    let title = fields.take("title");
+    let title = title.and_then(|node| prose(node, &label, 1..=80, false, report));
+    let label = fields.name("description");
+    let description = fields.take("description");
+    let description = description.and_then(|node| prose(node, &label, 1..=2000, true, report));
+    let label = fields.name("required");
+    let required = fields.take("required");
+    let required = required.and_then(|node| boolean(node, &label, report));
+    let label = fields.name("values");
+    let mut values = Vec::new();
+    if let Some(node) = fields.take("values") {
+        let found = texts(node, &label, report);
+        if found.len() > VALUES {
+            let message = format!("expected at most {VALUES} values, found {}", found.len());
+            report.add(&codes::WRONG_VALUE, node.at, message);
+        }
+        for (value, at) in found.into_iter().take(VALUES) {
+            if !(1..=256).contains(&value.len()) {
+                let message = format!(
+                    "expected values in `{label}` of 1 to 256 bytes, found {}",
+                    value.len()
+                );
+                report.add(&codes::WRONG_VALUE, at, message);
+            } else if check_characters(value, &label, at, false, report) {
+                values.push(value.to_owned());
+            }
+        }
+    }
+    fields.finish(report);
+    Some(Argument {
+        name: name?,
+        title,
+        description,
+        required: required.unwrap_or_default(),
+        values,
+        at: fields_at,
+    })
+}
+
+/// Whether the names that a text uses, each with its line, are arguments, and arguments are used.
+pub(crate) fn check(used: &BTreeSet<(&str, u32)>, arguments: &[Argument], report: &mut Report<'_>) {
+    let known = |name: &str| arguments.iter().any(|argument| argument.name == name);
+    let mut told = BTreeSet::new();
+    for &(name, line) in used {
+        if !known(name) && told.insert(name) {
+            let at = Position { line, column: 1 };
+            let message = format!("expected the name of an argument, found `{{{{{name}}}}}`");
+            let names = arguments.iter().map(|argument| argument.name.as_str());
+            let hint = match suggestion(name, names) {
+                Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
+                None => {
+                    format!("add it to `arguments`, or write `\\{{{{{name}}}}}` for the braces")
+                }
+            };
+            report.add_with_hint(&codes::PLACEHOLDER_UNKNOWN, at, message, hint);
+            if told.len() == TOLD {
+                return;
+            }
+        }
+    }
+    for argument in arguments {
+        if !used.iter().any(|(name, _)| *name == argument.name) {
+            let message = format!(
+                "expected `{{{{{}}}}}` in the text, found it nowhere",
+                argument.name
+            );
+            report.add(&codes::ARGUMENT_UNUSED, argument.at, message);
+        }
+    }
+}
+
+/// Whether a name asks for what nobody should type into a form that another party made.
+#[must_use]
+pub fn asks_for_credential(name: &str) -> bool {
+    let plain: String = name
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|c| c.to_ascii_lowercase())
+        .collect();
+    let parts = [
+        "password",
+        "passwd",
+        "passphrase",
+        "passcode",
+        "secret",
+        "credential",
+        "apikey",
+        "accesskey",
+        "privatekey",
+        "signingkey",
+        "authtoken",
+        "accesstoken",
+        "bearer",
+    ];
+    let whole = ["pin", "otp", "cvv", "cvc", "ssn", "pwd", "auth", "jwt"];
+    parts.iter().any(|part| plain.contains(part))
+        || whole.contains(&plain.as_str())
+        || plain.ends_with("token")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::asks_for_credential;
+
+    #[test]
+    fn names_of_credentials_are_seen_however_they_are_spelt() {
+        for name in [
+            "password",
+            "userPassword",
+            "api_key",
+            "API-KEY",
+            "token",
+            "github_token",
+        ] {
+            assert!(asks_for_credential(name), "{name}");
+        }
+        for name in ["topic", "max_tokens", "author", "key", "pinned"] {
+            assert!(!asks_for_credential(name), "{name}");
+        }
+    }
+}
