@@ -8,6 +8,7 @@ use std::path::Component;
 use serde::Serialize;
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
 
+use crate::document;
 use crate::error::{self, Code, PolicyError, quoted};
 use crate::policy::{Policy, RULES, TABLES};
 use crate::rule::{DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace};
@@ -20,6 +21,7 @@ pub(crate) enum Table {
     Secret,
     Service,
     Share,
+    Document,
     Grant,
     Deny,
 }
@@ -44,6 +46,7 @@ impl fmt::Display for Place {
             Table::Secret => "secret",
             Table::Service => "service",
             Table::Share => "share",
+            Table::Document => "document",
             Table::Grant => "grant",
             Table::Deny => "deny",
         };
@@ -61,6 +64,7 @@ pub(crate) fn policy(policy: &Policy) -> Found {
         (Table::Secret, policy.secrets.len(), TABLES),
         (Table::Service, policy.services.len(), TABLES),
         (Table::Share, policy.shares.len(), TABLES),
+        (Table::Document, policy.documents.len(), TABLES),
         (
             Table::Grant,
             policy.grants.len() + policy.denies.len(),
@@ -80,6 +84,7 @@ pub(crate) fn policy(policy: &Policy) -> Found {
     each(Table::Secret, &policy.secrets, secret)?;
     each(Table::Service, &policy.services, service)?;
     each(Table::Share, &policy.shares, share)?;
+    each(Table::Document, &policy.documents, document::check)?;
     each(Table::Grant, policy.grants(), grant)?;
     each(Table::Deny, policy.denies(), deny)?;
     unique(Table::Workspace, &policy.workspaces, |table| {

@@ -165,6 +165,7 @@ codes! {
     PATH = "policy-path", "No plain absolute URL path.";
     HOST = "policy-host", "No host pattern.";
     ADDRESS = "policy-address", "No IP address or network.";
+    FILE = "policy-file", "No path of a resource: `*` stands for whole segments only.";
     LIMIT = "policy-limit", "No known limit, or a value that it can't have.";
     DUPLICATE = "policy-duplicate", "Two tables about the same thing.";
 }

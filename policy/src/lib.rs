@@ -6,6 +6,7 @@ mod check;
 mod decide;
 mod decision;
 mod declared;
+mod document;
 mod effects;
 mod error;
 mod examine;
@@ -24,6 +25,7 @@ pub use decision::{
     Allowed, AskReason, Contract, Decision, Denial, Implementation, Missing, Request, Why,
 };
 pub use declared::DeclaredBy;
+pub use document::{DocumentAccess, DocumentRule, FilePattern};
 pub use effects::Effects;
 pub use error::{CODES, Code, PolicyError};
 pub use explain::{Explained, Explanation, Outcome, explain};

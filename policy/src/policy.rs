@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::check::{self, Place, Table};
+use crate::document::DocumentRule;
 use crate::error::{self, PolicyError};
 use crate::limits::LimitSettings;
 use crate::rule::{Defaults, DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace};
@@ -79,6 +80,7 @@ pub struct Policy {
     pub(crate) secrets: Vec<Secret>,
     pub(crate) services: Vec<Service>,
     pub(crate) shares: Vec<Share>,
+    pub(crate) documents: Vec<DocumentRule>,
     ca_file: Option<String>,
     limits: LimitSettings,
     defaults: Defaults,
@@ -110,6 +112,7 @@ impl Policy {
         self.secrets.extend(later.secrets);
         self.services.extend(later.services);
         self.shares.extend(later.shares);
+        self.documents.extend(later.documents);
         self.ca_file = later.ca_file.or(self.ca_file);
         self.limits = self.limits.layer(&later.limits);
         self.defaults = Defaults {
@@ -235,6 +238,12 @@ impl PolicyBuilder {
     /// Adds a `[[share]]`.
     pub fn share(mut self, share: Share) -> Self {
         self.policy.shares.push(share);
+        self
+    }
+
+    /// Adds a `[[document]]`.
+    pub fn document(mut self, rule: DocumentRule) -> Self {
+        self.policy.documents.push(rule);
         self
     }
 

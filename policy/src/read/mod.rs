@@ -137,6 +137,13 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
     each!("secret", Table::Secret, TABLES, tables::secret, secret);
     each!("service", Table::Service, TABLES, tables::service, service);
     each!("share", Table::Share, TABLES, tables::share, share);
+    each!(
+        "document",
+        Table::Document,
+        TABLES,
+        tables::document,
+        document
+    );
     each!("grant", Table::Grant, RULES, tables::grant, grant);
     each!("deny", Table::Deny, RULES, tables::deny, deny);
     fields.finish()?;

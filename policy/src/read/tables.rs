@@ -9,6 +9,7 @@ use toolward_contract::capability::{Capability, CapabilitySet, HostPattern, Path
 use super::fields::{self, Fields, Value};
 use crate::binding;
 use crate::check;
+use crate::document::{self, DocumentRule, FilePattern};
 use crate::error::{self, PolicyError, quoted};
 use crate::grant::{OnViolation, SecretBinding};
 use crate::limits::{LimitSetting, LimitSettings};
@@ -168,6 +169,21 @@ pub(super) fn share(mut fields: Fields<'_, '_>) -> Result<Share, PolicyError> {
     };
     fields.finish()?;
     Ok(share)
+}
+
+pub(super) fn document(mut fields: Fields<'_, '_>) -> Result<DocumentRule, PolicyError> {
+    let mut rule = DocumentRule::new(required(&mut fields, "publisher", Publisher::parse)?);
+    if let Some(bundle) = optional(&mut fields, "bundle", document::id_pattern)? {
+        rule.bundle = bundle;
+    }
+    rule.prompts = each(&mut fields, "prompts", document::id_pattern)?.unwrap_or_default();
+    rule.resources = each(&mut fields, "resources", FilePattern::parse)?.unwrap_or_default();
+    let name = |text: &str| document::check_name(text).map(|()| text.to_owned());
+    rule.names = each(&mut fields, "names", name)?.unwrap_or_default();
+    let uri = |text: &str| document::check_uri(text).map(|()| text.to_owned());
+    rule.uris = each(&mut fields, "uris", uri)?.unwrap_or_default();
+    fields.finish()?;
+    Ok(rule)
 }
 
 pub(super) fn grant(mut fields: Fields<'_, '_>) -> Result<Rule, PolicyError> {

@@ -1,0 +1,310 @@
+//! `[[document]]`: which prompts and resources of bundles clients get to see, and under which names of their
+//! own. Tools are not meant: for those there are grants.
+
+use std::fmt;
+
+use crate::error::{self, PolicyError, quoted};
+use crate::name::{Publisher, ToolPattern};
+use crate::policy::Policy;
+
+/// How long a URI may be, in bytes.
+const URI: usize = 512;
+
+/// What a publisher's bundles may show. Empty lists show nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentRule {
+    /// The publisher of the bundle.
+    pub publisher: Publisher,
+    /// The ids of the bundles; all of the publisher's where a file says nothing. Never with `@major`.
+    pub bundle: ToolPattern,
+    /// The ids of prompts. Never with `@major`.
+    pub prompts: Vec<ToolPattern>,
+    /// Paths of resources, below `resources/`.
+    pub resources: Vec<FilePattern>,
+    /// Names that those prompts may have instead of their ids.
+    pub names: Vec<String>,
+    /// URIs and URI templates that those resources may have instead of the host's.
+    pub uris: Vec<String>,
+}
+
+impl DocumentRule {
+    /// A rule about all bundles of a publisher that shows nothing.
+    #[must_use]
+    pub fn new(publisher: Publisher) -> Self {
+        Self {
+            publisher,
+            bundle: ToolPattern::all(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
+            names: Vec::new(),
+            uris: Vec::new(),
+        }
+    }
+
+    fn covers_prompt(&self, id: &str) -> bool {
+        self.prompts.iter().any(|pattern| pattern.matches(id, 0))
+    }
+
+    fn covers_resource(&self, path: &str) -> bool {
+        self.resources.iter().any(|pattern| pattern.matches(path))
+    }
+}
+
+/// Which files a rule is about: a path whose segments may be `*`. `*` stands for one whole segment; as the
+/// last one, for one or more.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FilePattern(String);
+
+impl FilePattern {
+    /// Reads a path with `*` for whole segments.
+    ///
+    /// # Errors
+    /// Anything else.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let segment = |part: &str| {
+            part == "*" || (!part.is_empty() && !part.starts_with('.') && part.chars().all(plain))
+        };
+        if text.len() <= 155 && text.split('/').all(segment) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(PolicyError::new(
+            &error::FILE,
+            format!(
+                "expected a path below `resources/`, with `*` for whole segments, found {}",
+                quoted(text)
+            ),
+        )
+        .hinted("write for example \"style.txt\", \"images/*\" or \"*\""))
+    }
+
+    /// Whether a path below `resources/` falls under it.
+    #[must_use]
+    pub fn matches(&self, path: &str) -> bool {
+        let mut found = path.split('/');
+        let mut own = self.0.split('/').peekable();
+        while let Some(segment) = own.next() {
+            let Some(part) = found.next() else {
+                return false;
+            };
+            match segment {
+                "*" if own.peek().is_none() => return true,
+                "*" => {}
+                segment if segment == part => {}
+                _ => return false,
+            }
+        }
+        found.next().is_none()
+    }
+}
+
+impl fmt::Display for FilePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a policy says of the documents of one bundle. Made by [`Policy::documents_of`].
+#[derive(Debug, Clone)]
+pub struct DocumentAccess<'p> {
+    rules: Vec<&'p DocumentRule>,
+}
+
+impl DocumentAccess<'_> {
+    /// Whether the prompt with this id may be shown.
+    #[must_use]
+    pub fn prompt(&self, id: &str) -> bool {
+        self.rules.iter().any(|rule| rule.covers_prompt(id))
+    }
+
+    /// Whether it may go by a name of its own.
+    #[must_use]
+    pub fn prompt_name(&self, id: &str, name: &str) -> bool {
+        let given = |rule: &&DocumentRule| rule.names.iter().any(|own| own == name);
+        let mut rules = self.rules.iter().filter(|rule| rule.covers_prompt(id));
+        rules.any(|rule| given(&rule))
+    }
+
+    /// Whether the file at this path below `resources/` may be shown.
+    #[must_use]
+    pub fn resource(&self, path: &str) -> bool {
+        self.rules.iter().any(|rule| rule.covers_resource(path))
+    }
+
+    /// Whether it may go by a URI or a template of its own.
+    #[must_use]
+    pub fn resource_uri(&self, path: &str, uri: &str) -> bool {
+        let given = |rule: &&DocumentRule| rule.uris.iter().any(|own| own == uri);
+        let mut rules = self.rules.iter().filter(|rule| rule.covers_resource(path));
+        rules.any(|rule| given(&rule))
+    }
+}
+
+impl Policy {
+    /// `[[document]]`: which prompts and resources are shown.
+    #[must_use]
+    pub fn documents(&self) -> &[DocumentRule] {
+        &self.documents
+    }
+
+    /// What is shown of a bundle's prompts and resources. Nothing where a `[[deny]]` is about all tools
+    /// of its publisher and everything that they declare.
+    #[must_use]
+    pub fn documents_of(&self, publisher: &str, bundle: &str) -> DocumentAccess<'_> {
+        let denied = self.denies().any(|deny| {
+            let of = deny.publisher.as_ref();
+            of.is_none_or(|of| of.as_str() == publisher)
+                && deny.tool == ToolPattern::all()
+                && deny.capabilities.is_none()
+        });
+        let of = |rule: &&DocumentRule| {
+            !denied && rule.publisher.as_str() == publisher && rule.bundle.matches(bundle, 0)
+        };
+        DocumentAccess {
+            rules: self.documents.iter().filter(of).collect(),
+        }
+    }
+}
+
+/// An id with `*` for whole segments, without a version.
+pub(crate) fn id_pattern(text: &str) -> Result<ToolPattern, PolicyError> {
+    if text.contains('@') {
+        return Err(PolicyError::new(
+            &error::TOOL,
+            format!("expected an id without `@`, found {}", quoted(text)),
+        )
+        .hinted("bundles and prompts are named without a version"));
+    }
+    ToolPattern::parse(text)
+}
+
+/// Refuses what is no name of a prompt.
+pub(crate) fn check_name(text: &str) -> Result<(), PolicyError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if (1..=64).contains(&text.len()) && text.chars().all(plain) {
+        return Ok(());
+    }
+    Err(PolicyError::new(
+        &error::WRONG_VALUE,
+        format!(
+            "expected a name of 1 to 64 letters, digits, `_`, `-` and `.`, found {}",
+            quoted(text)
+        ),
+    )
+    .hinted("each name is written out: `*` stands for nothing here"))
+}
+
+/// Refuses what is no URI or template.
+pub(crate) fn check_uri(text: &str) -> Result<(), PolicyError> {
+    let good = text.len() <= URI
+        && text.split_once(':').is_some_and(|(scheme, rest)| {
+            !scheme.is_empty() && !rest.is_empty() && rest.chars().all(|c| c.is_ascii_graphic())
+        });
+    if good {
+        return Ok(());
+    }
+    Err(PolicyError::new(
+        &error::WRONG_VALUE,
+        format!("expected a URI or a URI template, found {}", quoted(text)),
+    )
+    .hinted("write it as the bundle does, for example \"records://{number}/data\""))
+}
+
+/// Checks what a rule built in code can have that one from a file can't.
+pub(crate) fn check(rule: &DocumentRule) -> Result<(), PolicyError> {
+    for pattern in rule.prompts.iter().chain([&rule.bundle]) {
+        id_pattern(&pattern.to_string())?;
+    }
+    rule.names.iter().try_for_each(|name| check_name(name))?;
+    rule.uris.iter().try_for_each(|uri| check_uri(uri))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: &str = r#"
+        [[document]]
+        publisher = "acme"
+        bundle = "acme.notes"
+        prompts = ["acme.notes.*"]
+        resources = ["style.txt", "images/*"]
+        names = ["summarise"]
+        uris = ["notes://{number}"]
+
+        [[document]]
+        publisher = "other"
+        prompts = ["*"]
+    "#;
+
+    #[test]
+    fn documents_are_shown_by_publisher_bundle_and_name_and_else_not() {
+        let policy = Policy::from_toml(POLICY).unwrap();
+        let notes = policy.documents_of("acme", "acme.notes");
+        assert!(notes.prompt("acme.notes.sum") && !notes.prompt("acme.other"));
+        assert!(notes.resource("style.txt") && notes.resource("images/a/b.png"));
+        assert!(!notes.resource("images") && !notes.resource("secret.txt"));
+        assert!(notes.prompt_name("acme.notes.sum", "summarise"));
+        assert!(!notes.prompt_name("acme.notes.sum", "other"));
+        assert!(!notes.prompt_name("acme.other", "summarise"));
+        assert!(notes.resource_uri("style.txt", "notes://{number}"));
+        assert!(!notes.resource_uri("secret.txt", "notes://{number}"));
+        for (publisher, bundle) in [("acme", "acme.other"), ("else", "acme.notes")] {
+            let access = policy.documents_of(publisher, bundle);
+            assert!(!access.prompt("acme.notes.sum") && !access.resource("style.txt"));
+        }
+        let other = policy.documents_of("other", "any.bundle");
+        assert!(other.prompt("any.prompt") && !other.resource("style.txt"));
+        let empty = Policy::empty();
+        assert!(
+            !empty
+                .documents_of("acme", "acme.notes")
+                .prompt("acme.notes.sum")
+        );
+    }
+
+    #[test]
+    fn who_is_denied_everything_shows_nothing() {
+        for deny in ["[[deny]]\npublisher = \"acme\"", "[[deny]]"] {
+            let policy = Policy::from_toml(&format!("{POLICY}\n{deny}\n")).unwrap();
+            let access = policy.documents_of("acme", "acme.notes");
+            assert!(!access.prompt("acme.notes.sum") && !access.resource("style.txt"));
+        }
+        for deny in [
+            "publisher = \"other\"",
+            "tool = \"a.b\"",
+            "capabilities = []",
+        ] {
+            let policy = Policy::from_toml(&format!("{POLICY}\n[[deny]]\n{deny}\n")).unwrap();
+            assert!(
+                policy
+                    .documents_of("acme", "acme.notes")
+                    .prompt("acme.notes.sum")
+            );
+        }
+    }
+
+    #[test]
+    fn layers_show_what_each_of_them_shows() {
+        let later = POLICY.replace("acme.notes.*", "acme.other");
+        let policy = Policy::from_toml(POLICY).unwrap();
+        let policy = policy.layer(Policy::from_toml(&later).unwrap()).unwrap();
+        let access = policy.documents_of("acme", "acme.notes");
+        assert!(access.prompt("acme.notes.sum") && access.prompt("acme.other"));
+    }
+
+    #[test]
+    fn rules_built_in_code_are_held_to_the_same_rules() {
+        let mut rule = DocumentRule::new(Publisher::parse("acme").unwrap());
+        rule.prompts = vec![ToolPattern::parse("a.b@1").unwrap()];
+        let refused = Policy::builder()
+            .document(rule.clone())
+            .build()
+            .unwrap_err();
+        assert_eq!(refused.code(), "policy-tool");
+        rule.prompts.clear();
+        rule.names = vec!["*".to_owned()];
+        let refused = Policy::builder().document(rule).build().unwrap_err();
+        assert_eq!(refused.code(), "policy-wrong-value");
+    }
+}
