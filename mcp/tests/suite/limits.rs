@@ -1,0 +1,153 @@
+//! Requests that are too large, too slow, too many or none at all.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::client::{Answer, PATIENCE, Request, finish, rest};
+use crate::fixture::{Server, open};
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused_announced_or_not() {
+    let mut settings = open();
+    settings.limits.body = 10_000;
+    let server = Server::start(settings);
+
+    // Refused by what is announced: none of the body is sent.
+    let announced = Request::call("wait").body("x".repeat(10_001)).head();
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(announced.as_bytes()).await.unwrap();
+    finish(stream).await.is(413, "body-too-large");
+
+    let chunked = Request::call("wait").head();
+    let length = chunked.find("Content-Length").unwrap();
+    let chunked = chunked[..length].to_owned() + "Transfer-Encoding: chunked\r\n\r\n";
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(chunked.as_bytes()).await.unwrap();
+    let chunk = format!("1388\r\n{}\r\n", "x".repeat(0x1388));
+    for _ in 0..3 {
+        stream.write_all(chunk.as_bytes()).await.unwrap();
+    }
+    finish(stream).await.is(413, "body-too-large");
+
+    assert_eq!(server.count(|seen| &seen.started), 0);
+    Request::call("who").send(server.address).await.is_ok();
+}
+
+#[tokio::test]
+async fn a_client_that_sends_its_head_byte_by_byte_is_dropped() {
+    let mut settings = open();
+    settings.limits.head_within = Duration::from_millis(300);
+    let server = Server::start(settings);
+    let mut slow = TcpStream::connect(server.address).await.unwrap();
+    let began = Instant::now();
+    let mut sent = 0;
+    for byte in Request::call("wait").head().bytes().cycle() {
+        if slow.write_all(&[byte]).await.is_err() || began.elapsed() > PATIENCE {
+            break;
+        }
+        sent += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(began.elapsed() < PATIENCE, "{sent} bytes were taken");
+    // One that sends nothing is dropped too.
+    let silent = TcpStream::connect(server.address).await.unwrap();
+    assert_eq!(rest(silent).await, b"");
+    Request::call("who").send(server.address).await.is_ok();
+}
+
+#[tokio::test]
+async fn a_client_that_sends_its_body_slowly_is_dropped() {
+    let mut settings = open();
+    settings.limits.body_within = Duration::from_millis(300);
+    let server = Server::start(settings);
+    let request = Request::call("wait");
+    let mut slow = TcpStream::connect(server.address).await.unwrap();
+    slow.write_all(request.head().as_bytes()).await.unwrap();
+    slow.write_all(b"{").await.unwrap();
+    finish(slow).await.is(408, "body-too-slow");
+    assert_eq!(server.count(|seen| &seen.started), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_takes_no_answer_is_dropped() {
+    let mut settings = open();
+    settings.limits.read_within = Duration::from_millis(300);
+    settings.limits.requests = 1;
+    let server = Server::start(settings);
+    let _takes_nothing = Request::call("large").begin(server.address).await;
+    // It holds the only room for requests, until it is dropped.
+    let began = Instant::now();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    loop {
+        let answer = Request::call("who").send(server.address).await;
+        if answer.status == 200 {
+            break;
+        }
+        answer.is(429, "too-many-requests");
+        assert!(began.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_are_told_to_come_back() {
+    let mut settings = open();
+    settings.limits.connections_per_address = 3;
+    let server = Server::start(settings);
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.push(TcpStream::connect(server.address).await.unwrap());
+    }
+    // So that the three were taken before the fourth.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let mut fourth = TcpStream::connect(server.address).await.unwrap();
+    let mut bytes = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, fourth.read_to_end(&mut bytes));
+    read.await.unwrap().unwrap();
+    let answer = Answer::parse(&bytes);
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.header("retry-after"), Some("1"));
+
+    held.pop();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    Request::call("who").send(server.address).await.is_ok();
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_refused_and_the_server_goes_on() {
+    let server = Server::start(open());
+    let deep = format!("{{\"jsonrpc\":\"2.0\",\"params\":{}", "[".repeat(500_000));
+    for (body, code) in [
+        ("", "not-json"),
+        ("{", "not-json"),
+        (deep.as_str(), "not-json"),
+        ("[]", "no-message"),
+        ("42", "no-message"),
+        (
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"method\":\"ping\"}",
+            "no-message",
+        ),
+        (
+            "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}",
+            "no-message",
+        ),
+    ] {
+        let answer = Request::call("wait").body(body).send(server.address).await;
+        answer.is(400, code);
+    }
+    let other = Request::call("wait").without("Content-Type");
+    other.send(server.address).await.is(415, "media-type");
+    let put = Request::new("PUT", "/mcp").send(server.address).await;
+    let put = put.is(405, "method-not-allowed");
+    assert_eq!(put.header("allow"), Some("get, post, delete"));
+    for bytes in ["\0\0\0\0\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n"] {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(bytes.as_bytes()).await.unwrap();
+        let answer = rest(stream).await;
+        assert!(answer.is_empty() || Answer::parse(&answer).status == 400);
+    }
+    assert_eq!(server.count(|seen| &seen.started), 0);
+    Request::call("who").send(server.address).await.is_ok();
+}

@@ -1,0 +1,19 @@
+//! The HTTP server against clients that behave and clients that don't, all on
+//! loopback, with a handler of a few lines in place of the real one.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "tests"
+)]
+
+mod client;
+mod fixture;
+mod limits;
+mod names;
+mod sessions;
+mod shutdown;
+mod tokens;
+mod vanishing;

@@ -1,0 +1,107 @@
+//! Sessions of the older era: out of reach for others, and limited.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::client::{Request, Session, until};
+use crate::fixture::{Server, two};
+use toolward_mcp::http::{Access, Settings};
+
+#[tokio::test]
+async fn a_session_is_not_there_for_another_principal() {
+    let two = two();
+    let server = Server::with(&two.tokens);
+    let session = Session::begin(server.address, &two.alice).await.unwrap();
+    let mut waiting = session.call(1, "wait").begin(server.address).await;
+    until(&mut waiting, "progress").await;
+
+    let call = json!({"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}});
+    let cancel = json!({"jsonrpc":"2.0","method":"notifications/cancelled",
+        "params":{"requestId":1}});
+    let event = ("Last-Event-ID", "0/0");
+    let asked = |id: &str| {
+        let of = |request: Request| {
+            request
+                .header("Mcp-Session-Id", id)
+                .header("MCP-Protocol-Version", "2025-11-25")
+                .token(&two.bob)
+        };
+        let get = of(Request::new("GET", "/mcp").header("Accept", "text/event-stream"));
+        [
+            of(Request::message(&call)),
+            of(Request::message(&cancel)),
+            get.clone().header(event.0, event.1),
+            get,
+            of(Request::new("DELETE", "/mcp")),
+        ]
+    };
+    let (foreign, missing) = (asked(&session.id), asked("0123456789abcdef"));
+    for (foreign, missing) in foreign.iter().zip(&missing) {
+        let foreign = foreign.send(server.address).await;
+        let missing = missing.send(server.address).await;
+        assert_eq!(foreign.status, 404, "{foreign:?}");
+        // Nothing tells a session of another's from one that never was.
+        assert_eq!(foreign.status, missing.status);
+        assert_eq!(foreign.body, missing.body);
+    }
+    assert_eq!(server.count(|seen| &seen.started), 1);
+    assert_eq!(server.count(|seen| &seen.cancelled), 0);
+
+    server.seen.release.add_permits(1);
+    until(&mut waiting, "waited").await;
+}
+
+#[tokio::test]
+async fn a_session_ends_when_its_owner_ends_it() {
+    let two = two();
+    let server = Server::with(&two.tokens);
+    let session = Session::begin(server.address, &two.alice).await.unwrap();
+    let _waiting = session.call(1, "wait").begin(server.address).await;
+    server.saw(|seen| &seen.started, 1).await;
+    let ended = session.request(Request::new("DELETE", "/mcp"));
+    assert_eq!(session.send(ended).await.status, 202);
+    server.saw(|seen| &seen.cancelled, 1).await;
+    assert_eq!(session.send(session.call(2, "who")).await.status, 404);
+}
+
+#[tokio::test]
+async fn the_session_that_was_idle_longest_makes_room_and_a_busy_one_stays() {
+    let two = two();
+    let mut settings = Settings::new(Access::Checked(std::sync::Arc::new(two.tokens.clone())));
+    settings.limits.sessions = 2;
+    let server = Server::start(settings);
+    let begin = || Session::begin(server.address, &two.alice);
+    let busy = begin().await.unwrap();
+    let mut waiting = busy.call(1, "wait").begin(server.address).await;
+    until(&mut waiting, "progress").await;
+    let idle = begin().await.unwrap();
+    let next = begin().await.unwrap();
+    assert_eq!(idle.send(idle.call(1, "who")).await.status, 404);
+    next.send(next.call(1, "who")).await.is_ok();
+
+    let mut other = next.call(2, "wait").begin(server.address).await;
+    until(&mut other, "progress").await;
+    let refused = begin().await.unwrap_err();
+    refused.is(429, "too-many-requests");
+    Session::begin(server.address, &two.bob).await.unwrap();
+
+    server.seen.release.add_permits(2);
+    until(&mut waiting, "waited").await;
+    until(&mut other, "waited").await;
+}
+
+#[tokio::test]
+async fn an_idle_session_ends_and_one_that_listens_stays() {
+    let two = two();
+    let mut settings = Settings::new(Access::Checked(std::sync::Arc::new(two.tokens.clone())));
+    settings.limits.session_idle = Duration::from_millis(300);
+    let server = Server::start(settings);
+    let listens = Session::begin(server.address, &two.alice).await.unwrap();
+    let mut stream = listens.listen().begin(server.address).await;
+    until(&mut stream, "text/event-stream").await;
+    let idle = Session::begin(server.address, &two.alice).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1000)).await;
+    assert_eq!(idle.send(idle.call(1, "who")).await.status, 404);
+    listens.send(listens.call(1, "who")).await.is_ok();
+}

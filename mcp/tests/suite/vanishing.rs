@@ -1,0 +1,78 @@
+//! Clients that go away, or come back.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncWriteExt;
+
+use crate::client::{Request, Session, rest, until};
+use crate::fixture::{Server, open};
+
+#[tokio::test]
+async fn in_the_newer_era_a_client_that_vanishes_cancels_its_call_at_once() {
+    let server = Server::start(open());
+    let stream = Request::call("wait").begin(server.address).await;
+    server.saw(|seen| &seen.started, 1).await;
+    drop(stream);
+    let began = Instant::now();
+    server.saw(|seen| &seen.cancelled, 1).await;
+    assert!(began.elapsed() < Duration::from_secs(2));
+    assert_eq!(server.count(|seen| &seen.finished), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_closes_its_half_cancels_its_call() {
+    let server = Server::start(open());
+    let mut stream = Request::call("wait").begin(server.address).await;
+    server.saw(|seen| &seen.started, 1).await;
+    stream.shutdown().await.unwrap();
+    server.saw(|seen| &seen.cancelled, 1).await;
+    assert_eq!(rest(stream).await, b"");
+}
+
+#[tokio::test]
+async fn in_the_older_era_a_client_that_stays_away_cancels_its_call() {
+    let mut settings = open();
+    settings.limits.resume_within = Duration::from_millis(300);
+    let server = Server::start(settings);
+    let session = Session::begin(server.address, "none").await.unwrap();
+    let mut stream = session.call(1, "wait").begin(server.address).await;
+    until(&mut stream, "progress").await;
+    let mut other = session.call(2, "wait").begin(server.address).await;
+    until(&mut other, "progress").await;
+    drop(stream);
+    server.saw(|seen| &seen.cancelled, 1).await;
+    // The other call of the same session goes on.
+    server.seen.release.add_permits(1);
+    until(&mut other, "waited").await;
+    assert_eq!(server.count(|seen| &seen.cancelled), 1);
+}
+
+#[tokio::test]
+async fn in_the_older_era_a_client_that_comes_back_in_time_gets_its_result() {
+    let mut settings = open();
+    settings.limits.resume_within = Duration::from_millis(1500);
+    let server = Server::start(settings);
+    let session = Session::begin(server.address, "none").await.unwrap();
+    let mut stream = session.call(1, "wait").begin(server.address).await;
+    let seen = until(&mut stream, "progressToken").await;
+    let event = seen
+        .lines()
+        .filter_map(|line| line.strip_prefix("id: ").or(line.strip_prefix("id:")))
+        .next_back()
+        .unwrap()
+        .trim()
+        .to_owned();
+    drop(stream);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let mut again = session
+        .listen()
+        .header("Last-Event-ID", &event)
+        .begin(server.address)
+        .await;
+    until(&mut again, "text/event-stream").await;
+    // Longer than it would have lived alone.
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    assert_eq!(server.count(|seen| &seen.cancelled), 0);
+    server.seen.release.add_permits(1);
+    until(&mut again, "waited").await;
+}
