@@ -15,6 +15,7 @@ use crate::index;
 use crate::lints;
 use crate::locate::whole;
 use crate::rules;
+use crate::shown;
 
 /// How deep bundles are looked for below a directory that is none itself.
 const SEARCH_DEPTH: usize = 4;
@@ -28,7 +29,7 @@ const SEARCH_LIMIT: usize = 10_000;
 pub struct Report {
     /// The findings, by file and line.
     pub diagnostics: Vec<Diagnostic>,
-    /// How many contracts, drivers and actions were read.
+    /// How many contracts, drivers, actions and prompts were read.
     pub documents: usize,
 }
 
@@ -204,12 +205,12 @@ fn check_authoring(root: &Path) -> Findings {
             Some("remove it".to_owned()),
         ));
     }
-    if documents.tools.is_empty() && documents.drivers.is_empty() && found.documents == 0 {
+    if documents.is_empty(&collected.files) && found.documents == 0 {
         found.diagnostics.push(whole(
             bundle_toml::FILE,
             Severity::Error,
             codes::BUNDLE_EMPTY,
-            "the bundle has neither a TOOL.md nor a DRIVER.md".to_owned(),
+            "the bundle has no TOOL.md, no DRIVER.md, no prompt and no resource".to_owned(),
             Some(
                 "contracts go to tools/<id>/TOOL.md, drivers to drivers/<id>/DRIVER.md".to_owned(),
             ),
@@ -289,13 +290,17 @@ fn examine_documents(files: &Files, found: &mut Findings) -> Documents {
     let mut documents = Documents::read(files);
     found.documents += files
         .keys()
-        .filter(|path| matches!(file_name(path), "TOOL.md" | "DRIVER.md" | "ACTION.md"))
+        .filter(|path| {
+            matches!(file_name(path), "TOOL.md" | "DRIVER.md" | "ACTION.md")
+                || shown::is_prompt(path)
+        })
         .count();
     found
         .diagnostics
         .extend(std::mem::take(&mut documents.diagnostics));
     found.diagnostics.extend(rules::unique_ids(&documents));
     found.diagnostics.extend(rules::implementations(&documents));
+    found.diagnostics.extend(shown::check(&documents, files));
     documents
 }
 

@@ -23,6 +23,7 @@ use crate::documents::{Documents, role_of};
 use crate::index;
 use crate::locate::whole;
 use crate::rules;
+use crate::shown::{self, PromptEntry, ResourceEntry};
 
 /// Where a bundle's bytes come from, and so what may be granted to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +100,10 @@ pub struct Content {
     pub tools: Vec<ToolEntry>,
     /// The drivers, by id.
     pub drivers: Vec<DriverEntry>,
+    /// The prompts, by id.
+    pub prompts: Vec<PromptEntry>,
+    /// The resources, by path.
+    pub resources: Vec<ResourceEntry>,
     /// `tools.json`, in agreement with the contracts and drivers.
     pub index: Index,
     /// Every file of the manifest, by name.
@@ -121,7 +126,7 @@ pub enum ContentError {
     PrefixNotGranted {
         /// The file that brings the id.
         path: String,
-        /// `bundle`, `contract`, `contract alias`, `driver` or `action`.
+        /// `bundle`, `contract`, `contract alias`, `driver`, `action` or `prompt`.
         kind: &'static str,
         /// The id.
         id: String,
@@ -314,6 +319,7 @@ impl Content {
         let mut diagnostics = std::mem::take(&mut documents.diagnostics);
         diagnostics.extend(rules::unique_ids(&documents));
         diagnostics.extend(rules::implementations(&documents));
+        diagnostics.extend(shown::check(&documents, &files));
         let indexed = index::read(&files, &documents, &mut diagnostics);
         if let Some(index) = &indexed.index {
             diagnostics.extend(index::check_version(&manifest, index));
@@ -351,12 +357,21 @@ impl Content {
         };
         check_prefixes(&manifest, &documents, &tools, publisher, granted)?;
 
+        let prompts = documents.prompts.iter().map(|prompt| PromptEntry {
+            prompt: Arc::clone(&prompt.value),
+            path: prompt.path.clone(),
+        });
+        let mut prompts: Vec<PromptEntry> = prompts.collect();
+        prompts.sort_by(|a, b| a.prompt.id.cmp(&b.prompt.id));
+        let resources = shown::resources(&documents, &files);
         let mut content = Self {
             origin,
             manifest_digest,
             manifest,
             tools,
             drivers,
+            prompts,
+            resources,
             index,
             files,
             provenance: None,
@@ -410,7 +425,12 @@ fn check_prefixes(
         let aliases = entry.tool.aliases.iter();
         aliases.map(move |alias| ("contract alias", alias.as_str(), path))
     });
+    let prompts = documents
+        .prompts
+        .iter()
+        .map(|prompt| ("prompt", prompt.value.id.as_str(), prompt.path.as_str()));
     let ids = bundle.chain(contracts).chain(drivers).chain(actions);
+    let ids = ids.chain(prompts);
     for (kind, id, path) in ids.chain(aliases) {
         if !granted(id) {
             return Err(ContentError::PrefixNotGranted {

@@ -1,4 +1,5 @@
-//! The contracts, drivers and actions among a bundle's files, parsed. Knows
+//! The contracts, drivers, actions, prompts and sidecars among a bundle's files,
+//! parsed. Knows
 //! nothing of signatures: the same reading serves a bundle under work and a
 //! verified one.
 
@@ -11,12 +12,15 @@ use toolward_contract::action::Action;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_contract::driver::Driver;
 use toolward_contract::json;
+use toolward_contract::prompt::Prompt;
+use toolward_contract::resource::{Resource, SIDECAR};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_signing::manifest::Role;
 
 use crate::codes;
 use crate::locate::whole;
+use crate::shown;
 
 /// A document with the name of its file.
 #[derive(Debug, Clone)]
@@ -38,6 +42,10 @@ pub struct Documents {
     pub drivers: Vec<Located<Driver>>,
     /// The actions that parse, by path.
     pub actions: Vec<Located<Action>>,
+    /// The prompts that parse, by path.
+    pub prompts: Vec<Located<Prompt>>,
+    /// The sidecars of resources that parse, by path.
+    pub sidecars: Vec<Located<Resource>>,
     /// What is wrong with the documents, in the order of their paths.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -146,11 +154,33 @@ impl Documents {
                         push(&mut documents.drivers, path, parsed.value);
                     }
                 }
+                Role::Prompt if shown::is_prompt(path) => {
+                    if let Some(text) = documents.text(path, bytes) {
+                        let parsed = Prompt::parse(path, text);
+                        documents.diagnostics.extend(parsed.diagnostics);
+                        push(&mut documents.prompts, path, parsed.value);
+                    }
+                }
+                Role::Resource if path.ends_with(SIDECAR) => {
+                    if let Some(text) = documents.text(path, bytes) {
+                        let parsed = Resource::parse(path, text);
+                        documents.diagnostics.extend(parsed.diagnostics);
+                        push(&mut documents.sidecars, path, parsed.value);
+                    }
+                }
                 _ => {}
             }
         }
         documents.actions = actions;
         documents
+    }
+
+    /// Whether there is nothing among `files` that anybody could use.
+    pub(crate) fn is_empty(&self, files: &BTreeMap<String, Arc<[u8]>>) -> bool {
+        self.tools.is_empty()
+            && self.drivers.is_empty()
+            && self.prompts.is_empty()
+            && files.keys().all(|path| role_of(path) != Role::Resource)
     }
 
     /// What a contract, or `tools.json`, may refer to.

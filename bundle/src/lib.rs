@@ -5,6 +5,7 @@
 //! * [`component`]: the imports and exports of a component;
 //! * [`check`]: diagnostics over a directory or a file;
 //! * [`surface`]: what a model or a policy sees of a bundle, and how two releases differ in it;
+//! * [`shown`]: prompts and resources;
 //! * [`scaffold`], [`build`]: a new bundle, and its components;
 //! * [`text`]: other people's text, made safe to show.
 //!
@@ -25,9 +26,11 @@ mod index;
 pub mod inspect;
 mod lints;
 mod locate;
+mod media;
 mod names;
 mod rules;
 pub mod scaffold;
+pub mod shown;
 pub mod surface;
 pub mod text;
 
@@ -35,3 +38,4 @@ pub use author::{AuthorError, Packed};
 pub use component::Component;
 pub use component::Surface;
 pub use content::{Content, ContentError, DriverEntry, Origin, ToolEntry};
+pub use shown::{PromptEntry, ResourceEntry};

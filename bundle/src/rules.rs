@@ -31,9 +31,9 @@ pub(crate) fn unique_ids(documents: &Documents) -> Vec<Diagnostic> {
         .actions
         .iter()
         .map(|action| (action.value.id.as_str(), action.path.as_str()));
-    repeated("contract", tools, &mut diagnostics);
-    repeated("driver", drivers, &mut diagnostics);
-    repeated("action", actions, &mut diagnostics);
+    repeated("contract id", tools, &mut diagnostics);
+    repeated("driver id", drivers, &mut diagnostics);
+    repeated("action id", actions, &mut diagnostics);
     diagnostics
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn implementations(documents: &Documents) -> Vec<Diagnostic> {
     diagnostics
 }
 
-fn repeated<'a>(
+pub(crate) fn repeated<'a>(
     kind: &str,
     ids: impl Iterator<Item = (&'a str, &'a str)>,
     diagnostics: &mut Vec<Diagnostic>,
@@ -67,8 +67,8 @@ fn repeated<'a>(
                 path,
                 Severity::Error,
                 codes::DUPLICATE_ID,
-                format!("the {kind} id {id:?} is taken by {first}"),
-                Some("give one of them another id, or put it into another bundle".to_owned()),
+                format!("the {kind} {id:?} is taken by {first}"),
+                Some("give one of them another, or put it into another bundle".to_owned()),
             ));
         } else {
             seen.insert(id, path);

@@ -1,4 +1,4 @@
-//! TOOL.md, DRIVER.md, ACTION.md, tools.json and components.
+//! TOOL.md, DRIVER.md, ACTION.md, prompts, sidecars, tools.json and components.
 
 use toolward_bundle::Surface;
 use toolward_contract::action::Action;
@@ -6,12 +6,14 @@ use toolward_contract::capability::Class;
 use toolward_contract::driver::Driver;
 use toolward_contract::index::Index;
 use toolward_contract::json::Limits;
+use toolward_contract::prompt::{Part, Prompt};
+use toolward_contract::resource::Resource;
 use toolward_contract::tool::{Approval, Tool};
 use toolward_contract::{CODES, Diagnostic, NoScope, Parsed};
 
 use crate::requests;
 
-/// Front matter as a contract, a driver and an action.
+/// Front matter as a contract, a driver, an action, a prompt and a sidecar.
 pub fn front_matter(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else {
         return false;
@@ -30,7 +32,36 @@ pub fn front_matter(data: &[u8]) -> bool {
             }
         }
     }
-    tool.is_some() || driver.is_some() || action.is_some()
+    let prompt = sound(Prompt::parse("prompts/p.md", text), data);
+    let resource = sound(Resource::parse("resources/r.resource.md", text), data);
+    if let Some(prompt) = &prompt {
+        filled_in(prompt);
+    }
+    if let Some(template) = resource
+        .as_ref()
+        .and_then(|found| found.uri_template.as_ref())
+    {
+        let uri: String = template.as_str().replace(['{', '}'], "");
+        // A variable's own name is a value: what a template gives fits it.
+        assert!(template.values(&uri).is_some(), "{template}");
+    }
+    tool.is_some() || driver.is_some() || action.is_some() || prompt.is_some() || resource.is_some()
+}
+
+/// Every placeholder is an argument, and nothing else is left out or put in.
+fn filled_in(prompt: &Prompt) {
+    assert!(!prompt.messages.is_empty());
+    let known = |name: &str| prompt.arguments.iter().any(|one| one.name == name);
+    for message in &prompt.messages {
+        match &message.part {
+            Part::Text(text) => assert!(text.places().all(|(name, _)| known(name))),
+            Part::Chosen { argument, .. } => assert!(known(argument)),
+            Part::File { path, .. } | Part::Media { path, .. } => {
+                assert!(path.starts_with("resources/"));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// A document is refused exactly with an error, and every finding has a code and a place in it.

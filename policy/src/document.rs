@@ -168,14 +168,17 @@ impl Policy {
 
 /// An id with `*` for whole segments, without a version.
 pub(crate) fn id_pattern(text: &str) -> Result<ToolPattern, PolicyError> {
-    if text.contains('@') {
-        return Err(PolicyError::new(
+    let pattern = ToolPattern::parse(text).ok();
+    pattern.filter(|_| !text.contains('@')).ok_or_else(|| {
+        PolicyError::new(
             &error::TOOL,
-            format!("expected an id without `@`, found {}", quoted(text)),
+            format!(
+                "expected an id with `*` for whole segments, without `@`, found {}",
+                quoted(text)
+            ),
         )
-        .hinted("bundles and prompts are named without a version"));
-    }
-    ToolPattern::parse(text)
+        .hinted("write for example \"acme.notes\", \"acme.*\" or \"*\"")
+    })
 }
 
 /// Refuses what is no name of a prompt.

@@ -152,7 +152,7 @@ codes! {
     WRONG_TYPE = "policy-wrong-type", "A value of another type than the key takes.";
     WRONG_VALUE = "policy-wrong-value", "A value outside what the key takes.";
     PUBLISHER = "policy-publisher", "No publisher's name; a grant never says `*`.";
-    TOOL = "policy-tool", "No tool id or pattern: `*` stands for whole segments only.";
+    TOOL = "policy-tool", "No id or pattern of tools, bundles or prompts: `*` stands for whole segments only.";
     CAPABILITY = "policy-capability", "No capability, or one of an unknown class.";
     NEVER_GRANTED = "policy-never-granted", "A capability that no rule can give: `tool:*`, `secret:*`, or reading of what can only be changed.";
     REVEAL = "policy-reveal", "`reveal` names a secret that the rule does not give.";

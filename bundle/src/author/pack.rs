@@ -19,6 +19,7 @@ use crate::documents::{Documents, borrowed, role_of};
 use crate::files;
 use crate::locate::whole;
 use crate::rules;
+use crate::shown;
 
 /// What `pack` is told from outside the directory.
 #[derive(Debug, Clone, Default)]
@@ -142,17 +143,18 @@ fn examine(files: &BTreeMap<String, Arc<[u8]>>) -> (Index, Vec<Diagnostic>) {
     let mut diagnostics = std::mem::take(&mut documents.diagnostics);
     diagnostics.extend(rules::unique_ids(&documents));
     diagnostics.extend(rules::implementations(&documents));
+    diagnostics.extend(shown::check(&documents, files));
     for driver in &documents.drivers {
         if let Err(diagnostic) = rules::component(driver, &documents, files) {
             diagnostics.push(*diagnostic);
         }
     }
-    if documents.tools.is_empty() && documents.drivers.is_empty() && diagnostics.is_empty() {
+    if documents.is_empty(files) && diagnostics.is_empty() {
         diagnostics.push(whole(
             bundle_toml::FILE,
             Severity::Error,
             codes::BUNDLE_EMPTY,
-            "the bundle has neither a TOOL.md nor a DRIVER.md".to_owned(),
+            "the bundle has no TOOL.md, no DRIVER.md, no prompt and no resource".to_owned(),
             Some(
                 "contracts go to tools/<id>/TOOL.md, drivers to drivers/<id>/DRIVER.md".to_owned(),
             ),

@@ -13,5 +13,6 @@ mod fuzz_corpus;
 mod indexes;
 mod reading;
 mod scaffolding;
+mod showing;
 mod support;
 mod surfaces;

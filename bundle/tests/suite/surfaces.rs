@@ -147,9 +147,10 @@ fn another_publisher_is_another_surface() {
 fn a_prompt_that_comes_changes_or_goes_is_told_by_its_path() {
     let demo = Demo::new();
     let without = surface(&demo.pack());
-    demo.write("prompts/hello.md", "Be kind.\n");
+    let head = "---\nid: demo.hello\nname: Hello\ndescription: Says hello.\n---\n";
+    demo.write("prompts/hello.md", format!("{head}Be kind.\n"));
     let with = surface(&demo.pack());
-    demo.write("prompts/hello.md", "Be unkind.\n");
+    demo.write("prompts/hello.md", format!("{head}Be unkind.\n"));
     let other = surface(&demo.pack());
     let came = without.difference(&with).to_string();
     assert!(came.starts_with("prompt prompts/hello.md: new: "), "{came}");

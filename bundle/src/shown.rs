@@ -1,0 +1,279 @@
+//! Prompts and resources: what a bundle may show to people and models through a
+//! client, and what these documents owe its files. Who gets to see them is not
+//! decided here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::placeholder::Text;
+use toolward_contract::prompt::{Part, Prompt};
+use toolward_contract::resource::{Resource, SIDECAR};
+use toolward_signing::manifest::Role;
+
+use crate::codes;
+use crate::documents::{Documents, Located, role_of};
+use crate::locate::whole;
+use crate::media;
+use crate::rules::repeated;
+
+/// The folder that resources lie in, with its slash.
+pub const RESOURCES: &str = "resources/";
+
+/// How large a resource may be to be served, in bytes, and all that a prompt
+/// embeds together: a client reads it as one message.
+pub const MAX_RESOURCE: usize = 8 * 1024 * 1024;
+
+/// A prompt and where it stands.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PromptEntry {
+    /// The prompt.
+    pub prompt: Arc<Prompt>,
+    /// The name of its file.
+    pub path: String,
+}
+
+/// A file below `resources/` with what its sidecar says.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ResourceEntry {
+    /// The name of the file.
+    pub path: String,
+    /// Its bytes: those that were verified.
+    pub bytes: Arc<[u8]>,
+    /// What its sidecar says, if it has one.
+    pub about: Option<Arc<Resource>>,
+    /// Its media type.
+    pub media_type: String,
+}
+
+impl ResourceEntry {
+    /// The path below `resources/`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.path.strip_prefix(RESOURCES).unwrap_or(&self.path)
+    }
+
+    /// Whether it is small enough to be served.
+    #[must_use]
+    pub fn is_servable(&self) -> bool {
+        self.bytes.len() <= MAX_RESOURCE
+    }
+
+    /// Its text; `None` for what is not text, by its media type or its bytes.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        if !media::is_text(&self.media_type) {
+            return None;
+        }
+        std::str::from_utf8(&self.bytes).ok()
+    }
+}
+
+/// The resources among a bundle's files, by path.
+pub(crate) fn resources(
+    documents: &Documents,
+    files: &BTreeMap<String, Arc<[u8]>>,
+) -> Vec<ResourceEntry> {
+    let about: BTreeMap<&str, &Located<Resource>> = documents
+        .sidecars
+        .iter()
+        .filter_map(|sidecar| Some((sidecar.path.strip_suffix(SIDECAR)?, sidecar)))
+        .collect();
+    let files = files.iter().filter(|(path, _)| is_resource(path));
+    files
+        .map(|(path, bytes)| {
+            let about = about
+                .get(path.as_str())
+                .map(|found| Arc::clone(&found.value));
+            let said = about.as_ref().and_then(|about| about.mime_type.clone());
+            ResourceEntry {
+                path: path.clone(),
+                bytes: Arc::clone(bytes),
+                media_type: said.unwrap_or_else(|| media::of(path, bytes).to_owned()),
+                about,
+            }
+        })
+        .collect()
+}
+
+/// Whether a file is a resource, and not what is said about one.
+fn is_resource(path: &str) -> bool {
+    role_of(path) == Role::Resource && !path.ends_with(SIDECAR)
+}
+
+/// Whether a file is a prompt.
+pub(crate) fn is_prompt(path: &str) -> bool {
+    role_of(path) == Role::Prompt && path.ends_with(".md")
+}
+
+/// What prompts and sidecars owe the files that they name, and each other.
+pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) -> Vec<Diagnostic> {
+    let resources = resources(documents, files);
+    let by_path: BTreeMap<&str, &ResourceEntry> = resources
+        .iter()
+        .map(|entry| (entry.path.as_str(), entry))
+        .collect();
+    let mut diagnostics = Vec::new();
+    for prompt in &documents.prompts {
+        embedded(prompt, &by_path, &mut diagnostics);
+    }
+    for sidecar in &documents.sidecars {
+        let file = sidecar.path.strip_suffix(SIDECAR).unwrap_or_default();
+        match by_path.get(file) {
+            Some(entry) => template(sidecar, entry, &mut diagnostics),
+            None => diagnostics.push(whole(
+                &sidecar.path,
+                Severity::Error,
+                codes::RESOURCE_SIDECAR,
+                format!("expected a resource {file} beside it, found none"),
+                Some("a sidecar is named after the file that it is about".to_owned()),
+            )),
+        }
+    }
+    for entry in resources.iter().filter(|entry| !entry.is_servable()) {
+        diagnostics.push(whole(
+            &entry.path,
+            Severity::Warning,
+            codes::RESOURCE_TOO_LARGE,
+            format!(
+                "expected at most {MAX_RESOURCE} bytes to serve, found {}",
+                entry.bytes.len()
+            ),
+            Some("split it, or let a tool give parts of it".to_owned()),
+        ));
+    }
+    for path in files.keys() {
+        if role_of(path) == Role::Prompt && !is_prompt(path) {
+            diagnostics.push(whole(
+                path,
+                Severity::Warning,
+                codes::PROMPT_STRAY,
+                "expected a name that ends in .md, found another: this is no prompt".to_owned(),
+                Some("files that a prompt embeds lie below resources/".to_owned()),
+            ));
+        }
+    }
+    unique(documents, &mut diagnostics);
+    diagnostics
+}
+
+/// The files that a prompt embeds.
+fn embedded(
+    prompt: &Located<Prompt>,
+    resources: &BTreeMap<&str, &ResourceEntry>,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let mut refuse = |line: u32, message: String, hint: &str| {
+        let mut found = whole(
+            &prompt.path,
+            Severity::Error,
+            codes::PROMPT_FILE,
+            message,
+            Some(hint.to_owned()),
+        );
+        found.line = line;
+        diagnostics.push(found);
+    };
+    let mut total = 0_usize;
+    for message in &prompt.value.messages {
+        let (path, line, media) = match &message.part {
+            Part::Media { path, line } => (path, *line, true),
+            Part::File { path, line } => (path, *line, false),
+            _ => continue,
+        };
+        let Some(entry) = resources.get(path.as_str()) else {
+            refuse(
+                line,
+                format!("expected a resource of this bundle, found {path}, which is none"),
+                "add the file, or mend the path",
+            );
+            continue;
+        };
+        if entry
+            .about
+            .as_ref()
+            .is_some_and(|about| about.is_template())
+        {
+            refuse(
+                line,
+                format!("expected a resource, found {path}, which is a template"),
+                "embed a file without arguments",
+            );
+        } else if media && !media::is_shown(&entry.media_type) {
+            refuse(
+                line,
+                format!(
+                    "expected an image or a sound, found {path} of {}",
+                    entry.media_type
+                ),
+                "leave the `!` out to embed it as a resource",
+            );
+        }
+        total = total.saturating_add(entry.bytes.len());
+        if total > MAX_RESOURCE {
+            refuse(
+                line,
+                format!("expected at most {MAX_RESOURCE} bytes of files in a prompt, found more"),
+                "embed less",
+            );
+            return;
+        }
+    }
+}
+
+/// The text of a template.
+fn template(sidecar: &Located<Resource>, entry: &ResourceEntry, diagnostics: &mut Vec<Diagnostic>) {
+    if !sidecar.value.is_template() {
+        return;
+    }
+    match entry.text() {
+        Some(text) => {
+            diagnostics.extend(sidecar.value.check_text(&entry.path, &Text::parse(text)));
+        }
+        None => diagnostics.push(whole(
+            &sidecar.path,
+            Severity::Error,
+            codes::RESOURCE_TEMPLATE,
+            format!(
+                "expected text to fill in, found {} of {}",
+                entry.path, entry.media_type
+            ),
+            Some("remove `arguments`, or give `mime_type` if it is text".to_owned()),
+        )),
+    }
+}
+
+/// Names and URIs that two documents ask for.
+fn unique(documents: &Documents, diagnostics: &mut Vec<Diagnostic>) {
+    let prompts = &documents.prompts;
+    let ids = prompts.iter();
+    let ids = ids.map(|prompt| (prompt.value.id.as_str(), prompt.path.as_str()));
+    repeated("prompt id", ids, diagnostics);
+    let names = prompts.iter();
+    let names =
+        names.filter_map(|prompt| Some((prompt.value.mcp_name.as_deref()?, prompt.path.as_str())));
+    repeated("prompt name", names, diagnostics);
+    let sidecars = documents.sidecars.iter();
+    let uris =
+        sidecars.filter_map(|sidecar| Some((sidecar.value.uri.as_deref()?, sidecar.path.as_str())));
+    repeated("resource URI", uris, diagnostics);
+    let templates: Vec<_> = documents
+        .sidecars
+        .iter()
+        .filter_map(|sidecar| Some((sidecar.value.uri_template.as_ref()?, sidecar.path.as_str())))
+        .collect();
+    for (index, (template, path)) in templates.iter().enumerate() {
+        let mut before = templates.iter().take(index);
+        if let Some((other, first)) = before.find(|(other, _)| other.overlaps(template)) {
+            diagnostics.push(whole(
+                path,
+                Severity::Error,
+                codes::DUPLICATE_ID,
+                format!("a URI can fit the template {template} and {other} of {first}"),
+                Some("let one of them begin otherwise".to_owned()),
+            ));
+        }
+    }
+}
