@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    build, call, check, completions, doctor, inspect, install, keys, new, pack, policy, publisher,
-    sign, test, transfer, trusting, verify,
+    build, call, check, completions, doctor, inspect, install, keys, mcp, new, pack, policy,
+    publisher, serve, sign, test, transfer, trusting, verify,
 };
 
 const EXIT_CODES: &str = "\
@@ -32,6 +32,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Call a tool
     Call(call::Arguments),
+    /// Serve tools to agents over MCP
+    Serve(serve::Arguments),
+    /// Set MCP clients up
+    Mcp(mcp::Arguments),
     /// Make a new bundle: a contract, a driver and a test
     New(new::Arguments),
     /// Check contracts, drivers and bundles, like a compiler

@@ -53,9 +53,19 @@ impl Means {
         bar: &Arc<Bar>,
         environment: &Environment,
     ) -> Result<HostBuilder, Failure> {
-        let mut builder = Host::builder()
-            .policy(granted.policy.clone())
-            .approver(Terminal::new(bar));
+        let builder = self.unasked(contents, granted, trust, environment)?;
+        Ok(builder.approver(Terminal::new(bar)))
+    }
+
+    /// [`Means::host`], with nobody to ask.
+    pub(crate) fn unasked(
+        &self,
+        contents: Vec<Content>,
+        granted: &Granted,
+        trust: &Trust,
+        environment: &Environment,
+    ) -> Result<HostBuilder, Failure> {
+        let mut builder = Host::builder().policy(granted.policy.clone());
         let state = self.state(environment);
         let mut sources = Sources::new(&granted.policy, "/".as_ref(), environment::secret);
         if let Some(state) = &state {

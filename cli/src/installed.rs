@@ -48,6 +48,13 @@ impl StoreFlags {
             .protect("the record of trust", state)
     }
 
+    /// The store's folder, and the file in it that readers lock.
+    pub(crate) fn read_places(&self, environment: &Environment) -> Option<(PathBuf, PathBuf)> {
+        let (directory, _) = self.places(environment).ok()?;
+        let lock = directory.join("lock");
+        Some((directory, lock))
+    }
+
     /// Opens the store, and makes it where there is none.
     pub(crate) fn open(&self, environment: &Environment) -> Result<Store, Failure> {
         let (directory, state) = self.places(environment)?;

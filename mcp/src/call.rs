@@ -1,1 +1,106 @@
 //! One call of a tool, from the request to the result.
+#![expect(deprecated, reason = "logging is on its way out of MCP, and in both eras still")]
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, JsonObject, LoggingLevel,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::Value;
+use toolward_host::Request;
+
+use crate::asking::{Asking, Client, Finished};
+use crate::catalogue::Listed;
+use crate::observe::Wanted;
+use crate::principal::Principal;
+use crate::result;
+use crate::search::Asked;
+use crate::surface::Surface;
+
+/// A call that came in, and what is at hand for it.
+pub(crate) struct Incoming<'a> {
+    pub(crate) surface: &'a Surface,
+    pub(crate) asking: &'a Asking,
+    pub(crate) principal: &'a Principal,
+    pub(crate) context: &'a RequestContext<RoleServer>,
+    /// The least urgent log records that the client wants.
+    pub(crate) level: Option<LoggingLevel>,
+}
+
+impl Incoming<'_> {
+    pub(crate) async fn call(
+        self,
+        mut request: CallToolRequestParams,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let surface = self.surface;
+        let arguments = request.arguments.take().unwrap_or_default();
+        if let Some(finder) = surface.finder() {
+            let asked = finder.asked(surface.catalogue(), &request.name, arguments, self.principal);
+            return match asked {
+                Asked::Answer(result) => Ok(result.into()),
+                Asked::Refused(error) => Ok(result::failed(&error).into()),
+                Asked::Call { tool, input } => self.run(tool, input, request).await,
+                Asked::Unknown => Err(unknown(&request.name)),
+            };
+        }
+        if let Some(tool) = surface.find(&request.name, self.principal) {
+            return self.run(tool, arguments, request).await;
+        }
+        // Whoever asks about a blocked tool is told that it is.
+        if let Some(blocked) = surface.find_blocked(&request.name, self.principal) {
+            let reply = Request::with_value(blocked.target.as_str(), Value::Object(arguments))
+                .principal(self.principal.name.as_ref());
+            let reply = surface.host.call(reply).await;
+            return Ok(result::of(reply, false).into());
+        }
+        Err(unknown(&request.name))
+    }
+
+    async fn run(
+        self,
+        tool: &Listed,
+        input: JsonObject,
+        parameters: CallToolRequestParams,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let context = self.context;
+        let client = Client::new(context, self.principal);
+        let value = match tool.input(input.clone()) {
+            Ok(value) => value,
+            Err(error) => return Ok(result::failed(&error).into()),
+        };
+        let mut request = Request::with_value(tool.target.as_str(), value)
+            .principal(self.principal.name.as_ref());
+        let wanted = Wanted {
+            token: context.meta.get_progress_token(),
+            level: self.level,
+        };
+        let observed = wanted.observer(&context.peer, &tool.name);
+        let host = &self.surface.host;
+        let finished = match observed {
+            Some((observer, forwarder)) => {
+                request = request.observer(observer);
+                let call = self.asking.carry_out(&client, host, request, &tool.name, &input, &parameters);
+                forwarder.during(call).await?
+            }
+            None => {
+                self.asking
+                    .carry_out(&client, host, request, &tool.name, &input, &parameters)
+                    .await?
+            }
+        };
+        Ok(match finished {
+            Finished::Reply(mut reply) => {
+                if let Ok(output) = &mut reply.result {
+                    output.structured = tool.outward(std::mem::take(&mut output.structured));
+                }
+                let result: CallToolResult = result::of(*reply, tool.wrapped);
+                result.into()
+            }
+            Finished::InputRequired(required) => required.into(),
+        })
+    }
+}
+
+fn unknown(name: &str) -> ErrorData {
+    let name = toolward_bundle::text::visible_line(name, 200);
+    ErrorData::invalid_params(format!("there is no tool {name:?}"), None)
+}

@@ -13,6 +13,11 @@ pub mod http;
 mod observe;
 pub mod principal;
 mod result;
-mod search;
+pub mod search;
 mod server;
+pub mod stdio;
 mod surface;
+
+pub use catalogue::CatalogueError;
+pub use server::{Connection, Service};
+pub use surface::{Surface, SurfaceError};

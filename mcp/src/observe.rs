@@ -1,1 +1,205 @@
-//! What a driver says while it runs, sent to the client.
+//! What a driver says while it runs, sent to the client: progress and log
+//! records, in order, and no more of them than a client can use.
+#![expect(deprecated, reason = "logging is on its way out of MCP, and in both eras still")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
+};
+use rmcp::service::Peer;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use toolward_bundle::text::{visible, visible_line};
+use toolward_host::{Compiling, LogLevel, LogRecord, Observer, Progress};
+
+/// Reports that wait for the client. What comes beyond that is dropped: a driver
+/// never waits for it.
+const WAITING: usize = 64;
+/// Reports that are sent at once; after them, one per [`PAUSE`].
+const BURST: u32 = 16;
+const PAUSE: Duration = Duration::from_millis(50);
+
+const MESSAGE: usize = 1000;
+
+/// Something that a driver said.
+enum Said {
+    Progress(Progress),
+    Log(LogRecord),
+}
+
+/// Takes what a driver says, on the thread that runs it.
+struct Listener {
+    sender: mpsc::Sender<Said>,
+    progress: bool,
+    /// The least urgent level that the client wants.
+    level: Option<LogLevel>,
+}
+
+impl Observer for Listener {
+    fn progress(&self, progress: &Progress) {
+        if self.progress {
+            let _ = self.sender.try_send(Said::Progress(progress.clone()));
+        }
+    }
+
+    fn compiling(&self, compiling: &Compiling) {
+        let _ = compiling;
+    }
+
+    fn log(&self, record: &LogRecord) {
+        if self.level.is_some_and(|level| record.level >= level) {
+            let _ = self.sender.try_send(Said::Log(record.clone()));
+        }
+    }
+}
+
+/// What a client wants to hear during a call.
+pub(crate) struct Wanted {
+    pub(crate) token: Option<ProgressToken>,
+    pub(crate) level: Option<LoggingLevel>,
+}
+
+/// Sends what a driver says to the client.
+pub(crate) struct Forwarder {
+    receiver: mpsc::Receiver<Said>,
+    peer: Peer<RoleServer>,
+    token: Option<ProgressToken>,
+    tool: String,
+    sent: u32,
+    since: Instant,
+}
+
+impl Wanted {
+    /// An observer for the call, and what forwards to the client; nothing where
+    /// the client wants to hear nothing.
+    pub(crate) fn observer(
+        self,
+        peer: &Peer<RoleServer>,
+        tool: &str,
+    ) -> Option<(Arc<dyn Observer>, Forwarder)> {
+        if self.token.is_none() && self.level.is_none() {
+            return None;
+        }
+        let (sender, receiver) = mpsc::channel(WAITING);
+        let listener = Listener {
+            sender,
+            progress: self.token.is_some(),
+            level: self.level.map(least),
+        };
+        let forwarder = Forwarder {
+            receiver,
+            peer: peer.clone(),
+            token: self.token,
+            tool: tool.to_owned(),
+            sent: 0,
+            since: Instant::now(),
+        };
+        Some((Arc::new(listener), forwarder))
+    }
+}
+
+impl Forwarder {
+    /// Runs a call, and forwards what is said meanwhile. All of it is sent before
+    /// the call's result is given.
+    pub(crate) async fn during<T>(mut self, call: impl Future<Output = T>) -> T {
+        let mut call = std::pin::pin!(call);
+        let result = loop {
+            tokio::select! {
+                biased;
+                result = &mut call => break result,
+                said = self.receiver.recv() => match said {
+                    Some(said) => {
+                        // The call goes on while the client is slow.
+                        let send = self.forward(said);
+                        let mut send = std::pin::pin!(send);
+                        tokio::select! {
+                            biased;
+                            () = &mut send => {}
+                            result = &mut call => {
+                                send.await;
+                                break result;
+                            }
+                        }
+                    }
+                    None => break call.await,
+                },
+            }
+        };
+        while let Ok(said) = self.receiver.try_recv() {
+            self.sent = 0;
+            self.forward(said).await;
+        }
+        result
+    }
+
+    async fn forward(&mut self, said: Said) {
+        self.wait().await;
+        // A client that is gone hears nothing; its call is cancelled elsewhere.
+        let _ = match said {
+            Said::Progress(progress) => {
+                let Some(token) = self.token.clone() else {
+                    return;
+                };
+                let mut parameters = ProgressNotificationParam::new(token, progress.done);
+                parameters.total = progress.total;
+                parameters.message = progress
+                    .message
+                    .map(|message| visible_line(&message, MESSAGE));
+                self.peer.notify_progress(parameters).await
+            }
+            Said::Log(record) => self.log(record).await,
+        };
+    }
+
+    async fn log(&self, record: LogRecord) -> Result<(), rmcp::service::ServiceError> {
+        let mut data = Map::new();
+        let message = visible(&record.message, MESSAGE);
+        data.insert("message".to_owned(), Value::String(message));
+        if !record.fields.is_null() {
+            data.insert("fields".to_owned(), record.fields);
+        }
+        let mut parameters =
+            LoggingMessageNotificationParam::new(level(record.level), Value::Object(data));
+        parameters.logger = Some(self.tool.clone());
+        self.peer.notify_logging_message(parameters).await
+    }
+
+    /// Waits until another report may be sent.
+    async fn wait(&mut self) {
+        let now = Instant::now();
+        let pauses = now.duration_since(self.since).as_millis() / PAUSE.as_millis();
+        let regained = u32::try_from(pauses).unwrap_or(u32::MAX);
+        if regained > 0 {
+            self.sent = self.sent.saturating_sub(regained);
+            self.since = now;
+        }
+        if self.sent >= BURST {
+            tokio::time::sleep(PAUSE).await;
+            self.since = Instant::now();
+        } else {
+            self.sent = self.sent.saturating_add(1);
+        }
+    }
+}
+
+fn least(level: LoggingLevel) -> LogLevel {
+    match level {
+        LoggingLevel::Debug => LogLevel::Trace,
+        LoggingLevel::Info | LoggingLevel::Notice => LogLevel::Info,
+        LoggingLevel::Warning => LogLevel::Warn,
+        _ => LogLevel::Error,
+    }
+}
+
+fn level(level: LogLevel) -> LoggingLevel {
+    match level {
+        LogLevel::Trace | LogLevel::Debug => LoggingLevel::Debug,
+        LogLevel::Info => LoggingLevel::Info,
+        LogLevel::Warn => LoggingLevel::Warning,
+        LogLevel::Error => LoggingLevel::Error,
+    }
+}

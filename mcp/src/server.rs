@@ -1,1 +1,388 @@
 //! The server: which request goes where.
+#![expect(deprecated, reason = "logging is on its way out of MCP, and in both eras still")]
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, UnsubscribeRequestParams,
+};
+use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, SubscriptionContext};
+use rmcp::ServerHandler;
+use tokio::sync::watch;
+
+use crate::asking::Asking;
+use crate::call;
+use crate::documents::Documents;
+use crate::principal::Principal;
+use crate::surface::Surface;
+
+/// Resources that one subscription may name.
+const SUBSCRIPTIONS: usize = 256;
+
+/// What serves all connections: the tools as they stand now, and what is kept
+/// about clients. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct Service {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    surface: watch::Sender<Arc<Surface>>,
+    pub(crate) asking: Asking,
+}
+
+impl Service {
+    /// A service with these tools.
+    #[must_use]
+    pub fn new(surface: Surface) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                surface: watch::Sender::new(Arc::new(surface)),
+                asking: Asking::new(),
+            }),
+        }
+    }
+
+    /// Serves these tools from now on. Clients that want to know are told what
+    /// changed; calls that run go on.
+    pub fn replace(&self, surface: Surface) {
+        self.shared.surface.send_replace(Arc::new(surface));
+    }
+
+    /// What is served now.
+    #[must_use]
+    pub fn surface(&self) -> Arc<Surface> {
+        self.shared.surface.borrow().clone()
+    }
+
+    /// The handler of one connection. Its requests come from `principal`, or,
+    /// without one, from whom the transport says (see [`crate::http`]).
+    #[must_use]
+    pub fn connection(&self, principal: Option<Principal>) -> Connection {
+        Connection {
+            shared: self.shared.clone(),
+            state: Arc::new(State {
+                principal,
+                level: Mutex::new(None),
+                watched: Mutex::default(),
+            }),
+        }
+    }
+}
+
+/// One client's connection.
+#[derive(Clone)]
+pub struct Connection {
+    shared: Arc<Shared>,
+    state: Arc<State>,
+}
+
+struct State {
+    principal: Option<Principal>,
+    /// The least urgent log records that the client asked for.
+    level: Mutex<Option<LoggingLevel>>,
+    /// The resources whose changes the client asked to hear of.
+    watched: Mutex<BTreeSet<String>>,
+}
+
+impl Connection {
+    fn surface(&self) -> Arc<Surface> {
+        self.shared.surface.borrow().clone()
+    }
+
+    /// Whom a request comes from. A request that nobody vouches for reaches
+    /// nothing.
+    fn principal(&self, context: &RequestContext<RoleServer>) -> Result<Principal, ErrorData> {
+        if let Some(principal) = &self.state.principal {
+            return Ok(principal.clone());
+        }
+        let parts = context.extensions.get::<http::request::Parts>();
+        parts
+            .and_then(|parts| parts.extensions.get::<Principal>())
+            .cloned()
+            .ok_or_else(|| ErrorData::invalid_request("nobody vouches for this request", None))
+    }
+
+    /// The documents that a principal may see.
+    fn documents(&self, context: &RequestContext<RoleServer>) -> Result<Documents, ErrorData> {
+        let principal = self.principal(context)?;
+        Ok(self.surface().documents().seen_by(&principal))
+    }
+
+    fn watched(&self) -> BTreeSet<String> {
+        let watched = self.state.watched.lock();
+        watched.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells a client of the session era what changes, as long as it is there.
+    async fn tell(self, peer: Peer<RoleServer>) {
+        let mut receiver = self.shared.surface.subscribe();
+        let mut before = receiver.borrow_and_update().clone();
+        loop {
+            tokio::select! {
+                changed = receiver.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(LOOK) => {
+                    if peer.is_transport_closed() { return }
+                    continue;
+                }
+            }
+            let now = receiver.borrow_and_update().clone();
+            let changes = now.changes_since(&before);
+            let updated = now.updated_since(&before, &self.watched());
+            before = now;
+            let mut told = Ok(());
+            if changes.tools {
+                told = told.and(peer.notify_tool_list_changed().await);
+            }
+            if changes.prompts {
+                told = told.and(peer.notify_prompt_list_changed().await);
+            }
+            if changes.resources {
+                told = told.and(peer.notify_resource_list_changed().await);
+            }
+            for uri in updated {
+                let update = rmcp::model::ResourceUpdatedNotificationParam::new(uri);
+                told = told.and(peer.notify_resource_updated(update).await);
+            }
+            if told.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// How often a task that waits for changes looks whether its client is still
+/// there.
+const LOOK: std::time::Duration = std::time::Duration::from_secs(30);
+
+impl ServerHandler for Connection {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_completions()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        let mut implementation = Implementation::new("toolward", env!("CARGO_PKG_VERSION"));
+        implementation.title = Some("Toolward".to_owned());
+        ServerConfig::new(capabilities)
+            .with_server_info(implementation)
+            .with_instructions(self.surface().instructions())
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(ProtocolVersion::KNOWN_VERSIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        one_page(request)?;
+        let principal = self.principal(&context)?;
+        Ok(ListToolsResult::with_all_items(self.surface().tools(&principal)))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let principal = self.principal(&context)?;
+        let surface = self.surface();
+        let level = match stateless(&context) {
+            true => context.meta.log_level(),
+            false => *self.state.level.lock().unwrap_or_else(PoisonError::into_inner),
+        };
+        let incoming = call::Incoming {
+            surface: &surface,
+            asking: &self.shared.asking,
+            principal: &principal,
+            context: &context,
+            level,
+        };
+        tokio::select! {
+            biased;
+            // With the future, the guest and its slot are gone.
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
+            result = incoming.call(request) => result,
+        }
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        one_page(request)?;
+        Ok(ListPromptsResult::with_all_items(self.documents(&context)?.prompts()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let documents = self.documents(&context)?;
+        tokio::select! {
+            biased;
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
+            result = documents.prompt(request, &context) => result,
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        one_page(request)?;
+        Ok(ListResourcesResult::with_all_items(self.documents(&context)?.resources()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        one_page(request)?;
+        Ok(ListResourceTemplatesResult::with_all_items(self.documents(&context)?.templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let read = self.documents(&context)?.read(&request.uri)?;
+        Ok(read.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.documents(&context)?.complete(&request)
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let level = &self.state.level;
+        *level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
+        Ok(())
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        tokio::spawn(self.clone().tell(context.peer));
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if !self.documents(&context)?.has(&request.uri) {
+            return Err(ErrorData::resource_not_found("there is no such resource", None));
+        }
+        let watched = self.state.watched.lock();
+        let mut watched = watched.unwrap_or_else(PoisonError::into_inner);
+        if watched.len() >= SUBSCRIPTIONS && !watched.contains(&request.uri) {
+            let message = format!("a connection may watch {SUBSCRIPTIONS} resources");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        watched.insert(request.uri);
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.principal(&context)?;
+        let watched = self.state.watched.lock();
+        watched.unwrap_or_else(PoisonError::into_inner).remove(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let mut accepted = requested.clone();
+        if let Some(uris) = &mut accepted.resource_subscriptions {
+            let surface = self.surface();
+            uris.retain(|uri| surface.documents().has(uri));
+            uris.truncate(SUBSCRIPTIONS);
+        }
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let seen = self.documents(context.request_context())?;
+        let mut receiver = self.shared.surface.subscribe();
+        let mut before = receiver.borrow_and_update().clone();
+        // Of one that it may not read, it hears nothing.
+        let asked = context.accepted().resource_subscriptions.iter().flatten();
+        let watched = asked.filter(|uri| seen.has(uri)).cloned().collect();
+        loop {
+            tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                changed = receiver.changed() => if changed.is_err() { return Ok(()) },
+            }
+            let now = receiver.borrow_and_update().clone();
+            let changes = now.changes_since(&before);
+            let updated = now.updated_since(&before, &watched);
+            before = now;
+            let accepted = context.accepted();
+            let sink = context.sink();
+            let mut told = Ok(());
+            if changes.tools && accepted.tools_list_changed == Some(true) {
+                told = told.and(sink.notify_tool_list_changed().await);
+            }
+            if changes.prompts && accepted.prompts_list_changed == Some(true) {
+                told = told.and(sink.notify_prompt_list_changed().await);
+            }
+            if changes.resources && accepted.resources_list_changed == Some(true) {
+                told = told.and(sink.notify_resource_list_changed().await);
+            }
+            for uri in updated {
+                told = told.and(sink.notify_resource_updated(uri).await);
+            }
+            if told.is_err() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Whether a request belongs to the era without sessions.
+pub(crate) fn stateless(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+/// Lists are given whole: nobody can have been given a cursor.
+fn one_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor) {
+        Some(_) => Err(ErrorData::invalid_params("there is no such cursor", None)),
+        None => Ok(()),
+    }
+}

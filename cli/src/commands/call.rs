@@ -1,7 +1,7 @@
 //! `call`: one call of one tool.
 
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,7 +87,17 @@ pub(crate) struct Source {
     pub(crate) trust: Trust,
 
     #[command(flatten)]
-    store: StoreFlags,
+    pub(crate) store: StoreFlags,
+}
+
+/// Where tools come from, as the flags say.
+pub(crate) enum Whence<'a> {
+    /// A directory under work.
+    Dev(&'a Path),
+    /// Bundles that were named.
+    Bundles,
+    /// What is installed.
+    Installed,
 }
 
 /// Where compiled drivers are kept.
@@ -104,6 +114,14 @@ pub(crate) struct CacheFlags {
 }
 
 impl Source {
+    pub(crate) fn whence(&self) -> Whence<'_> {
+        match &self.dev {
+            Some(directory) => Whence::Dev(directory),
+            None if self.bundle.is_empty() => Whence::Installed,
+            None => Whence::Bundles,
+        }
+    }
+
     pub(crate) fn contents(
         &self,
         environment: &Environment,

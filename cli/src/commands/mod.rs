@@ -10,12 +10,14 @@ mod doctor_policy;
 pub(crate) mod inspect;
 pub(crate) mod install;
 pub(crate) mod keys;
+pub(crate) mod mcp;
 pub(crate) mod new;
 pub(crate) mod pack;
 pub(crate) mod policy;
 pub(crate) mod publisher;
 mod reach;
 mod reply;
+pub(crate) mod serve;
 pub(crate) mod sign;
 pub(crate) mod test;
 pub(crate) mod transfer;
@@ -36,6 +38,8 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     match command {
         Command::Call(arguments) => call::run(&arguments, environment, output),
+        Command::Serve(arguments) => serve::run(arguments, environment, output),
+        Command::Mcp(arguments) => mcp::run(arguments, output),
         Command::New(arguments) => new::run(&arguments, environment, output),
         Command::Check(arguments) => check::run(&arguments, output),
         Command::Build(arguments) => build::run(&arguments, environment, output),

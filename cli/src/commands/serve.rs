@@ -1,0 +1,224 @@
+//! `serve`: the tools of bundles for agents, over MCP.
+
+use std::net::{SocketAddr, TcpListener};
+
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+use toolward_host::{Host, LOCAL};
+use toolward_mcp::principal::{Principal, Tools};
+use toolward_mcp::stdio::{StdioError, Streams};
+use toolward_mcp::{Service, Surface, SurfaceError, stdio};
+
+use super::call::{CacheFlags, Source};
+use crate::config::Granted;
+use crate::confinement::ConfineFlags;
+use crate::environment::Environment;
+use crate::failure::{Exit, Failure};
+use crate::hosting::Means;
+use crate::output::Output;
+
+mod access;
+mod watch;
+
+use access::Access;
+use watch::Watch;
+
+/// With more tools than this, they are found rather than listed.
+const DEFER_ABOVE: usize = 100;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    source: Source,
+
+    /// Serve many clients over HTTP at this address, an IP address and a port
+    /// [default: one client, on standard input and output]
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<SocketAddr>,
+
+    /// Serve one client on standard input and output, as without --http
+    #[arg(long, conflicts_with = "http")]
+    stdio: bool,
+
+    #[command(flatten)]
+    access: Access,
+
+    /// Let the client ask its person for approval, and take the answer. Only for
+    /// a client that shows the question and answers no question itself
+    #[arg(long)]
+    trust_client: bool,
+
+    /// With more tools than this, list three that find, load and call the others
+    #[arg(long, value_name = "COUNT", default_value_t = DEFER_ABOVE)]
+    defer_above: usize,
+
+    #[command(flatten)]
+    means: Means,
+
+    #[command(flatten)]
+    cache: CacheFlags,
+
+    #[command(flatten)]
+    confine: ConfineFlags,
+}
+
+pub(crate) fn run(
+    arguments: Arguments,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let source = &arguments.source;
+    let contents = source.contents(environment, output)?;
+    let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
+    let place = match arguments.http {
+        Some(address) => Place::Http(listen(address)?),
+        None => Place::Stdio(Streams::take().map_err(StdioError::from)?),
+    };
+    let door = match &place {
+        Place::Http(_) => Some(arguments.access.door(arguments.trust_client)?),
+        Place::Stdio(_) => None,
+    };
+    let broker = arguments.cache.broker(environment, output)?;
+    let means = &arguments.means;
+    let build = |contents: Vec<_>| -> Result<Host, Failure> {
+        let builder = means.unasked(contents, &granted, &source.trust, environment)?;
+        let builder = source.store.protect(builder, environment);
+        arguments.cache.host(builder, &broker)
+    };
+    let host = build(contents.clone())?;
+    let surface = Surface::new(
+        host.clone(),
+        &contents,
+        &granted.policy,
+        arguments.defer_above,
+    )?;
+    output.note(welcome(&surface));
+    let service = Service::new(surface);
+    let watch = Watch::new(source, environment, &contents)?;
+
+    let mut confinement = means.kept(&host, &granted, environment)?;
+    confinement = watch.kept(confinement)?;
+    if let Place::Http(listener) = &place {
+        confinement = confinement.accept_on(listener);
+    }
+    arguments.confine.apply(confinement, &broker, output)?;
+    if let (Some(door), Place::Http(listener)) = (&door, &place) {
+        door.announce(listener, output)?;
+    }
+
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Failed, "runtime-unavailable", error))?;
+    let shutdown = CancellationToken::new();
+    let served = std::thread::scope(|scope| {
+        let stop = shutdown.clone();
+        let watching = service.clone();
+        let remake = |contents: Vec<_>| {
+            let host = build(Vec::clone(&contents))?;
+            Ok(Surface::new(
+                host,
+                &contents,
+                &granted.policy,
+                arguments.defer_above,
+            )?)
+        };
+        let json = output.json();
+        let watcher = scope.spawn(move || watch.run(&watching, &remake, json, &stop));
+        let served = runtime.block_on(async {
+            tokio::spawn(interrupted(shutdown.clone()));
+            tokio::spawn(prepare(host));
+            match (place, door) {
+                (Place::Http(listener), Some(door)) => {
+                    door.serve(&service, listener, shutdown.clone()).await
+                }
+                (Place::Stdio(streams), _) => {
+                    let principal = local(arguments.trust_client);
+                    let served = stdio::serve(&service, streams, principal, shutdown.clone());
+                    served.await.map_err(Failure::from)
+                }
+                (Place::Http(_), None) => Ok(()),
+            }
+        });
+        shutdown.cancel();
+        // It looks up once a second.
+        let _ = watcher.join();
+        served
+    });
+    // Guests that still run are gone with their runtime.
+    runtime.shutdown_background();
+    served.map(|()| Exit::Fine)
+}
+
+/// Where clients come from.
+enum Place {
+    Stdio(Streams),
+    Http(TcpListener),
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::usage("address-unusable", format!("{address}: {error}"))
+            .hint("name an address of this machine and a port that is free, or port 0 for any")
+    };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+/// Who sits behind standard input: whoever started this process.
+fn local(may_approve: bool) -> Principal {
+    Principal {
+        name: LOCAL.into(),
+        tools: Tools::All,
+        may_approve,
+    }
+}
+
+/// Compiles what is not compiled yet, while clients connect already.
+async fn prepare(host: Host) {
+    for (driver, error) in host.prepare().await {
+        tracing::warn!(%driver, %error, "a driver can't be compiled");
+    }
+}
+
+/// Ends serving in good order when somebody asks for it.
+async fn interrupted(shutdown: CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) else {
+        return;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    shutdown.cancel();
+}
+
+fn welcome(surface: &Surface) -> String {
+    let count = surface.tool_count();
+    let mut text = format!("serving {count} tool{}", if count == 1 { "" } else { "s" });
+    let blocked: Vec<&str> = surface.blocked().map(|(_, id)| id).collect();
+    if !blocked.is_empty() {
+        text.push_str("; blocked by the policy: ");
+        text.push_str(&blocked.join(", "));
+        text.push_str(" (see `toolward policy explain TOOL`)");
+    }
+    text
+}
+
+impl From<StdioError> for Failure {
+    fn from(error: StdioError) -> Self {
+        Self::new(Exit::Failed, error.code(), &error)
+            .hint("start it from an MCP client: `toolward mcp config` prints the lines for one")
+    }
+}
+
+impl From<SurfaceError> for Failure {
+    fn from(error: SurfaceError) -> Self {
+        Self::usage(error.code(), &error).hint(error.hint())
+    }
+}

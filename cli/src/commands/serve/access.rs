@@ -1,0 +1,164 @@
+//! Who may connect over HTTP.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use toolward_mcp::Service;
+use toolward_mcp::http::tokens::{self, Secret, Tokens};
+use toolward_mcp::http::{self, HttpError, PATH, Settings};
+
+use super::local;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+
+/// How clients that speak HTTP prove who they are.
+#[derive(Debug, Args)]
+pub(crate) struct Access {
+    /// Write the token that clients have to send to this file, mode 0600
+    /// [default: the token is shown on standard error]
+    #[arg(long, value_name = "FILE", requires = "http")]
+    token_file: Option<PathBuf>,
+
+    /// Take the tokens whose hashes are in this file, each with a name and the
+    /// tools that it may use
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "http",
+        conflicts_with = "token_file"
+    )]
+    tokens: Option<PathBuf>,
+
+    /// Ask for no token: every process of this machine may call. On loopback
+    /// addresses only
+    #[arg(long, requires = "http", conflicts_with_all = ["token_file", "tokens"])]
+    no_token: bool,
+
+    /// A name that clients may give as Host, NAME or NAME:PORT, besides the
+    /// address's own (may be given again)
+    #[arg(long, value_name = "NAME", requires = "http")]
+    allow_host: Vec<String>,
+
+    /// An origin whose pages may connect, such as https://app.example, besides
+    /// this machine's (may be given again)
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    allow_origin: Vec<String>,
+}
+
+/// How a server is entered.
+pub(super) struct Door {
+    settings: Settings,
+    token: Shown,
+}
+
+/// What is said about the token.
+enum Shown {
+    Token(Secret),
+    File(PathBuf),
+    Tokens(usize),
+    None,
+}
+
+impl Access {
+    /// Reads or makes what clients are checked by.
+    pub(super) fn door(&self, trust_client: bool) -> Result<Door, Failure> {
+        let (access, token) = self.access(trust_client)?;
+        let mut settings = Settings::new(access);
+        settings.hosts.clone_from(&self.allow_host);
+        settings.origins.clone_from(&self.allow_origin);
+        Ok(Door { settings, token })
+    }
+
+    fn access(&self, trust_client: bool) -> Result<(http::Access, Shown), HttpError> {
+        if self.no_token {
+            return Ok((http::Access::Open(local(trust_client)), Shown::None));
+        }
+        if let Some(path) = &self.tokens {
+            let tokens = tokens::read(path)?;
+            let shown = Shown::Tokens(tokens.len());
+            return Ok((http::Access::Checked(Arc::new(tokens)), shown));
+        }
+        let (secret, hash) = tokens::generate()?;
+        let shown = match &self.token_file {
+            Some(path) => {
+                tokens::write(path, &secret)?;
+                Shown::File(path.clone())
+            }
+            None => Shown::Token(secret),
+        };
+        let tokens = Tokens::single(hash, local(trust_client));
+        Ok((http::Access::Checked(Arc::new(tokens)), shown))
+    }
+}
+
+impl Door {
+    /// Says where to connect, and with what.
+    pub(super) fn announce(
+        &self,
+        listener: &TcpListener,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let address = listener.local_addr().map_err(HttpError::Listener)?;
+        let url = format!("http://{address}{PATH}");
+        if let Shown::None = &self.token {
+            output.warning(
+                "no token is asked for: every process and every user of this machine may call \
+                 these tools",
+            );
+        }
+        if output.json() {
+            let mut shown = json!({ "listening": url });
+            if let Shown::Token(secret) = &self.token {
+                shown["token"] = secret.expose().into();
+            }
+            return output.value(&shown);
+        }
+        output.note(format!("listening on {url}"));
+        match &self.token {
+            Shown::Token(secret) => {
+                let token = secret.expose();
+                output.note(format!("clients send: Authorization: Bearer {token}"));
+            }
+            Shown::File(path) => output.note(format!("the token is in {}", path.display())),
+            Shown::Tokens(count) => output.note(format!("{count} tokens are known")),
+            Shown::None => {}
+        }
+        Ok(())
+    }
+
+    pub(super) async fn serve(
+        self,
+        service: &Service,
+        listener: TcpListener,
+        shutdown: CancellationToken,
+    ) -> Result<(), Failure> {
+        let service = service.clone();
+        let handler = move || service.connection(None);
+        let ended = http::serve(listener, handler, self.settings, shutdown).await?;
+        if ended.cut > 0 {
+            tracing::warn!(
+                connections = ended.cut,
+                "calls took too long to end, and were cut off"
+            );
+        }
+        Ok(())
+    }
+}
+
+impl From<HttpError> for Failure {
+    fn from(error: HttpError) -> Self {
+        let exit = match &error {
+            HttpError::Listener(_) | HttpError::Random(_) => Exit::Failed,
+            _ => Exit::Usage,
+        };
+        let failure = Self::new(exit, error.code(), &error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}

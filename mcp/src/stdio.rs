@@ -1,0 +1,268 @@
+//! One client on standard input and output.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use rmcp::model::{ClientNotification, JsonRpcMessage, RequestId};
+use rmcp::service::{QuitReason, RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{RoleServer as Role, ServiceExt as _};
+use rustix::fs::{FileType, Mode, OFlags};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::unix::pipe;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::principal::Principal;
+use crate::server::Service;
+
+/// Longest message that is taken, in bytes.
+const MESSAGE: usize = 8 << 20;
+/// Requests of one client that are neither answered nor cancelled. With more of
+/// them nothing is read: the client has to wait.
+const UNANSWERED: usize = 2048;
+
+/// Why serving on standard input and output failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StdioError {
+    /// A stream can't be used.
+    #[error("standard input and output can't be used: {0}")]
+    Stream(#[from] std::io::Error),
+    /// The client sent no valid opening.
+    #[error("the client began with no request that opens a connection: {0}")]
+    Opening(String),
+    /// The task that served the connection failed.
+    #[error("the connection failed: {0}")]
+    Failed(String),
+}
+
+impl StdioError {
+    /// The stable code of this error, as the book lists it.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Stream(_) => "stdio-unusable",
+            Self::Opening(_) => "stdio-opening",
+            Self::Failed(_) => "stdio-failed",
+        }
+    }
+}
+
+/// The process's standard input and output, taken for the protocol: whatever
+/// else is printed afterwards goes to standard error.
+#[derive(Debug)]
+pub struct Streams {
+    input: OwnedFd,
+    output: OwnedFd,
+}
+
+impl Streams {
+    /// Takes them. To be called before the process confines itself.
+    ///
+    /// # Errors
+    ///
+    /// When a stream is closed, or can't be duplicated.
+    pub fn take() -> std::io::Result<Self> {
+        let input = own(std::io::stdin().as_fd(), OFlags::RDONLY)?;
+        let output = own(std::io::stdout().as_fd(), OFlags::WRONLY)?;
+        rustix::stdio::dup2_stdout(std::io::stderr())?;
+        Ok(Self { input, output })
+    }
+}
+
+/// A descriptor of our own for a stream: for a pipe one that doesn't block, and
+/// leaves those who share the pipe as they are.
+fn own(stream: std::os::fd::BorrowedFd<'_>, direction: OFlags) -> std::io::Result<OwnedFd> {
+    use std::os::fd::AsRawFd as _;
+    if is_pipe(stream) {
+        let path = format!("/proc/self/fd/{}", stream.as_raw_fd());
+        let flags = direction | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        if let Ok(opened) = rustix::fs::open(path, flags, Mode::empty()) {
+            return Ok(opened);
+        }
+    }
+    stream.try_clone_to_owned()
+}
+
+fn is_pipe(stream: std::os::fd::BorrowedFd<'_>) -> bool {
+    rustix::fs::fstat(stream).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_fifo())
+}
+
+fn is_nonblocking(stream: &OwnedFd) -> bool {
+    is_pipe(stream.as_fd())
+        && rustix::fs::fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK))
+}
+
+/// Serves the client at `streams` until it closes its end, or until `shutdown`.
+/// Calls that run when it closes have some seconds to end.
+///
+/// # Errors
+///
+/// [`StdioError`].
+pub async fn serve(
+    service: &Service,
+    streams: Streams,
+    principal: Principal,
+    shutdown: CancellationToken,
+) -> Result<(), StdioError> {
+    let server = service.connection(Some(principal));
+    let input = match is_nonblocking(&streams.input) {
+        true => Input::Pipe(pipe::Receiver::from_owned_fd(streams.input)?),
+        false => Input::Other(tokio::fs::File::from_std(File::from(streams.input))),
+    };
+    let output = match is_nonblocking(&streams.output) {
+        true => Output::Pipe(pipe::Sender::from_owned_fd(streams.output)?),
+        false => Output::Other(tokio::fs::File::from_std(File::from(streams.output))),
+    };
+    let transport = AsyncRwTransport::<Role, _, _>::new(input, output).with_max_line_length(MESSAGE);
+    let paced = Paced {
+        inner: transport,
+        open: Arc::default(),
+    };
+    let running = match server.serve_with_ct(paced, shutdown).await {
+        Ok(running) => running,
+        // It went away, or we did, before anything was asked.
+        Err(
+            rmcp::service::ServerInitializeError::ConnectionClosed(_)
+            | rmcp::service::ServerInitializeError::Cancelled,
+        ) => return Ok(()),
+        Err(error) => return Err(StdioError::Opening(error.to_string())),
+    };
+    match running.waiting().await {
+        Ok(QuitReason::JoinError(error)) | Err(error) => Err(StdioError::Failed(error.to_string())),
+        Ok(_) => Ok(()),
+    }
+}
+
+enum Input {
+    Pipe(pipe::Receiver),
+    Other(tokio::fs::File),
+}
+
+impl AsyncRead for Input {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        match self.get_mut() {
+            Self::Pipe(pipe) => Pin::new(pipe).poll_read(context, buffer),
+            Self::Other(file) => Pin::new(file).poll_read(context, buffer),
+        }
+    }
+}
+
+enum Output {
+    Pipe(pipe::Sender),
+    Other(tokio::fs::File),
+}
+
+impl AsyncWrite for Output {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        match self.get_mut() {
+            Self::Pipe(pipe) => Pin::new(pipe).poll_write(context, bytes),
+            Self::Other(file) => Pin::new(file).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        match self.get_mut() {
+            Self::Pipe(pipe) => Pin::new(pipe).poll_flush(context),
+            Self::Other(file) => Pin::new(file).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        match self.get_mut() {
+            Self::Pipe(pipe) => Pin::new(pipe).poll_shutdown(context),
+            Self::Other(file) => Pin::new(file).poll_shutdown(context),
+        }
+    }
+}
+
+/// The requests that a client waits for.
+#[derive(Debug, Default)]
+struct Open {
+    requests: Mutex<HashSet<RequestId>>,
+    fewer: Notify,
+}
+
+impl Open {
+    fn with<R>(&self, work: impl FnOnce(&mut HashSet<RequestId>) -> R) -> R {
+        work(&mut self.requests.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn ended(&self, id: &RequestId) {
+        if self.with(|requests| requests.remove(id)) {
+            self.fewer.notify_one();
+        }
+    }
+}
+
+/// A transport that reads no further while too many requests are open: a client
+/// that asks without reading answers fills its own pipe, not our memory.
+struct Paced<T> {
+    inner: T,
+    open: Arc<Open>,
+}
+
+impl<T: Transport<RoleServer>> Transport<RoleServer> for Paced<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let answered = match &item {
+            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
+            _ => None,
+        };
+        let open = self.open.clone();
+        let send = self.inner.send(item);
+        async move {
+            let sent = send.await;
+            if let Some(id) = answered {
+                open.ended(&id);
+            }
+            sent
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        while self.open.with(|requests| requests.len()) >= UNANSWERED {
+            self.open.fewer.notified().await;
+        }
+        let message = self.inner.receive().await?;
+        match &message {
+            JsonRpcMessage::Request(request) => {
+                let id = request.id.clone();
+                self.open.with(|requests| requests.insert(id));
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.open.ended(id);
+                }
+            }
+            _ => {}
+        }
+        Some(message)
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.inner.close().await
+    }
+}
