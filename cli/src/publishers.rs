@@ -2,16 +2,25 @@
 //! configuration, with the current document, what the operator grants, and what
 //! the publisher revokes.
 
+mod place;
+mod removed;
+mod writing;
+
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use toolward_signing::id::Prefix;
+use toolward_signing::id::{self, Prefix};
 use toolward_signing::key::KeyId;
 use toolward_signing::publisher::{self, VerifiedPublisher};
-use toolward_signing::revocation::{self, SignedList};
+use toolward_signing::revocation::{self, Revocations, SignedList};
+use toolward_signing::trust::TrustStore;
 
-use crate::failure::{Exit, Failure};
-use crate::files;
+use crate::failure::Failure;
+
+use place::Folder;
+
+pub(crate) use removed::Removed;
+pub(crate) use writing::Writing;
 
 const DOCUMENT: &str = "publisher.json";
 const GRANT: &str = "grant.toml";
@@ -34,7 +43,7 @@ pub(crate) struct Grant {
 }
 
 /// One known publisher.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(crate) document: VerifiedPublisher,
     pub(crate) grant: Grant,
@@ -48,6 +57,81 @@ impl Known {
             .map(|prefix| {
                 Prefix::parse(prefix).map_err(|refusal| Failure::usage(refusal.code(), &refusal))
             })
+            .collect()
+    }
+}
+
+/// All that `toolward trust` keeps, as it was at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct Trusted {
+    /// Those that are trusted, by name.
+    pub(crate) known: Vec<Known>,
+    /// What others revoked that are trusted no more.
+    removed: Vec<Removed>,
+}
+
+impl Trusted {
+    /// A publisher by name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Known> {
+        self.known.iter().find(|known| known.document.name == name)
+    }
+
+    /// All but one publisher.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.known.retain(|known| known.document.name != name);
+        self
+    }
+
+    /// Adds all publishers to those of the configuration. Names and keys belong
+    /// to one each.
+    pub(crate) fn add_to(&self, store: &mut TrustStore) -> Result<(), Failure> {
+        for known in &self.known {
+            store
+                .add_document(&known.document, known.prefixes()?)
+                .map_err(|refusal| {
+                    let name = &known.document.name;
+                    Failure::usage(refusal.code(), &refusal).hint(format!(
+                        "take the publisher out of toolward.toml, or: toolward trust remove {name}"
+                    ))
+                })?;
+        }
+        Ok(())
+    }
+
+    /// Adds all that anybody revoked.
+    pub(crate) fn revoke(&self, revocations: &mut Revocations) {
+        for removed in &self.removed {
+            revocations.add_list(&removed.list);
+        }
+        for known in &self.known {
+            revocations.add_document(&known.document);
+            if let Some(list) = &known.revocations {
+                revocations.add_list(list);
+            }
+        }
+    }
+
+    /// The publishers that have or had this key, or that revoked it where nobody
+    /// else has it: what they revoke is revoked though the key is named by itself.
+    pub(crate) fn owners(&self, key: &KeyId) -> Vec<&str> {
+        let has = |known: &&Known| known.document.keys.iter().any(|own| own.key_id() == *key);
+        if let Some(owner) = self.known.iter().find(has) {
+            return vec![&owner.document.name];
+        }
+        let revokes = |known: &&Known| {
+            let list = known.revocations.iter();
+            known.document.revokes(key)
+                || list
+                    .flat_map(|list| &list.keys)
+                    .any(|own| own.key_id == *key)
+        };
+        let known = self.known.iter().filter(revokes);
+        let removed = self.removed.iter().filter(|removed| {
+            removed.keys.contains(key) || removed.list.keys.iter().any(|own| own.key_id == *key)
+        });
+        known
+            .map(|known| known.document.name.as_str())
+            .chain(removed.map(|removed| removed.list.publisher.as_str()))
             .collect()
     }
 }
@@ -72,97 +156,126 @@ impl Publishers {
         &self.0
     }
 
-    /// All known publishers, by name.
-    pub(crate) fn all(&self) -> Result<Vec<Known>, Failure> {
-        let entries = match std::fs::read_dir(&self.0) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(Failure::unreadable(&self.0, error)),
+    /// All that is kept. One that can't be read is not left out: it may be the one
+    /// that revokes something.
+    pub(crate) fn all(&self) -> Result<Trusted, Failure> {
+        let Some(folder) = Folder::open(&self.0)? else {
+            return Ok(Trusted::default());
         };
+        folder.shared(&self.0)?;
+        self.read_all()
+    }
+
+    /// A publisher by name. Nothing else is read.
+    pub(crate) fn get(&self, name: &str) -> Result<Option<Known>, Failure> {
+        let Some(folder) = Folder::open(&self.0)? else {
+            return Ok(None);
+        };
+        folder.shared(&self.0)?;
+        match self.has(name) {
+            true => self.read(name).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Has the folder, made where there is none, for changing what is in it.
+    pub(crate) fn exclusive(self) -> Result<Writing, Failure> {
+        Writing::new(self)
+    }
+
+    /// Whether something is there under the name of a publisher.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        // Any other name may lead anywhere.
+        id::check(name).is_ok() && self.0.join(name).symlink_metadata().is_ok()
+    }
+
+    fn read_all(&self) -> Result<Trusted, Failure> {
+        let unreadable = |error| Failure::unreadable(&self.0, error);
         let mut names = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(|error| Failure::unreadable(&self.0, error))?;
-            if let Ok(name) = entry.file_name().into_string()
-                && !name.starts_with('.')
-            {
+        let mut trusted = Trusted::default();
+        for entry in std::fs::read_dir(&self.0).map_err(unreadable)? {
+            let Ok(name) = entry.map_err(unreadable)?.file_name().into_string() else {
+                continue;
+            };
+            if let Some(name) = Removed::named_by(&name) {
+                trusted.removed.extend(Removed::read(&self.0, name)?);
+            } else if !name.starts_with('.') {
                 names.push(name);
             }
         }
         names.sort();
         let known = names.iter().map(|name| self.read(name));
-        known.collect()
-    }
-
-    /// A publisher by name.
-    pub(crate) fn get(&self, name: &str) -> Result<Option<Known>, Failure> {
-        let names = self.all()?;
-        Ok(names.into_iter().find(|known| known.document.name == name))
+        trusted.known = known.collect::<Result<_, _>>()?;
+        Ok(trusted)
     }
 
     fn read(&self, name: &str) -> Result<Known, Failure> {
         let folder = self.0.join(name);
+        let remove = |failure: Failure| {
+            let remove = format!("`toolward trust remove {name}` takes the publisher out");
+            failure.hint(remove)
+        };
+        self.read_in(&folder, name).map_err(remove)
+    }
+
+    fn read_in(&self, folder: &Path, name: &str) -> Result<Known, Failure> {
+        if Folder::open(folder)?.is_none() {
+            return Err(Failure::unreadable(folder, "the folder is gone"));
+        }
         let path = folder.join(GRANT);
-        let text = files::read(&path, MAX_GRANT)?;
+        let text = place::read(&path, MAX_GRANT)?;
         let text = String::from_utf8(text).map_err(|error| Failure::unreadable(&path, error))?;
         let grant: Grant = toml::from_str(&text).map_err(|error| {
             Failure::usage("trust-invalid", format!("{}: {error}", path.display()))
-                .hint("remove the publisher with `toolward trust remove`, and add it again")
         })?;
-        let path = folder.join(DOCUMENT);
-        let bytes = files::read(&path, toolward_signing::envelope::MAX_BYTES)?;
-        let document = publisher::stored(&bytes).map_err(|refusal| at(&path, &refusal))?;
-        if document.name != name {
-            return Err(Failure::usage(
-                "trust-invalid",
-                format!("{}: the document is of {}", folder.display(), document.name),
-            )
-            .hint("a folder has the name of its publisher"));
-        }
+        let document = read_document(folder)?;
+        is_of(folder, name, &document.name)?;
         let path = folder.join(REVOCATIONS);
-        let revocations = if path.symlink_metadata().is_ok() {
-            let bytes = files::read(&path, toolward_signing::envelope::MAX_BYTES)?;
-            let signers: Result<Vec<KeyId>, _> = grant
-                .revocation_signers
-                .iter()
-                .map(|signer| signer.parse())
-                .collect();
-            let signers = signers.map_err(|refusal| at(&path, &refusal))?;
-            let list = revocation::stored(&bytes, signers);
-            Some(list.map_err(|refusal| at(&path, &refusal))?)
-        } else {
-            None
-        };
+        let signers: Result<Vec<KeyId>, _> = grant
+            .revocation_signers
+            .iter()
+            .map(|signer| signer.parse())
+            .collect();
+        let signers = signers.map_err(|refusal| at(&path, &refusal))?;
+        let revocations = read_list(folder, signers)?;
+        if let Some(list) = &revocations {
+            is_of(folder, name, &list.publisher)?;
+        }
         Ok(Known {
             document,
             grant,
             revocations,
         })
     }
+}
 
-    /// Keeps a publisher. The document is written last: without it there is no
-    /// publisher, and with it all that belongs to it.
-    pub(crate) fn write(&self, known: &Known) -> Result<(), Failure> {
-        let folder = self.0.join(&known.document.name);
-        std::fs::create_dir_all(&folder).map_err(|error| Failure::unwritable(&folder, error))?;
-        if let Some(list) = &known.revocations {
-            files::replace(&folder.join(REVOCATIONS), &list.envelope_bytes)?;
-        }
-        let grant = toml::to_string(&known.grant)
-            .map_err(|error| Failure::new(Exit::Failed, "unwritable-value", error))?;
-        files::replace(&folder.join(GRANT), grant.as_bytes())?;
-        files::replace(&folder.join(DOCUMENT), &known.document.envelope_bytes)
-    }
+fn read_document(folder: &Path) -> Result<VerifiedPublisher, Failure> {
+    let path = folder.join(DOCUMENT);
+    let bytes = place::read(&path, toolward_signing::envelope::MAX_BYTES)?;
+    publisher::stored(&bytes).map_err(|refusal| at(&path, &refusal))
+}
 
-    /// Forgets a publisher.
-    pub(crate) fn remove(&self, name: &str) -> Result<(), Failure> {
-        let folder = self.0.join(name);
-        let gone = self
-            .0
-            .join(format!(".removed-{name}-{}", std::process::id()));
-        // In one step, so that no half of it is read.
-        std::fs::rename(&folder, &gone).map_err(|error| Failure::unwritable(&folder, error))?;
-        std::fs::remove_dir_all(&gone).map_err(|error| Failure::unwritable(&gone, error))
+fn read_list(folder: &Path, signers: Vec<KeyId>) -> Result<Option<SignedList>, Failure> {
+    let path = folder.join(REVOCATIONS);
+    if path
+        .symlink_metadata()
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    {
+        return Ok(None);
     }
+    let bytes = place::read(&path, toolward_signing::envelope::MAX_BYTES)?;
+    let list = revocation::stored(&bytes, signers);
+    list.map(Some).map_err(|refusal| at(&path, &refusal))
+}
+
+/// Refuses what somebody moved from one publisher's folder to another's.
+fn is_of(folder: &Path, name: &str, found: &str) -> Result<(), Failure> {
+    if name == found {
+        return Ok(());
+    }
+    let message = format!("{}: what is in it is of {found}", folder.display());
+    Err(Failure::usage("trust-invalid", message)
+        .hint("a folder has the name of its publisher, and its documents and nothing else"))
 }
 
 fn at(path: &Path, refusal: &toolward_signing::Refusal) -> Failure {

@@ -1,8 +1,8 @@
 //! Whom a command trusts: `--trust-key`, `--config`, or the user's own
 //! configuration.
 
-use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use clap::Args;
@@ -19,7 +19,7 @@ use crate::environment::Environment;
 use crate::failure::{self, Exit, Failure};
 use crate::output::Output;
 use crate::progress::Bar;
-use crate::publishers::Publishers;
+use crate::publishers::{Publishers, Trusted};
 use crate::standing::Standing;
 
 /// What makes a directory one that an author works in.
@@ -39,7 +39,7 @@ pub(crate) struct Trust {
 
     /// The configuration, once it was read.
     #[arg(skip)]
-    file: OnceCell<Option<ConfigFile>>,
+    file: OnceLock<Option<ConfigFile>>,
 }
 
 impl Trust {
@@ -52,7 +52,7 @@ impl Trust {
     pub(crate) fn is_given(&self, environment: &Environment) -> bool {
         let configured = default_config(environment).is_some_and(|path| {
             let known = Publishers::beside(&path).all();
-            !is_missing(&path) || !known.is_ok_and(|all| all.is_empty())
+            !is_missing(&path) || !known.is_ok_and(|all| all.known.is_empty())
         });
         self.is_named() || configured
     }
@@ -90,20 +90,33 @@ impl Trust {
         Ok(Publishers::beside(&self.place(environment)?))
     }
 
-    /// [`Trust::standing`], where it is no mistake that nobody is trusted yet.
+    /// [`Trust::standing_of`], where it is no mistake that nobody is trusted yet.
     pub(crate) fn standing_or_empty(
         &self,
+        trusted: &Trusted,
         environment: &Environment,
         output: &Output,
     ) -> Result<Standing, Failure> {
-        match self.standing(environment, output) {
-            Err(failure) if failure.code == "nobody-trusted" => Ok(Standing {
-                store: TrustStore::empty(),
-                settings: TrustSettings::default(),
-                revocations: Revocations::none(),
-                now: SystemTime::now(),
-            }),
+        match self.standing_of(trusted, environment, output) {
+            Err(failure) if failure.code == "nobody-trusted" => {
+                let mut revocations = Revocations::none();
+                trusted.revoke(&mut revocations);
+                Ok(Standing {
+                    store: TrustStore::empty(),
+                    settings: TrustSettings::default(),
+                    revocations,
+                    now: SystemTime::now(),
+                })
+            }
             other => other,
+        }
+    }
+
+    /// All that `toolward trust` keeps.
+    pub(crate) fn trusted(&self, environment: &Environment) -> Result<Trusted, Failure> {
+        match self.publishers(environment) {
+            Ok(publishers) => publishers.all(),
+            Err(_) => Ok(Trusted::default()),
         }
     }
 
@@ -113,35 +126,36 @@ impl Trust {
         environment: &Environment,
         output: &Output,
     ) -> Result<Standing, Failure> {
+        self.standing_of(&self.trusted(environment)?, environment, output)
+    }
+
+    /// [`Trust::standing`], with what was read of publishers before.
+    pub(crate) fn standing_of(
+        &self,
+        trusted: &Trusted,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Standing, Failure> {
         let file = self.file(environment)?;
         let settings = file.map(ConfigFile::trust_settings).transpose()?;
         let settings = settings.unwrap_or_default();
         let mut revocations = settings.denied.clone();
-        let known = match self.place(environment) {
-            Ok(place) => Publishers::beside(&place).all()?,
-            Err(_) => Vec::new(),
+        trusted.revoke(&mut revocations);
+        let store = if !self.trust_key.is_empty() {
+            self.of_keys()?
+        } else if file.is_none() && trusted.known.is_empty() {
+            return Err(nobody_trusted(environment));
+        } else {
+            self.store_of(trusted, environment)?
         };
-        for known in &known {
-            revocations.add_document(&known.document);
-            if let Some(list) = &known.revocations {
-                revocations.add_list(list);
+        // A key that is named by itself is its owner's still.
+        for publisher in store.publishers().filter(|one| one.is_ad_hoc()) {
+            for key in publisher.keys() {
+                for owner in trusted.owners(&key.key_id()) {
+                    revocations.share(owner, publisher.name());
+                }
             }
         }
-        let store = if self.trust_key.is_empty() {
-            let mut store = match file {
-                Some(file) => file.trust_store()?,
-                None if known.is_empty() => return Err(nobody_trusted(environment)),
-                None => TrustStore::empty(),
-            };
-            for known in &known {
-                store
-                    .add_document(&known.document, known.prefixes()?)
-                    .map_err(|refusal| Failure::usage(refusal.code(), &refusal))?;
-            }
-            store
-        } else {
-            self.of_keys()?
-        };
         for warning in store.warnings().into_iter().chain(settings.warnings()) {
             output.warning(warning);
         }
@@ -151,6 +165,21 @@ impl Trust {
             revocations,
             now: SystemTime::now(),
         })
+    }
+
+    /// All publishers of the configuration and of `toolward trust` together,
+    /// whatever key is named.
+    pub(crate) fn store_of(
+        &self,
+        trusted: &Trusted,
+        environment: &Environment,
+    ) -> Result<TrustStore, Failure> {
+        let mut store = match self.file(environment)? {
+            Some(file) => file.trust_store()?,
+            None => TrustStore::empty(),
+        };
+        trusted.add_to(&mut store)?;
+        Ok(store)
     }
 
     fn of_keys(&self) -> Result<TrustStore, Failure> {

@@ -135,6 +135,17 @@ impl Revocations {
         }
     }
 
+    /// What `publisher` revokes counts for `other`, too: another name of the same, such as that of a key which
+    /// is named by itself.
+    pub fn share(&mut self, publisher: &str, other: &str) {
+        let Some(own) = self.publishers.get(publisher).cloned() else {
+            return;
+        };
+        let into = self.publishers.entry(other.to_owned()).or_default();
+        into.keys.extend(own.keys);
+        into.bundles.extend(own.bundles);
+    }
+
     /// Whether a key of `publisher` is revoked, and why.
     #[must_use]
     pub fn key(&self, publisher: &str, key: &KeyId) -> Option<&Revoked> {

@@ -29,6 +29,17 @@ pub struct Mark {
     pub signers: Vec<KeyId>,
 }
 
+/// A publisher's document that follows another one, as far as the state takes note of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Following<'a> {
+    /// Its version.
+    pub version: u64,
+    /// Its digest.
+    pub digest: Digest,
+    /// The last genuine releases that it names.
+    pub resets: &'a [Reset],
+}
+
 /// Which kind of document a version belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

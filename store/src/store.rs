@@ -7,12 +7,11 @@ use std::time::SystemTime;
 
 use toolward_bundle::surface::BundleSurface;
 use toolward_signing::Digest;
-use toolward_signing::publisher::Reset;
 
 use crate::decide;
 use crate::decisions::{self, Decision, Filter, NewDecision, Verdict};
 use crate::error::Error;
-use crate::marks::{self, DocumentKind, Mark};
+use crate::marks::{self, DocumentKind, Following, Mark};
 use crate::object::Objects;
 use crate::rows::{self, Installed};
 use crate::search::{self, Found};
@@ -169,21 +168,32 @@ impl Store {
         self.state.read(marks::all)
     }
 
-    /// Applies the resets of a publisher's document, once, when it is accepted by rotation: whoever stole a
-    /// key can't block the publisher's next release with a high sequence. The bundles whose mark changed come
-    /// back, with the sequence and digest that no longer count.
+    /// Takes note of documents of a publisher that follow each other, the newest last, and applies the resets of
+    /// those that are newer than the one seen last: whoever stole a key can't block the publisher's next release
+    /// with a high sequence. All of it happens, or nothing, so that each reset is applied once: call it before
+    /// the newest document is kept, and again if keeping it failed. The bundles whose mark changed come back,
+    /// with the sequence and digest that no longer count.
     ///
     /// # Errors
-    /// When the state can't be written.
-    pub fn reset_marks(
+    /// Those of [`Store::see_document`], for the newest.
+    pub fn follow(
         &self,
         publisher: &str,
-        resets: &[Reset],
+        documents: &[Following<'_>],
         now: SystemTime,
     ) -> Result<Vec<(String, u64, Digest)>, Error> {
+        let Some(newest) = documents.last() else {
+            return Ok(Vec::new());
+        };
         let at = times::seconds(now);
-        self.state.write(|sql| {
-            let changed = marks::reset(sql, publisher, resets, at)?;
+        let kind = DocumentKind::Publisher;
+        let followed = self.state.write(|sql| {
+            let seen = marks::document(sql, kind, publisher)?.map_or(0, |(version, _)| version);
+            let mut changed = Vec::new();
+            for document in documents.iter().filter(|next| next.version > seen) {
+                changed.extend(marks::reset(sql, publisher, document.resets, at)?);
+            }
+            marks::see_document(sql, kind, publisher, newest.version, newest.digest, at)?;
             for (id, sequence, digest) in &changed {
                 let decision = NewDecision {
                     action: "reset".to_owned(),
@@ -199,7 +209,8 @@ impl Store {
                 decisions::record(sql, &decision, at)?;
             }
             Ok(changed)
-        })
+        });
+        self.seen(kind, publisher, newest.digest, followed, now)
     }
 
     /// Takes note of a document's version.
@@ -219,6 +230,18 @@ impl Store {
         let seen = self
             .state
             .write(|sql| marks::see_document(sql, kind, name, version, digest, at));
+        self.seen(kind, name, digest, seen, now)
+    }
+
+    /// Records that a document was refused, if it was.
+    fn seen<R>(
+        &self,
+        kind: DocumentKind,
+        name: &str,
+        digest: Digest,
+        seen: Result<R, Error>,
+        now: SystemTime,
+    ) -> Result<R, Error> {
         if let Err(error) = &seen {
             let refused = NewDecision {
                 digest: Some(digest),

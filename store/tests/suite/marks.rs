@@ -2,7 +2,7 @@
 
 use toolward_signing::Digest;
 use toolward_signing::publisher::Reset;
-use toolward_store::marks::DocumentKind;
+use toolward_store::marks::{DocumentKind, Following};
 use toolward_store::{InstallOptions, Outcome};
 
 use crate::support::{Place, Release, install, now, options, refused};
@@ -70,14 +70,10 @@ fn a_stolen_keys_highest_sequence_is_taken_back_by_the_publishers_document() {
         digest: genuine.digest,
     };
     let resets = std::slice::from_ref(&reset);
-    assert!(
-        store
-            .reset_marks("zenith", resets, now())
-            .unwrap()
-            .is_empty()
-    );
+    let document = |publisher| store.follow(publisher, &[following(2, resets)], now());
+    assert!(document("zenith").unwrap().is_empty());
     assert_eq!(refused(&store, &Release::new(2)), "rollback");
-    let changed = store.reset_marks("acme", resets, now()).unwrap();
+    let changed = document("acme").unwrap();
     assert_eq!(
         changed,
         [("demo.greet".to_owned(), stolen.sequence, stolen.digest)]
@@ -89,6 +85,44 @@ fn a_stolen_keys_highest_sequence_is_taken_back_by_the_publishers_document() {
     assert_eq!(refused(&store, &other), "equivocation");
     install(&store, &Release::new(2));
     assert_eq!(store.marks().unwrap()[0].sequence, 2);
+}
+
+/// A document of which only the version matters, and what it resets.
+fn following(version: u64, resets: &[Reset]) -> Following<'_> {
+    Following {
+        version,
+        digest: Digest::of(&version.to_be_bytes()),
+        resets,
+    }
+}
+
+#[test]
+fn the_resets_of_a_document_are_applied_once_and_with_its_version_or_not_at_all() {
+    let place = Place::new();
+    let store = place.open();
+    let genuine = install(&store, &Release::new(1));
+    install(&store, &Release::new(9));
+    let reset = Reset {
+        id: "demo.greet".to_owned(),
+        sequence: 1,
+        digest: genuine.digest,
+    };
+    let resets = std::slice::from_ref(&reset);
+    let highest = || store.marks().unwrap()[0].sequence;
+    // A chain that ends in a document which goes back is refused as a whole.
+    store.follow("acme", &[following(4, &[])], now()).unwrap();
+    let chain = [following(5, resets), following(3, &[])];
+    let error = store.follow("acme", &chain, now()).unwrap_err();
+    assert_eq!(error.code(), "rollback");
+    assert_eq!(highest(), 9);
+
+    let chain = [following(5, resets), following(6, &[])];
+    assert_eq!(store.follow("acme", &chain, now()).unwrap().len(), 1);
+    assert_eq!(highest(), 1);
+    // Whoever was killed before the newest was kept comes again.
+    install(&store, &Release::new(7));
+    assert!(store.follow("acme", &chain, now()).unwrap().is_empty());
+    assert_eq!(highest(), 7);
 }
 
 #[test]

@@ -4,8 +4,11 @@
 
 mod channels;
 mod first_use;
+mod forgetting;
 mod layout;
+mod mending;
 mod protecting;
+mod racing;
 mod registry;
 mod revoking;
 mod rotating;

@@ -2,11 +2,13 @@
 //! grants; and nobody else's account does.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;
 
 use serde_json::json;
 
-use super::{add, document, key, ship};
+use super::{add, document, installed, key, refused, runs, ship};
+use crate::support::outside::skipped;
 use crate::support::{Draft, Machine};
 
 /// A machine with `notes.append` installed in `mystore`, for the trust and
@@ -67,4 +69,80 @@ fn no_workspace_has_anything_in_common_with_trust_or_the_store() {
         ended.says("workspace-refused");
         assert!(!directory.join("journal.md").exists(), "{ended}");
     }
+}
+
+fn chmod(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_folder_of_publishers_is_made_for_its_user_alone() {
+    let (machine, _) = installed();
+    for name in ["trust", "trust/acme"] {
+        let path = machine.home().join(".config/toolward").join(name);
+        let mode = fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode, 0o700, "{name}");
+    }
+}
+
+#[test]
+fn trust_that_others_may_write_to_is_refused() {
+    let (machine, _) = installed();
+    let trust = machine.home().join(".config/toolward/trust");
+    for (name, bad) in [
+        ("", 0o720),
+        ("", 0o1777),
+        ("acme", 0o702),
+        ("acme/publisher.json", 0o664),
+        ("acme/grant.toml", 0o646),
+    ] {
+        let path = trust.join(name);
+        let mode = fs::metadata(&path).unwrap().mode();
+        chmod(&path, bad);
+        for words in ["install b.toolbundle", "verify b.toolbundle", "trust list"] {
+            refused(&machine, words, 2, "trust-unusable");
+        }
+        chmod(&path, mode);
+        runs(&machine);
+    }
+}
+
+#[test]
+fn trust_that_belongs_to_somebody_else_is_refused() {
+    let (machine, _) = installed();
+    let trust = machine.home().join(".config/toolward/trust");
+    let user = fs::metadata(&trust).unwrap().uid();
+    for name in ["", "acme", "acme/publisher.json"] {
+        let path = trust.join(name);
+        if chown(&path, Some(54321), None).is_err() {
+            skipped("only root gives files away");
+            return;
+        }
+        refused(&machine, "install b.toolbundle", 2, "trust-unusable");
+        chown(&path, Some(user), None).unwrap();
+        runs(&machine);
+    }
+}
+
+#[test]
+fn revocations_of_another_publisher_in_a_folder_are_refused() {
+    let (machine, _) = installed();
+    key(&machine, "two");
+    machine
+        .toolward("publisher new zeta --public-key two.pub.pem --key two.pem -o z.json")
+        .ends(0);
+    let digest = toolward_signing::Digest::of(b"a bundle");
+    machine
+        .toolward(&format!(
+            "publisher revoke zeta --bundle {digest}=old --key two.pem -o list.json"
+        ))
+        .ends(0);
+    let list = machine
+        .home()
+        .join(".config/toolward/trust/acme/revocations.json");
+    fs::copy(machine.path("list.json"), &list).unwrap();
+    chmod(&list, 0o600);
+    refused(&machine, "install b.toolbundle", 2, "trust-invalid");
+    fs::remove_file(&list).unwrap();
+    runs(&machine);
 }

@@ -43,7 +43,11 @@ impl Search {
     ) -> Result<Exit, Failure> {
         let query = self.query.join(" ");
         if let Some(name) = &self.channel {
-            let standing = self.trust.standing_or_empty(environment, output)?;
+            let standing = self.trust.standing_or_empty(
+                &self.trust.trusted(environment)?,
+                environment,
+                output,
+            )?;
             let store = self.store.open(environment)?;
             let channel = current::named(name, &standing)?;
             let index = current::fetched(channel, &self.network, &store, &standing)?;

@@ -1,0 +1,158 @@
+//! What publishers revoked that are trusted no more. It counts on: else removing
+//! a publisher and adding it again would bring back what it had revoked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use toolward_signing::key::KeyId;
+use toolward_signing::moment::Timestamp;
+use toolward_signing::publisher::RevokedKey;
+use toolward_signing::revocation::{RevocationList, RevokedBundle};
+use toolward_signing::{Refusal, id};
+
+use super::place;
+use crate::failure::{Exit, Failure};
+use crate::files;
+
+const PREFIX: &str = ".revoked-";
+const SUFFIX: &str = ".toml";
+
+/// Largest file, in bytes: some dozens of the longest lists.
+const MAX_FILE: usize = 16 * 1024 * 1024;
+
+/// What is kept of a publisher that was removed.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    /// The keys that it had.
+    keys: BTreeSet<String>,
+    /// The keys that it revoked, and why.
+    revoked_keys: BTreeMap<String, String>,
+    /// The bundles that it revoked, by digest, and why.
+    revoked_bundles: BTreeMap<String, String>,
+}
+
+/// What a removed publisher revoked.
+#[derive(Debug)]
+pub(crate) struct Removed {
+    /// The keys that it had.
+    pub(crate) keys: BTreeSet<KeyId>,
+    /// What it revoked, in the form of a list of its own.
+    pub(crate) list: RevocationList,
+}
+
+impl Removed {
+    /// A publisher called `name`, of which nothing is known.
+    pub(super) fn new(name: &str) -> Result<Self, Failure> {
+        Self::of(name, Kept::default()).map_err(|refusal| Failure::refused(&refusal))
+    }
+
+    /// The publisher's name, if the name of a file is that of such a file.
+    pub(super) fn named_by(file: &str) -> Option<&str> {
+        file.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)
+    }
+
+    fn path(folder: &Path, name: &str) -> PathBuf {
+        folder.join(format!("{PREFIX}{name}{SUFFIX}"))
+    }
+
+    pub(super) fn read(folder: &Path, name: &str) -> Result<Option<Self>, Failure> {
+        let path = Self::path(folder, name);
+        if path
+            .symlink_metadata()
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+        {
+            return Ok(None);
+        }
+        let invalid = |what: String| {
+            Failure::usage("trust-invalid", format!("{}: {what}", path.display()))
+                .hint("it says what a publisher revoked before it was removed; to forget that, remove the file")
+        };
+        let text = String::from_utf8(place::read(&path, MAX_FILE)?)
+            .map_err(|error| invalid(error.to_string()))?;
+        let kept: Kept = toml::from_str(&text).map_err(|error| invalid(error.to_string()))?;
+        id::check(name)
+            .and_then(|()| Self::of(name, kept))
+            .map(Some)
+            .map_err(|refusal| invalid(refusal.to_string()))
+    }
+
+    fn of(name: &str, kept: Kept) -> Result<Self, Refusal> {
+        let keys = kept.keys.iter().map(|key| key.parse());
+        let revoked = kept.revoked_keys.into_iter().map(|(key, reason)| {
+            Ok(RevokedKey {
+                key_id: key.parse()?,
+                since: None,
+                reason,
+            })
+        });
+        let bundles = kept.revoked_bundles.into_iter().map(|(digest, reason)| {
+            Ok(RevokedBundle {
+                digest: digest.parse()?,
+                id: None,
+                reason,
+            })
+        });
+        Ok(Self {
+            keys: keys.collect::<Result<_, Refusal>>()?,
+            list: RevocationList {
+                publisher: name.to_owned(),
+                version: 1,
+                created: Timestamp::from_unix(0)?,
+                expires: None,
+                keys: revoked.collect::<Result<_, Refusal>>()?,
+                bundles: bundles.collect::<Result<_, Refusal>>()?,
+            },
+        })
+    }
+
+    /// Also keeps these, which it had or revoked when it was removed.
+    pub(super) fn keep(
+        &mut self,
+        keys: impl IntoIterator<Item = KeyId>,
+        revoked: &[RevokedKey],
+        bundles: &[RevokedBundle],
+    ) {
+        self.keys.extend(keys);
+        self.list.keys.extend_from_slice(revoked);
+        self.list.bundles.extend_from_slice(bundles);
+    }
+
+    /// Writes the file, if there is anything that has to count on. How many keys
+    /// and bundles that is.
+    pub(super) fn write(&self, folder: &Path) -> Result<usize, Failure> {
+        let list = &self.list;
+        if list.keys.is_empty() && list.bundles.is_empty() {
+            return Ok(0);
+        }
+        let key = |revoked: &RevokedKey| (revoked.key_id.to_string(), revoked.reason.clone());
+        let bundle = |revoked: &RevokedBundle| (revoked.digest.to_string(), revoked.reason.clone());
+        let kept = Kept {
+            keys: self.keys.iter().map(ToString::to_string).collect(),
+            revoked_keys: list.keys.iter().map(key).collect(),
+            revoked_bundles: list.bundles.iter().map(bundle).collect(),
+        };
+        let path = Self::path(folder, &list.publisher);
+        let text = toml::to_string(&kept)
+            .map_err(|error| Failure::new(Exit::Failed, "unwritable-value", error))?;
+        if text.len() > MAX_FILE {
+            return Err(Failure::unwritable(&path, "it would be too large"));
+        }
+        files::replace(&path, text.as_bytes())?;
+        Ok(kept
+            .revoked_keys
+            .len()
+            .saturating_add(kept.revoked_bundles.len()))
+    }
+
+    /// Removes the file. Whether there was one.
+    pub(super) fn forget(folder: &Path, name: &str) -> Result<bool, Failure> {
+        let path = Self::path(folder, name);
+        match std::fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Failure::unwritable(&path, error)),
+        }
+    }
+}

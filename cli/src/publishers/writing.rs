@@ -1,0 +1,149 @@
+//! Changing what is kept of publishers: by one process at a time, on what is there
+//! at that time.
+
+use std::path::Path;
+
+use toolward_signing::id;
+
+use super::place::Folder;
+use super::{DOCUMENT, GRANT, Known, Publishers, REVOCATIONS, Removed, Trusted};
+use super::{read_document, read_list};
+use crate::failure::{Exit, Failure};
+use crate::files;
+
+/// The folder of publishers, which nobody else reads or changes meanwhile. Whoever
+/// has it waits neither for the network nor for a person.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    publishers: Publishers,
+    folder: Folder,
+}
+
+/// What became of a publisher that was to be removed.
+#[derive(Debug)]
+pub(crate) struct Gone {
+    /// How many keys and bundles it revoked, which stay revoked.
+    pub(crate) revoked: usize,
+    /// Why what it revoked could not be kept.
+    pub(crate) lost: Vec<Failure>,
+}
+
+impl Writing {
+    pub(super) fn new(publishers: Publishers) -> Result<Self, Failure> {
+        let folder = Folder::make(&publishers.0)?;
+        folder.exclusive(&publishers.0)?;
+        Ok(Self { publishers, folder })
+    }
+
+    /// All that is kept.
+    pub(crate) fn all(&self) -> Result<Trusted, Failure> {
+        self.publishers.read_all()
+    }
+
+    /// Keeps a new publisher: all that belongs to it at once, or nothing.
+    pub(crate) fn add(&self, known: &Known) -> Result<(), Failure> {
+        let (place, name) = (&self.publishers.0, &known.document.name);
+        let (folder, new) = (place.join(name), place.join(format!(".new-{name}")));
+        // Of a process that was killed.
+        clear(&new)?;
+        let made = Folder::make(&new)?;
+        write(&new, known)?;
+        made.sync(&new)?;
+        std::fs::rename(&new, &folder).map_err(|error| Failure::unwritable(&folder, error))?;
+        self.folder.sync(place)
+    }
+
+    /// Keeps what is new of a publisher. The document comes last: what it rests on
+    /// is there by then.
+    pub(crate) fn write(&self, known: &Known) -> Result<(), Failure> {
+        let folder = self.publishers.0.join(&known.document.name);
+        write(&folder, known)?;
+        Folder::make(&folder)?.sync(&folder)
+    }
+
+    /// Forgets a publisher, whatever is in its folder, but not what it revoked.
+    /// Nothing if there is none of this name.
+    pub(crate) fn remove(&self, name: &str) -> Result<Option<Gone>, Failure> {
+        if !self.publishers.has(name) {
+            return Ok(None);
+        }
+        let place = &self.publishers.0;
+        let folder = place.join(name);
+        let gone = self.keep(name)?;
+        let aside = place.join(format!(".gone-{name}"));
+        clear(&aside)?;
+        // In one step, so that no half of it is read.
+        std::fs::rename(&folder, &aside).map_err(|error| Failure::unwritable(&folder, error))?;
+        self.folder.sync(place)?;
+        clear(&aside)?;
+        Ok(Some(gone))
+    }
+
+    /// Keeps what a publisher revoked, as far as it can be read.
+    fn keep(&self, name: &str) -> Result<Gone, Failure> {
+        let place = &self.publishers.0;
+        let folder = place.join(name);
+        let mut lost = Vec::new();
+        let mut removed = match Removed::read(place, name) {
+            Ok(Some(removed)) => removed,
+            Ok(None) => Removed::new(name)?,
+            // Not replaced by what is less.
+            Err(failure) => {
+                return Ok(Gone {
+                    revoked: 0,
+                    lost: vec![failure],
+                });
+            }
+        };
+        match read_document(&folder) {
+            Ok(document) if document.name == name => {
+                let keys = document.keys.iter().map(|key| key.key_id());
+                removed.keep(keys, &document.revoked_keys, &[]);
+            }
+            Ok(_) => {}
+            Err(failure) => lost.push(failure),
+        }
+        match read_list(&folder, Vec::new()) {
+            Ok(Some(list)) if list.publisher == name => {
+                removed.keep([], &list.keys, &list.bundles);
+            }
+            Ok(_) => {}
+            Err(failure) => lost.push(failure),
+        }
+        let revoked = removed.write(place)?;
+        Ok(Gone { revoked, lost })
+    }
+
+    /// Forgets what a publisher revoked before it was removed. Whether it did.
+    pub(crate) fn forget(&self, name: &str) -> Result<bool, Failure> {
+        match id::check(name) {
+            Ok(()) => Removed::forget(&self.publishers.0, name),
+            Err(_) => Ok(false),
+        }
+    }
+}
+
+fn write(folder: &Path, known: &Known) -> Result<(), Failure> {
+    if let Some(list) = &known.revocations {
+        files::replace(&folder.join(REVOCATIONS), &list.envelope_bytes)?;
+    }
+    let grant = toml::to_string(&known.grant)
+        .map_err(|error| Failure::new(Exit::Failed, "unwritable-value", error))?;
+    files::replace(&folder.join(GRANT), grant.as_bytes())?;
+    files::replace(&folder.join(DOCUMENT), &known.document.envelope_bytes)
+}
+
+/// Removes what is there, if anything is.
+fn clear(path: &Path) -> Result<(), Failure> {
+    let removed = match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => std::fs::remove_dir_all(path),
+        Ok(_) => std::fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure::unwritable(path, error))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,130 @@
+//! What was revoked is not forgotten with the publisher that revoked it, and is
+//! not stepped around by naming its key.
+
+use super::{GRANT, add, installed, is_not_loaded, listed, refused, release, runs, ship};
+use crate::support::Machine;
+
+/// Makes acme's list `1.json`, which revokes a bundle that nobody has, and
+/// `2.json`, which also revokes the installed one.
+fn lists(machine: &Machine) {
+    let digest = listed(machine)[0]["digest"].as_str().unwrap().to_owned();
+    let other = toolward_signing::Digest::of(b"another bundle");
+    machine
+        .toolward(&format!(
+            "publisher revoke acme --bundle {other}=old --key one.pem -o 1.json"
+        ))
+        .ends(0);
+    machine
+        .toolward(&format!(
+            "publisher revoke acme --after 1.json --bundle {digest}=leaks --key one.pem -o 2.json"
+        ))
+        .ends(0);
+}
+
+/// Adds acme again, by the document that it has now.
+fn again(machine: &Machine, document: &str) {
+    let shown = machine.toolward(&format!("publisher show {document} --json"));
+    let shown = shown.ends(0).json();
+    let fingerprint = shown["fingerprint"].as_str().unwrap();
+    std::fs::copy(machine.path(document), machine.path("again.publisher.json")).unwrap();
+    add(machine, "again", GRANT, fingerprint).ends(0);
+}
+
+#[test]
+fn a_bundle_stays_revoked_though_its_publisher_is_removed_and_added_again() {
+    let (machine, _) = installed();
+    lists(&machine);
+    let update = "trust update acme --revocations";
+    machine.toolward(&format!("{update} 2.json")).ends(0);
+    let told = machine.toolward("trust remove acme --json").ends(0).json();
+    assert_eq!(told["revoked"], 2, "{told}");
+    again(&machine, "acme.publisher.json");
+    is_not_loaded(&machine, "bundle-revoked");
+    refused(&machine, "install b.toolbundle", 3, "bundle-revoked");
+    // Nor does an older list count, now that no list is there.
+    refused(&machine, &format!("{update} 1.json"), 3, "rollback");
+
+    // The operator may say otherwise, by a word of its own.
+    machine
+        .toolward("trust remove acme --forget-revocations")
+        .ends(0);
+    let words = "trust remove acme --forget-revocations";
+    refused(&machine, words, 2, "publisher-unknown");
+    again(&machine, "acme.publisher.json");
+    runs(&machine);
+}
+
+#[test]
+fn what_is_revoked_twice_over_is_kept_through_a_second_removal() {
+    let (machine, _) = installed();
+    lists(&machine);
+    machine
+        .toolward("trust update acme --revocations 2.json")
+        .ends(0);
+    for _ in 0..2 {
+        machine.toolward("trust remove acme").ends(0);
+        again(&machine, "acme.publisher.json");
+    }
+    is_not_loaded(&machine, "bundle-revoked");
+}
+
+#[test]
+fn a_key_stays_revoked_though_its_publisher_is_removed_and_added_again() {
+    let (machine, one) = installed();
+    super::key(&machine, "two");
+    let id = one.public().key_id();
+    for (words, file) in [
+        (
+            format!("acme.publisher.json --add two.pub.pem --drop {id} --key one.pem"),
+            "2.json",
+        ),
+        (format!("2.json --revoke {id}=stolen"), "3.json"),
+    ] {
+        machine
+            .toolward(&format!("publisher next {words} --key two.pem -o {file}"))
+            .ends(0);
+    }
+    machine.toolward("trust update acme 2.json 3.json").ends(0);
+    machine.toolward("trust remove acme").ends(0);
+    // The document of before the theft, under a name of the thief's choice of file.
+    std::fs::copy(
+        machine.path("acme.publisher.json"),
+        machine.path("old.publisher.json"),
+    )
+    .unwrap();
+    let shown = machine.toolward("publisher show acme.publisher.json --json");
+    let shown = shown.ends(0).json();
+    let run = add(
+        &machine,
+        "old",
+        GRANT,
+        shown["fingerprint"].as_str().unwrap(),
+    );
+    super::refused_run(&machine, run, 3, "key-revoked");
+    again(&machine, "3.json");
+    is_not_loaded(&machine, "key-revoked");
+    // The removed publisher's key by itself is revoked as well.
+    machine.toolward("trust remove acme").ends(0);
+    let words = "verify b.toolbundle --trust-key one.pub.pem";
+    machine.toolward(words).ends(3).says("key-revoked");
+}
+
+#[test]
+fn a_key_named_by_itself_is_still_held_to_what_its_publisher_revokes() {
+    let (machine, one) = installed();
+    lists(&machine);
+    let install = "install b.toolbundle --trust-key one.pub.pem";
+    let verify = "verify b.toolbundle --trust-key one.pub.pem";
+    machine.toolward(verify).ends(0);
+    machine
+        .toolward("trust update acme --revocations 2.json")
+        .ends(0);
+    machine.toolward(verify).ends(3).says("bundle-revoked");
+    refused(&machine, install, 3, "bundle-revoked");
+    // Once it is removed as well.
+    machine.toolward("trust remove acme").ends(0);
+    machine.toolward(verify).ends(3).says("bundle-revoked");
+    // Another bundle of the key's is not.
+    ship(&machine, &release(2), &one, "b.toolbundle");
+    machine.toolward(verify).ends(0);
+}
