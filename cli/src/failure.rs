@@ -14,14 +14,15 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_host::HostError;
 use toolward_signing::{Reason, Refusal};
 
-/// The exit codes, as `--help` documents them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The exit codes, as `--help` documents them. The worst of several comes last:
+/// what waits for a person is less than what failed, and a refusal is more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
     Fine,
-    Failed,
-    Usage,
-    Refused,
     Denied,
+    Usage,
+    Failed,
+    Refused,
 }
 
 impl From<Exit> for ExitCode {

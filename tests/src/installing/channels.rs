@@ -4,7 +4,8 @@
 use toolward_signing::key::SigningKey;
 use toolward_signing::moment::Timestamp;
 
-use super::{ID, key, listed, refused, release, runs, sequence, ship, trusting};
+use super::web::Web;
+use super::{ID, key, listed, refused, release, reworded, runs, sequence, ship, trusting};
 use crate::support::{Machine, Run};
 
 /// Makes an index of the channel `stable`, signed with `KEY.pem`.
@@ -159,4 +160,81 @@ fn an_index_is_valid_for_ninety_days_at_most() {
         ended.says("setting-invalid");
         assert!(!machine.path("long.json").exists());
     }
+}
+
+/// The configuration of the channel, once more under another name.
+fn configure_another(machine: &Machine) {
+    let file = machine.home().join(".config/toolward/toolward.toml");
+    let text = std::fs::read_to_string(file).unwrap();
+    let other = text.replace("\"stable\"", "\"other\"");
+    machine.configure(&format!("{text}\n{other}\n[trust]\nmax_age_days = 90\n"));
+}
+
+#[test]
+fn of_several_channels_one_has_to_be_named_for_what_comes_from_elsewhere() {
+    let (machine, one) = with_channel();
+    // A newer release that the channel doesn't list, young enough as it is.
+    ship(&machine, &release(2), &one, "2.toolbundle");
+    let web = Web::serve(machine.read("2.toolbundle"));
+    let install = format!("install {} --plain-http", web.url("b.toolbundle"));
+    configure_another(&machine);
+    let ended = refused(&machine, &install, 2, "channel-ambiguous");
+    assert!(ended.stderr.contains("stable, other"), "{ended}");
+    let named = format!("{install} --channel stable");
+    refused(&machine, &named, 3, "channel-mismatch");
+    assert!(listed(&machine).is_empty());
+    web.replace(machine.read("b.toolbundle"));
+    machine.toolward(&named).ends(0);
+    let update = format!("update {ID} --plain-http");
+    refused(&machine, &update, 2, "channel-ambiguous");
+    // Files of this machine are held to none.
+    machine.toolward("install 2.toolbundle").ends(0);
+}
+
+#[test]
+fn a_held_release_that_is_no_longer_the_listed_one_is_not_accepted() {
+    let (machine, one) = with_channel();
+    machine.toolward(INSTALL).ends(0);
+    ship(&machine, &reworded(release(2)), &one, "b.toolbundle");
+    index(
+        &machine,
+        "2.json",
+        "index",
+        "--bundle b.toolbundle --after 1.json",
+    )
+    .ends(0);
+    published(&machine, "2.json");
+    let held = machine
+        .toolward(&format!("{INSTALL} --json"))
+        .ends(4)
+        .json();
+    let surface = held["surface"].as_str().unwrap();
+    // Its publisher found something, and takes it off the channel.
+    ship(&machine, &reworded(release(3)), &one, "3.toolbundle");
+    index(
+        &machine,
+        "3.json",
+        "index",
+        "--bundle 3.toolbundle --after 2.json",
+    )
+    .ends(0);
+    published(&machine, "3.json");
+    let accept = format!("update {ID} --accept {surface} --channel stable");
+    refused(&machine, &accept, 3, "channel-mismatch");
+    assert_eq!(sequence(&machine), 1);
+    runs(&machine);
+}
+
+#[test]
+fn a_held_release_that_grew_too_old_is_not_accepted() {
+    let (machine, one) = super::installed();
+    let mut old = reworded(release(2));
+    old.manifest.created = Timestamp::parse("2026-01-01T00:00:00Z").unwrap();
+    ship(&machine, &old, &one, "b.toolbundle");
+    let held = machine.toolward(&format!("update {ID} --json")).ends(4);
+    let held = held.json();
+    machine.configure("[trust]\nmax_age_days = 1\n");
+    let accept = format!("update {ID} --accept {}", held["surface"].as_str().unwrap());
+    refused(&machine, &accept, 3, "too-old");
+    assert_eq!(sequence(&machine), 1);
 }

@@ -135,3 +135,56 @@ fn a_release_by_a_stranger_changes_nothing() {
     assert_eq!(sequence(&machine), 1);
     runs(&machine);
 }
+
+#[test]
+fn a_program_is_told_of_each_bundle_that_was_not_updated_and_the_worst_counts() {
+    let (machine, one) = installed();
+    machine.toolward("trust remove acme").ends(0);
+    let shown = machine.toolward("publisher show acme.publisher.json --json");
+    let shown = shown.ends(0).json();
+    let grant = "--prefix text --prefix text-stats --prefix csv --prefix csv-summary";
+    let fingerprint = shown["fingerprint"].as_str().unwrap();
+    super::add(&machine, "acme", grant, fingerprint).ends(0);
+    let mut other = crate::support::Draft::of("csv-summary");
+    other.manifest.publisher = "acme".to_owned();
+    ship(&machine, &other, &one, "other.toolbundle");
+    machine.toolward("install other.toolbundle").ends(0);
+    let csv = other.manifest.id;
+
+    // One is refused, and the one after it waits for a person.
+    let stranger = key(&machine, "stranger");
+    ship(
+        &machine,
+        &crate::support::Draft::of("csv-summary"),
+        &stranger,
+        "other.toolbundle",
+    );
+    ship(&machine, &reworded(release(2)), &one, "b.toolbundle");
+    let told = machine.toolward("update --json").ends(3).json_lines();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told[0]["id"], csv.as_str());
+    assert_eq!(told[0]["ok"], false);
+    assert_eq!(told[0]["error"]["code"], "unknown-publisher");
+    assert_eq!(told[1]["id"], ID);
+    assert_eq!(told[1]["state"], "held");
+}
+
+#[test]
+fn a_program_sees_what_waits_for_a_first_yes() {
+    let (machine, one) = super::trusting();
+    ship(&machine, &release(1), &one, "b.toolbundle");
+    let wrong = toolward_signing::Digest::of(b"another surface");
+    let words = format!("install b.toolbundle --accept {wrong} --json");
+    let held = machine.toolward(&words).ends(4).json();
+    let listed = listed(&machine);
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!(listed[0]["id"], ID);
+    assert_eq!(listed[0]["version"], serde_json::Value::Null);
+    assert_eq!(listed[0]["held"], "1.1.0");
+    assert_eq!(listed[0]["held_surface"], held["surface"]);
+    let surface = held["surface"].as_str().unwrap();
+    machine
+        .toolward(&format!("update {ID} --accept {surface}"))
+        .ends(0);
+    runs(&machine);
+}

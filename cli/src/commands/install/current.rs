@@ -67,8 +67,18 @@ fn held_to<'a>(
 ) -> Result<Option<&'a Channel>, Failure> {
     match (name, standing.settings.channels.as_slice()) {
         (Some(name), _) => named(name, standing).map(Some),
-        (None, [only]) if source.is_remote() => Ok(Some(only)),
-        _ => Ok(None),
+        (None, _) if !source.is_remote() => Ok(None),
+        (None, []) => Ok(None),
+        (None, [only]) => Ok(Some(only)),
+        // None of them would be asked: a source could show what is old.
+        (None, several) => {
+            let names: Vec<_> = several.iter().map(Channel::name).collect();
+            let several = format!(
+                "{source} may be held to any of these channels: {}",
+                names.join(", ")
+            );
+            Err(Failure::usage("channel-ambiguous", several).hint("say which: --channel NAME"))
+        }
     }
 }
 

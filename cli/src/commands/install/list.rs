@@ -34,6 +34,7 @@ impl List {
                     "digest": installed.digest, "surface": installed.surface,
                     "source": installed.source, "installed": installed.at.to_string(),
                     "held": held.map(|(held, _)| held.version.to_string()),
+                    "held_surface": held.map(|(held, _)| held.surface),
                 }))?;
                 continue;
             }
@@ -48,13 +49,24 @@ impl List {
                 ))?;
             }
         }
+        // What waits for a first yes, with nothing installed.
         for (held, _) in &pending {
-            if store.installed(&held.id)?.is_none() && !output.json() {
-                output.line(format!(
-                    "{} {} is held; surface {}",
-                    held.id, held.version, held.surface
-                ))?;
+            if store.installed(&held.id)?.is_some() {
+                continue;
             }
+            if output.json() {
+                output.value(&json!({
+                    "id": held.id, "version": null, "sequence": null,
+                    "publisher": held.publisher, "digest": null, "surface": null,
+                    "source": held.source, "installed": null,
+                    "held": held.version.to_string(), "held_surface": held.surface,
+                }))?;
+                continue;
+            }
+            output.line(format!(
+                "{} {} is held; surface {}",
+                held.id, held.version, held.surface
+            ))?;
         }
         Ok(Exit::Fine)
     }

@@ -1,11 +1,18 @@
 //! `update`: new releases of what is installed, and the yes to one that was held.
 
+use std::sync::{Mutex, PoisonError};
+
 use clap::Args;
+use serde_json::json;
+use toolward_registry::Source;
+use toolward_signing::Digest;
+use toolward_store::{Held, Store};
 
 use super::{Means, told};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
+use crate::standing::Standing;
 
 #[derive(Debug, Args)]
 pub(crate) struct Update {
@@ -26,17 +33,10 @@ impl Update {
         let standing = means.trust.standing(environment, output)?;
         let store = means.store.open(environment)?;
         if let (Some(id), Some(surface)) = (&self.id, means.accepted()?) {
-            let waits = store.pending()?.into_iter().any(|(held, _)| held.id == *id);
-            if waits {
-                let verify = |bytes: &[u8]| standing.archive(bytes);
-                let installed = store.accept(id, &surface, &verify, standing.now)?;
-                return told(
-                    output,
-                    "installed",
-                    &installed.id,
-                    &installed.version.to_string(),
-                    installed.sequence,
-                );
+            let waiting = store.pending()?.into_iter();
+            let waiting = waiting.map(|(held, _)| held).find(|held| held.id == *id);
+            if let Some(held) = waiting {
+                return means.accept(&held, &surface, &store, &standing, output);
             }
         }
         let mut sources = Vec::new();
@@ -50,16 +50,66 @@ impl Update {
         }
         let mut worst = Exit::Fine;
         for (id, source) in sources {
-            match means.install(&source, Some(&id), &store, &standing, environment, output) {
-                Ok(Exit::Fine) => {}
-                Ok(exit) => worst = exit,
+            let one = means.install(&source, Some(&id), &store, &standing, environment, output);
+            let exit = match one {
+                Ok(exit) => exit,
                 Err(failure) if self.id.is_some() => return Err(failure),
-                Err(failure) => {
-                    output.warning(format!("{id}: {} ({})", failure.message, failure.code));
-                    worst = failure.exit;
-                }
-            }
+                Err(failure) => failed(&id, &failure, output)?,
+            };
+            worst = worst.max(exit);
         }
         Ok(worst)
+    }
+}
+
+/// Says why one of several was not updated: the others are, all the same.
+fn failed(id: &str, failure: &Failure, output: &mut Output) -> Result<Exit, Failure> {
+    if output.json() {
+        let mut value = failure.to_json();
+        if let Some(value) = value.as_object_mut() {
+            value.insert("id".to_owned(), json!(id));
+        }
+        output.value(&value)?;
+    } else {
+        output.warning(format!("{id}: {} ({})", failure.message, failure.code));
+    }
+    Ok(failure.exit)
+}
+
+impl Means {
+    /// Installs what was held, if it is still trusted and current.
+    fn accept(
+        &self,
+        held: &Held,
+        surface: &Digest,
+        store: &Store,
+        standing: &Standing,
+        output: &mut Output,
+    ) -> Result<Exit, Failure> {
+        let source = Source::parse(&held.source)?;
+        let current = self.current(&source, store, standing, output)?;
+        let warnings = Mutex::new(Vec::new());
+        let verify = |bytes: &[u8]| {
+            let bundle = standing.archive(bytes)?;
+            let freshness = current.freshness();
+            let found = freshness.check(&bundle.manifest, &bundle.manifest_digest)?;
+            let mut warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
+            warnings.extend(found);
+            Ok(bundle)
+        };
+        let installed = store.accept(&held.id, surface, &verify, standing.now)?;
+        for warning in warnings
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+        {
+            output.warning(warning);
+        }
+        told(
+            output,
+            "installed",
+            &installed.id,
+            &installed.version.to_string(),
+            installed.sequence,
+        )
     }
 }
