@@ -10,7 +10,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
 use http::request::Parts;
 use http::{HeaderName, Method, StatusCode};
 use http_body_util::Full;
@@ -59,7 +59,7 @@ async fn named<H: ServerHandler>(
     match guard.names.check(&parts) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
         Err(wrong) => {
-            tracing::warn!(?wrong, "a request was refused");
+            tracing::debug!(?wrong, "a request was refused");
             wrong.into_response()
         }
     }
@@ -155,9 +155,6 @@ impl<H: ServerHandler> Guard<H> {
         parts: Parts,
         body: Body,
     ) -> Result<Response, Wrong> {
-        if !parts.headers.contains_key(ACCEPT) {
-            return Err(Wrong::NotAcceptable);
-        }
         let kind = parts
             .headers
             .get(CONTENT_TYPE)
@@ -176,10 +173,6 @@ impl<H: ServerHandler> Guard<H> {
         }
         let request = Request::from_parts(parts, Body::new(Full::new(bytes)));
         let response = self.passed(caller, request).await?;
-        // The body's form and type were checked: what is left is its content.
-        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            return Err(Wrong::NoMessage("something else"));
-        }
         let (head, body) = response.into_parts();
         let mut held = Held::new(body, rooms);
         if kind == Kind::Listen {
@@ -194,7 +187,16 @@ impl<H: ServerHandler> Guard<H> {
         if caller.crowded.load(Ordering::Relaxed) {
             return Err(Wrong::TooMany("sessions"));
         }
-        Ok(response.map(Body::new))
+        // What the library says in plain text, every other answer says as JSON.
+        match response.status() {
+            StatusCode::NOT_ACCEPTABLE => Err(Wrong::NotAcceptable),
+            // The type was checked: what is left is the content.
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(Wrong::NoMessage("something else")),
+            StatusCode::NOT_FOUND if !response.headers().contains_key(CONTENT_TYPE) => {
+                Err(Wrong::Session)
+            }
+            _ => Ok(response.map(Body::new)),
+        }
     }
 }
 

@@ -44,22 +44,67 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The BLAKE3 hash of a token, written `blake3:` and 64 hexadecimal digits. Two of
-/// them are compared in constant time.
+/// The hash of a token, written `blake3:` or `sha256:` and 64 hexadecimal digits.
+/// Two of them are compared in constant time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TokenHash(blake3::Hash);
+pub struct TokenHash {
+    algorithm: Algorithm,
+    /// The type compares in constant time, whatever the bytes come from.
+    bytes: blake3::Hash,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Algorithm {
+    Blake3,
+    /// For tokens that were not made here: every system has a command for it.
+    Sha256,
+}
+
+impl Algorithm {
+    const ALL: [Self; 2] = [Self::Blake3, Self::Sha256];
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Blake3 => "blake3:",
+            Self::Sha256 => "sha256:",
+        }
+    }
+
+    fn hash(self, token: &str) -> TokenHash {
+        let bytes = match self {
+            Self::Blake3 => blake3::hash(token.as_bytes()),
+            Self::Sha256 => {
+                let digest = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
+                let mut bytes = [0; 32];
+                for (to, from) in bytes.iter_mut().zip(digest.as_ref()) {
+                    *to = *from;
+                }
+                bytes.into()
+            }
+        };
+        TokenHash {
+            algorithm: self,
+            bytes,
+        }
+    }
+}
 
 impl TokenHash {
-    /// The hash of a token.
+    /// The BLAKE3 hash of a token.
     #[must_use]
     pub fn of(token: &str) -> Self {
-        Self(blake3::hash(token.as_bytes()))
+        Algorithm::Blake3.hash(token)
     }
 }
 
 impl fmt::Display for TokenHash {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "blake3:{}", self.0.to_hex())
+        write!(
+            formatter,
+            "{}{}",
+            self.algorithm.prefix(),
+            self.bytes.to_hex()
+        )
     }
 }
 
@@ -67,8 +112,14 @@ impl FromStr for TokenHash {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let digits = text.strip_prefix("blake3:").ok_or(())?;
-        blake3::Hash::from_hex(digits).map(Self).map_err(|_| ())
+        Algorithm::ALL
+            .into_iter()
+            .find_map(|algorithm| {
+                let digits = text.strip_prefix(algorithm.prefix())?;
+                let bytes = blake3::Hash::from_hex(digits).ok()?;
+                Some(Self { algorithm, bytes })
+            })
+            .ok_or(())
     }
 }
 
@@ -133,10 +184,13 @@ impl Tokens {
         if token.len() > LONGEST {
             return Err(Refusal::Unknown);
         }
-        let presented = TokenHash::of(token);
+        let presented = Algorithm::ALL.map(|algorithm| algorithm.hash(token));
         // All are compared, so that the time says nothing about which one matched.
         let found = self.tokens.iter().fold(None, |found, token| {
-            if token.hash == presented {
+            if presented
+                .iter()
+                .fold(false, |any, hash| any | (token.hash == *hash))
+            {
                 Some(token)
             } else {
                 found
@@ -188,6 +242,19 @@ mod tests {
     }
 
     #[test]
+    fn a_token_that_sha256sum_hashed_is_known() {
+        // `printf %s made-elsewhere | sha256sum`
+        let hash = "sha256:a49b94dc8cebc2301b5ae596e4bca9a21cfd233755744ddaaa93eddfbab059f9";
+        let tokens = Tokens::single(hash.parse().unwrap(), principal());
+        let now = SystemTime::now();
+        assert!(tokens.find(Some("made-elsewhere"), now).is_ok());
+        assert_eq!(tokens.find(Some("other"), now), Err(Refusal::Unknown));
+        let other = hash.replace("sha256", "blake3").parse().unwrap();
+        let tokens = Tokens::single(other, principal());
+        assert!(tokens.find(Some("made-elsewhere"), now).is_err());
+    }
+
+    #[test]
     fn only_the_whole_token_is_known() {
         let (secret, hash) = generate().unwrap();
         let tokens = Tokens::single(hash, principal());
@@ -200,7 +267,7 @@ mod tests {
         assert_eq!(tokens.find(None, now), Err(Refusal::Missing));
         for other in [
             "",
-            &token[1..],
+            token.strip_prefix('t').unwrap(),
             &format!("{token}x"),
             &"x".repeat(LONGEST + 1),
         ] {

@@ -46,7 +46,7 @@ impl Answer {
     }
 
     /// Asserts that the request was handled.
-    pub(crate) fn is_ok(self) -> Self {
+    pub(crate) fn handled(self) -> Self {
         assert_eq!(self.status, 200, "{self:?}");
         self
     }

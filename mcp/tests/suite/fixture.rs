@@ -93,14 +93,10 @@ pub(crate) struct Two {
 pub(crate) fn two() -> Two {
     let (alice, alice_hash) = tokens::generate().unwrap();
     let (bob, bob_hash) = tokens::generate().unwrap();
-    let (expired, expired_hash) = tokens::generate().unwrap();
-    drop(expired);
     let entry = |name: &str, hash: TokenHash, more: &str| {
         format!("[[token]]\nname = \"{name}\"\nhash = \"{hash}\"\ntools = [\"*\"]\n{more}\n")
     };
-    let text = entry("alice", alice_hash, "requests = 2")
-        + &entry("bob", bob_hash, "")
-        + &entry("carol", expired_hash, "expires = 2020-01-01T00:00:00Z");
+    let text = entry("alice", alice_hash, "requests = 2") + &entry("bob", bob_hash, "");
     Two {
         alice: alice.expose().to_owned(),
         bob: bob.expose().to_owned(),

@@ -32,7 +32,7 @@ async fn a_body_that_is_too_large_is_refused_announced_or_not() {
     finish(stream).await.is(413, "body-too-large");
 
     assert_eq!(server.count(|seen| &seen.started), 0);
-    Request::call("who").send(server.address).await.is_ok();
+    Request::call("who").send(server.address).await.handled();
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn a_client_that_sends_its_head_byte_by_byte_is_dropped() {
     // One that sends nothing is dropped too.
     let silent = TcpStream::connect(server.address).await.unwrap();
     assert_eq!(rest(silent).await, b"");
-    Request::call("who").send(server.address).await.is_ok();
+    Request::call("who").send(server.address).await.handled();
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn connections_beyond_the_limit_are_told_to_come_back() {
 
     held.pop();
     tokio::time::sleep(Duration::from_millis(200)).await;
-    Request::call("who").send(server.address).await.is_ok();
+    Request::call("who").send(server.address).await.handled();
 }
 
 #[tokio::test]
@@ -139,6 +139,8 @@ async fn what_is_no_message_is_refused_and_the_server_goes_on() {
     }
     let other = Request::call("wait").without("Content-Type");
     other.send(server.address).await.is(415, "media-type");
+    let deaf = Request::call("wait").without("Accept");
+    deaf.send(server.address).await.is(406, "not-acceptable");
     let put = Request::new("PUT", "/mcp").send(server.address).await;
     let put = put.is(405, "method-not-allowed");
     assert_eq!(put.header("allow"), Some("get, post, delete"));
@@ -149,5 +151,5 @@ async fn what_is_no_message_is_refused_and_the_server_goes_on() {
         assert!(answer.is_empty() || Answer::parse(&answer).status == 400);
     }
     assert_eq!(server.count(|seen| &seen.started), 0);
-    Request::call("who").send(server.address).await.is_ok();
+    Request::call("who").send(server.address).await.handled();
 }

@@ -32,7 +32,7 @@ async fn calls_finish_and_nothing_new_is_taken() {
     assert!(!server.running.is_finished());
 
     server.seen.release.add_permits(2);
-    let answer = finish(newer).await.is_ok();
+    let answer = finish(newer).await.handled();
     assert!(answer.body.contains("waited"), "{answer:?}");
     until(&mut older, "waited").await;
     assert_eq!(ended(&mut server).await, Ended { cut: 0 });

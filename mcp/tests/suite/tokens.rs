@@ -64,13 +64,13 @@ async fn a_handler_sees_the_principal_and_never_the_token() {
     let call = Request::call("who").token(&two.alice);
     let call = call.header("Cookie", "session=secret");
     let call = call.header("Proxy-Authorization", "Basic secret");
-    let answer = call.send(server.address).await.is_ok();
+    let answer = call.send(server.address).await.handled();
     assert!(answer.body.contains("principal=alice"), "{answer:?}");
     assert!(!answer.body.contains(&two.alice), "{answer:?}");
     assert!(!answer.body.contains("secret"), "{answer:?}");
 
     let session = Session::begin(server.address, &two.bob).await.unwrap();
-    let answer = session.send(session.call(1, "who")).await.is_ok();
+    let answer = session.send(session.call(1, "who")).await.handled();
     assert!(answer.body.contains("principal=bob"), "{answer:?}");
     assert!(!answer.body.contains(&two.bob), "{answer:?}");
 }
@@ -96,13 +96,13 @@ async fn one_principal_at_its_limit_is_told_to_come_back_and_others_go_on() {
     let answer = notification.send(server.address).await;
     assert_eq!(answer.status, 202, "{answer:?}");
     let other = Request::call("who").token(&two.bob);
-    other.send(server.address).await.is_ok();
+    other.send(server.address).await.handled();
     assert_eq!(server.count(|seen| &seen.started), 2);
 
     server.seen.release.add_permits(3);
     for stream in waiting {
-        let answer = crate::client::finish(stream).await.is_ok();
+        let answer = crate::client::finish(stream).await.handled();
         assert!(answer.body.contains("waited"), "{answer:?}");
     }
-    wait.send(server.address).await.is_ok();
+    wait.send(server.address).await.handled();
 }

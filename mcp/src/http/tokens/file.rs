@@ -156,10 +156,9 @@ fn validated(written: WrittenToken) -> Result<Token, String> {
             "has the name `{RESERVED}`, which is the user of this machine's own"
         ));
     }
-    let hash: TokenHash = written
-        .hash
-        .parse()
-        .map_err(|()| format!("has no hash for `{name}`: expected `blake3:` and 64 digits"))?;
+    let hash: TokenHash = written.hash.parse().map_err(|()| {
+        format!("has no hash for `{name}`: expected `blake3:` or `sha256:` and 64 digits")
+    })?;
     let tools = tools(&name, written.tools)?;
     let expires = written
         .expires
