@@ -26,6 +26,8 @@ pub(crate) enum Era {
 pub(crate) enum Unanswered {
     /// It took too long.
     Late,
+    /// It said no.
+    Refused,
     /// It failed, or has gone.
     Failed,
 }
@@ -138,6 +140,7 @@ impl Drop for Open<'_> {
 fn unanswered(error: &ServiceError) -> Unanswered {
     match error {
         ServiceError::Timeout { .. } => Unanswered::Late,
+        ServiceError::McpError(_) => Unanswered::Refused,
         _ => Unanswered::Failed,
     }
 }

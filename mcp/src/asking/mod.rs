@@ -1,12 +1,41 @@
 //! Asking: the questions of drivers, and approvals, put to whoever stands behind
-//! a client.
+//! a client. What is asked and what is answered stay together: over a connection by
+//! waiting, and otherwise by state that the client carries sealed.
 
+mod approval;
+#[cfg(test)]
+mod approving_tests;
 mod client;
+mod digest;
+mod elicit;
+mod seal;
+mod shown;
+mod standing;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
-use rmcp::model::{CallToolRequestParams, ErrorData, InputRequiredResult, JsonObject};
-use toolward_host::{Host, Reply, Request};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-pub(crate) use client::Client;
+use rmcp::model::{
+    CallToolRequestParams, ClientCapabilities, ElicitationCapability, ErrorData,
+    FormElicitationCapability, InputRequest, InputRequiredResult, InputResponses, JsonObject,
+    RootsCapabilities, SamplingCapability,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolward_host::{
+    Answer, Answerable, Asked, CallError, ErrorClass, ErrorCode, Host, Origin, Reply, Request,
+    Resume,
+};
+
+use approval::{Decision, Pending, Through};
+use client::Unanswered;
+pub(crate) use client::{Client, Era};
+use seal::{Bound, PATIENCE, Sealer, Unsealable};
+use standing::{Key, Standing};
 
 /// How a call ended, as far as the client is concerned.
 pub(crate) enum Finished {
@@ -17,11 +46,43 @@ pub(crate) enum Finished {
 }
 
 /// What is kept about questions that are open, and about what was approved.
-pub(crate) struct Asking {}
+pub(crate) struct Asking {
+    sealer: Sealer,
+    standing: Arc<Standing>,
+}
+
+/// What a client carries from a question to its answer.
+#[derive(Serialize, Deserialize)]
+enum State {
+    /// A person is asked whether the call may run.
+    Approval(Pending),
+    /// The driver asks; the call was approved if it had to be.
+    Questions {
+        asked: Box<Asked>,
+        approved: Option<Key>,
+    },
+}
+
+/// What a call starts with: nothing, or what was answered.
+#[derive(Default)]
+struct Start {
+    decided: Option<(Key, bool)>,
+    resume: Option<Box<Resume>>,
+}
+
+/// What was made of a client's answers.
+enum Opened {
+    Start(Start),
+    /// Answers are missing: it is asked again.
+    Again(State, BTreeMap<String, InputRequest>),
+}
 
 impl Asking {
     pub(crate) fn new() -> Self {
-        Self {}
+        Self {
+            sealer: Sealer::new(PATIENCE),
+            standing: Arc::new(Standing::new()),
+        }
     }
 
     /// Carries a call out: asks what has to be asked, and goes on with the
@@ -33,13 +94,246 @@ impl Asking {
     /// a client that lacks a capability that the call needs.
     pub(crate) async fn carry_out(
         &self,
-        _client: &Client,
+        client: &Client,
         host: &Host,
         request: Request,
-        _tool: &str,
-        _input: &JsonObject,
-        _parameters: &CallToolRequestParams,
+        tool: &str,
+        input: &JsonObject,
+        parameters: &CallToolRequestParams,
     ) -> Result<Finished, ErrorData> {
-        Ok(Finished::Reply(Box::new(host.call(request).await)))
+        let subject = ["call", tool];
+        let mut start = Start::default();
+        if let Some(state) = &parameters.request_state {
+            let responses = parameters.input_responses.as_ref();
+            match self.opened(client, subject, input, state, responses)? {
+                Opened::Start(opened) => start = opened,
+                Opened::Again(state, requests) => {
+                    return self.ask(client, subject, input, &state, requests);
+                }
+            }
+        }
+        let mut request = Some(request.answerable(client.answerable));
+        loop {
+            // Only who is asked while the call waits makes it again here.
+            let call = match client.person {
+                Some(_) => request.clone(),
+                None => request.take(),
+            };
+            let call = call.ok_or_else(|| ErrorData::internal_error("no request is left", None))?;
+            let goes_on = start.resume.is_some();
+            let through = Through::new(client, &self.standing, goes_on, start.decided);
+            let through = Arc::new(through);
+            let mut call = call.approver(through.clone());
+            if let Some(resume) = start.resume.take() {
+                call = call.resume(*resume);
+            }
+            let mut reply = host.call(call).await;
+            if let Some((pending, question)) = through.pending() {
+                let requests = BTreeMap::from([(approval::KEY.to_owned(), question)]);
+                return self.ask(client, subject, input, &State::Approval(pending), requests);
+            }
+            if let Some(asked) = reply.asked.take() {
+                let Some(requests) = requests(&asked) else {
+                    reply.result = Err(unaskable(&asked));
+                    return Ok(Finished::Reply(Box::new(reply)));
+                };
+                let approved = through.approved();
+                if client.era == Era::Stateless {
+                    let state = State::Questions { asked, approved };
+                    return self.ask(client, subject, input, &state, requests);
+                }
+                start = Start {
+                    decided: approved.map(|call| (call, true)),
+                    resume: Some(Box::new(answered(client, *asked, requests).await)),
+                };
+                continue;
+            }
+            if let Err(error) = &mut reply.result {
+                if let Some(fault) = lacking(client, error) {
+                    return Err(fault);
+                }
+                through.explain(error, tool_id(&reply.metadata.tool));
+            }
+            return Ok(Finished::Reply(Box::new(reply)));
+        }
     }
+
+    /// What the answers that came with a state mean.
+    fn opened(
+        &self,
+        client: &Client,
+        subject: [&str; 2],
+        input: &JsonObject,
+        state: &str,
+        responses: Option<&InputResponses>,
+    ) -> Result<Opened, ErrorData> {
+        let state = self.open(client, subject, input, state)?;
+        let state =
+            serde_json::from_slice(&state).map_err(|_other| refused(Unsealable::Foreign))?;
+        let response = |key: &str| responses.and_then(|responses| responses.get(key));
+        match state {
+            State::Approval(pending) => {
+                let decided = match response(approval::KEY) {
+                    // Whatever else was answered: not this. The call asks again.
+                    None => None,
+                    Some(said) => {
+                        let decision = approval::decision(said, &pending);
+                        if decision == Decision::Session && client.principal.may_approve {
+                            self.standing.add(&client.principal.name, pending.tool);
+                        }
+                        Some((pending.call, decision != Decision::No))
+                    }
+                };
+                let resume = None;
+                Ok(Opened::Start(Start { decided, resume }))
+            }
+            State::Questions { asked, approved } => {
+                let answers = asked.questions.iter().map(|question| {
+                    let said = response(&question.key)?.clone();
+                    Some((question.key.clone(), elicit::answer(&question.ask, said)?))
+                });
+                let answers: Option<Vec<(String, Answer)>> = answers.collect();
+                match answers {
+                    Some(answers) => Ok(Opened::Start(Start {
+                        decided: approved.map(|call| (call, true)),
+                        resume: Some(Box::new(Resume {
+                            asked: *asked,
+                            answers,
+                        })),
+                    })),
+                    None => {
+                        let requests = requests(&asked).unwrap_or_default();
+                        Ok(Opened::Again(
+                            State::Questions { asked, approved },
+                            requests,
+                        ))
+                    }
+                }
+            }
+        }
+    }
+
+    fn open(
+        &self,
+        client: &Client,
+        subject: [&str; 2],
+        input: &JsonObject,
+        state: &str,
+    ) -> Result<Vec<u8>, ErrorData> {
+        let bound = Bound {
+            principal: &client.principal.name,
+            subject,
+            input: &digest::object(input),
+        };
+        match client.era {
+            Era::Stateless => self.sealer.open(bound, state).map_err(refused),
+            // Nothing was sealed for such a client.
+            Era::Session => Err(refused(Unsealable::Foreign)),
+        }
+    }
+
+    fn ask(
+        &self,
+        client: &Client,
+        subject: [&str; 2],
+        input: &JsonObject,
+        state: &State,
+        requests: BTreeMap<String, InputRequest>,
+    ) -> Result<Finished, ErrorData> {
+        let bound = Bound {
+            principal: &client.principal.name,
+            subject,
+            input: &digest::object(input),
+        };
+        let failed = || ErrorData::internal_error("the question can't be sealed", None);
+        let state = serde_json::to_vec(state).map_err(|_unserialisable| failed())?;
+        let state = self.sealer.seal(bound, state).ok_or_else(failed)?;
+        let required = InputRequiredResult::new(Some(requests), Some(state));
+        Ok(Finished::InputRequired(required))
+    }
+}
+
+/// The requests for all questions; `None` where the protocol has none for one.
+fn requests(asked: &Asked) -> Option<BTreeMap<String, InputRequest>> {
+    let requests = asked.questions.iter().map(|question| {
+        let request = elicit::request(asked, question)?;
+        Some((question.key.clone(), request))
+    });
+    requests.collect()
+}
+
+/// Asks a client that can be asked while the call waits, one question after the
+/// other.
+async fn answered(
+    client: &Client,
+    asked: Asked,
+    mut requests: BTreeMap<String, InputRequest>,
+) -> Resume {
+    let mut answers = Vec::with_capacity(asked.questions.len());
+    for question in &asked.questions {
+        let request = requests.remove(&question.key);
+        let said = match (&client.person, request) {
+            (Some(person), Some(request)) => person.ask(request, PATIENCE).await,
+            _ => Err(Unanswered::Failed),
+        };
+        let answer = match said {
+            Ok(said) => elicit::answer(&question.ask, said).unwrap_or(Answer::Cancelled),
+            Err(Unanswered::Refused) => Answer::Declined,
+            Err(Unanswered::Late | Unanswered::Failed) => Answer::Cancelled,
+        };
+        answers.push((question.key.clone(), answer));
+    }
+    Resume { asked, answers }
+}
+
+/// The fault of a client of the stateless era that lacks what a question needs.
+fn lacking(client: &Client, error: &CallError) -> Option<ErrorData> {
+    let ours = error.code == ErrorCode::INPUT_UNAVAILABLE && error.origin == Origin::Host;
+    if client.era != Era::Stateless || !ours {
+        return None;
+    }
+    let kinds = error.cause.as_ref()?.get("lacking")?.as_array()?;
+    let has = |kind: &str| kinds.iter().any(|named| named == kind);
+    let needed = Answerable {
+        form: has("form"),
+        sample: has("sample"),
+        roots: has("roots"),
+    };
+    let mut required = ClientCapabilities::default();
+    required.sampling = needed.sample.then(SamplingCapability::default);
+    required.roots = needed.roots.then(RootsCapabilities::default);
+    required.elicitation = needed
+        .form
+        .then(|| ElicitationCapability::default().with_form(FormElicitationCapability::default()));
+    Some(ErrorData::missing_required_client_capability(required))
+}
+
+/// The driver's question fits the host's rules, but not the protocol's.
+fn unaskable(asked: &Asked) -> CallError {
+    let tool = &asked.tool_id;
+    CallError::new(
+        ErrorCode::UPSTREAM_ERROR,
+        ErrorClass::ExecutionFailed,
+        format!("`{tool}` asks what the protocol has no question for"),
+    )
+    .with_hint("report this to the driver's publisher")
+}
+
+/// `id` of `id@version`.
+fn tool_id(tool: &str) -> &str {
+    tool.split_once('@').map_or(tool, |(id, _)| id)
+}
+
+fn refused(unsealable: Unsealable) -> ErrorData {
+    let (code, message) = match unsealable {
+        Unsealable::Foreign => (
+            "toolward:state_refused",
+            "the `requestState` was not given out for this request, or was changed",
+        ),
+        Unsealable::Spent => (
+            "toolward:state_spent",
+            "the `requestState` was used before, or is too old; make the request anew",
+        ),
+    };
+    ErrorData::invalid_params(message, Some(json!({ "code": code })))
 }

@@ -1,0 +1,86 @@
+//! Digests of values: equal for equal values, however their members are ordered.
+
+use serde_json::{Map, Value};
+
+/// BLAKE3 of the members of an object.
+pub(crate) fn object(members: &Map<String, Value>) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    add_object(&mut hasher, members);
+    hasher.finalize()
+}
+
+/// BLAKE3 of any value.
+pub(crate) fn value(value: &Value) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    add(&mut hasher, value);
+    hasher.finalize()
+}
+
+fn add(hasher: &mut blake3::Hasher, value: &Value) {
+    match value {
+        Value::Object(members) => add_object(hasher, members),
+        Value::Array(items) => {
+            head(hasher, b'[', items.len());
+            for item in items {
+                add(hasher, item);
+            }
+        }
+        Value::String(text) => add_text(hasher, b'"', text),
+        Value::Number(number) => add_text(hasher, b'0', &number.to_string()),
+        Value::Bool(true) => head(hasher, b't', 0),
+        Value::Bool(false) => head(hasher, b'f', 0),
+        Value::Null => head(hasher, b'n', 0),
+    }
+}
+
+fn add_object(hasher: &mut blake3::Hasher, members: &Map<String, Value>) {
+    head(hasher, b'{', members.len());
+    let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
+    sorted.sort_unstable_by_key(|(name, _)| *name);
+    for (name, member) in sorted {
+        add_text(hasher, b'k', name);
+        add(hasher, member);
+    }
+}
+
+fn add_text(hasher: &mut blake3::Hasher, kind: u8, text: &str) {
+    head(hasher, kind, text.len());
+    hasher.update(text.as_bytes());
+}
+
+fn head(hasher: &mut blake3::Hasher, kind: u8, length: usize) {
+    hasher.update(&[kind]);
+    hasher.update(&(length as u64).to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_order_of_members_does_not_count_and_all_else_does() {
+        let of = |text: &str| value(&serde_json::from_str(text).unwrap());
+        assert_eq!(
+            of(r#"{"a": 1, "b": [true]}"#),
+            of(r#"{"b": [true], "a": 1}"#)
+        );
+        let all = [
+            json!({"a": 1}),
+            json!({"a": "1"}),
+            json!({"a": [1]}),
+            json!({"a": {"": 1}}),
+            json!({"a": null}),
+            json!({"a": true}),
+            json!({"a": false}),
+            json!({}),
+            json!([]),
+            json!(["a", "b"]),
+            json!(["ab"]),
+            json!(["b", "a"]),
+            json!(""),
+        ];
+        let digests: std::collections::HashSet<_> = all.iter().map(value).collect();
+        assert_eq!(digests.len(), all.len());
+    }
+}

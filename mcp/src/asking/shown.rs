@@ -1,0 +1,97 @@
+//! What a person is shown before a call may run. Nothing that they say yes to is
+//! left out: what does not fit is not asked.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use toolward_bundle::text::{visible_json, visible_line};
+use toolward_host::ApprovalRequest;
+
+/// Characters of a name or an effect; of the arguments; and of the whole.
+const NAME: usize = 200;
+const ARGUMENTS: usize = 6000;
+const WHOLE: usize = 16_000;
+
+/// The choices, as they are shown and as they come back.
+pub(crate) const ONCE: &str = "allow this call";
+pub(crate) const SESSION: &str = "allow it for this session";
+pub(crate) const NO: &str = "deny";
+/// The field that holds the choice.
+pub(crate) const DECISION: &str = "decision";
+
+/// The question; `None` where it is longer than a person reads.
+pub(crate) fn message(request: &ApprovalRequest) -> Option<String> {
+    let name = |text: &str| visible_line(text, NAME);
+    let mut out = format!(
+        "The tool {} by publisher {} needs your approval.\n",
+        name(&request.tool),
+        name(&request.publisher)
+    );
+    let mut fact = |label: &str, text: &str| {
+        let _ = writeln!(out, "{label}: {text}");
+    };
+    fact("called", &name(&request.name));
+    if request.driver_publisher != request.publisher {
+        let (driver, publisher) = (name(&request.driver), name(&request.driver_publisher));
+        fact(
+            "driver",
+            &format!("{driver} by ANOTHER publisher, {publisher}"),
+        );
+    }
+    for tool in &request.called_by {
+        fact("called by the tool", &name(tool));
+    }
+    for effect in &request.effects {
+        fact("effect", &whole(effect)?);
+    }
+    if request.risk > 0 {
+        fact("risk", &format!("{} of 3", request.risk));
+    }
+    for reason in &request.reasons {
+        fact("because", &name(reason));
+    }
+    for chained in &request.chain {
+        let tool = whole(&chained.tool)?;
+        fact("may call, and your yes covers it", &tool);
+        if chained.risk > 0 {
+            fact("  its risk", &format!("{} of 3", chained.risk));
+        }
+        for effect in &chained.effects {
+            fact("  its effect", &whole(effect)?);
+        }
+    }
+    for tool in &request.apart {
+        fact("may call, and your yes does not cover it", &name(tool));
+    }
+    let arguments = serde_json::to_string_pretty(&request.input).ok()?;
+    let arguments = visible_json(&arguments);
+    if arguments.chars().nth(ARGUMENTS).is_some() {
+        return None;
+    }
+    out.push_str("arguments:\n");
+    // Behind a bar, so that no argument passes for a fact.
+    for line in arguments.lines() {
+        let _ = writeln!(out, "| {line}");
+    }
+    out.chars().nth(WHOLE).is_none().then_some(out)
+}
+
+fn whole(text: &str) -> Option<String> {
+    let fits = text.chars().nth(NAME).is_none();
+    fits.then(|| visible_line(text, NAME))
+}
+
+/// The form below it.
+pub(crate) fn schema(session: bool) -> Value {
+    let choices = match session {
+        true => json!([ONCE, SESSION, NO]),
+        false => json!([ONCE, NO]),
+    };
+    json!({
+        "type": "object",
+        "properties": {
+            DECISION: { "type": "string", "title": "Your decision", "enum": choices },
+        },
+        "required": [DECISION],
+    })
+}
