@@ -13,6 +13,7 @@ const SOURCES: &[&str] = &[
     "egress",
     "host",
     "keyvalue",
+    "mcp",
     "policy",
     "registry",
     "store",
