@@ -293,6 +293,9 @@ fn lacking(client: &Client, error: &CallError) -> Option<ErrorData> {
         return None;
     }
     let kinds = error.cause.as_ref()?.get("lacking")?.as_array()?;
+    if kinds.is_empty() {
+        return None;
+    }
     let has = |kind: &str| kinds.iter().any(|named| named == kind);
     let needed = Answerable {
         form: has("form"),
