@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use toolward_bundle::content::Content;
 use toolward_contract::driver::DriverKind;
-use toolward_policy::{Decision, Effects};
+use toolward_policy::{Confirmed, Decision, Effects};
 
 use crate::admission::Admission;
 use crate::checks::{self, Checks};
@@ -60,6 +60,8 @@ pub struct ToolInfo {
     /// that it reaches included; `None` where there is no such driver, and so no
     /// call can run.
     pub effects: Option<Effects>,
+    /// What the operator believes of what the contract says of it.
+    pub confirmed: Confirmed,
     /// Its icon, or its bundle's. Untrusted bytes.
     pub icon: Option<Icon>,
 }
@@ -282,6 +284,7 @@ fn info(entry: &ToolEntry) -> ToolInfo {
             .map(|route| (route.driver.driver.id.to_string(), route.decision.clone()))
             .collect(),
         effects: entry.effects(),
+        confirmed: entry.confirmed(),
         icon: entry.icon.clone(),
     }
 }

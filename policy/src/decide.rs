@@ -65,6 +65,7 @@ pub(crate) fn of(view: &View<'_>, examined: &[Examined<'_>], request: &Request) 
         grant: grant(view, examined),
         rules: rules(view, examined),
         preapproved: Vec::new(),
+        confirmed: view.confirmed(),
         effects: own.join(request.reachable),
         approval,
     };

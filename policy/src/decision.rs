@@ -8,6 +8,7 @@ use toolward_contract::capability::Capability;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 
+use crate::confirmed::Confirmed;
 use crate::declared::DeclaredBy;
 use crate::effects::Effects;
 use crate::grant::Grant;
@@ -86,6 +87,8 @@ pub struct Allowed {
     /// The rules with `preapproved` that stand for a person's yes; empty where
     /// none was needed.
     pub preapproved: Vec<RuleId>,
+    /// What the operator believes of what the tool says of itself.
+    pub confirmed: Confirmed,
     /// What a call can bring about, the tools that it reaches included: what
     /// annotations are made of.
     pub effects: Effects,

@@ -3,6 +3,7 @@
 
 use toolward_contract::capability::{Capability, Class, HostPattern};
 
+use crate::confirmed::Confirmed;
 use crate::decision::{Contract, Implementation, Why};
 use crate::declared::{self, Declared, DeclaredBy};
 use crate::grant::OnViolation;
@@ -71,6 +72,12 @@ impl<'a> View<'a> {
                 })
                 .collect(),
         }
+    }
+
+    /// What the rules that match confirm of the tool, whichever part they give.
+    pub(crate) fn confirmed(&self) -> Confirmed {
+        let rules = self.grants.iter().map(|placed| placed.rule.confirms);
+        rules.fold(Confirmed::default(), Confirmed::or)
     }
 
     /// The rules that deny the whole tool.

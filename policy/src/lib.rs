@@ -3,6 +3,7 @@
 
 mod binding;
 mod check;
+mod confirmed;
 mod decide;
 mod decision;
 mod declared;
@@ -20,6 +21,7 @@ mod policy;
 mod read;
 mod rule;
 
+pub use confirmed::Confirmed;
 pub use decide::decide;
 pub use decision::{
     Allowed, AskReason, Contract, Decision, Denial, Implementation, Missing, Request, Why,

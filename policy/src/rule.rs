@@ -11,6 +11,7 @@ use serde::Serialize;
 use toolward_contract::capability::{CapabilitySet, HostPattern, PathPattern};
 use toolward_contract::tool::Approval;
 
+use crate::confirmed::Confirmed;
 use crate::grant::{OnViolation, SecretBinding};
 use crate::name::{Publisher, ToolPattern};
 
@@ -89,6 +90,8 @@ pub struct Rule {
     /// The operator's yes in writing: it stands for the person's where
     /// something is changed and up to risk 2, never for `always` and risk 3.
     pub preapproved: bool,
+    /// What the operator believes of what the tools say of themselves.
+    pub confirms: Confirmed,
     /// What happens at the first attempt to go beyond the grant.
     pub on_violation: OnViolation,
 }
@@ -110,6 +113,7 @@ impl Rule {
             guest_headers: Vec::new(),
             approval: ApprovalClass::Auto,
             preapproved: false,
+            confirms: Confirmed::default(),
             on_violation: OnViolation::Record,
         }
     }

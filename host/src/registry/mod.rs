@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use toolward_bundle::content::Content;
 use toolward_contract::tool::Tool;
-use toolward_policy::{Decision, Effects};
+use toolward_policy::{Confirmed, Decision, Effects};
 
 use crate::admission::{Admission, Gate};
 use crate::error::HostError;
@@ -50,6 +50,18 @@ impl ToolEntry {
             .iter()
             .filter(served)
             .filter(|route| route.is_open())
+    }
+
+    /// What the operator believes of what it says of itself, whichever of its
+    /// drivers a call goes to.
+    pub(crate) fn confirmed(&self) -> Confirmed {
+        self.open_routes()
+            .filter_map(|route| match &route.decision {
+                Decision::Allow(allowed) | Decision::Ask(allowed, _) => Some(allowed.confirmed),
+                Decision::Deny(_) => None,
+            })
+            .reduce(Confirmed::and)
+            .unwrap_or_default()
     }
 
     /// What a call can bring about, whichever of its drivers it goes to.

@@ -1,28 +1,34 @@
 //! Annotations: what a client may tell a person about a tool before it is
 //! called. They follow from what the tool was granted over all that it reaches;
-//! what its bundle says of itself can only make them more cautious.
+//! what its bundle says of itself can only make them more cautious, unless the
+//! operator confirms it.
 
 use rmcp::model::ToolAnnotations;
 use toolward_contract::tool::Tool;
-use toolward_policy::Effects;
+use toolward_policy::{Confirmed, Effects};
 
 /// AIP-14 `risk_level` from which a contract says of itself that it writes.
 const WRITES: u8 = 1;
 /// AIP-14 `risk_level` from which it has effects outside.
 const OUTSIDE: u8 = 2;
+/// AIP-14 `risk_level` of what can't be undone.
+const IRREVERSIBLE: u8 = 3;
 
 /// The annotations of a tool. All four are always given: what a client assumes
 /// of one that is missing differs.
-pub(super) fn of(contract: &Tool, effects: Effects) -> ToolAnnotations {
+pub(super) fn of(contract: &Tool, effects: Effects, confirmed: Confirmed) -> ToolAnnotations {
     let writes = effects.writes || effects.risk >= WRITES;
     let outside = effects.network || effects.risk >= OUTSIDE;
     let reads_only = !writes && !outside && !effects.secrets;
-    // A repetition without effect is a claim, too; that of a tool that writes
-    // counts for nothing.
-    let idempotent = !writes && contract.idempotent;
+    // A repetition without effect is a claim, too.
+    let idempotent = contract.idempotent && (!writes || confirmed.idempotent);
+    let additive = confirmed.additive
+        && effects.risk < IRREVERSIBLE
+        && claims(contract, "destructiveHint", false);
+    let destructive = writes && !additive;
     ToolAnnotations::new()
         .read_only(reads_only && !claims(contract, "readOnlyHint", false))
-        .destructive(writes || claims(contract, "destructiveHint", true))
+        .destructive(destructive || claims(contract, "destructiveHint", true))
         .idempotent(idempotent && !claims(contract, "idempotentHint", false))
         .open_world(outside || claims(contract, "openWorldHint", true))
 }
@@ -52,7 +58,11 @@ mod tests {
 
     /// Read-only, destructive, idempotent, open world.
     fn hints(more: &str, effects: Effects) -> [bool; 4] {
-        let hints = of(&contract(more), effects);
+        confirmed(more, effects, Confirmed::default())
+    }
+
+    fn confirmed(more: &str, effects: Effects, confirmed: Confirmed) -> [bool; 4] {
+        let hints = of(&contract(more), effects, confirmed);
         [
             hints.read_only_hint.unwrap(),
             hints.destructive_hint.unwrap(),
@@ -116,5 +126,28 @@ mod tests {
         let risk = |risk| hints("", Effects { risk, ..NOTHING });
         assert_eq!(risk(1), [false, true, false, false]);
         assert_eq!(risk(2), [false, true, false, true]);
+    }
+
+    #[test]
+    fn an_operator_confirms_what_a_bundle_says_and_nothing_else() {
+        let writes = Effects {
+            writes: true,
+            ..NOTHING
+        };
+        let all = Confirmed {
+            idempotent: true,
+            additive: true,
+        };
+        let claims = "idempotent: true\nmetadata: {mcp: {annotations: {destructiveHint: false}}}";
+        let of = |claims, effects, what| confirmed(claims, effects, what);
+        assert_eq!(of(claims, writes, all), [false, false, true, false]);
+        assert_eq!(of("", writes, all), [false, true, false, false]);
+        let one = Confirmed {
+            idempotent: true,
+            additive: false,
+        };
+        assert_eq!(of(claims, writes, one), [false, true, true, false]);
+        let irreversible = Effects { risk: 3, ..writes };
+        assert_eq!(of(claims, irreversible, all), [false, true, true, true]);
     }
 }

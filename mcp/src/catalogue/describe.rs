@@ -38,7 +38,7 @@ pub(super) fn listed(
     let mut tool = rmcp::model::Tool::new(name.clone(), description, input.schema)
         .with_title(visible_line(&contract.name, TITLE))
         .with_raw_output_schema(output.schema)
-        .with_annotations(annotations::of(&contract, effects));
+        .with_annotations(annotations::of(&contract, effects, info.confirmed));
     if let Some(icon) = info.icon.and_then(|icon| icons.take(&icon)) {
         tool = tool.with_icons(vec![icon]);
     }

@@ -218,13 +218,25 @@ impl Index {
             );
         }
         if meant.is_empty() {
-            let near = self.words.iter().filter(|(known, _)| is_slip(known, word));
+            let near = self.near(word).filter(|(known, _)| is_slip(known, word));
             meant.extend(
                 near.take(BEGINNINGS)
                     .map(|(_, postings)| (postings.as_slice(), MISSPELT)),
             );
         }
         meant
+    }
+
+    /// The words that begin with the same character: few enough to look at each.
+    fn near(&self, word: &str) -> impl Iterator<Item = &(String, Vec<Posting>)> {
+        let first = word.chars().next();
+        let start = first.map_or(self.words.len(), |first| {
+            self.words
+                .partition_point(|(known, _)| known.chars().next() < Some(first))
+        });
+        let from = self.words.get(start..).unwrap_or_default();
+        from.iter()
+            .take_while(move |(known, _)| known.chars().next() == first)
     }
 
     fn rarity(&self, documents: usize) -> f32 {
@@ -259,25 +271,30 @@ fn weights(document: &Document<'_>) -> BTreeMap<String, f32> {
 /// Characters of a word in which a slip is looked for; in shorter ones it would be
 /// another word.
 const SLIP: usize = 5;
+/// Bytes of the largest character.
+const LARGEST: usize = 4;
 
 /// Whether two words differ by one character: another one, one more or one less, or
 /// two that changed places.
 fn is_slip(known: &str, word: &str) -> bool {
-    if known.len().abs_diff(word.len()) > 4 || word.chars().count() < SLIP {
+    if known.len().abs_diff(word.len()) > LARGEST || word.chars().nth(SLIP - 1).is_none() {
         return false;
     }
-    let (known, word): (Vec<char>, Vec<char>) = (known.chars().collect(), word.chars().collect());
-    let same = known.iter().zip(&word).take_while(|(a, b)| a == b).count();
-    let (known, word) = (
-        known.get(same..).unwrap_or_default(),
-        word.get(same..).unwrap_or_default(),
-    );
-    match (known, word) {
-        ([a, b, known @ ..], [c, d, word @ ..]) if (a, b) == (d, c) && known == word => true,
-        ([_, known @ ..], [_, word @ ..]) if known == word => true,
-        ([_, known @ ..], word) if known == word => true,
-        (known, [_, word @ ..]) if known == word => true,
-        _ => false,
+    let (mut known, mut word) = (known.chars(), word.chars());
+    loop {
+        let (before_known, before_word) = (known.clone(), word.clone());
+        match (known.next(), word.next()) {
+            (None, None) => return false,
+            (Some(a), Some(b)) if a == b => {}
+            (a, b) => {
+                let (mut known_two, mut word_two) = (known.clone(), word.clone());
+                let swapped = known_two.next() == b && word_two.next() == a && b.is_some();
+                return known.as_str() == word.as_str()
+                    || known.as_str() == before_word.as_str()
+                    || before_known.as_str() == word.as_str()
+                    || (swapped && known_two.as_str() == word_two.as_str());
+            }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use toolward_contract::capability::{Capability, CapabilitySet, HostPattern, Path
 use super::fields::{self, Fields, Value};
 use crate::binding;
 use crate::check;
+use crate::confirmed::Confirmed;
 use crate::document::{self, DocumentRule, FilePattern};
 use crate::error::{self, PolicyError, quoted};
 use crate::grant::{OnViolation, SecretBinding};
@@ -206,6 +207,9 @@ pub(super) fn grant(mut fields: Fields<'_, '_>) -> Result<Rule, PolicyError> {
     rule.guest_headers = headers.unwrap_or_default();
     rule.approval = approval(&mut fields)?.unwrap_or_default();
     rule.preapproved = fields.flag("preapproved")?;
+    for claim in each(&mut fields, "confirms", claim)?.unwrap_or_default() {
+        rule.confirms = rule.confirms.or(claim);
+    }
     rule.on_violation = on_violation(&mut fields)?.unwrap_or_default();
     fields.finish()?;
     Ok(rule)
@@ -239,6 +243,27 @@ fn approval(fields: &mut Fields<'_, '_>) -> Result<Option<ApprovalClass>, Policy
             ),
         )),
     })
+}
+
+fn claim(text: &str) -> Result<Confirmed, PolicyError> {
+    let nothing = Confirmed::default();
+    match text {
+        "idempotent" => Ok(Confirmed {
+            idempotent: true,
+            ..nothing
+        }),
+        "additive" => Ok(Confirmed {
+            additive: true,
+            ..nothing
+        }),
+        _ => Err(PolicyError::new(
+            &error::WRONG_VALUE,
+            format!(
+                "expected `confirms` to have idempotent or additive, found {}",
+                quoted(text)
+            ),
+        )),
+    }
 }
 
 fn on_violation(fields: &mut Fields<'_, '_>) -> Result<Option<OnViolation>, PolicyError> {

@@ -1,6 +1,6 @@
 //! When a person is asked, and what stands for the person.
 
-use toolward_policy::{ApprovalClass, AskReason, Decision, Effects};
+use toolward_policy::{ApprovalClass, AskReason, Confirmed, Decision, Effects};
 
 use crate::support::{allowed, ask, ask_reaching, driver, policy, reasons, tool};
 
@@ -115,6 +115,28 @@ fn a_yes_in_writing_stands_for_the_person_up_to_risk_two() {
         "[defaults]\napproval = \"always\"\n{RULE}preapproved = true"
     ));
     assert!(!is_allowed(&ask(&default, &tool(changes), &driver(""))));
+}
+
+#[test]
+fn what_is_confirmed_of_a_tool_changes_nothing_about_who_is_asked() {
+    let confirms = |words: &str| {
+        let policy = policy(&format!("{RULE}confirms = [{words}]"));
+        ask(&policy, &tool("mutates: ['database:a']"), &driver(""))
+    };
+    for (words, idempotent, additive) in [
+        ("", false, false),
+        ("\"idempotent\"", true, false),
+        ("\"additive\", \"idempotent\"", true, true),
+    ] {
+        let decision = confirms(words);
+        assert_eq!(reasons(&decision), [AskReason::Mutates]);
+        let confirmed = Confirmed {
+            idempotent,
+            additive,
+        };
+        assert_eq!(allowed(&decision).confirmed, confirmed);
+        assert_eq!(allowed(&decision).grant, allowed(&confirms("")).grant);
+    }
 }
 
 #[test]
