@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolward_host::secrets::Sources;
 use toolward_host::{
     Answer, Answerable, Ask, Asked, CallError, ErrorCode, Host, Limits, Reply, Request, Resume,
 };
@@ -332,4 +333,35 @@ async fn what_was_spent_before_the_question_stays_spent() {
         .call(request(&input).resume(answered(first, yes())))
         .await;
     assert_eq!(reply.result.unwrap_err().code, ErrorCode::TIMEOUT);
+}
+
+#[tokio::test]
+async fn a_question_that_holds_a_secret_is_put_to_nobody() {
+    const VALUE: &str = "s3cr3t-value-0123456789";
+    let tool = "requires: { user: [form], secrets: [token] }\n";
+    let fixture = Fixture::new(Extra {
+        tool,
+        ..Extra::default()
+    });
+    let publisher = format!("dev:{}", fixture.path().display());
+    let policy = format!(
+        "[[secret]]\nslug = \"token\"\npublisher = {publisher:?}\nenv = \"TOKEN\"\n\
+         origin = \"https://api.test\"\nheader = \"authorization\"\n\
+         [[grant]]\npublisher = {publisher:?}\npreapproved = true\n\
+         requires = [\"user:form\", \"secret:token\"]\nreveal = [\"token\"]\n"
+    );
+    let policy = Policy::from_toml(&policy).unwrap();
+    let secrets = Sources::new(&policy, "/".as_ref(), |_| Some(VALUE.to_owned()));
+    let host = fixture.builder().policy(policy).secrets(secrets);
+    let host = host.build().unwrap();
+    let form = |message: &str| {
+        let schema = json!({"type": "object", "properties": {}});
+        json!({"do": "ask-form", "value": {"message": message, "schema": schema}})
+    };
+    let reply = call(&host, &form("Is it ${reveal:token}?")).await;
+    assert!(reply.asked.is_none());
+    let shown = format!("{} {:?}", reply.envelope(), reply.captured);
+    assert!(!shown.contains(VALUE), "{shown}");
+    assert_eq!(reply.result.unwrap_err().code, ErrorCode::UPSTREAM_ERROR);
+    asked(&host, &form("Is it that?")).await;
 }

@@ -25,7 +25,7 @@ use rmcp::model::{
     RootsCapabilities, SamplingCapability,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use toolward_host::{
     Answer, Answerable, Asked, CallError, ErrorClass, ErrorCode, Host, Origin, Reply, Request,
     Resume,
