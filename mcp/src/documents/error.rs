@@ -4,7 +4,7 @@
 /// [`DocumentsError::code`] and [`DocumentsError::hint`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum DocumentsError {
+pub enum DocumentsError {
     /// Two of them would go by one name or URI.
     #[error("the {kind} {name:?} is in {first} and in {second}")]
     Clash {
@@ -22,7 +22,7 @@ pub(crate) enum DocumentsError {
 impl DocumentsError {
     /// The stable name of the error.
     #[must_use]
-    pub(crate) fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::Clash { .. } => "document-clash",
         }
@@ -30,7 +30,7 @@ impl DocumentsError {
 
     /// What to do about it.
     #[must_use]
-    pub(crate) fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &'static str {
         match self {
             Self::Clash { .. } => {
                 "take it from the [[document]] of one of them, or serve one bundle less"

@@ -1,25 +1,46 @@
 //! Prompts and resources that bundles ship: what policy serves, by the names and
 //! URIs that clients know. Nothing here runs, fetches or opens anything.
 
+mod arguments;
+mod complete;
 mod error;
+mod gather;
+mod prompt;
+mod resource;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rmcp::ErrorData;
 use rmcp::model::{
-    CompleteRequestParams, CompleteResult, GetPromptRequestParams, GetPromptResponse, Prompt,
-    ReadResourceResult, Resource, ResourceTemplate,
+    GetPromptRequestParams, GetPromptResponse, InputRequest, Prompt, ReadResourceResult, Resource,
+    ResourceTemplate,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use serde_json::json;
+use serde_json::{Value, json};
 use toolward_bundle::content::Content;
 use toolward_policy::Policy;
 
-use crate::principal::Principal;
+use crate::asking::Client;
+use crate::principal::{Principal, Tools};
 
-pub(crate) use error::DocumentsError;
+pub use error::DocumentsError;
+
+use arguments::Means;
+use gather::Gathered;
+use prompt::ServedPrompt;
+use resource::{ServedResource, ServedTemplate};
 
 /// The prompts and resources that are served. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Documents {}
+pub(crate) struct Documents {
+    prompts: BTreeMap<String, Arc<ServedPrompt>>,
+    resources: BTreeMap<String, Arc<ServedResource>>,
+    templates: BTreeMap<String, Arc<ServedTemplate>>,
+}
 
 impl Documents {
     /// What policy serves of these bundles.
@@ -30,29 +51,41 @@ impl Documents {
         contents: impl IntoIterator<Item = &'c Content>,
         policy: &Policy,
     ) -> Result<Self, DocumentsError> {
-        let _ = (contents.into_iter().count(), policy);
-        Ok(Self::default())
+        let mut gathered = Gathered::default();
+        for content in contents {
+            gathered.add(content, policy)?;
+        }
+        gathered.finish()
     }
 
     /// Those that a principal may see: of bundles that it may use a tool of.
     #[must_use]
-    pub(crate) fn seen_by(&self, _principal: &Principal) -> Self {
-        self.clone()
+    pub(crate) fn seen_by(&self, principal: &Principal) -> Self {
+        let mut seen = self.clone();
+        if principal.tools != Tools::All {
+            seen.prompts.retain(|_, one| one.source.is_for(principal));
+            seen.resources.retain(|_, one| one.source.is_for(principal));
+            seen.templates.retain(|_, one| one.source.is_for(principal));
+        }
+        seen
     }
 
     /// The prompts as clients list them, by name.
     pub(crate) fn prompts(&self) -> Vec<Prompt> {
-        Vec::new()
+        let prompts = self.prompts.values();
+        prompts.map(|prompt| prompt.listed.clone()).collect()
     }
 
     /// The resources as clients list them, by URI.
     pub(crate) fn resources(&self) -> Vec<Resource> {
-        Vec::new()
+        let resources = self.resources.values();
+        resources.map(|resource| resource.listed.clone()).collect()
     }
 
     /// The templates as clients list them, by URI.
     pub(crate) fn templates(&self) -> Vec<ResourceTemplate> {
-        Vec::new()
+        let templates = self.templates.values();
+        templates.map(|template| template.listed.clone()).collect()
     }
 
     /// Whether a URI can be read.
@@ -61,36 +94,94 @@ impl Documents {
     }
 
     /// What stands for the content behind a URI: equal ones mean equal content.
-    pub(crate) fn digest(&self, _uri: &str) -> Option<[u8; 32]> {
-        None
+    pub(crate) fn digest(&self, uri: &str) -> Option<[u8; 32]> {
+        if let Some(resource) = self.resources.get(uri) {
+            return Some(resource.digest);
+        }
+        let fits = self.template(uri)?;
+        Some(fits.0.digest)
     }
 
-    /// `prompts/get`, in both eras. Asks the person behind the client for
-    /// required arguments that are missing.
-    pub(crate) async fn prompt(
-        &self,
-        params: GetPromptRequestParams,
-        _context: &RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
-        Err(ErrorData::invalid_params(
-            "there is no such prompt",
-            Some(json!({ "name": params.name })),
-        ))
+    /// The template that a URI fits, with the values in it. No two are served
+    /// that one URI fits.
+    fn template(&self, uri: &str) -> Option<(&Arc<ServedTemplate>, resource::Values)> {
+        if uri.len() > resource::URI {
+            return None;
+        }
+        self.templates
+            .values()
+            .find_map(|template| Some((template, template.values(uri)?)))
     }
 
     /// `resources/read`.
+    ///
+    /// # Errors
+    /// No such resource.
     pub(crate) fn read(&self, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-        Err(ErrorData::invalid_params(
-            "there is no such resource",
-            Some(json!({ "uri": uri })),
-        ))
+        if let Some(resource) = self.resources.get(uri) {
+            return Ok(ReadResourceResult::new(vec![resource.contents()]));
+        }
+        let contents = match self.template(uri) {
+            Some((template, values)) => Some(template.contents(uri, &values)?),
+            None => None,
+        };
+        match contents {
+            Some(contents) => Ok(ReadResourceResult::new(vec![contents])),
+            None => Err(ErrorData::resource_not_found(
+                "there is no such resource",
+                Some(json!({ "uri": resource::shown(uri) })),
+            )),
+        }
     }
 
-    /// `completion/complete`.
-    pub(crate) fn complete(
+    /// `prompts/get`, in both eras. Has the person behind the client asked for
+    /// required arguments that are missing.
+    ///
+    /// # Errors
+    /// No such prompt, arguments that it doesn't take, or none where nobody can be
+    /// asked.
+    pub(crate) async fn prompt(
         &self,
-        _params: &CompleteRequestParams,
-    ) -> Result<CompleteResult, ErrorData> {
-        Err(ErrorData::invalid_params("there is nothing to complete", None))
+        params: GetPromptRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        // Who calls has decided what is seen here; here it decides nothing more.
+        let nobody = Principal {
+            name: Arc::from(""),
+            tools: Tools::Only(Arc::default()),
+            may_approve: false,
+        };
+        let client = Client::new(context, &nobody);
+        let means = Means {
+            era: client.era,
+            form: client.answerable.form,
+        };
+        let ask = async |question| {
+            let person = client.person.as_ref()?;
+            person.ask(question, arguments::PATIENCE).await.ok()
+        };
+        self.prompt_by(params, means, ask).await
+    }
+
+    /// [`Documents::prompt`], where `ask` puts a question to the person while the
+    /// request waits.
+    async fn prompt_by(
+        &self,
+        params: GetPromptRequestParams,
+        means: Means,
+        ask: impl AsyncFnOnce(InputRequest) -> Option<Value>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let Some(prompt) = self.prompts.get(&params.name) else {
+            return Err(ErrorData::invalid_params(
+                "there is no such prompt",
+                Some(json!({ "name": resource::shown(&params.name) })),
+            ));
+        };
+        let given = arguments::given(prompt, params.arguments)?;
+        let answers = params.input_responses.unwrap_or_default();
+        match arguments::complete(prompt, given, &answers, means, ask).await? {
+            arguments::Filled::All(values) => Ok(prompt.get(&values, self)?.into()),
+            arguments::Filled::Ask(question) => Ok(question.into()),
+        }
     }
 }

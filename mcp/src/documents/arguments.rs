@@ -1,0 +1,193 @@
+//! The arguments of a prompt: those that a client gives, and those that the
+//! person behind it is asked for. An answer becomes an argument and nothing
+//! else, so no state goes out with a question, and none has to be sealed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
+    InputRequest, InputRequiredResult, InputResponses, JsonObject, PrimitiveSchemaDefinition,
+    StringSchema,
+};
+use serde_json::{Value, json};
+use toolward_bundle::text::{visible, visible_line};
+use toolward_contract::argument::Argument;
+
+use super::prompt::ServedPrompt;
+use super::resource::{Values, shown};
+use super::source::Source;
+use crate::asking::Era;
+
+/// How long a value may be, in bytes.
+const VALUE: usize = 16 * 1024;
+
+/// How long a person may take to answer. The prompt holds nothing meanwhile but
+/// its request.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10 * 60);
+
+/// The key of the question in a result that asks.
+const KEY: &str = "arguments";
+
+/// How a client can be asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Means {
+    pub(super) era: Era,
+    /// Whether it shows forms to a person.
+    pub(super) form: bool,
+}
+
+/// What came of the arguments.
+pub(super) enum Filled {
+    /// Nothing is missing.
+    All(Values),
+    /// The client has to be asked first.
+    Ask(InputRequiredResult),
+}
+
+/// The arguments as the client gives them.
+pub(super) fn given(
+    prompt: &ServedPrompt,
+    arguments: Option<JsonObject>,
+) -> Result<Values, ErrorData> {
+    let mut values = Values::new();
+    for (name, value) in arguments.unwrap_or_default() {
+        let known = prompt.prompt.arguments.iter().any(|one| one.name == name);
+        let text = value.as_str().filter(|text| text.len() <= VALUE);
+        match text.filter(|_| known) {
+            Some(text) => {
+                values.insert(name, text.to_owned());
+            }
+            None => return Err(refused(prompt, &name, known)),
+        }
+    }
+    Ok(values)
+}
+
+fn refused(prompt: &ServedPrompt, name: &str, known: bool) -> ErrorData {
+    let name = shown(name);
+    let message = if known {
+        format!("expected text of at most {VALUE} bytes in the argument `{name}`")
+    } else {
+        format!("expected an argument of the prompt, found `{name}`")
+    };
+    let takes = prompt.prompt.arguments.iter().map(|one| one.name.as_str());
+    let takes: Vec<&str> = takes.collect();
+    ErrorData::invalid_params(message, Some(json!({ "argument": name, "takes": takes })))
+}
+
+/// Fills in what is required and missing: from answers, or by asking.
+pub(super) async fn complete(
+    prompt: &ServedPrompt,
+    mut values: Values,
+    answers: &InputResponses,
+    means: Means,
+    ask: impl AsyncFnOnce(InputRequest) -> Option<Value>,
+) -> Result<Filled, ErrorData> {
+    if missing(prompt, &values).is_empty() {
+        return Ok(Filled::All(values));
+    }
+    if let (Era::Stateless, Some(answer)) = (means.era, answers.get(KEY)) {
+        answered(prompt, answer, &mut values)?;
+    }
+    let lacks = missing(prompt, &values);
+    if lacks.is_empty() {
+        return Ok(Filled::All(values));
+    }
+    if !means.form {
+        return Err(lacking(&lacks, "this client can't ask for them"));
+    }
+    let question = question(prompt, &lacks)?;
+    match means.era {
+        Era::Stateless => {
+            let requests = BTreeMap::from([(KEY.to_owned(), question)]);
+            let asking = InputRequiredResult::from_input_requests(requests);
+            Ok(Filled::Ask(asking))
+        }
+        Era::Session => {
+            let answer = ask(question).await;
+            let answer = answer.ok_or_else(|| lacking(&lacks, "nobody answered in time"))?;
+            answered(prompt, &answer, &mut values)?;
+            let lacks = missing(prompt, &values);
+            if lacks.is_empty() {
+                Ok(Filled::All(values))
+            } else {
+                Err(lacking(&lacks, "the answer left them out"))
+            }
+        }
+    }
+}
+
+/// The required arguments that are not there, or empty as a form leaves them.
+fn missing<'p>(prompt: &'p ServedPrompt, values: &Values) -> Vec<&'p Argument> {
+    let required = prompt.prompt.arguments.iter().filter(|one| one.required);
+    required
+        .filter(|one| values.get(&one.name).is_none_or(String::is_empty))
+        .collect()
+}
+
+fn lacking(lacks: &[&Argument], why: &str) -> ErrorData {
+    let names: Vec<&str> = lacks.iter().map(|one| one.name.as_str()).collect();
+    ErrorData::invalid_params(
+        format!("expected the arguments {}; {why}", names.join(", ")),
+        Some(json!({ "missing": names })),
+    )
+}
+
+/// One form for all that is missing, headed by whose prompt it is.
+fn question(prompt: &ServedPrompt, lacks: &[&Argument]) -> Result<InputRequest, ErrorData> {
+    let publisher = visible_line(&prompt.source.publisher, 120);
+    let title = Source::title(&prompt.prompt.name);
+    let message = format!("The prompt {title} by {publisher} asks for what it is to be about.");
+    let longest = u32::try_from(VALUE).unwrap_or(u32::MAX);
+    let mut schema = ElicitationSchema::builder();
+    for argument in lacks {
+        let mut field = StringSchema::new().min_length(1).max_length(longest);
+        if let Some(title) = &argument.title {
+            field = field.title(Source::title(title));
+        }
+        if let Some(description) = &argument.description {
+            field = field.description(visible(description, 4000));
+        }
+        let field = PrimitiveSchemaDefinition::String(field);
+        schema = schema.required_property(argument.name.clone(), field);
+    }
+    let requested_schema = schema
+        .build()
+        .map_err(|_| ErrorData::internal_error("the form for the arguments failed", None))?;
+    Ok(InputRequest::Elicitation(ElicitRequest::new(
+        ElicitRequestParams::FormElicitationParams {
+            meta: None,
+            message,
+            requested_schema,
+        },
+    )))
+}
+
+/// Takes an answer over, for what was missing only: what the client gave stays.
+fn answered(prompt: &ServedPrompt, answer: &Value, values: &mut Values) -> Result<(), ErrorData> {
+    let lacks = missing(prompt, values);
+    let Ok(result) = serde_json::from_value::<ElicitResult>(answer.clone()) else {
+        return Err(lacking(&lacks, "the answer is none"));
+    };
+    match result.action {
+        ElicitationAction::Accept => {}
+        _ => return Err(lacking(&lacks, "the person did not give them")),
+    }
+    let content = result.content.as_ref().and_then(Value::as_object);
+    let Some(content) = content else {
+        return Ok(());
+    };
+    let names: Vec<String> = lacks.iter().map(|one| one.name.clone()).collect();
+    for name in names {
+        match content.get(&name) {
+            Some(Value::String(text)) if text.len() <= VALUE => {
+                values.insert(name, text.clone());
+            }
+            Some(_) => return Err(refused(prompt, &name, true)),
+            None => {}
+        }
+    }
+    Ok(())
+}

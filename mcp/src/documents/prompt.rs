@@ -1,0 +1,209 @@
+//! A prompt as it is served, and the messages that it gives.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    ContentBlock, EmbeddedResource, GetPromptResult, Prompt, PromptArgument, PromptMessage,
+    ResourceContents, Role,
+};
+use serde_json::json;
+use toolward_bundle::shown::MAX_RESOURCE;
+use toolward_bundle::text::{is_hidden, visible};
+use toolward_contract::prompt::{self, Part};
+
+use super::Documents;
+use super::resource::{ServedResource, Values, shown};
+use super::source::Source;
+
+/// How much text a prompt may give, in bytes.
+const TEXT: usize = 1024 * 1024;
+
+/// The key of `_meta` for prompts.
+const META: &str = "toolward/prompt";
+
+/// A prompt that is served under a name.
+#[derive(Debug)]
+pub(super) struct ServedPrompt {
+    pub(super) prompt: Arc<prompt::Prompt>,
+    /// Its path in the bundle.
+    pub(super) path: String,
+    pub(super) listed: Prompt,
+    pub(super) source: Arc<Source>,
+    /// The files that it embeds, by their paths.
+    embedded: BTreeMap<String, Arc<ServedResource>>,
+}
+
+impl ServedPrompt {
+    pub(super) fn new(
+        name: &str,
+        prompt: Arc<prompt::Prompt>,
+        path: &str,
+        embedded: BTreeMap<String, Arc<ServedResource>>,
+        source: &Arc<Source>,
+    ) -> Self {
+        let arguments = prompt.arguments.iter().map(|argument| {
+            let mut listed =
+                PromptArgument::new(argument.name.clone()).with_required(argument.required);
+            listed.title = argument.title.as_deref().map(Source::title);
+            let description = argument.description.as_deref();
+            listed.description = description.map(|text| visible(text, 4000));
+            listed
+        });
+        let arguments: Vec<PromptArgument> = arguments.collect();
+        let description = source.description(&prompt.description);
+        let arguments = (!arguments.is_empty()).then_some(arguments);
+        let listed = Prompt::new(name, Some(description), arguments)
+            .with_title(Source::title(&prompt.name))
+            .with_meta(source.meta(META, "id", prompt.id.as_str()));
+        Self {
+            prompt,
+            path: path.to_owned(),
+            listed,
+            source: Arc::clone(source),
+            embedded,
+        }
+    }
+
+    /// The messages with values filled in. `documents`: those that the caller
+    /// may see.
+    pub(super) fn get(
+        &self,
+        values: &Values,
+        documents: &Documents,
+    ) -> Result<GetPromptResult, ErrorData> {
+        let mut room = Room {
+            text: TEXT,
+            files: MAX_RESOURCE,
+        };
+        let mut messages = Vec::with_capacity(self.prompt.messages.len());
+        for message in &self.prompt.messages {
+            let Some(content) = self.content(&message.part, values, documents, &mut room)? else {
+                continue;
+            };
+            let role = match message.role {
+                prompt::Role::User => Role::User,
+                prompt::Role::Assistant => Role::Assistant,
+            };
+            messages.push(PromptMessage::new(role, content));
+        }
+        let mut result = GetPromptResult::new(messages);
+        result.description.clone_from(&self.listed.description);
+        result.meta.clone_from(&self.listed.meta);
+        Ok(result)
+    }
+
+    /// `None` for a resource that the caller has not chosen.
+    fn content(
+        &self,
+        part: &Part,
+        values: &Values,
+        documents: &Documents,
+        room: &mut Room,
+    ) -> Result<Option<ContentBlock>, ErrorData> {
+        let value = |name: &str| values.get(name).map(String::as_str).unwrap_or_default();
+        Ok(Some(match part {
+            Part::Text(text) => {
+                let filled = text.fill(room.text, sanitised, |name| {
+                    Cow::Owned(value(name).to_owned())
+                });
+                let text = filled.ok_or_else(|| too_large("text", TEXT))?;
+                room.text = room.text.saturating_sub(text.len());
+                ContentBlock::text(text)
+            }
+            Part::Media { path, .. } => {
+                let file = self.file(path)?;
+                room.take(file.entry.bytes.len())?;
+                let media_type = file.entry.media_type.clone();
+                if media_type.starts_with("audio/") {
+                    ContentBlock::audio(file.base64(), media_type)
+                } else {
+                    ContentBlock::image(file.base64(), media_type)
+                }
+            }
+            Part::File { path, .. } => {
+                let file = self.file(path)?;
+                room.take(file.entry.bytes.len())?;
+                ContentBlock::Resource(EmbeddedResource::new(file.contents()))
+            }
+            Part::Chosen { argument, .. } => match value(argument) {
+                "" => return Ok(None),
+                uri => {
+                    let contents = self.chosen(argument, uri, documents)?;
+                    room.take(match &contents {
+                        ResourceContents::TextResourceContents { text, .. } => text.len(),
+                        ResourceContents::BlobResourceContents { blob, .. } => blob.len(),
+                        _ => 0,
+                    })?;
+                    ContentBlock::Resource(EmbeddedResource::new(contents))
+                }
+            },
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Every file is there: a prompt that lacks one is not served.
+    fn file(&self, path: &str) -> Result<&ServedResource, ErrorData> {
+        let file = self.embedded.get(path);
+        file.map(Arc::as_ref)
+            .ok_or_else(|| ErrorData::internal_error("a file of the prompt is missing", None))
+    }
+
+    /// The resource that the caller chose: of the prompt's own bundle, and one
+    /// that the caller may read anyway.
+    fn chosen(
+        &self,
+        argument: &str,
+        uri: &str,
+        documents: &Documents,
+    ) -> Result<ResourceContents, ErrorData> {
+        let own = |source: &Source| *source == *self.source;
+        let resource = documents.resources.get(uri);
+        if let Some(resource) = resource.filter(|resource| own(&resource.source)) {
+            return Ok(resource.contents());
+        }
+        let template = documents.template(uri);
+        match template.filter(|(template, _)| own(&template.source)) {
+            Some((template, values)) => template.contents(uri, &values),
+            None => Err(ErrorData::invalid_params(
+                format!("expected the URI of a resource of the prompt's bundle in `{argument}`"),
+                Some(json!({ "argument": argument, "uri": shown(uri) })),
+            )),
+        }
+    }
+}
+
+/// What a prompt may still hold, in bytes.
+struct Room {
+    text: usize,
+    files: usize,
+}
+
+impl Room {
+    fn take(&mut self, bytes: usize) -> Result<(), ErrorData> {
+        let left = self.files.checked_sub(bytes);
+        self.files = left.ok_or_else(|| too_large("files", MAX_RESOURCE))?;
+        Ok(())
+    }
+}
+
+fn too_large(what: &str, limit: usize) -> ErrorData {
+    ErrorData::invalid_params(
+        format!("expected at most {limit} bytes of {what} in the prompt, found more"),
+        None,
+    )
+}
+
+/// The author's text. What the caller gives stays as it is.
+fn sanitised(text: &str) -> Cow<'_, str> {
+    if text
+        .chars()
+        .any(|c| is_hidden(c) && !matches!(c, '\n' | '\t'))
+    {
+        Cow::Owned(visible(text, text.len()))
+    } else {
+        Cow::Borrowed(text)
+    }
+}

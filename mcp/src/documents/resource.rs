@@ -1,0 +1,234 @@
+//! Resources and templates as they are served, and what reading one gives.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::ErrorData;
+use rmcp::model::{MetaObject, Resource, ResourceContents, ResourceTemplate};
+use serde_json::json;
+use toolward_bundle::shown::{MAX_RESOURCE, ResourceEntry};
+use toolward_bundle::text::visible_line;
+use toolward_contract::argument::Argument;
+use toolward_contract::placeholder::Text;
+use toolward_contract::resource::UriTemplate;
+
+use super::source::Source;
+
+/// How long a URI that fits a template may be: values are percent-encoded in it.
+pub(super) const URI: usize = 8192;
+
+/// The key of `_meta` for resources.
+const META: &str = "toolward/resource";
+
+/// Values by the names of arguments.
+pub(super) type Values = BTreeMap<String, String>;
+
+/// What a client sent, in an error: bounded, and safe to show.
+pub(super) fn shown(text: &str) -> String {
+    visible_line(text, 512)
+}
+
+/// A file that is served under a URI.
+#[derive(Debug)]
+pub(super) struct ServedResource {
+    pub(super) uri: String,
+    /// Its path in the bundle.
+    pub(super) path: String,
+    pub(super) listed: Resource,
+    pub(super) source: Arc<Source>,
+    pub(super) entry: ResourceEntry,
+    pub(super) digest: [u8; 32],
+}
+
+impl ServedResource {
+    pub(super) fn new(uri: String, entry: ResourceEntry, source: Arc<Source>) -> Self {
+        let mut listed = Resource::new(uri.clone(), entry.name())
+            .with_mime_type(entry.media_type.clone())
+            .with_size(entry.bytes.len() as u64)
+            .with_meta(source.meta(META, "path", &entry.path));
+        if let Some(about) = &entry.about {
+            listed = listed
+                .with_title(Source::title(&about.name))
+                .with_description(source.description(&about.description));
+        }
+        Self {
+            digest: digest(&uri, &entry),
+            path: entry.path.clone(),
+            uri,
+            listed,
+            source,
+            entry,
+        }
+    }
+
+    /// What reading it gives: text as text, everything else as base64.
+    pub(super) fn contents(&self) -> ResourceContents {
+        let contents = match self.entry.text() {
+            Some(text) => ResourceContents::text(text, self.uri.clone()),
+            None => ResourceContents::blob(self.base64(), self.uri.clone()),
+        };
+        contents
+            .with_mime_type(self.entry.media_type.clone())
+            .with_meta(self.meta())
+    }
+
+    pub(super) fn base64(&self) -> String {
+        STANDARD.encode(&self.entry.bytes)
+    }
+
+    pub(super) fn meta(&self) -> MetaObject {
+        self.source.meta(META, "path", &self.path)
+    }
+}
+
+/// A text that is filled in with what stands in a URI.
+#[derive(Debug)]
+pub(super) struct ServedTemplate {
+    pub(super) template: UriTemplate,
+    /// Its path in the bundle.
+    pub(super) path: String,
+    pub(super) listed: ResourceTemplate,
+    pub(super) source: Arc<Source>,
+    pub(super) arguments: Vec<Argument>,
+    media_type: String,
+    text: Text,
+    pub(super) digest: [u8; 32],
+}
+
+impl ServedTemplate {
+    /// `None` for what is no template, or is no text.
+    pub(super) fn new(
+        template: UriTemplate,
+        entry: &ResourceEntry,
+        source: Arc<Source>,
+    ) -> Option<Self> {
+        let about = entry.about.as_ref().filter(|about| about.is_template())?;
+        let listed = ResourceTemplate::new(template.as_str(), entry.name())
+            .with_title(Source::title(&about.name))
+            .with_description(source.description(&about.description))
+            .with_mime_type(entry.media_type.clone())
+            .with_meta(source.meta(META, "path", &entry.path));
+        Some(Self {
+            digest: digest(template.as_str(), entry),
+            path: entry.path.clone(),
+            template,
+            listed,
+            source,
+            arguments: about.arguments.clone(),
+            media_type: entry.media_type.clone(),
+            text: Text::parse(entry.text()?),
+        })
+    }
+
+    /// The values in a URI that fits.
+    pub(super) fn values(&self, uri: &str) -> Option<Values> {
+        let values = self.template.values(uri)?.into_iter();
+        Some(
+            values
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        )
+    }
+
+    /// What reading a URI gives that holds these values.
+    pub(super) fn contents(
+        &self,
+        uri: &str,
+        values: &Values,
+    ) -> Result<ResourceContents, ErrorData> {
+        let escape = Escape::of(&self.media_type);
+        let filled = self.text.fill(MAX_RESOURCE, Cow::Borrowed, |name| {
+            let value = values.get(name).map(String::as_str).unwrap_or_default();
+            Cow::Owned(escape.apply(value))
+        });
+        let Some(text) = filled else {
+            return Err(ErrorData::invalid_params(
+                format!("expected at most {MAX_RESOURCE} bytes when filled in, found more"),
+                Some(json!({ "uri": shown(uri) })),
+            ));
+        };
+        let meta = self.source.meta(META, "path", &self.path);
+        Ok(ResourceContents::text(text, uri)
+            .with_mime_type(self.media_type.clone())
+            .with_meta(meta))
+    }
+}
+
+/// What stands for the content: its address, its type and its bytes.
+fn digest(uri: &str, entry: &ResourceEntry) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    for part in [uri.as_bytes(), entry.media_type.as_bytes(), &entry.bytes] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// How a value is put into a text, so that it stays a value there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Escape {
+    /// As it is.
+    Plain,
+    /// As the inside of a JSON string.
+    Json,
+    /// As character data, also within an attribute.
+    Markup,
+}
+
+impl Escape {
+    fn of(media_type: &str) -> Self {
+        let (_, subtype) = media_type.split_once('/').unwrap_or_default();
+        if matches!(subtype, "json" | "jsonl") || subtype.ends_with("+json") {
+            Self::Json
+        } else if matches!(subtype, "html" | "xml") || subtype.ends_with("+xml") {
+            Self::Markup
+        } else {
+            Self::Plain
+        }
+    }
+
+    fn apply(self, value: &str) -> String {
+        match self {
+            Self::Plain => value.to_owned(),
+            Self::Json => {
+                let quoted = serde_json::Value::from(value).to_string();
+                let inner = quoted
+                    .strip_prefix('"')
+                    .and_then(|rest| rest.strip_suffix('"'));
+                inner.unwrap_or_default().to_owned()
+            }
+            Self::Markup => value
+                .chars()
+                .map(|c| match c {
+                    '&' => Cow::Borrowed("&amp;"),
+                    '<' => Cow::Borrowed("&lt;"),
+                    '>' => Cow::Borrowed("&gt;"),
+                    '"' => Cow::Borrowed("&quot;"),
+                    '\'' => Cow::Borrowed("&#39;"),
+                    c => Cow::Owned(c.to_string()),
+                })
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Escape;
+
+    #[test]
+    fn a_value_stays_a_value_in_what_it_is_put_into() {
+        let hostile = "\"</a>'\\&\n";
+        let json = Escape::of("application/ld+json").apply(hostile);
+        let read: String = serde_json::from_str(&format!("\"{json}\"")).unwrap();
+        assert_eq!(read, hostile);
+        assert_eq!(
+            Escape::of("text/html").apply("<a b=\"'&"),
+            "&lt;a b=&quot;&#39;&amp;"
+        );
+        assert_eq!(Escape::of("text/plain").apply(hostile), hostile);
+    }
+}
