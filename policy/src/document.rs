@@ -122,7 +122,7 @@ impl DocumentAccess<'_> {
     pub fn prompt_name(&self, id: &str, name: &str) -> bool {
         let given = |rule: &&DocumentRule| rule.names.iter().any(|own| own == name);
         let mut rules = self.rules.iter().filter(|rule| rule.covers_prompt(id));
-        rules.any(|rule| given(rule))
+        rules.any(given)
     }
 
     /// Whether the file at this path below `resources/` may be shown.
@@ -136,7 +136,7 @@ impl DocumentAccess<'_> {
     pub fn resource_uri(&self, path: &str, uri: &str) -> bool {
         let given = |rule: &&DocumentRule| rule.uris.iter().any(|own| own == uri);
         let mut rules = self.rules.iter().filter(|rule| rule.covers_resource(path));
-        rules.any(|rule| given(rule))
+        rules.any(given)
     }
 }
 
