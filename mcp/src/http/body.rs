@@ -88,10 +88,16 @@ pub(super) fn kind(body: &[u8]) -> Result<Kind, Wrong> {
     })
 }
 
+/// Bytes of an answer that are handed on at once. What is handed on counts as sent:
+/// of a client that takes nothing, no more than this is let go of early.
+const PIECE: usize = 32 * 1024;
+
 /// A body of an answer that holds its principal's room until it was sent or its
 /// reader has gone, and that can be ended early.
 pub(super) struct Held<B> {
     body: B,
+    /// What is left of a frame that is handed on in pieces.
+    rest: Bytes,
     ended: Option<BoxFuture<'static, ()>>,
     over: bool,
     _rooms: Vec<Room>,
@@ -102,6 +108,7 @@ impl<B> Held<B> {
     pub(super) fn new(body: B, rooms: Vec<Room>) -> Self {
         Self {
             body,
+            rest: Bytes::new(),
             ended: None,
             over: false,
             _rooms: rooms,
@@ -132,14 +139,27 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Held<B> {
         if self.over {
             return Poll::Ready(None);
         }
-        Pin::new(&mut self.body).poll_frame(context)
+        if self.rest.is_empty() {
+            let frame = match Pin::new(&mut self.body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => frame,
+                other => return other,
+            };
+            match frame.into_data() {
+                Ok(bytes) => self.rest = bytes,
+                Err(frame) => return Poll::Ready(Some(Ok(frame))),
+            }
+        }
+        let length = self.rest.len().min(PIECE);
+        let piece = self.rest.split_to(length);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.over || self.body.is_end_stream()
+        self.over || (self.rest.is_empty() && self.body.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
+        // Asked once, before anything was handed on.
         self.body.size_hint()
     }
 }

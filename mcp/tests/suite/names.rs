@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolward_mcp::http::{HttpError, serve};
 
-use crate::client::Request;
+use crate::client::{PATIENCE, Request};
 use crate::fixture::{Server, open};
 
 #[tokio::test]
@@ -76,14 +76,14 @@ async fn an_address_of_other_machines_is_not_served_without_tokens() {
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     let mut settings = open();
     settings.hosts = vec!["tools.example".to_owned()];
-    let refused = serve(
+    let served = serve(
         listener,
         || -> Nobody { unreachable!() },
         settings,
         CancellationToken::new(),
-    )
-    .await
-    .unwrap_err();
+    );
+    let refused = tokio::time::timeout(PATIENCE, served).await.unwrap();
+    let refused = refused.unwrap_err();
     assert!(matches!(refused, HttpError::OpenAddress(_)), "{refused:?}");
 }
 
