@@ -99,6 +99,7 @@ pages! {
     the_publishers_page_does_what_it_shows = "publishers.md";
     the_operators_page_does_what_it_shows = "operators.md";
     the_examples_page_does_what_it_shows = "examples.md";
+    the_page_on_serving_does_what_it_shows = "serve.md";
     the_results_page_does_what_it_shows = "results.md";
     the_page_on_bundles_does_what_it_shows = "formats/bundle.md";
     the_page_on_signatures_does_what_it_shows = "formats/signature.md";

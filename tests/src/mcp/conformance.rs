@@ -1,0 +1,130 @@
+//! The official conformance suite, all that it requires of a server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::official::{node, packages};
+use super::served::{Served, machine};
+use crate::support::Run;
+
+/// How the checks of one scenario ended.
+#[derive(Debug, Default)]
+struct Checks {
+    passed: usize,
+    failed: Vec<Value>,
+    warned: Vec<Value>,
+}
+
+/// What a run of the suite says, by scenario.
+type Results = BTreeMap<String, Checks>;
+
+/// Runs what a revision requires, and what the suite runs beside it.
+fn run(revision: &str) -> Results {
+    let machine = machine("");
+    let served = Served::start(&machine);
+    let mut command = machine.program(node());
+    command
+        .arg(packages().join(".bin/conformance"))
+        .args(["server", "--url", &served.url, "--requirements", revision])
+        .args(["--output-dir", "results"]);
+    let ended = Run::new(command).end();
+    let mut results = Results::new();
+    for entry in fs::read_dir(machine.path("results")).unwrap() {
+        let folder = entry.unwrap().path();
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        // server-SCENARIO-2026-11-21T18-00-00-000Z
+        let scenario = name.strip_prefix("server-").unwrap();
+        let scenario = &scenario[..scenario.len() - "-2026-11-21T18-00-00-000Z".len()];
+        let checks: Vec<Value> =
+            serde_json::from_slice(&fs::read(folder.join("checks.json")).unwrap()).unwrap();
+        let results = results.entry(scenario.to_owned()).or_default();
+        for check in checks {
+            match check["status"].as_str().unwrap() {
+                "SUCCESS" => results.passed += 1,
+                "FAILURE" => results.failed.push(check),
+                "WARNING" => results.warned.push(check),
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(ended.code, Some(0), "{:#?}\n{ended}", failures(&results));
+    results
+}
+
+/// The scenarios in which something failed, and what.
+fn failures(results: &Results) -> BTreeMap<&str, &[Value]> {
+    let failed = results
+        .iter()
+        .filter(|(_, checks)| !checks.failed.is_empty());
+    failed
+        .map(|(name, checks)| (name.as_str(), checks.failed.as_slice()))
+        .collect()
+}
+
+/// The server's scenarios that count for a revision, as the suite's own list has them.
+fn required(revision: &str) -> BTreeSet<String> {
+    let list = packages().join(format!(
+        "@modelcontextprotocol/conformance/requirements/{revision}.yaml"
+    ));
+    let list = fs::read_to_string(list).unwrap();
+    let lines = list.lines().skip_while(|line| *line != "server:").skip(1);
+    lines
+        .map_while(|line| line.strip_prefix("  - "))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Runs a revision's set: every required scenario passes, with this many in all. Beside
+/// them the suite runs some that it doesn't score: these pass as well. Nothing that is
+/// only recommended is missing but `missing`.
+#[track_caller]
+fn conforms(revision: &str, count: usize, unscored: &[&str], missing: &[&str]) {
+    let results = run(revision);
+    let required = required(revision);
+    assert_eq!(required.len(), count, "{required:?}");
+    let unscored = unscored.iter().map(|name| (*name).to_owned());
+    for scenario in required.iter().cloned().chain(unscored) {
+        let checks = results.get(&scenario);
+        let checks = checks.unwrap_or_else(|| panic!("{scenario} did not run"));
+        assert!(
+            checks.passed > 0 && checks.failed.is_empty(),
+            "{scenario}: {checks:#?}"
+        );
+        for warned in &checks.warned {
+            let check = warned["id"].as_str().unwrap();
+            assert!(missing.contains(&check), "{scenario}: {warned:#}");
+        }
+    }
+}
+
+#[test]
+fn all_that_the_revision_of_november_2025_requires_passes() {
+    let unscored = [
+        "json-schema-2020-12",
+        "server-session-lifecycle",
+        "server-sse-polling",
+    ];
+    // No driver can close the connection that its call came by.
+    conforms(
+        "2025-11-25",
+        30,
+        &unscored,
+        &["server-sse-disconnect-resume"],
+    );
+}
+
+#[test]
+fn all_that_the_revision_of_july_2026_requires_passes() {
+    let unscored = ["http-header-validation", "json-schema-2020-12"];
+    let missing = [
+        // No driver can change which tools and prompts there are.
+        "sep-2575-server-sends-prompts-list-changed-on-subscription",
+        "sep-2575-server-sends-tools-list-changed-on-subscription",
+        // Answers are for questions that were asked.
+        "sep-2322-ignore-unexpected-params",
+    ];
+    conforms("2026-07-28", 37, &unscored, &missing);
+}

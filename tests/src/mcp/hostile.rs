@@ -1,0 +1,274 @@
+//! Clients that forge, flood, stall and vanish, on standard input and output. (Over
+//! HTTP: `mcp/tests/suite`.)
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::raw::{PATIENCE, Raw};
+use super::served::{machine, stdio};
+
+const SUM: &str = "test_sum";
+const ENDLESS: &str = "test_endless";
+
+#[track_caller]
+fn sums(raw: &mut Raw, id: &str) {
+    raw.call(id, SUM, &json!({"numbers": [1, 2]}));
+    let answer = raw.answer(id);
+    let structured = &answer["result"]["structuredContent"];
+    assert_eq!(structured, &json!({"sum": 3, "count": 2}), "{answer}");
+}
+
+fn threads_and_files(process: u32) -> (usize, usize) {
+    let count = |folder: &str| {
+        let entries = fs::read_dir(format!("/proc/{process}/{folder}")).unwrap();
+        entries.count()
+    };
+    (count("task"), count("fd"))
+}
+
+#[test]
+fn what_is_no_message_is_answered_or_dropped_and_the_server_goes_on() {
+    let machine = machine("");
+    let mut raw = Raw::open(stdio(&machine), json!({}));
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    for line in [
+        "",
+        "{",
+        "null",
+        "[]",
+        "\u{feff}{}",
+        "{\"jsonrpc\": \"1.0\", \"id\": 1, \"method\": \"ping\"}",
+        "{\"jsonrpc\": \"2.0\", \"id\": {}, \"method\": \"ping\"}",
+        "{\"jsonrpc\": \"2.0\", \"id\": 1e999, \"method\": \"ping\"}",
+        "{\"jsonrpc\": \"2.0\", \"id\": 9, \"result\": {\"never\": \"asked\"}}",
+        "{\"jsonrpc\": \"2.0\", \"method\": \"notifications/cancelled\", \"params\": {\"requestId\": 77}}",
+        "\u{0}\u{1}\u{2}",
+        &deep,
+    ] {
+        raw.line(line);
+    }
+    for (id, method, params) in [
+        ("unknown", "tools/destroy", json!({})),
+        ("untyped", "tools/call", json!({"name": 7, "arguments": []})),
+        ("unnamed", "tools/call", json!({})),
+        ("missing", "tools/call", json!({"name": "no_such_tool"})),
+        ("cursor", "tools/list", json!({"cursor": "../../etc"})),
+        ("level", "logging/setLevel", json!({"level": "deafening"})),
+    ] {
+        raw.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        let answer = raw.answer(id);
+        let code = answer["error"]["code"].as_i64().unwrap();
+        assert!((-32700..=-32600).contains(&code), "{answer}");
+    }
+    let nested = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    raw.call("nested", SUM, &json!({"numbers": nested}));
+    let answer = raw.answer("nested");
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let code = &answer["result"]["_meta"]["toolward/error"]["code"];
+    assert_eq!(code, "input_invalid", "{answer}");
+    sums(&mut raw, "after");
+}
+
+#[test]
+fn a_message_beyond_all_measure_is_not_kept() {
+    let machine = machine("");
+    let mut raw = Raw::open(stdio(&machine), json!({}));
+    let huge = "x".repeat(64 << 20);
+    raw.line(&format!(
+        "{{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"{huge}\"}}"
+    ));
+    drop(huge);
+    sums(&mut raw, "after");
+    let status = fs::read_to_string(format!("/proc/{}/status", raw.process())).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let resident: u64 = resident
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    assert!(resident < 200 << 10, "{resident} KiB");
+}
+
+#[test]
+fn a_thousand_calls_at_once_are_each_answered_once_or_told_to_come_again() {
+    let machine = machine("");
+    let mut raw = Raw::open(stdio(&machine), json!({}));
+    for number in 0..1000 {
+        raw.call(number, SUM, &json!({"numbers": [number, 1]}));
+    }
+    let mut seen = vec![0; 1000];
+    let mut worked = 0;
+    for _ in 0..1000 {
+        let answer = raw.next(PATIENCE).expect("an answer to each");
+        let number = usize::try_from(answer["id"].as_u64().unwrap()).unwrap();
+        seen[number] += 1;
+        let result = &answer["result"];
+        if result["isError"] == json!(true) {
+            let error = &result["_meta"]["toolward/error"];
+            assert_eq!(error["code"], "rate_limited", "{answer}");
+            assert!(error["retry_after_ms"].as_u64().unwrap() > 0, "{answer}");
+        } else {
+            worked += 1;
+            assert_eq!(result["structuredContent"]["sum"], number + 1, "{answer}");
+        }
+    }
+    assert!(seen.iter().all(|count| *count == 1), "{seen:?}");
+    assert!(worked > 0);
+    sums(&mut raw, "after");
+}
+
+#[test]
+fn a_client_that_asks_and_reads_nothing_fills_its_own_pipe_and_not_our_memory() {
+    let machine = machine("");
+    let mut command = stdio(&machine);
+    command.stdout(std::process::Stdio::piped());
+    let mut child = command
+        .stdin(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let process = child.id();
+    let mut stdin = child.stdin.take().unwrap();
+    let flood = std::thread::spawn(move || {
+        use std::io::Write as _;
+        let line = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+        for number in 0..200_000_u32 {
+            let line = line.replace("\"id\":1", &format!("\"id\":{number}"));
+            if writeln!(stdin, "{line}").is_err() {
+                return;
+            }
+        }
+    });
+    std::thread::sleep(Duration::from_secs(5));
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let resident: u64 = resident
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    let waits = !flood.is_finished();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    flood.join().unwrap();
+    assert!(waits, "all of it was read");
+    assert!(resident < 400 << 10, "{resident} KiB");
+}
+
+#[test]
+fn a_call_that_never_ends_delays_no_other_and_ends_when_it_is_cancelled() {
+    let machine = machine("[limits]\nconcurrency = 2\n\n");
+    let mut raw = Raw::open(stdio(&machine), json!({}));
+    raw.call("endless", ENDLESS, &json!({}));
+    // It holds one of two places; the other serves on.
+    for number in 0..20 {
+        sums(&mut raw, &format!("beside {number}"));
+    }
+    raw.call("endless too", ENDLESS, &json!({}));
+    raw.call("waits", SUM, &json!({"numbers": [1]}));
+    std::thread::sleep(Duration::from_millis(300));
+    let rest = raw.rest();
+    assert!(rest.is_empty(), "both places are taken: {rest:?}");
+    let cancel = |id: &str| {
+        let params = json!({"requestId": id, "reason": "enough"});
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+    };
+    raw.send(&cancel("endless"));
+    let started = Instant::now();
+    let answer = raw.answer("waits");
+    assert_eq!(answer["result"]["structuredContent"]["sum"], 1, "{answer}");
+    assert!(
+        started.elapsed() < Duration::from_secs(10),
+        "long before the deadline"
+    );
+    raw.send(&cancel("endless too"));
+    sums(&mut raw, "after");
+    let rest = raw.rest();
+    assert!(rest.is_empty(), "no answer to what was cancelled: {rest:?}");
+}
+
+#[test]
+fn a_client_that_says_no_more_gets_its_answers_and_the_server_ends() {
+    let machine = machine("");
+    let mut raw = Raw::open(stdio(&machine), json!({}));
+    raw.call("last", SUM, &json!({"numbers": [4, 5]}));
+    raw.hang_up();
+    let answer = raw.answer("last");
+    assert_eq!(answer["result"]["structuredContent"]["sum"], 9, "{answer}");
+    let status = raw.ended(Duration::from_secs(30)).expect("it ends");
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn a_client_that_vanishes_takes_its_calls_with_it() {
+    let machine = machine("");
+    let mut raw = Raw::open(stdio(&machine), json!({}));
+    raw.call("endless", ENDLESS, &json!({}));
+    std::thread::sleep(Duration::from_millis(300));
+    raw.hang_up();
+    let status = raw
+        .ended(Duration::from_secs(25))
+        .expect("it ends, before the call would");
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn threads_and_open_files_are_back_after_a_storm() {
+    let machine = machine("");
+    let mut raw = Raw::open(stdio(&machine), json!({}));
+    let storm = |raw: &mut Raw, round: u32| {
+        for number in 0..200 {
+            let id = format!("{round} {number}");
+            let tool = match number % 4 {
+                0 => "test_error_handling",
+                1 => "no_such_tool",
+                2 => ENDLESS,
+                _ => SUM,
+            };
+            raw.call(id.as_str(), tool, &json!({"numbers": [1]}));
+            if tool == ENDLESS {
+                let params = json!({"requestId": id});
+                raw.send(&json!({
+                    "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params,
+                }));
+            } else {
+                raw.answer(id);
+            }
+        }
+        sums(raw, &format!("after {round}"));
+    };
+    storm(&mut raw, 0);
+    let before = threads_and_files(raw.process());
+    for round in 1..4 {
+        storm(&mut raw, round);
+    }
+    let after = threads_and_files(raw.process());
+    assert!(
+        after.0 <= before.0 + 2,
+        "threads: {before:?} before, {after:?} after"
+    );
+    assert!(
+        after.1 <= before.1,
+        "files: {before:?} before, {after:?} after"
+    );
+}
+
+#[test]
+fn nothing_but_messages_reaches_standard_output() {
+    let machine = machine("");
+    let mut raw = Raw::open(stdio(&machine), json!({}));
+    for tool in ["test_error_handling", "test_tool_with_logging", SUM] {
+        raw.call(tool, tool, &json!({"numbers": []}));
+        raw.answer(tool);
+    }
+    // Each line was read as a message on its way here.
+    let rest: Vec<Value> = raw.rest();
+    assert!(
+        rest.iter().all(|message| message["jsonrpc"] == "2.0"),
+        "{rest:?}"
+    );
+}

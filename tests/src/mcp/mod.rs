@@ -1,0 +1,9 @@
+//! `toolward serve`: what other people's clients make of it. The server is the real
+//! command with the bundle of `tests/guests/conformance`, signed.
+
+mod clients;
+mod conformance;
+mod hostile;
+mod official;
+mod raw;
+mod served;

@@ -1,0 +1,165 @@
+//! A client that says what it likes, word by word: what no library would send.
+
+use std::collections::VecDeque;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// When an answer counts as not coming.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A connection over standard input and output.
+pub(super) struct Raw {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    early: VecDeque<Value>,
+    stderr: Option<JoinHandle<String>>,
+}
+
+impl Raw {
+    pub(super) fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let stderr = std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = std::io::Read::read_to_string(&mut stderr, &mut text);
+            text
+        });
+        Self {
+            stdin: child.stdin.take(),
+            child,
+            lines,
+            early: VecDeque::new(),
+            stderr: Some(stderr),
+        }
+    }
+
+    /// Opens a session of the older era, as a client with these capabilities.
+    pub(super) fn open(command: Command, capabilities: Value) -> Self {
+        let mut raw = Self::start(command);
+        raw.send(&json!({
+            "jsonrpc": "2.0", "id": "open", "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": capabilities,
+                "clientInfo": {"name": "raw", "version": "1"},
+            },
+        }));
+        let answer = raw.answer("open");
+        assert_eq!(
+            answer["result"]["serverInfo"]["name"], "toolward",
+            "{answer}"
+        );
+        raw.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        raw
+    }
+
+    pub(super) fn send(&mut self, message: &Value) {
+        self.line(&message.to_string());
+    }
+
+    /// Sends a line as it is.
+    pub(super) fn line(&mut self, text: &str) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(text.as_bytes()).unwrap();
+        stdin.write_all(b"\n").unwrap();
+        stdin.flush().unwrap();
+    }
+
+    pub(super) fn call(&mut self, id: impl Into<Value>, tool: &str, arguments: &Value) {
+        let params = json!({"name": tool, "arguments": arguments});
+        self.send(&json!({
+            "jsonrpc": "2.0", "id": id.into(), "method": "tools/call", "params": params,
+        }));
+    }
+
+    /// The next message of the server's, whatever it is. Every line of its is one.
+    pub(super) fn next(&mut self, within: Duration) -> Option<Value> {
+        match self.lines.recv_timeout(within) {
+            Ok(line) => {
+                let message = serde_json::from_str(&line);
+                Some(message.unwrap_or_else(|_| panic!("no message: {line:?}")))
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    /// The answer to a request. Others are kept for whoever asks for them.
+    #[track_caller]
+    pub(super) fn answer(&mut self, id: impl Into<Value>) -> Value {
+        let id = id.into();
+        if let Some(place) = self.early.iter().position(|message| message["id"] == id) {
+            return self.early.remove(place).unwrap();
+        }
+        let end = Instant::now() + PATIENCE;
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            let Some(message) = self.next(left) else {
+                break;
+            };
+            if message["id"] == id && message.get("method").is_none() {
+                return message;
+            }
+            self.early.push_back(message);
+        }
+        panic!("no answer to {id}");
+    }
+
+    /// What came that was no answer that somebody waited for.
+    pub(super) fn rest(&mut self) -> Vec<Value> {
+        while let Some(message) = self.next(Duration::from_millis(200)) {
+            self.early.push_back(message);
+        }
+        std::mem::take(&mut self.early).into()
+    }
+
+    /// Says nothing more, and reads on.
+    pub(super) fn hang_up(&mut self) {
+        self.stdin = None;
+    }
+
+    pub(super) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end.
+    pub(super) fn ended(&mut self, within: Duration) -> Option<ExitStatus> {
+        let end = Instant::now() + within;
+        loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => return Some(status),
+                None if Instant::now() > end => return None,
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let said = self.stderr.take().and_then(|stderr| stderr.join().ok());
+        if std::thread::panicking() {
+            eprintln!("the server said:\n{}", said.unwrap_or_default());
+        }
+    }
+}

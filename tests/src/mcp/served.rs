@@ -1,0 +1,119 @@
+//! A server with the conformance bundle, for a client over HTTP or for one that starts
+//! it itself.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::support::{Machine, copy, root};
+
+/// What it is started with. The bundle, the key and the policy lie in the machine's
+/// work directory.
+const WITH: &str =
+    "serve --bundle conformance.toolbundle --trust-key tests.pub.pem --policy policy.toml";
+
+/// When a server that has not said where it listens counts as dead.
+const START: Duration = Duration::from_secs(120);
+
+/// A machine with the signed bundle, and a policy that gives it what it asks for.
+/// `more` is put in front of the policy's tables.
+pub(super) fn machine(more: &str) -> Machine {
+    let machine = Machine::new();
+    let from = root().join("tests/guests/conformance");
+    let component = "drivers/conformance/driver.wasm";
+    assert!(
+        from.join(component).is_file(),
+        "run `cargo xtask guests` first"
+    );
+    for part in ["bundle.toml", "tools", "drivers", "prompts", "resources"] {
+        copy(
+            &from.join(part),
+            &machine.path(&format!("conformance/{part}")),
+        );
+    }
+    machine.toolward("keys new --out tests.pem").ends(0);
+    machine
+        .toolward("pack conformance -o conformance.toolbundle --key tests.pem")
+        .ends(0);
+    let shown = machine
+        .toolward("keys show tests.pub.pem --json")
+        .ends(0)
+        .json();
+    let key = shown["key_id"].as_str().unwrap();
+    let policy = std::fs::read_to_string(from.join("policy.toml")).unwrap();
+    machine.write(
+        "policy.toml",
+        more.to_owned() + &policy.replace("PUBLISHER", &format!("key:{key}")),
+    );
+    machine
+}
+
+/// The command that serves one client over standard input and output.
+pub(super) fn stdio(machine: &Machine) -> std::process::Command {
+    machine.toolward(WITH).into_command()
+}
+
+/// A server over HTTP. It ends when this is dropped.
+pub(super) struct Served {
+    child: Child,
+    stderr: Option<JoinHandle<String>>,
+    pub(super) url: String,
+}
+
+impl Served {
+    pub(super) fn start(machine: &Machine) -> Self {
+        let words = format!("{WITH} --http 127.0.0.1:0 --no-token");
+        let mut child = machine
+            .toolward(&words)
+            .into_command()
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (found, url) = mpsc::channel();
+        let stderr = std::thread::spawn(move || {
+            let mut all = String::new();
+            for line in lines.map_while(Result::ok) {
+                if let Some((_, url)) = line.split_once("listening on ") {
+                    // Nobody waits for a second one.
+                    let _ = found.send(url.trim().to_owned());
+                }
+                all += &line;
+                all.push('\n');
+            }
+            all
+        });
+        let mut served = Self {
+            child,
+            stderr: Some(stderr),
+            url: String::new(),
+        };
+        match url.recv_timeout(START) {
+            Ok(url) => served.url = url,
+            Err(_) => panic!("the server does not listen: {}", served.end()),
+        }
+        served
+    }
+
+    /// Ends it, and returns what it said.
+    fn end(&mut self) -> String {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let stderr = self.stderr.take();
+        stderr.map_or_else(String::new, |said| said.join().unwrap_or_default())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let said = self.end();
+        if std::thread::panicking() {
+            eprintln!("the server said:\n{said}");
+        }
+    }
+}
