@@ -68,13 +68,21 @@ pub(super) fn publisher(
     trust: &TrustStore,
     revocations: Option<&Revocations>,
 ) -> Result<(Arc<Publisher>, Vec<KeyId>), Refusal> {
-    let refusal = match named_publisher(manifest, signers, trust, revocations) {
+    let mut refusal = match named_publisher(manifest, signers, trust, revocations) {
         Ok(found) => return Ok(found),
         Err(refusal) => refusal,
     };
     for publisher in trust.ad_hoc() {
-        if let Ok(keys) = counting(publisher, signers, revocations) {
-            return Ok((Arc::clone(publisher), keys));
+        match counting(publisher, signers, revocations) {
+            Ok(keys) => return Ok((Arc::clone(publisher), keys)),
+            // It did sign: this is why it doesn't count.
+            Err(revoked)
+                if revoked.reason() == Reason::KeyRevoked
+                    && refusal.reason() == Reason::WrongPublisher =>
+            {
+                refusal = revoked;
+            }
+            Err(_) => {}
         }
     }
     Err(refusal)

@@ -57,9 +57,9 @@ impl Subject<'_> {
     ) -> Result<Known, Failure> {
         let trust = &self.means.trust;
         let trusted = writing.all()?;
+        let current = trusted.get(name).ok_or_else(|| unknown(name))?.clone();
         let standing = trust.standing_of(&trusted, self.environment, output)?;
         let now = standing.now;
-        let current = trusted.get(name).ok_or_else(|| unknown(name))?.clone();
         let chain: Vec<&[u8]> = chain.iter().map(Vec::as_slice).collect();
         let accepted = publisher::rotate_through(&current.document, &chain, &standing.terms())
             .map_err(|refusal| refused(store, name, &refusal, now))?;
