@@ -82,22 +82,34 @@ impl Means {
         if let Some(transport) = transport(&granted.policy)? {
             builder = builder.transport(transport);
         }
-        for (what, directory) in environment.protected() {
-            builder = builder.protect(what, directory);
-        }
-        for path in &granted.files {
-            builder = builder.protect("a policy's file", path);
-        }
-        for path in trust.key_files(environment)? {
-            builder = builder.protect("a key's file", path);
-        }
-        if let Ok(publishers) = trust.publishers(environment) {
-            builder = builder.protect(publishers::WHAT, publishers.folder());
-        }
+        builder = protect(builder, granted, trust, environment)?;
         Ok(contents
             .into_iter()
             .fold(builder, |builder, content| builder.bundle(content)))
     }
+}
+
+/// Keeps all guests out of where configuration, keys and trust are: whoever writes
+/// there grants what they like.
+pub(crate) fn protect(
+    mut builder: HostBuilder,
+    granted: &Granted,
+    trust: &Trust,
+    environment: &Environment,
+) -> Result<HostBuilder, Failure> {
+    for (what, directory) in environment.protected() {
+        builder = builder.protect(what, directory);
+    }
+    for path in &granted.files {
+        builder = builder.protect("a policy's file", path);
+    }
+    for path in trust.key_files(environment)? {
+        builder = builder.protect("a key's file", path);
+    }
+    if let Ok(publishers) = trust.publishers(environment) {
+        builder = builder.protect(publishers::WHAT, publishers.folder());
+    }
+    Ok(builder)
 }
 
 impl Means {

@@ -43,6 +43,15 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
+    /// Whom a configuration trusts: this file, or the user's own.
+    pub(crate) fn of_config(config: Option<PathBuf>) -> Self {
+        Self {
+            trust_key: Vec::new(),
+            config,
+            file: OnceLock::new(),
+        }
+    }
+
     /// Whether the user said for this command whom to trust.
     pub(crate) fn is_named(&self) -> bool {
         !self.trust_key.is_empty() || self.config.is_some()

@@ -1,7 +1,7 @@
 //! `doctor`: whether this machine and installation are fit for the work. Every
 //! check does what it speaks of.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
@@ -13,10 +13,11 @@ use toolward_host::{Cache, Host};
 
 use super::build::guest_cargo;
 use super::doctor_policy;
-use crate::config::{ConfigFile, default_config, is_missing};
+use crate::config::{ConfigFile, PolicyFlags, default_config, is_missing};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
+use crate::trust::Trust;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -24,6 +25,14 @@ pub(crate) struct Arguments {
     /// cargo]
     #[arg(long, value_name = "PROGRAM")]
     guest_cargo: Option<std::ffi::OsString>,
+
+    /// Check this configuration [default: toolward.toml in the user's
+    /// configuration directory]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    policies: PolicyFlags,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -66,16 +75,22 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
+    let trust = Trust::of_config(arguments.config.clone());
     let mut checks = vec![
         Check::new("version", State::Ok, version()),
         engine(),
         memory_reset(),
         confinement(),
         cache(environment),
-        configuration(environment),
+        configuration(arguments.config.as_deref(), environment),
+        publishers(&trust, environment),
         guest_toolchain(arguments, environment),
     ];
-    checks.extend(doctor_policy::checks(environment));
+    checks.extend(doctor_policy::checks(
+        &trust,
+        &arguments.policies,
+        environment,
+    ));
     let failed = checks.iter().any(|check| check.state == State::Error);
     if output.json() {
         output.value(&json!({ "ok": !failed, "checks": checks }))?;
@@ -221,13 +236,14 @@ fn cache(environment: &Environment) -> Check {
     }
 }
 
-fn configuration(environment: &Environment) -> Check {
+fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
     const NAME: &str = "configuration";
-    let Some(path) = default_config(environment) else {
+    let path = named.map(Path::to_owned);
+    let Some(path) = path.or_else(|| default_config(environment)) else {
         return Check::new(NAME, State::Warning, "there is no configuration directory")
             .hint("set HOME or XDG_CONFIG_HOME to an absolute path");
     };
-    if is_missing(&path) {
+    if named.is_none() && is_missing(&path) {
         return Check::new(
             NAME,
             State::Note,
@@ -263,6 +279,24 @@ fn configuration(environment: &Environment) -> Check {
                 ),
             ),
         },
+    }
+}
+
+/// The publishers that are trusted by their documents.
+fn publishers(trust: &Trust, environment: &Environment) -> Check {
+    const NAME: &str = "publishers";
+    match trust.trusted(environment) {
+        Ok(trusted) => {
+            let known = format!("{} trusted by their documents", trusted.known.len());
+            Check::new(NAME, State::Ok, known)
+        }
+        Err(failure) => {
+            let check = Check::new(NAME, State::Error, failure.message);
+            match failure.hints.first() {
+                Some(hint) => check.hint(hint.as_str()),
+                None => check,
+            }
+        }
     }
 }
 

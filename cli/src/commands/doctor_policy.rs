@@ -10,27 +10,21 @@ use toolward_policy::{LimitSetting, Policy, SecretSource, Service, Workspace};
 
 use super::doctor::{Check, State, mode};
 use super::policy;
-use crate::config::ConfigFile;
+use crate::config::{Granted, PolicyFlags};
 use crate::environment::{self, Environment};
 use crate::hosting;
+use crate::trust::Trust;
 
 /// Checks of the policy, and of everything it names.
-pub(super) fn checks(environment: &Environment) -> Vec<Check> {
+pub(super) fn checks(trust: &Trust, flags: &PolicyFlags, environment: &Environment) -> Vec<Check> {
     const NAME: &str = "policy";
     let mut checks = Vec::new();
-    let file = match ConfigFile::of_user(environment) {
-        Ok(Some(file)) => file,
-        Ok(None) => {
-            let none = "there is none: tools that ask for something are blocked";
-            checks.push(Check::new(NAME, State::Note, none));
-            checks.push(state_directory(environment));
-            return checks;
-        }
+    let Ok(file) = trust.file(environment) else {
         // Said by the check of the configuration.
-        Err(_) => return checks,
+        return checks;
     };
-    let policy = match file.policy() {
-        Ok(policy) => policy,
+    let granted = match Granted::read(trust, flags, environment) {
+        Ok(granted) => granted,
         Err(failure) => {
             let check = Check::new(NAME, State::Error, failure.message);
             checks.push(match failure.hints.first() {
@@ -40,18 +34,28 @@ pub(super) fn checks(environment: &Environment) -> Vec<Check> {
             return checks;
         }
     };
+    if granted.files.is_empty() {
+        let none = "there is none: tools that ask for something are blocked";
+        checks.push(Check::new(NAME, State::Note, none));
+        checks.push(state_directory(environment));
+        return checks;
+    }
+    let policy = &granted.policy;
+    let files = granted.files.iter().map(|file| file.display().to_string());
     checks.push(Check::new(
         NAME,
         State::Ok,
         format!(
             "{} ({} grants, {} denies)",
-            file.path().display(),
+            files.collect::<Vec<_>>().join(", "),
             policy.grants().count(),
             policy.denies().count()
         ),
     ));
-    if let Ok(trust) = file.trust_store() {
-        let unknown = policy::unknown_publishers(&policy, &trust);
+    let store = file.map(|_| trust.trusted(environment));
+    let store = store.and_then(|trusted| trust.store_of(&trusted.ok()?, environment).ok());
+    if let Some(store) = store {
+        let unknown = policy::unknown_publishers(policy, &store);
         checks.extend(
             unknown
                 .into_iter()
@@ -59,15 +63,15 @@ pub(super) fn checks(environment: &Environment) -> Vec<Check> {
         );
     }
     if policy.ca_file().is_some() {
-        checks.push(authorities(&policy));
+        checks.push(authorities(policy));
     }
     checks.extend(policy.workspaces().iter().map(workspace));
-    checks.extend(overlaps(&policy, environment));
-    checks.extend(secrets(&policy, environment));
+    checks.extend(overlaps(&granted, trust, environment));
+    checks.extend(secrets(policy, environment));
     checks.extend(policy.services().iter().filter_map(service));
     checks.push(state_directory(environment));
     checks.extend(buckets(environment));
-    checks.push(limits(&policy));
+    checks.push(limits(policy));
     checks
 }
 
@@ -110,11 +114,9 @@ fn is_writable(directory: &Path) -> bool {
 }
 
 /// Workspaces in each other, or where no guest may be: the host's own check.
-fn overlaps(policy: &Policy, environment: &Environment) -> Option<Check> {
-    let mut builder = Host::builder().policy(policy.clone());
-    for (what, directory) in environment.protected() {
-        builder = builder.protect(what, directory);
-    }
+fn overlaps(granted: &Granted, trust: &Trust, environment: &Environment) -> Option<Check> {
+    let builder = Host::builder().policy(granted.policy.clone());
+    let builder = hosting::protect(builder, granted, trust, environment).ok()?;
     let error = builder.build().err()?;
     let check = Check::new("workspaces", State::Error, error.to_string());
     Some(match error.hint() {

@@ -289,6 +289,30 @@ fn doctor_finds_a_workspace_that_no_guest_may_have() {
 }
 
 #[test]
+fn doctor_checks_the_files_that_it_is_told_of() {
+    let machine = notes();
+    let policy = notes_policy(&machine, "");
+    let directory = machine.path("my-notes");
+    let within = machine.path("conf/trust/notes");
+    machine.write("conf/toolward.toml", "");
+    machine.write(
+        "layer.toml",
+        policy.replace(directory.to_str().unwrap(), within.to_str().unwrap()),
+    );
+    let words = "doctor --config conf/toolward.toml --policy layer.toml --json";
+    let told = machine.toolward(words).ends(1).json();
+    let checks = told["checks"].as_array().unwrap();
+    let state = |name: &str| {
+        let mut found = checks.iter().filter(|check| check["name"] == name);
+        found.next().map(|check| check["state"].as_str().unwrap())
+    };
+    assert_eq!(state("policy"), Some("ok"), "{told}");
+    assert_eq!(state("workspaces"), Some("error"), "{told}");
+    machine.toolward("doctor --json").ends(0);
+    machine.toolward("doctor --config none.toml --json").ends(1);
+}
+
+#[test]
 fn looking_changes_nothing() {
     let machine = notes();
     machine.configure(&notes_policy(&machine, "preapproved = true"));
