@@ -1,7 +1,12 @@
 //! What a call costs in memory that waits for a server: so many calls in
-//! flight, each with a request that is never answered. Prints figures; needs
-//! `/proc`.
+//! flight, each with a request that is never answered; and what bare wasmtime
+//! takes for the same guest, its socket included. Prints figures; needs `/proc`.
 
+#![expect(unreachable_pub, reason = "a benchmark has no users")]
+#![expect(
+    unsafe_code,
+    reason = "bare wasmtime deserialises what this benchmark compiled"
+)]
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
@@ -19,6 +24,11 @@ use toolward_bundle::content::Content;
 use toolward_egress::{Resolve, Resolving, Transport};
 use toolward_host::{Cache, Host, Limits, Request};
 use toolward_policy::Policy;
+use wasmtime::component::Component;
+
+#[expect(dead_code, reason = "each benchmark uses a part of it")]
+mod support;
+use support::{Bare, WAITING};
 
 const CALLS: u32 = 1000;
 
@@ -44,10 +54,17 @@ impl Resolve for Loopback {
     }
 }
 
+fn limits() -> Limits {
+    Limits {
+        concurrency: CALLS,
+        concurrency_per_tool: CALLS,
+        concurrency_per_publisher: CALLS,
+        concurrency_per_principal: CALLS,
+        ..Limits::default()
+    }
+}
+
 fn host(directory: &Path, port: u16) -> Host {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/guests/hostile-net");
-    let wasm = std::fs::read(source.join("drivers/hostile-net/driver.wasm"))
-        .expect("the hostile driver; run `cargo xtask guests` first");
     let write = |path: &str, bytes: &[u8]| {
         let path = directory.join("bundle").join(path);
         std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
@@ -76,24 +93,17 @@ fn host(directory: &Path, port: u16) -> Host {
         )
         .as_bytes(),
     );
-    write("drivers/driver/driver.wasm", &wasm);
+    write("drivers/driver/driver.wasm", &WAITING.wasm());
     let content = Content::from_dev(&directory.join("bundle")).expect("a bundle");
     let policy = format!(
         "[[grant]]\npublisher = {:?}\nrequires = [\"network:api.test:{port}\"]\n\
          plain_http = true\naddresses = [\"127.0.0.1\"]\n",
         content.origin.publisher()
     );
-    let limits = Limits {
-        concurrency: CALLS,
-        concurrency_per_tool: CALLS,
-        concurrency_per_publisher: CALLS,
-        concurrency_per_principal: CALLS,
-        ..Limits::default()
-    };
     Host::builder()
         .bundle(content)
         .policy(Policy::from_toml(&policy).expect("a policy"))
-        .limits(limits)
+        .limits(limits())
         .transport(
             Transport::builder()
                 .resolver(Arc::new(Loopback))
@@ -118,10 +128,19 @@ fn main() {
     .expect("a limit within the maximum");
 
     let arguments: Vec<String> = std::env::args().collect();
-    if let Some(at) = arguments.iter().position(|word| word == "--measure") {
+    let of_bare = |word: &String| word == "--bare";
+    let of_host = |word: &String| word == "--host";
+    if let Some(at) = arguments
+        .iter()
+        .position(|word| of_bare(word) || of_host(word))
+    {
         let directory = PathBuf::from(arguments.get(at + 1).expect("a directory"));
         let port = arguments.get(at + 2).expect("a port").parse();
-        return measure(&directory, port.expect("a number"));
+        let port = port.expect("a number");
+        return match arguments.iter().any(of_bare) {
+            true => measure_bare(&directory, port),
+            false => measure_host(&directory, port),
+        };
     }
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -141,17 +160,60 @@ fn main() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let failed = runtime.block_on(host(directory.path(), port).prepare());
     assert!(failed.is_empty(), "{failed:?}");
-    let status = std::process::Command::new(std::env::current_exe().expect("itself"))
-        .arg("--measure")
-        .arg(directory.path())
-        .arg(port.to_string())
-        .status()
-        .expect("runs");
-    assert!(status.success());
-    assert!(held.load(Ordering::Acquire) >= CALLS as usize);
+    let artefact = support::engine_for(&limits()).precompile_component(&WAITING.wasm());
+    let artefact = artefact.expect("compiles");
+    std::fs::write(directory.path().join(ARTEFACT), artefact).expect("writes");
+    for (number, of) in ["--bare", "--host"].into_iter().enumerate() {
+        let status = std::process::Command::new(std::env::current_exe().expect("itself"))
+            .arg(of)
+            .arg(directory.path())
+            .arg(port.to_string())
+            .status()
+            .expect("runs");
+        assert!(status.success());
+        assert!(held.load(Ordering::Acquire) >= CALLS as usize * (number + 1));
+    }
 }
 
-fn measure(directory: &Path, port: u16) {
+/// The file with the artefact of bare wasmtime.
+const ARTEFACT: &str = "bare.cwasm";
+
+fn input(port: u16) -> String {
+    format!(r#"{{"do": "http", "url": "http://api.test:{port}/"}}"#)
+}
+
+/// Lets all `calls` come to where they wait, and prints what each takes.
+async fn wait<T>(name: &str, before: u64, calls: Vec<tokio::task::JoinHandle<T>>) {
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    assert!(calls.iter().all(|call| !call.is_finished()), "all wait");
+    let during = resident();
+    println!("{name}: before                     {before:8} KiB");
+    println!("{name}: with {CALLS} calls that wait   {during:8} KiB");
+    println!(
+        "{name}: for each                   {:8.1} KiB",
+        (during.saturating_sub(before)) as f64 / f64::from(CALLS)
+    );
+}
+
+fn measure_bare(directory: &Path, port: u16) {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let engine = support::engine_for(&limits());
+        // SAFETY: this benchmark wrote it, for an engine with the same settings.
+        let component = unsafe { Component::deserialize_file(&engine, directory.join(ARTEFACT)) };
+        let bare = Arc::new(Bare::new(engine, &component.expect("loads"), WAITING));
+        bare.calling(r#"{"do": "echo"}"#.to_owned()).await;
+        let before = resident();
+        let calls = (0..CALLS).map(|_| {
+            let (bare, input) = (bare.clone(), input(port));
+            tokio::spawn(async move { bare.calling(input).await })
+        });
+        wait("bare", before, calls.collect()).await;
+    });
+    runtime.shutdown_background();
+}
+
+fn measure_host(directory: &Path, port: u16) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let host = host(directory, port);
@@ -164,26 +226,15 @@ fn measure(directory: &Path, port: u16) {
         let before = resident();
         let future = host.call(Request::new("bench.wait", "{}"));
         println!(
-            "the future of a call        {:7} bytes",
+            "host: the future of a call        {:7} bytes",
             size_of_val(&future)
         );
         drop(future);
-        let input = format!(r#"{{"do": "http", "url": "http://api.test:{port}/"}}"#);
-        let calls: Vec<_> = (0..CALLS)
-            .map(|_| {
-                let (host, input) = (host.clone(), input.clone());
-                tokio::spawn(async move { host.call(Request::new("bench.wait", input)).await })
-            })
-            .collect();
-        tokio::time::sleep(Duration::from_secs(8)).await;
-        assert!(calls.iter().all(|call| !call.is_finished()), "all wait");
-        let during = resident();
-        println!("before                     {before:8} KiB");
-        println!("with {CALLS} calls that wait   {during:8} KiB");
-        println!(
-            "for each                   {:8.1} KiB",
-            (during.saturating_sub(before)) as f64 / f64::from(CALLS)
-        );
+        let calls = (0..CALLS).map(|_| {
+            let (host, input) = (host.clone(), input(port));
+            tokio::spawn(async move { host.call(Request::new("bench.wait", input)).await })
+        });
+        wait("host", before, calls.collect()).await;
     });
     runtime.shutdown_background();
 }

@@ -1,15 +1,22 @@
 //! What the benchmarks share: the driver under test, and bare wasmtime around
 //! it, with the same engine settings and the same WASI context as the host.
 
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use toolward_bundle::content::Content;
 use toolward_host::{EngineProfile, Limits};
 use wasmtime::component::{Component, HasSelf, Linker, ResourceTable};
-use wasmtime::{Engine, Store};
+use wasmtime::{CallHook, Engine, Store, StoreContextMut, StoreLimits, StoreLimitsBuilder};
 use wasmtime_wasi::filesystem::FsPerms;
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{
+    Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView,
+    WasiHttpHooks, WasiHttpView,
+};
 
 mod bindings {
     wasmtime::component::bindgen!({
@@ -71,9 +78,22 @@ impl Subject {
     }
 }
 
+/// Reads pages: its requests wait for as long as the server does.
+pub const WAITING: Subject = Subject {
+    directory: "tests/guests/hostile-net",
+    component: "drivers/hostile-net/driver.wasm",
+    tool: "hostile.net",
+    input: "{}",
+};
+
 /// An engine with the host's own settings.
 pub fn engine() -> Engine {
-    EngineProfile::for_limits(&Limits::default())
+    engine_for(&Limits::default())
+}
+
+/// An engine with the settings of a host that has these limits.
+pub fn engine_for(limits: &Limits) -> Engine {
+    EngineProfile::for_limits(limits)
         .engine()
         .expect("an engine")
 }
@@ -81,6 +101,67 @@ pub fn engine() -> Engine {
 pub struct State {
     wasi: WasiCtx,
     table: ResourceTable,
+    http: WasiHttpCtx,
+    hooks: Silence,
+    limits: StoreLimits,
+}
+
+/// Connects, and waits for an answer that never comes: next to nothing of its
+/// own.
+struct Silence;
+
+type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
+
+impl WasiHttpHooks for Silence {
+    fn is_forbidden_header(&mut self, _: &http::HeaderName) -> bool {
+        false
+    }
+
+    fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
+        Arc::new(|_| false)
+    }
+
+    fn send_request(
+        &mut self,
+        request: http::Request<WasiBody>,
+        _: Option<RequestOptions>,
+        _: Worker,
+    ) -> Box<dyn Future<Output = Result<(http::Response<WasiBody>, Worker), Error>> + Send> {
+        let port = request.uri().port_u16().expect("a port");
+        let connection = TcpStream::connect(("127.0.0.1", port)).expect("connects");
+        Box::new(async move {
+            std::future::pending::<()>().await;
+            drop(connection);
+            Err(Error::ConnectionTerminated)
+        })
+    }
+}
+
+impl WasiHttpView for State {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        WasiHttpCtxView {
+            hooks: &mut self.hooks,
+            table: &mut self.table,
+            ctx: &mut self.http,
+        }
+    }
+}
+
+/// Which of the host's means of limiting a guest bare wasmtime uses, too.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Guards {
+    /// Instructions are counted, and the guest yields now and then. The engine's
+    /// code must count them, or must not.
+    pub fuel: bool,
+    /// Growing memories and tables is asked about.
+    pub growth: bool,
+    /// Each crossing between guest and host looks at the clock and bounds what
+    /// is copied.
+    pub crossings: bool,
+    /// A timer ends the call.
+    pub deadline: bool,
+    /// Handles and the table of resources are bounded.
+    pub handles: bool,
 }
 
 impl WasiView for State {
@@ -133,12 +214,14 @@ pub struct Bare {
     pre: DriverPre<State>,
     subject: Subject,
     preopen: Option<PathBuf>,
+    guards: Guards,
 }
 
 impl Bare {
     pub fn new(engine: Engine, component: &Component, subject: Subject) -> Self {
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker).expect("WASI");
+        wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker).expect("HTTP");
         Driver::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state).expect("imports");
         let pre = linker
             .instantiate_pre(component)
@@ -149,7 +232,18 @@ impl Bare {
             pre,
             subject,
             preopen: None,
+            guards: Guards {
+                fuel: true,
+                ..Guards::default()
+            },
         }
+    }
+
+    /// The same with these guards and no others.
+    #[must_use]
+    pub fn guarding(mut self, guards: Guards) -> Self {
+        self.guards = guards;
+        self
     }
 
     /// The same with a directory to read.
@@ -162,6 +256,11 @@ impl Bare {
     /// A fresh store with WASI, instantiate, call, drop: no checks, no
     /// envelope, no deadline.
     pub async fn call(&self) -> types::ToolOutput {
+        self.calling(self.subject.input.to_owned()).await
+    }
+
+    /// The same with an input of one's own.
+    pub async fn calling(&self, input: String) -> types::ToolOutput {
         let mut wasi = WasiCtx::builder();
         wasi.stdout(MemoryOutputPipe::new(64 << 10))
             .stderr(MemoryOutputPipe::new(64 << 10));
@@ -169,36 +268,69 @@ impl Bare {
             wasi.preopened_dir(directory, "/bench", FsPerms::ReadOnly)
                 .expect("a directory");
         }
-        let state = State {
+        let mut state = State {
             wasi: wasi.build(),
             table: ResourceTable::new(),
+            http: WasiHttpCtx::new(),
+            hooks: Silence,
+            limits: StoreLimits::default(),
         };
+        let guards = self.guards;
+        if guards.growth {
+            state.limits = StoreLimitsBuilder::new()
+                .memory_size(64 << 20)
+                .table_elements(100_000)
+                .build();
+        }
+        if guards.handles {
+            state.table.set_max_capacity(1024);
+        }
+        let deadline = Instant::now() + Duration::from_secs(30);
         let mut store = Store::new(&self.engine, state);
-        store.set_fuel(10_000_000_000).expect("fuel is on");
-        store
-            .fuel_async_yield_interval(Some(1_000_000))
-            .expect("fuel is on");
+        if guards.growth {
+            store.limiter(|state| &mut state.limits);
+        }
+        if guards.handles {
+            store.set_max_component_handles(1024);
+        }
+        if guards.crossings {
+            store.call_hook(move |store, crossing| cross(store, crossing, deadline));
+        }
+        if guards.fuel {
+            store.set_fuel(10_000_000_000).expect("fuel is on");
+            store
+                .fuel_async_yield_interval(Some(1_000_000))
+                .expect("fuel is on");
+        }
         let call = types::Invocation {
             id: "0190f5fe-7c00-7a00-8000-000000000000".to_owned(),
             tool: self.subject.tool.to_owned(),
             tool_version: "1.0.0".to_owned(),
-            input: self.subject.input.to_owned(),
+            input,
             context: "{}".to_owned(),
             attempt: 1,
             remaining_ms: 30_000,
             idempotency_key: "0190f5fe-7c00-7a00-8000-000000000000".to_owned(),
             resume: None,
         };
-        let driver = self
-            .pre
-            .instantiate_async(&mut store)
-            .await
-            .expect("instantiates");
-        let result = driver
-            .toolward_driver_handler()
-            .call_execute(&mut store, &call)
-            .await
-            .expect("runs");
+        let guest = async {
+            let driver = self
+                .pre
+                .instantiate_async(&mut store)
+                .await
+                .expect("instantiates");
+            driver
+                .toolward_driver_handler()
+                .call_execute(&mut store, &call)
+                .await
+                .expect("runs")
+        };
+        let result = if guards.deadline {
+            let timed = tokio::time::timeout_at(deadline.into(), guest);
+            timed.await.expect("in time")
+        } else {
+            guest.await
+        };
         match result.expect("succeeds") {
             bindings::exports::toolward::driver::handler::Outcome::Done(output) => output,
             bindings::exports::toolward::driver::handler::Outcome::NeedsInput(_) => {
@@ -206,4 +338,21 @@ impl Bare {
             }
         }
     }
+}
+
+/// What the host does at each crossing, in little.
+fn cross(
+    mut store: StoreContextMut<'_, State>,
+    crossing: CallHook,
+    deadline: Instant,
+) -> wasmtime::Result<()> {
+    match crossing {
+        CallHook::CallingHost if Instant::now() >= deadline => {
+            return Err(wasmtime::Error::msg("late"));
+        }
+        CallHook::CallingWasm => store.set_hostcall_fuel(256 << 10),
+        CallHook::ReturningFromWasm => store.set_hostcall_fuel(4 << 20),
+        CallHook::CallingHost | CallHook::ReturningFromHost => {}
+    }
+    Ok(())
 }
