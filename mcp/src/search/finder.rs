@@ -243,6 +243,7 @@ impl<'a> Behind<'_, 'a> {
             )
         })?;
         let listed = serde_json::to_value(&tool.tool).unwrap_or_default();
+        let of = |key: &str| listed.get(key).cloned().unwrap_or_default();
         Ok(json!({
             "schema_version": SCHEMA_VERSION,
             "loading_state": "loaded",
@@ -251,11 +252,11 @@ impl<'a> Behind<'_, 'a> {
             "version": tool.contract.version.to_string(),
             "publisher": visible_line(&tool.publisher, SHOWN),
             "name": tool.name,
-            "title": listed["title"],
-            "description": listed["description"],
-            "input_schema": listed["inputSchema"],
-            "output_schema": listed["outputSchema"],
-            "annotations": listed["annotations"],
+            "title": of("title"),
+            "description": of("description"),
+            "input_schema": of("inputSchema"),
+            "output_schema": of("outputSchema"),
+            "annotations": of("annotations"),
         }))
     }
 
@@ -296,14 +297,15 @@ impl<'a> Behind<'_, 'a> {
             return Err(is_blocked(blocked));
         }
         // An id or a former name is no name, but it shows what is meant.
-        let named = self.finder.index.named(name);
-        let hits = self.finder.index.search(name, USUAL).into_iter();
-        let near = named.chain(hits.map(|hit| hit.position));
-        let mut near: Vec<&str> = near
-            .filter_map(|place| Some(self.tool(place)?.name.as_str()))
-            .take(NEAR)
-            .collect();
-        near.dedup();
+        let index = &self.finder.index;
+        let hits = index.search_among(name, |place| self.tool(place).is_some());
+        let places = index.named(name).chain(hits.iter().map(|hit| hit.position));
+        let mut near: Vec<&str> = Vec::new();
+        for tool in places.filter_map(|place| self.tool(place)) {
+            if near.len() < NEAR && !near.contains(&tool.name.as_str()) {
+                near.push(&tool.name);
+            }
+        }
         let shown = visible_line(name, SHOWN);
         Err(CallError::new(
             ErrorCode::NOT_FOUND,
