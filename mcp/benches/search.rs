@@ -1,11 +1,6 @@
 //! Searching a catalogue of 10,000 tools. A model waits for it: the goal is less
 //! than 10 ms, whatever is asked.
 
-#![expect(
-    missing_docs,
-    reason = "what criterion's macros make has no documentation"
-)]
-
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -1,5 +1,8 @@
 //! One call of a tool, from the request to the result.
-#![expect(deprecated, reason = "logging is on its way out of MCP, and in both eras still")]
+#![expect(
+    deprecated,
+    reason = "logging is on its way out of MCP, and in both eras still"
+)]
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, JsonObject, LoggingLevel,
@@ -34,7 +37,12 @@ impl Incoming<'_> {
         let surface = self.surface;
         let arguments = request.arguments.take().unwrap_or_default();
         if let Some(finder) = surface.finder() {
-            let asked = finder.asked(surface.catalogue(), &request.name, arguments, self.principal);
+            let asked = finder.asked(
+                surface.catalogue(),
+                &request.name,
+                arguments,
+                self.principal,
+            );
             return match asked {
                 Asked::Answer(result) => Ok(result.into()),
                 Asked::Refused(error) => Ok(result::failed(&error).into()),
@@ -78,7 +86,9 @@ impl Incoming<'_> {
         let finished = match observed {
             Some((observer, forwarder)) => {
                 request = request.observer(observer);
-                let call = self.asking.carry_out(&client, host, request, &tool.name, &input, &parameters);
+                let call =
+                    self.asking
+                        .carry_out(&client, host, request, &tool.name, &input, &parameters);
                 forwarder.during(call).await?
             }
             None => {

@@ -19,5 +19,6 @@ pub mod stdio;
 mod surface;
 
 pub use catalogue::CatalogueError;
+pub use documents::DocumentsError;
 pub use server::{Connection, Service};
 pub use surface::{Surface, SurfaceError};

@@ -1,6 +1,9 @@
 //! What a driver says while it runs, sent to the client: progress and log
 //! records, in order, and no more of them than a client can use.
-#![expect(deprecated, reason = "logging is on its way out of MCP, and in both eras still")]
+#![expect(
+    deprecated,
+    reason = "logging is on its way out of MCP, and in both eras still"
+)]
 
 use std::sync::Arc;
 use std::time::Duration;

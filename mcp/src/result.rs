@@ -175,7 +175,10 @@ mod tests {
         let result = of(reply(json!({"words": 2}), Vec::new()), false);
         let result = serde_json::to_value(result).unwrap();
         assert_eq!(result["structuredContent"], json!({"words": 2}));
-        assert_eq!(result["content"], json!([{"type": "text", "text": "{\"words\":2}"}]));
+        assert_eq!(
+            result["content"],
+            json!([{"type": "text", "text": "{\"words\":2}"}])
+        );
         assert_eq!(result["isError"], json!(false));
         assert_eq!(result["_meta"]["toolward/call"]["tool"], json!("a.b"));
     }
@@ -196,7 +199,10 @@ mod tests {
         let reply = runtime.block_on(host.call(toolward_host::Request::new("a\u{202e}.b", "{}")));
         let result = serde_json::to_value(of(reply, false)).unwrap();
         assert_eq!(result["isError"], json!(true));
-        assert_eq!(result["_meta"]["toolward/error"]["code"], json!("not_found"));
+        assert_eq!(
+            result["_meta"]["toolward/error"]["code"],
+            json!("not_found")
+        );
         let text = result["content"][0]["text"].as_str().unwrap();
         assert!(!text.contains('\u{202e}'), "{text}");
         assert_eq!(result.get("structuredContent"), None);

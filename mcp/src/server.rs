@@ -1,20 +1,23 @@
 //! The server: which request goes where.
-#![expect(deprecated, reason = "logging is on its way out of MCP, and in both eras still")]
+#![expect(
+    deprecated,
+    reason = "logging is on its way out of MCP, and in both eras still"
+)]
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
-    ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
     ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
     SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, SubscriptionContext};
-use rmcp::ServerHandler;
 use tokio::sync::watch;
 
 use crate::asking::Asking;
@@ -193,7 +196,9 @@ impl ServerHandler for Connection {
     ) -> Result<ListToolsResult, ErrorData> {
         one_page(request)?;
         let principal = self.principal(&context)?;
-        Ok(ListToolsResult::with_all_items(self.surface().tools(&principal)))
+        Ok(ListToolsResult::with_all_items(
+            self.surface().tools(&principal),
+        ))
     }
 
     async fn call_tool(
@@ -205,7 +210,11 @@ impl ServerHandler for Connection {
         let surface = self.surface();
         let level = match stateless(&context) {
             true => context.meta.log_level(),
-            false => *self.state.level.lock().unwrap_or_else(PoisonError::into_inner),
+            false => *self
+                .state
+                .level
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
         };
         let incoming = call::Incoming {
             surface: &surface,
@@ -228,7 +237,9 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         one_page(request)?;
-        Ok(ListPromptsResult::with_all_items(self.documents(&context)?.prompts()))
+        Ok(ListPromptsResult::with_all_items(
+            self.documents(&context)?.prompts(),
+        ))
     }
 
     async fn get_prompt(
@@ -250,7 +261,9 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         one_page(request)?;
-        Ok(ListResourcesResult::with_all_items(self.documents(&context)?.resources()))
+        Ok(ListResourcesResult::with_all_items(
+            self.documents(&context)?.resources(),
+        ))
     }
 
     async fn list_resource_templates(
@@ -259,7 +272,9 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         one_page(request)?;
-        Ok(ListResourceTemplatesResult::with_all_items(self.documents(&context)?.templates()))
+        Ok(ListResourceTemplatesResult::with_all_items(
+            self.documents(&context)?.templates(),
+        ))
     }
 
     async fn read_resource(
@@ -299,7 +314,10 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         if !self.documents(&context)?.has(&request.uri) {
-            return Err(ErrorData::resource_not_found("there is no such resource", None));
+            return Err(ErrorData::resource_not_found(
+                "there is no such resource",
+                None,
+            ));
         }
         let watched = self.state.watched.lock();
         let mut watched = watched.unwrap_or_else(PoisonError::into_inner);
@@ -318,7 +336,9 @@ impl ServerHandler for Connection {
     ) -> Result<(), ErrorData> {
         self.principal(&context)?;
         let watched = self.state.watched.lock();
-        watched.unwrap_or_else(PoisonError::into_inner).remove(&request.uri);
+        watched
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&request.uri);
         Ok(())
     }
 

@@ -120,7 +120,8 @@ pub async fn serve(
         true => Output::Pipe(pipe::Sender::from_owned_fd(streams.output)?),
         false => Output::Other(tokio::fs::File::from_std(File::from(streams.output))),
     };
-    let transport = AsyncRwTransport::<Role, _, _>::new(input, output).with_max_line_length(MESSAGE);
+    let transport =
+        AsyncRwTransport::<Role, _, _>::new(input, output).with_max_line_length(MESSAGE);
     let paced = Paced {
         inner: transport,
         open: Arc::default(),

@@ -8,7 +8,7 @@ use toolward_host::Host;
 use toolward_policy::Policy;
 
 use crate::catalogue::{self, Blocked, Catalogue, CatalogueError, Listed};
-use crate::documents::Documents;
+use crate::documents::{Documents, DocumentsError};
 use crate::principal::Principal;
 use crate::search::Finder;
 
@@ -30,15 +30,8 @@ pub enum SurfaceError {
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
     /// Two prompts or resources have one name.
-    #[error("{message}")]
-    Documents {
-        /// The stable code.
-        code: &'static str,
-        /// What happened.
-        message: String,
-        /// What to do about it.
-        hint: &'static str,
-    },
+    #[error(transparent)]
+    Documents(#[from] DocumentsError),
 }
 
 impl SurfaceError {
@@ -47,7 +40,7 @@ impl SurfaceError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Catalogue(error) => error.code(),
-            Self::Documents { code, .. } => code,
+            Self::Documents(error) => error.code(),
         }
     }
 
@@ -56,7 +49,7 @@ impl SurfaceError {
     pub fn hint(&self) -> String {
         match self {
             Self::Catalogue(error) => error.hint().to_owned(),
-            Self::Documents { hint, .. } => (*hint).to_owned(),
+            Self::Documents(error) => error.hint().to_owned(),
         }
     }
 }
@@ -84,15 +77,13 @@ impl Surface {
         defer_above: usize,
     ) -> Result<Self, SurfaceError> {
         let catalogue = catalogue::of(&host)?;
-        let documents = Documents::of(contents, policy).map_err(|error| SurfaceError::Documents {
-            code: error.code(),
-            message: error.to_string(),
-            hint: error.hint(),
-        })?;
+        let documents = Documents::of(contents, policy)?;
         let by_name = catalogue.listed.iter().enumerate();
-        let by_name = by_name.map(|(place, tool)| (tool.name.clone(), place)).collect();
-        let finder = (catalogue.listed.len() > defer_above)
-            .then(|| Finder::new(host.clone(), &catalogue));
+        let by_name = by_name
+            .map(|(place, tool)| (tool.name.clone(), place))
+            .collect();
+        let finder =
+            (catalogue.listed.len() > defer_above).then(|| Finder::new(host.clone(), &catalogue));
         Ok(Self {
             host,
             catalogue,
@@ -149,7 +140,11 @@ impl Surface {
         match &self.finder {
             Some(_) => crate::search::tools(),
             None => {
-                let own = self.catalogue.listed.iter().filter(|tool| tool.is_for(principal));
+                let own = self
+                    .catalogue
+                    .listed
+                    .iter()
+                    .filter(|tool| tool.is_for(principal));
                 own.map(|tool| tool.tool.clone()).collect()
             }
         }
