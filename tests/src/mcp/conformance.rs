@@ -36,7 +36,7 @@ fn run(revision: &str) -> Results {
         let name = folder.file_name().unwrap().to_str().unwrap();
         // server-SCENARIO-2026-11-21T18-00-00-000Z
         let scenario = name.strip_prefix("server-").unwrap();
-        let scenario = &scenario[..scenario.len() - "-2026-11-21T18-00-00-000Z".len()];
+        let (scenario, _) = scenario.split_at(scenario.len() - "-2026-11-21T18-00-00-000Z".len());
         let checks: Vec<Value> =
             serde_json::from_slice(&fs::read(folder.join("checks.json")).unwrap()).unwrap();
         let results = results.entry(scenario.to_owned()).or_default();
