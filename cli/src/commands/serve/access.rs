@@ -111,10 +111,10 @@ impl Door {
             );
         }
         if output.json() {
-            let mut shown = json!({ "listening": url });
-            if let Shown::Token(secret) = &self.token {
-                shown["token"] = secret.expose().into();
-            }
+            let shown = match &self.token {
+                Shown::Token(secret) => json!({ "listening": url, "token": secret.expose() }),
+                _ => json!({ "listening": url }),
+            };
             return output.value(&shown);
         }
         output.note(format!("listening on {url}"));
