@@ -37,7 +37,7 @@ fn page(name: &str) -> String {
 
 #[test]
 fn every_error_code_of_the_command_is_in_the_book() {
-    let sources = sources(&["bundle/src", "cli/src", "host/src"]);
+    let sources = sources(&["bundle/src", "cli/src", "host/src", "mcp/src"]);
     let mut codes = BTreeSet::new();
     codes.extend(literals(&sources, "Failure::usage(\""));
     for after in sources.split("Failure::new(Exit::").skip(1) {
