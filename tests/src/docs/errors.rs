@@ -58,7 +58,8 @@ fn every_error_code_of_the_command_is_in_the_book() {
         "only {} codes found in the sources",
         codes.len()
     );
-    let book = page("command-errors.md");
+    // Refused requests stand with what serving over HTTP is.
+    let book = page("command-errors.md") + &page("serve-http.md");
     for code in codes {
         assert!(
             book.contains(&format!("`{code}`")),
