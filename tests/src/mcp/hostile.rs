@@ -164,11 +164,14 @@ fn a_call_that_never_ends_delays_no_other_and_ends_when_it_is_cancelled() {
     let machine = machine("[limits]\nconcurrency = 2\n\n");
     let mut raw = Raw::open(stdio(&machine), json!({}));
     raw.call("endless", ENDLESS, &json!({}));
+    std::thread::sleep(Duration::from_millis(500));
     // It holds one of two places; the other serves on.
     for number in 0..20 {
         sums(&mut raw, &format!("beside {number}"));
     }
     raw.call("endless too", ENDLESS, &json!({}));
+    // Requests that come together start in any order.
+    std::thread::sleep(Duration::from_millis(500));
     raw.call("waits", SUM, &json!({"numbers": [1]}));
     std::thread::sleep(Duration::from_millis(300));
     let rest = raw.rest();
