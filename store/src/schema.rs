@@ -114,7 +114,10 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
     sql.pragma_update(None, "foreign_keys", true)?;
     // What was committed survives the machine: else the state could name a file that was collected since.
     sql.pragma_update(None, "synchronous", "FULL")?;
-    recognise(&sql)?;
+    // All of it from one state: another process may make the tables just now.
+    let reading = sql.transaction()?;
+    recognise(&reading)?;
+    drop(reading);
     write_ahead(&sql)?;
     let transaction = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Two processes may get here: the second finds the tables of the first.

@@ -107,6 +107,8 @@ fn sixteen_installers_at_once_leave_every_bundle_and_the_highest_release() {
     let children: Vec<Child> = (1..=16)
         .map(|number| {
             command(&format!("install {number}"), directory)
+                // One that fails says why.
+                .stderr(Stdio::inherit())
                 .spawn()
                 .unwrap()
         })
