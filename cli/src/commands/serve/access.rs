@@ -43,8 +43,8 @@ pub(crate) struct Access {
     #[arg(long, value_name = "NAME", requires = "http")]
     allow_host: Vec<String>,
 
-    /// An origin whose pages may connect, such as https://app.example, besides
-    /// this machine's (may be given again)
+    /// An origin whose pages may connect, a scheme and a name as browsers send
+    /// it, besides this machine's (may be given again)
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
 }
