@@ -53,23 +53,25 @@ impl Means {
         bar: &Arc<Bar>,
         environment: &Environment,
     ) -> Result<HostBuilder, Failure> {
-        let builder = self.unasked(contents, granted, trust, environment)?;
+        let buckets = contents.iter().any(uses_buckets);
+        let builder = self.unasked(contents, granted, trust, environment, buckets)?;
         Ok(builder.approver(Terminal::new(bar)))
     }
 
-    /// [`Means::host`], with nobody to ask.
+    /// [`Means::host`], with nobody to ask, and with buckets only if that is said.
     pub(crate) fn unasked(
         &self,
         contents: Vec<Content>,
         granted: &Granted,
         trust: &Trust,
         environment: &Environment,
+        buckets: bool,
     ) -> Result<HostBuilder, Failure> {
         let mut builder = Host::builder().policy(granted.policy.clone());
         let state = self.state(environment);
         let mut sources = Sources::new(&granted.policy, "/".as_ref(), environment::secret);
         if let Some(state) = &state {
-            if contents.iter().any(uses_buckets) {
+            if buckets {
                 builder = builder.buckets(open(state)?);
             }
             sources = sources.stored_in(secrets(state));
@@ -127,6 +129,10 @@ impl Means {
             for path in &environment.certificates {
                 confinement = confinement.read(path);
             }
+            // A host that is made anew reads it again.
+            if let Some(file) = granted.policy.ca_file() {
+                confinement = confinement.read(file);
+            }
         }
         for secret in granted.policy.secrets() {
             let key = (secret.publisher.as_str().to_owned(), secret.slug.clone());
@@ -173,7 +179,8 @@ fn reads_stored(needed: &BTreeSet<(String, String)>, policy: &Policy) -> bool {
     })
 }
 
-fn uses_buckets(content: &Content) -> bool {
+/// Whether a bundle declares anything that buckets stand behind.
+pub(crate) fn uses_buckets(content: &Content) -> bool {
     let mut tools = content.tools.iter();
     tools.any(|entry| {
         let declared = entry.tool.declaration();

@@ -80,6 +80,15 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
     })
 }
 
+/// Refuses a call whose bundles were taken back while it waited.
+pub(crate) fn still_served(tool: &ToolEntry, route: &Route) -> Result<(), CallError> {
+    let standings = [&tool.standing, &route.driver.standing];
+    let reason = standings
+        .into_iter()
+        .find_map(|standing| standing.withdrawn());
+    reason.map_or(Ok(()), |reason| Err(withdrawn(&tool.major_id, reason)))
+}
+
 fn withdrawn(tool: &str, reason: &str) -> CallError {
     CallError::new(
         ErrorCode::WITHDRAWN,

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::ServerHandler;
@@ -75,6 +76,7 @@ impl Service {
                 principal,
                 level: Mutex::new(None),
                 watched: Mutex::default(),
+                told: AtomicBool::new(false),
             }),
         }
     }
@@ -93,6 +95,8 @@ struct State {
     level: Mutex<Option<LoggingLevel>>,
     /// The resources whose changes the client asked to hear of.
     watched: Mutex<BTreeSet<String>>,
+    /// Whether a task tells the client what changes.
+    told: AtomicBool,
 }
 
 impl Connection {
@@ -305,7 +309,10 @@ impl ServerHandler for Connection {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        tokio::spawn(self.clone().tell(context.peer));
+        // A client may say so again and again; it is told once.
+        if !self.state.told.swap(true, Ordering::Relaxed) {
+            tokio::spawn(self.clone().tell(context.peer));
+        }
     }
 
     async fn subscribe(
@@ -348,8 +355,7 @@ impl ServerHandler for Connection {
     ) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            let surface = self.surface();
-            uris.retain(|uri| surface.documents().has(uri));
+            // Whose they are is looked at by `listen`: the answer here tells nothing.
             uris.truncate(SUBSCRIPTIONS);
         }
         Some(accepted)

@@ -14,7 +14,7 @@ use crate::config::Granted;
 use crate::confinement::ConfineFlags;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
-use crate::hosting::Means;
+use crate::hosting::{Means, uses_buckets};
 use crate::output::Output;
 
 mod access;
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
 
     /// Let the client ask its person for approval, and take the answer. Only for
     /// a client that shows the question and answers no question itself
-    #[arg(long)]
+    #[arg(long, conflicts_with = "no_token")]
     trust_client: bool,
 
     /// With more tools than this, list three that find, load and call the others
@@ -80,12 +80,16 @@ pub(crate) fn run(
     };
     let broker = arguments.cache.broker(environment, output)?;
     let means = &arguments.means;
-    let build = |contents: Vec<_>| -> Result<Host, Failure> {
-        let builder = means.unasked(contents, &granted, &source.trust, environment)?;
+    let build = |contents: Vec<_>, buckets| -> Result<Host, Failure> {
+        let trust = &source.trust;
+        let builder = means.unasked(contents, &granted, trust, environment, buckets)?;
         let builder = source.store.protect(builder, environment);
+        let builder = arguments.access.protect(builder);
         arguments.cache.host(builder, &broker)
     };
-    let host = build(contents.clone())?;
+    let host = build(contents.clone(), contents.iter().any(uses_buckets))?;
+    // What is not kept can't be opened later.
+    let buckets = host.needs().buckets;
     let surface = Surface::new(
         host.clone(),
         &contents,
@@ -115,7 +119,7 @@ pub(crate) fn run(
         let stop = shutdown.clone();
         let watching = service.clone();
         let remake = |contents: Vec<_>| {
-            let host = build(Vec::clone(&contents))?;
+            let host = build(Vec::clone(&contents), buckets)?;
             Ok(Surface::new(
                 host,
                 &contents,

@@ -11,6 +11,7 @@ use crate::asking::{Asked, Asker, Facts, Questions, Spent};
 use crate::checks::Checks;
 use crate::lineage::{CallTools, Root};
 use crate::redact::Redactor;
+use crate::resolve;
 use crate::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output};
 use crate::sandbox::Told;
 use crate::sandbox::context::Context;
@@ -77,6 +78,8 @@ pub(crate) async fn start(
         }
     };
     let slot = SlotCell::new(slot);
+    // A person was asked meanwhile, or others went first.
+    resolve::still_served(&call.tool, route)?;
     let clock = Clock::start(call.timeout, caller.map(|caller| caller.deadline))
         .after(Duration::from_millis(spent.milliseconds));
     metadata.fuel = spent.fuel;

@@ -106,6 +106,30 @@ async fn a_question_that_is_on_its_way_ends_the_call_before_the_driver_starts() 
     assert_eq!(reply.metadata.attempts, 0);
 }
 
+/// Says yes, and takes the bundle back before.
+struct YesTooLate(Mutex<Option<Host>>);
+
+impl Approver for YesTooLate {
+    fn ask<'a>(
+        &'a self,
+        request: &'a ApprovalRequest,
+    ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+        let host = self.0.lock().unwrap().take().unwrap();
+        assert!(host.withdraw(&request.bundle, "revoked while a person was asked"));
+        Box::pin(async { Verdict::Approved })
+    }
+}
+
+#[tokio::test]
+async fn a_yes_to_what_was_taken_back_meanwhile_comes_too_late() {
+    let (_fixture, host) = host();
+    let late = Arc::new(YesTooLate(Mutex::new(Some(host.clone()))));
+    let call = Request::with_value("hostile.run", json!({"do": "echo"})).approver(late);
+    let reply = host.call(call).await;
+    assert_eq!(reply.result.unwrap_err().code, ErrorCode::WITHDRAWN);
+    assert_eq!(reply.metadata.attempts, 0);
+}
+
 /// Says yes to calls of the caller's, and that it asks later about others.
 struct LaterBelow(Arc<Says>);
 

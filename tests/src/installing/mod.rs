@@ -12,6 +12,7 @@ mod racing;
 mod registry;
 mod revoking;
 mod rotating;
+mod serving;
 mod substituting;
 mod updating;
 mod web;

@@ -5,5 +5,5 @@ mod clients;
 mod conformance;
 mod hostile;
 mod official;
-mod raw;
+pub(crate) mod raw;
 mod served;

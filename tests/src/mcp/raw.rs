@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// When an answer counts as not coming.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection over standard input and output.
-pub(super) struct Raw {
+pub(crate) struct Raw {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -22,7 +22,7 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    pub(super) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -54,7 +54,7 @@ impl Raw {
     }
 
     /// Opens a session of the older era, as a client with these capabilities.
-    pub(super) fn open(command: Command, capabilities: Value) -> Self {
+    pub(crate) fn open(command: Command, capabilities: Value) -> Self {
         let mut raw = Self::start(command);
         raw.send(&json!({
             "jsonrpc": "2.0", "id": "open", "method": "initialize",
@@ -73,19 +73,19 @@ impl Raw {
         raw
     }
 
-    pub(super) fn send(&mut self, message: &Value) {
+    pub(crate) fn send(&mut self, message: &Value) {
         self.line(&message.to_string());
     }
 
     /// Sends a line as it is.
-    pub(super) fn line(&mut self, text: &str) {
+    pub(crate) fn line(&mut self, text: &str) {
         let stdin = self.stdin.as_mut().unwrap();
         stdin.write_all(text.as_bytes()).unwrap();
         stdin.write_all(b"\n").unwrap();
         stdin.flush().unwrap();
     }
 
-    pub(super) fn call(&mut self, id: impl Into<Value>, tool: &str, arguments: &Value) {
+    pub(crate) fn call(&mut self, id: impl Into<Value>, tool: &str, arguments: &Value) {
         let params = json!({"name": tool, "arguments": arguments});
         self.send(&json!({
             "jsonrpc": "2.0", "id": id.into(), "method": "tools/call", "params": params,
@@ -93,7 +93,7 @@ impl Raw {
     }
 
     /// The next message of the server's, whatever it is. Every line of its is one.
-    pub(super) fn next(&mut self, within: Duration) -> Option<Value> {
+    pub(crate) fn next(&mut self, within: Duration) -> Option<Value> {
         match self.lines.recv_timeout(within) {
             Ok(line) => {
                 let message = serde_json::from_str(&line);
@@ -105,7 +105,7 @@ impl Raw {
 
     /// The answer to a request. Others are kept for whoever asks for them.
     #[track_caller]
-    pub(super) fn answer(&mut self, id: impl Into<Value>) -> Value {
+    pub(crate) fn answer(&mut self, id: impl Into<Value>) -> Value {
         let id = id.into();
         if let Some(place) = self.early.iter().position(|message| message["id"] == id) {
             return self.early.remove(place).unwrap();
@@ -124,7 +124,7 @@ impl Raw {
     }
 
     /// What came that was no answer that somebody waited for.
-    pub(super) fn rest(&mut self) -> Vec<Value> {
+    pub(crate) fn rest(&mut self) -> Vec<Value> {
         while let Some(message) = self.next(Duration::from_millis(200)) {
             self.early.push_back(message);
         }
@@ -132,16 +132,16 @@ impl Raw {
     }
 
     /// Says nothing more, and reads on.
-    pub(super) fn hang_up(&mut self) {
+    pub(crate) fn hang_up(&mut self) {
         self.stdin = None;
     }
 
-    pub(super) fn process(&self) -> u32 {
+    pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
 
     /// Waits for its end.
-    pub(super) fn ended(&mut self, within: Duration) -> Option<ExitStatus> {
+    pub(crate) fn ended(&mut self, within: Duration) -> Option<ExitStatus> {
         let end = Instant::now() + within;
         loop {
             match self.child.try_wait().unwrap() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use toolward_host::HostBuilder;
 use toolward_mcp::Service;
 use toolward_mcp::http::tokens::{self, Secret, Tokens};
 use toolward_mcp::http::{self, HttpError, PATH, Settings};
@@ -64,6 +65,14 @@ enum Shown {
 }
 
 impl Access {
+    /// Keeps all guests out of the files of tokens.
+    pub(super) fn protect(&self, builder: HostBuilder) -> HostBuilder {
+        let files = self.token_file.iter().chain(&self.tokens);
+        files.fold(builder, |builder, file| {
+            builder.protect("a file of tokens", file)
+        })
+    }
+
     /// Reads or makes what clients are checked by.
     pub(super) fn door(&self, trust_client: bool) -> Result<Door, Failure> {
         let (access, token) = self.access(trust_client)?;

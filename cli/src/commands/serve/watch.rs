@@ -8,8 +8,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::{Content, Origin};
+use toolward_host::Host;
 use toolward_host::confine::Confinement;
 use toolward_mcp::{Service, Surface};
+use toolward_policy::Policy;
 use toolward_store::Store;
 
 use crate::commands::call::{Source, Whence};
@@ -23,6 +25,9 @@ use crate::trust::dev_content;
 const PAUSE: Duration = Duration::from_secs(1);
 /// How often everything is verified again, changed or not: bundles expire, too.
 const AGAIN: Duration = Duration::from_secs(300);
+/// How long what was served goes on being served while it can't be verified again.
+/// After that nothing is.
+const GRACE: Duration = Duration::from_secs(60);
 /// How deep, and at how many files of a directory under work, it looks.
 const DEPTH: usize = 8;
 const FILES: usize = 10_000;
@@ -98,27 +103,41 @@ impl<'a> Watch<'a> {
         stop: &CancellationToken,
     ) {
         let mut seen = self.look();
+        let mut tried = Instant::now();
         let mut verified = Instant::now();
+        let mut failing = false;
         while !stop.is_cancelled() {
             std::thread::sleep(PAUSE);
             let now = self.look();
-            if now == seen && verified.elapsed() < AGAIN {
+            let patience = if failing { GRACE } else { AGAIN };
+            if now == seen && tried.elapsed() < patience {
                 continue;
             }
-            verified = Instant::now();
-            // What is said about the same thing is said again only if it happens
-            // again.
+            seen = now;
+            tried = Instant::now();
             let output = Output::new(json, false);
             match self.again(&output) {
                 Ok(contents) => {
-                    seen = now;
+                    verified = Instant::now();
+                    failing = false;
                     self.serve(contents, service, remake, &output);
                 }
                 Err(failure) => {
-                    seen = now;
+                    failing = true;
+                    // What can't be verified is not believed for long.
+                    let over = verified.elapsed() >= AGAIN.saturating_add(GRACE);
+                    if over {
+                        self.serve(Vec::new(), service, remake, &output);
+                    }
                     output.warning(format!(
-                        "what changed is not served, and what was served is: {} ({})",
-                        failure.message, failure.code
+                        "the bundles can't be verified again, and {}: {} ({})",
+                        if over {
+                            "none is served"
+                        } else {
+                            "what was served is"
+                        },
+                        failure.message,
+                        failure.code
                     ));
                 }
             }
@@ -147,18 +166,33 @@ impl<'a> Watch<'a> {
                 .host()
                 .withdraw(&gone.to_string(), "it was removed, replaced or revoked");
         }
-        match remake(contents.clone()) {
+        let failure = match remake(contents.clone()) {
             Ok(surface) => {
                 let count = surface.tool_count();
                 service.replace(surface);
+                self.contents = contents;
                 output.note(format!("serving {count} tools from now on"));
+                return;
             }
-            Err(failure) => output.warning(format!(
-                "what changed is not served: {} ({})",
-                failure.message, failure.code
-            )),
+            Err(failure) => failure,
+        };
+        // Without what is new; or, if that can't be had either, without anything:
+        // what was taken back is not even shown.
+        let mut kept = std::mem::take(&mut self.contents);
+        kept.retain(|content| now.contains(&content.manifest_digest));
+        match remake(kept.clone()).or_else(|_failure| nothing()) {
+            Ok(surface) => {
+                if surface.tool_count() > 0 {
+                    self.contents = kept;
+                }
+                service.replace(surface);
+            }
+            Err(failure) => output.warning(format!("{} ({})", failure.message, failure.code)),
         }
-        self.contents = contents;
+        output.warning(format!(
+            "what changed is not served: {} ({})",
+            failure.message, failure.code
+        ));
     }
 
     /// The bundles as they are now, verified.
@@ -167,7 +201,8 @@ impl<'a> Watch<'a> {
         match self.source.whence() {
             Whence::Dev(directory) => Ok(vec![dev_content(directory, output)?]),
             Whence::Bundles => {
-                let standing = trust.standing(self.environment, output)?;
+                let trusted = trust.trusted(self.environment)?;
+                let standing = trust.standing_or_empty(&trusted, self.environment, output)?;
                 let mut contents = self.contents.clone();
                 contents.retain(|content| {
                     let Origin::Signed { publisher, signers } = &content.origin else {
@@ -184,7 +219,9 @@ impl<'a> Watch<'a> {
             }
             Whence::Installed => match &self.store {
                 Some(store) => {
-                    let standing = trust.standing(self.environment, output)?;
+                    // Nobody trusted means nothing served.
+                    let trusted = trust.trusted(self.environment)?;
+                    let standing = trust.standing_or_empty(&trusted, self.environment, output)?;
                     installed::contents(store, &standing, output)
                 }
                 None => Ok(self.contents.clone()),
@@ -201,12 +238,18 @@ impl<'a> Watch<'a> {
             look_into(directory, DEPTH, &mut seen.files);
         }
         if let Some(store) = &self.store {
-            // A state that can't be read now has not changed.
+            // One that can't be read looks like a change, and is found out about.
             let installed = store.list().unwrap_or_default();
             seen.installed = installed.iter().map(|one| format!("{one:?}")).collect();
         }
         seen
     }
+}
+
+/// A surface without anything.
+fn nothing() -> Result<Surface, Failure> {
+    let host = Host::builder().build()?;
+    Ok(Surface::new(host, &[], &Policy::empty(), usize::MAX)?)
 }
 
 fn look_into(
