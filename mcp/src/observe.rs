@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use toolward_bundle::text::{visible, visible_line};
-use toolward_host::{Compiling, LogLevel, LogRecord, Observer, Progress};
+use toolward_host::{LogLevel, LogRecord, Observer, Progress};
 
 /// Reports that wait for the client. What comes beyond that is dropped: a driver
 /// never waits for it.
@@ -47,10 +47,6 @@ impl Observer for Listener {
         if self.progress {
             let _ = self.sender.try_send(Said::Progress(progress.clone()));
         }
-    }
-
-    fn compiling(&self, compiling: &Compiling) {
-        let _ = compiling;
     }
 
     fn log(&self, record: &LogRecord) {

@@ -4,7 +4,6 @@
     reason = "logging is on its way out of MCP, and in both eras still"
 )]
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -187,10 +186,6 @@ impl ServerHandler for Connection {
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
             .with_instructions(self.surface().instructions())
-    }
-
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Borrowed(ProtocolVersion::KNOWN_VERSIONS)
     }
 
     async fn list_tools(

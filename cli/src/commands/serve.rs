@@ -202,9 +202,16 @@ async fn interrupted(shutdown: CancellationToken) {
     shutdown.cancel();
 }
 
+/// How many tools: `1 tool`.
+fn tools(surface: &Surface) -> String {
+    match surface.tool_count() {
+        1 => "1 tool".to_owned(),
+        count => format!("{count} tools"),
+    }
+}
+
 fn welcome(surface: &Surface) -> String {
-    let count = surface.tool_count();
-    let mut text = format!("serving {count} tool{}", if count == 1 { "" } else { "s" });
+    let mut text = format!("serving {}", tools(surface));
     let blocked: Vec<&str> = surface.blocked().map(|(_, id)| id).collect();
     if !blocked.is_empty() {
         text.push_str("; blocked by the policy: ");

@@ -7,3 +7,4 @@ mod hostile;
 mod official;
 pub(crate) mod raw;
 mod served;
+mod serving;

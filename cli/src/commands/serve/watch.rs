@@ -14,6 +14,7 @@ use toolward_mcp::{Service, Surface};
 use toolward_policy::Policy;
 use toolward_store::Store;
 
+use super::tools;
 use crate::commands::call::{Source, Whence};
 use crate::environment::Environment;
 use crate::failure::Failure;
@@ -168,10 +169,10 @@ impl<'a> Watch<'a> {
         }
         let failure = match remake(contents.clone()) {
             Ok(surface) => {
-                let count = surface.tool_count();
+                let count = tools(&surface);
                 service.replace(surface);
                 self.contents = contents;
-                output.note(format!("serving {count} tools from now on"));
+                output.note(format!("serving {count} from now on"));
                 return;
             }
             Err(failure) => failure,
