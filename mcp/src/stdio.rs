@@ -11,15 +11,12 @@ use rmcp::model::{ClientNotification, JsonRpcMessage, RequestId};
 use rmcp::service::{QuitReason, RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::{RoleServer as Role, ServiceExt as _};
+use rmcp::{RoleServer as Role, ServerHandler, ServiceExt as _};
 use rustix::fs::{FileType, Mode, OFlags};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-
-use crate::principal::Principal;
-use crate::server::Service;
 
 /// Longest message that is taken, in bytes.
 const MESSAGE: usize = 8 << 20;
@@ -74,6 +71,14 @@ impl Streams {
         rustix::stdio::dup2_stdout(std::io::stderr())?;
         Ok(Self { input, output })
     }
+
+    /// Two ends of pipes, or anything else that can be read and written: for a
+    /// program whose client is not at its standard streams. What comes from a pipe
+    /// or goes into one should not block.
+    #[must_use]
+    pub fn of(input: OwnedFd, output: OwnedFd) -> Self {
+        Self { input, output }
+    }
 }
 
 /// A descriptor of our own for a stream: for a pipe one that doesn't block, and
@@ -99,19 +104,18 @@ fn is_nonblocking(stream: &OwnedFd) -> bool {
         && rustix::fs::fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK))
 }
 
-/// Serves the client at `streams` until it closes its end, or until `shutdown`.
-/// Calls that run when it closes have some seconds to end.
+/// Serves the client at `streams` with this handler, made by
+/// [`Service::connection`](crate::Service::connection), until it closes its end, or
+/// until `shutdown`. Calls that run when it closes have some seconds to end.
 ///
 /// # Errors
 ///
 /// [`StdioError`].
-pub async fn serve(
-    service: &Service,
+pub async fn serve<H: ServerHandler>(
+    handler: H,
     streams: Streams,
-    principal: Principal,
     shutdown: CancellationToken,
 ) -> Result<(), StdioError> {
-    let server = service.connection(Some(principal));
     let input = match is_nonblocking(&streams.input) {
         true => Input::Pipe(pipe::Receiver::from_owned_fd(streams.input)?),
         false => Input::Other(tokio::fs::File::from_std(File::from(streams.input))),
@@ -126,7 +130,7 @@ pub async fn serve(
         inner: transport,
         open: Arc::default(),
     };
-    let running = match server.serve_with_ct(paced, shutdown).await {
+    let running = match handler.serve_with_ct(paced, shutdown).await {
         Ok(running) => running,
         // It went away, or we did, before anything was asked.
         Err(

@@ -138,7 +138,8 @@ pub(crate) fn run(
                 }
                 (Place::Stdio(streams), _) => {
                     let principal = local(arguments.trust_client);
-                    let served = stdio::serve(&service, streams, principal, shutdown.clone());
+                    let handler = service.connection(Some(principal));
+                    let served = stdio::serve(handler, streams, shutdown.clone());
                     served.await.map_err(Failure::from)
                 }
                 (Place::Http(_), None) => Ok(()),
