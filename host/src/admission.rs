@@ -2,131 +2,22 @@
 //! come back. Nobody gets it all: a tool, a publisher and a principal have each
 //! a share, and whoever waits for a share takes no place from others.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+mod gate;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::limits::Limits;
 use crate::request::LOCAL;
-use crate::result::{CallError, ErrorClass, ErrorCode, Hit};
+use crate::result::CallError;
 
-/// What a caller is told to wait when the queue is full.
-const RETRY_AFTER: Duration = Duration::from_millis(100);
+pub(crate) use gate::Gate;
 
 /// Principals whose shares are looked up under one lock: a lock for all would
 /// be one that every call takes.
 const SHARDS: usize = 16;
-
-/// So many may be inside, so many may wait before it.
-#[derive(Debug)]
-pub(crate) struct Gate {
-    slots: Arc<Semaphore>,
-    waiting: AtomicU32,
-    queue: u32,
-    /// Calls that gave up their place inside while they wait for a tool: as many
-    /// as there are places.
-    parked: Arc<Semaphore>,
-    inside: u32,
-    name: &'static str,
-}
-
-impl Gate {
-    fn new(name: &'static str, slots: u32, queue: u32) -> Arc<Self> {
-        let inside = slots.max(1);
-        let places = || Arc::new(Semaphore::new(inside as usize));
-        Arc::new(Self {
-            slots: places(),
-            waiting: AtomicU32::new(0),
-            queue,
-            parked: places(),
-            inside,
-            name,
-        })
-    }
-
-    /// A place inside, at once or after waiting; first come, first served.
-    async fn enter(&self, bounded: bool) -> Result<OwnedSemaphorePermit, CallError> {
-        if let Ok(permit) = self.slots.clone().try_acquire_owned() {
-            return Ok(permit);
-        }
-        let _place = if bounded {
-            Some(Place::take(self)?)
-        } else {
-            None
-        };
-        self.slots.clone().acquire_owned().await.map_err(|_closed| {
-            CallError::new(
-                ErrorCode::INTERNAL,
-                ErrorClass::ExecutionFailed,
-                "the host is shutting down",
-            )
-        })
-    }
-}
-
-impl Gate {
-    /// A place for a call that waits for a tool, if there is one at once.
-    fn park(&self) -> Result<OwnedSemaphorePermit, CallError> {
-        self.parked.clone().try_acquire_owned().map_err(|_| {
-            let most = u64::from(self.inside);
-            full(
-                format!(
-                    "{most} calls are waiting for tools that they call ({})",
-                    self.name
-                ),
-                self.name,
-                most.saturating_add(1),
-                most,
-                format!("try again later, or raise the limit `{}`", self.name),
-            )
-        })
-    }
-}
-
-/// A place in the queue, given back when its holder goes, however it goes.
-struct Place<'a>(&'a AtomicU32);
-
-impl<'a> Place<'a> {
-    fn take(gate: &'a Gate) -> Result<Self, CallError> {
-        gate.waiting
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-                (now < gate.queue).then(|| now.saturating_add(1))
-            })
-            .map(|_before| Self(&gate.waiting))
-            .map_err(|now| {
-                full(
-                    format!("{now} calls are waiting already ({})", gate.name),
-                    "queue",
-                    u64::from(now).saturating_add(1),
-                    u64::from(gate.queue),
-                    format!(
-                        "try again later, or raise the limits `{}` or `queue`",
-                        gate.name
-                    ),
-                )
-            })
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-fn full(message: String, limit: &'static str, used: u64, allowed: u64, hint: String) -> CallError {
-    CallError::new(ErrorCode::RATE_LIMITED, ErrorClass::RateLimited, message)
-        .with_limit(Hit {
-            limit,
-            used,
-            allowed,
-        })
-        .with_hint(hint)
-        .retry_after(RETRY_AFTER)
-}
 
 /// The gates that one call passes, from what is most its own to what it shares
 /// with all: whoever waits at one holds places only at those that fewer others
@@ -191,50 +82,69 @@ impl Path {
     }
 }
 
-/// The gates of a host.
+/// The gates of a host, and of those that take its place: the calls of all of them
+/// count together.
 #[derive(Debug)]
 pub(crate) struct Admission {
     limits: Limits,
     host: Arc<Gate>,
     /// The gate of [`LOCAL`], which most hosts have alone.
     local: Arc<Gate>,
-    principals: [Mutex<HashMap<String, Weak<Gate>>>; SHARDS],
+    principals: [Mutex<Gates>; SHARDS],
+    /// By publisher and `id@major`.
+    tools: Mutex<Gates>,
+    publishers: Mutex<Gates>,
 }
 
 impl Admission {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            local: Self::for_a_principal(limits),
+            local: for_a_principal(limits),
             limits: limits.clone(),
             host: Gate::new("concurrency", limits.concurrency, limits.queue),
             principals: Default::default(),
+            tools: Mutex::default(),
+            publishers: Mutex::default(),
         }
     }
 
-    /// A gate for the calls of one tool.
-    pub(crate) fn for_tool(limits: &Limits) -> Arc<Gate> {
-        Gate::new(
-            "concurrency_per_tool",
-            limits.concurrency_per_tool,
-            limits.queue,
-        )
+    /// Whether these limits let as many calls run and wait.
+    pub(crate) fn is_by(&self, limits: &Limits) -> bool {
+        let counts = |limits: &Limits| {
+            [
+                limits.concurrency,
+                limits.concurrency_per_tool,
+                limits.concurrency_per_publisher,
+                limits.concurrency_per_principal,
+                limits.queue,
+            ]
+        };
+        counts(&self.limits) == counts(limits)
     }
 
-    /// A gate for the calls of all tools of one publisher.
-    pub(crate) fn for_publisher(limits: &Limits) -> Arc<Gate> {
-        Gate::new(
-            "concurrency_per_publisher",
-            limits.concurrency_per_publisher,
-            limits.queue,
-        )
+    /// The gate for the calls of one tool.
+    pub(crate) fn tool(&self, publisher: &str, tool: &str) -> Arc<Gate> {
+        let limits = &self.limits;
+        // No `id@major` has a space in it.
+        lock(&self.tools).get(&format!("{tool} {publisher}"), || {
+            Gate::new(
+                "concurrency_per_tool",
+                limits.concurrency_per_tool,
+                limits.queue,
+            )
+        })
     }
 
-    fn for_a_principal(limits: &Limits) -> Arc<Gate> {
-        Gate::new(
-            "concurrency_per_principal",
-            limits.concurrency_per_principal,
-            limits.queue,
-        )
+    /// The gate for the calls of all tools of one publisher.
+    pub(crate) fn publisher(&self, publisher: &str) -> Arc<Gate> {
+        let limits = &self.limits;
+        lock(&self.publishers).get(publisher, || {
+            Gate::new(
+                "concurrency_per_publisher",
+                limits.concurrency_per_publisher,
+                limits.queue,
+            )
+        })
     }
 
     /// The way of a call through the gates.
@@ -242,13 +152,12 @@ impl Admission {
         Path {
             tool: tool.clone(),
             publisher: publisher.clone(),
-            principal: self.for_principal(principal),
+            principal: self.principal(principal),
             host: self.host.clone(),
         }
     }
 
-    /// The gate of a principal: there as long as one of its calls is.
-    fn for_principal(&self, principal: &str) -> Arc<Gate> {
+    fn principal(&self, principal: &str) -> Arc<Gate> {
         if principal == LOCAL {
             return self.local.clone();
         }
@@ -257,27 +166,55 @@ impl Admission {
         let Some(shard) = self.principals.get(index) else {
             return self.local.clone();
         };
-        let mut gates = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(gate) = gates.get(principal).and_then(Weak::upgrade) {
+        lock(shard).get(principal, || for_a_principal(&self.limits))
+    }
+}
+
+fn for_a_principal(limits: &Limits) -> Arc<Gate> {
+    Gate::new(
+        "concurrency_per_principal",
+        limits.concurrency_per_principal,
+        limits.queue,
+    )
+}
+
+/// Gates by name, each there as long as a call or a host has it.
+#[derive(Debug, Default)]
+struct Gates {
+    by_name: HashMap<String, Weak<Gate>>,
+    /// With so many names, those whose gates are gone are dropped.
+    crowded: usize,
+}
+
+impl Gates {
+    fn get(&mut self, name: &str, make: impl FnOnce() -> Arc<Gate>) -> Arc<Gate> {
+        if let Some(gate) = self.by_name.get(name).and_then(Weak::upgrade) {
             return gate;
         }
-        gates.retain(|_, gate| gate.strong_count() > 0);
-        let gate = Self::for_a_principal(&self.limits);
-        gates.insert(principal.to_owned(), Arc::downgrade(&gate));
+        if self.by_name.len() >= self.crowded {
+            self.by_name.retain(|_, gate| gate.strong_count() > 0);
+            self.crowded = self.by_name.len().saturating_mul(2).saturating_add(16);
+        }
+        let gate = make();
+        self.by_name.insert(name.to_owned(), Arc::downgrade(&gate));
         gate
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::ErrorCode;
 
     fn admission(limits: &Limits) -> (Admission, Arc<Gate>, Arc<Gate>) {
-        (
-            Admission::new(limits),
-            Admission::for_tool(limits),
-            Admission::for_publisher(limits),
-        )
+        let admission = Admission::new(limits);
+        let tool = admission.tool("acme", "text.stats@1");
+        let publisher = admission.publisher("acme");
+        (admission, tool, publisher)
     }
 
     #[tokio::test]
@@ -377,7 +314,7 @@ mod tests {
         let mut waiting = Box::pin(path.enter());
         assert!(futures_util::poll!(waiting.as_mut()).is_pending());
 
-        let other = Admission::for_tool(&limits);
+        let other = admission.tool("acme", "text.other@1");
         let path = admission.path(&other, &publisher, "local");
         let mut entering = Box::pin(path.enter());
         assert!(futures_util::poll!(entering.as_mut()).is_ready());

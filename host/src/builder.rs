@@ -11,6 +11,7 @@ use toolward_policy::Policy;
 
 use crate::approval::Approver;
 use crate::compile::{Broker, Cache, Compiler, InProcess, Workshop};
+use crate::continuity::Continuity;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::limits::Limits;
@@ -41,6 +42,7 @@ pub struct HostBuilder {
     compiler: Option<Arc<dyn Compiler>>,
     cache: Option<Cache>,
     broker: Option<Broker>,
+    continuity: Continuity,
 }
 
 impl HostBuilder {
@@ -117,6 +119,13 @@ impl HostBuilder {
         self
     }
 
+    /// Ties the host to those that were made with the same `continuity`, and whose
+    /// place it takes. Default: it is tied to none.
+    pub fn continuity(mut self, continuity: &Continuity) -> Self {
+        self.continuity = continuity.clone();
+        self
+    }
+
     /// Makes the host. Compiles nothing yet: see [`Host::prepare`].
     ///
     /// # Errors
@@ -165,7 +174,7 @@ impl HostBuilder {
                 .transport
                 .unwrap_or_else(|| Transport::builder().build()),
         };
-        Host::build(self.contents, services, workshop)
+        Host::build(self.contents, services, workshop, self.continuity)
     }
 }
 

@@ -34,21 +34,23 @@ pub(crate) fn shortened(mut path: String) -> String {
     path
 }
 
-/// The places for long checks of one host.
+/// The places for long checks of a host, and of those that take its place.
 #[derive(Debug)]
 pub(crate) struct Checks {
     places: Arc<Semaphore>,
 }
 
-impl Checks {
+impl Default for Checks {
     /// As many places as the machine has cores.
-    pub(crate) fn new() -> Self {
+    fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             places: Arc::new(Semaphore::new(cores)),
         }
     }
+}
 
+impl Checks {
     /// Runs `check` on a thread of its own; `late` says what it means that the
     /// deadline passed before it was done.
     pub(crate) async fn run<T: Send + 'static>(

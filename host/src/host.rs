@@ -12,6 +12,7 @@ use toolward_policy::{Confirmed, Decision, Effects};
 use crate::admission::Admission;
 use crate::checks::{self, Checks};
 use crate::compile::Workshop;
+use crate::continuity::Continuity;
 use crate::dispatch::{self, Ended};
 use crate::error::HostError;
 use crate::grant;
@@ -39,8 +40,9 @@ struct Inner {
     preparer: Arc<Preparer>,
     services: Arc<Services>,
     catalogue: Catalogue,
-    admission: Admission,
-    checks: Checks,
+    admission: Arc<Admission>,
+    checks: Arc<Checks>,
+    continuity: Continuity,
 }
 
 /// One tool as a catalogue shows it.
@@ -71,22 +73,24 @@ impl Host {
         contents: Vec<Content>,
         services: Services,
         workshop: Workshop,
+        continuity: Continuity,
     ) -> Result<Self, HostError> {
-        let catalogue = Catalogue::build(contents, &services)?;
+        let admission = continuity.admission(&services.limits);
+        let catalogue = Catalogue::build(contents, &services, &continuity, &admission)?;
         let profile = EngineProfile::for_limits(&services.limits);
         let engine = profile.engine()?;
         let linker =
             v0_1::linker(&engine).map_err(|error| HostError::Engine(format!("{error:#}")))?;
         let component_bytes = services.limits.component_bytes;
         let preparer = Preparer::new(profile, engine, linker, workshop, component_bytes);
-        let admission = Admission::new(&services.limits);
         Ok(Self {
             inner: Arc::new(Inner {
                 preparer: Arc::new(preparer),
                 services: Arc::new(services),
                 catalogue,
                 admission,
-                checks: Checks::new(),
+                checks: continuity.checks(),
+                continuity,
             }),
         })
     }
@@ -119,9 +123,11 @@ impl Host {
     /// Serves the bundle with this manifest digest (64 hex digits) no more: its
     /// tools are gone from [`Host::tools`], and new calls of them, and by its
     /// drivers, end with [`ErrorCode::WITHDRAWN`](crate::ErrorCode::WITHDRAWN)
-    /// and `reason`. Calls that run go on. False if no such bundle was served.
+    /// and `reason`, and so do calls that wait for a person or for a slot. Calls
+    /// that run go on. It holds for all hosts of the same [`Continuity`]. False if no
+    /// such bundle was served.
     pub fn withdraw(&self, bundle: &str, reason: &str) -> bool {
-        self.inner.catalogue.withdraw(bundle, reason)
+        self.inner.continuity.withdraw(bundle, reason)
     }
 
     /// The manifest digests of the bundles of the tools that are served.

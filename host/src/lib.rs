@@ -30,6 +30,7 @@ mod builder;
 mod checks;
 pub mod compile;
 pub mod confine;
+mod continuity;
 mod dispatch;
 mod error;
 mod grant;
@@ -57,6 +58,7 @@ pub use builder::HostBuilder;
 pub use compile::{
     Broker, BrokerCommand, Cache, CompileError, CompileLimits, CompileReason, Compiler, InProcess,
 };
+pub use continuity::Continuity;
 pub use error::HostError;
 pub use host::{Host, ToolInfo};
 pub use limits::{Limit, Limits};

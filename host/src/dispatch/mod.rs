@@ -13,14 +13,15 @@ use http::Requests;
 pub(crate) use start::{Ended, Means, start};
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use toolward_contract::tool::{Retry, Tool};
+use toolward_contract::tool::Retry;
 
 use crate::admission::Path;
 use crate::asking::Questions;
 use crate::checks::Checks;
+use crate::registry::{Route, ToolEntry};
+use crate::resolve;
 use crate::result::{CallError, Metadata, Output};
 use crate::sandbox::deadline;
 use crate::sandbox::tools::SlotCell;
@@ -105,9 +106,8 @@ pub(crate) trait Attempts {
 
 /// What stays the same over all attempts of a call.
 pub(crate) struct Plan<'a> {
-    pub(crate) contract: &'a Arc<Tool>,
-    pub(crate) limits: &'a crate::limits::CallLimits,
-    pub(crate) retry: Option<&'a Retry>,
+    pub(crate) tool: &'a ToolEntry,
+    pub(crate) route: &'a Route,
     pub(crate) clock: Clock,
     pub(crate) gates: &'a Path,
     pub(crate) slot: &'a SlotCell,
@@ -123,6 +123,7 @@ pub(crate) async fn run(
     metadata: &mut Metadata,
 ) -> Result<Finished, CallError> {
     let clock = &plan.clock;
+    let contract = &plan.tool.contract;
     let mut number: u32 = metadata.attempts;
     loop {
         number = number.saturating_add(1);
@@ -132,8 +133,8 @@ pub(crate) async fn run(
             Ok(Attempted::Done(output)) => {
                 return output::accept(
                     output,
-                    plan.limits,
-                    plan.contract,
+                    &plan.route.limits,
+                    contract,
                     plan.checks,
                     clock.deadline,
                     || clock.late(),
@@ -144,7 +145,7 @@ pub(crate) async fn run(
             Err(error) => error,
         };
 
-        let retry = plan.contract.idempotent.then_some(plan.retry).flatten();
+        let retry = plan.route.retry.as_ref().filter(|_| contract.idempotent);
         let Some(pause) = retry.and_then(|retry| pause(retry, number, &error)) else {
             return Err(error);
         };
@@ -164,6 +165,7 @@ pub(crate) async fn run(
             Ok(slot) => plan.slot.put(slot?),
             Err(deadline::Elapsed) => return Err(clock.late()),
         }
+        resolve::still_served(plan.tool, plan.route)?;
     }
 }
 

@@ -130,9 +130,8 @@ pub(crate) async fn start(
     };
     let contract = &call.tool.contract;
     let plan = Plan {
-        contract,
-        limits: &route.limits,
-        retry: route.retry.as_ref(),
+        tool: &call.tool,
+        route,
         clock,
         gates: &gates,
         slot: &slot,

@@ -15,15 +15,16 @@ use toolward_contract::tool::Tool;
 use toolward_policy::{Confirmed, Decision, Effects};
 
 use crate::admission::{Admission, Gate};
+use crate::continuity::Continuity;
 use crate::error::HostError;
 use crate::services::Services;
 use closure::Candidate;
 use icon::Icons;
-use standing::Standing;
 
 pub(crate) use driver::LoadedDriver;
 pub use icon::Icon;
 pub(crate) use routes::{Question, Route};
+pub(crate) use standing::Standing;
 
 /// One tool, with its routes in the order of preference.
 pub(crate) struct ToolEntry {
@@ -87,7 +88,12 @@ pub(crate) struct Catalogue {
 impl Catalogue {
     /// Builds the catalogue of these bundles, and decides for each tool what it
     /// gets.
-    pub(crate) fn build(contents: Vec<Content>, services: &Services) -> Result<Self, HostError> {
+    pub(crate) fn build(
+        contents: Vec<Content>,
+        services: &Services,
+        continuity: &Continuity,
+        admission: &Admission,
+    ) -> Result<Self, HostError> {
         let mut drivers: BTreeMap<String, Arc<LoadedDriver>> = BTreeMap::new();
         let mut found: BTreeMap<String, Found> = BTreeMap::new();
         let mut bundles: HashMap<String, Arc<Standing>> = HashMap::new();
@@ -95,7 +101,10 @@ impl Catalogue {
             let publisher = content.origin.publisher();
             let dev = content.origin.is_dev();
             let bundle = content.manifest_digest.to_string();
-            let standing = bundles.entry(bundle.clone()).or_default().clone();
+            let standing = bundles
+                .entry(bundle.clone())
+                .or_insert_with(|| continuity.standing(&bundle))
+                .clone();
             let label = format!(
                 "{} {} by {publisher}",
                 content.manifest.id, content.manifest.version
@@ -149,18 +158,17 @@ impl Catalogue {
             bundles,
             ..Self::default()
         };
-        let mut publishers: HashMap<String, Arc<Gate>> = HashMap::new();
         for (major_id, tool) in found {
             let routes = match candidates.get(&major_id) {
                 Some(own) => routes::routes(own, &tool.publisher, &candidates, services),
                 None => Vec::new(),
             };
-            let publisher = publishers
-                .entry(tool.publisher.clone())
-                .or_insert_with(|| Admission::for_publisher(&services.limits));
             let entry = Arc::new(ToolEntry {
                 full_id: format!("{}@{}", tool.contract.id, tool.contract.version),
-                gates: [Admission::for_tool(&services.limits), publisher.clone()],
+                gates: [
+                    admission.tool(&tool.publisher, &major_id),
+                    admission.publisher(&tool.publisher),
+                ],
                 publisher: tool.publisher,
                 bundle: tool.bundle,
                 standing: tool.standing,
@@ -241,13 +249,6 @@ impl Catalogue {
         bundles
             .filter(|(_, standing)| standing.withdrawn().is_none())
             .map(|(digest, _)| digest.as_str())
-    }
-
-    /// Serves the bundle with this manifest digest no more. False if no such
-    /// bundle was served.
-    pub(crate) fn withdraw(&self, bundle: &str, reason: &str) -> bool {
-        let standing = self.bundles.get(bundle);
-        standing.is_some_and(|standing| standing.withdraw(reason))
     }
 }
 

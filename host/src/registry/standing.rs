@@ -3,8 +3,8 @@
 
 use std::sync::OnceLock;
 
-/// The standing of one bundle, shared by its tools and its drivers. Reading it
-/// takes no lock.
+/// The standing of one bundle, shared by its tools and its drivers, and by the
+/// hosts that have it one after the other. Reading it takes no lock.
 #[derive(Debug, Default)]
 pub(crate) struct Standing(OnceLock<String>);
 

@@ -39,6 +39,8 @@ codes! {
     UNAUTHORISED = "unauthorised";
     /// A person said no, or nobody could be asked.
     APPROVAL_DENIED = "toolward:approval_denied";
+    /// A person said no to this tool a moment ago, and is not asked again yet.
+    APPROVAL_PAUSED = "toolward:approval_paused";
     /// A person is being asked: call again when there is an answer.
     APPROVAL_PENDING = "toolward:approval_pending";
     /// A granted secret has no value.

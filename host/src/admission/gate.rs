@@ -1,0 +1,118 @@
+//! One gate: so many places inside, so many before it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::result::{CallError, ErrorClass, ErrorCode, Hit};
+
+/// What a caller is told to wait when the queue is full.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// So many may be inside, so many may wait before it.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    slots: Arc<Semaphore>,
+    waiting: AtomicU32,
+    queue: u32,
+    /// Calls that gave up their place inside while they wait for a tool: as many
+    /// as there are places.
+    parked: Arc<Semaphore>,
+    inside: u32,
+    name: &'static str,
+}
+
+impl Gate {
+    pub(super) fn new(name: &'static str, slots: u32, queue: u32) -> Arc<Self> {
+        let inside = slots.max(1);
+        let places = || Arc::new(Semaphore::new(inside as usize));
+        Arc::new(Self {
+            slots: places(),
+            waiting: AtomicU32::new(0),
+            queue,
+            parked: places(),
+            inside,
+            name,
+        })
+    }
+
+    /// A place inside, at once or after waiting; first come, first served.
+    pub(super) async fn enter(&self, bounded: bool) -> Result<OwnedSemaphorePermit, CallError> {
+        if let Ok(permit) = self.slots.clone().try_acquire_owned() {
+            return Ok(permit);
+        }
+        let _place = if bounded {
+            Some(Place::take(self)?)
+        } else {
+            None
+        };
+        self.slots.clone().acquire_owned().await.map_err(|_closed| {
+            CallError::new(
+                ErrorCode::INTERNAL,
+                ErrorClass::ExecutionFailed,
+                "the host is shutting down",
+            )
+        })
+    }
+
+    /// A place for a call that waits for a tool, if there is one at once.
+    pub(super) fn park(&self) -> Result<OwnedSemaphorePermit, CallError> {
+        self.parked.clone().try_acquire_owned().map_err(|_| {
+            let most = u64::from(self.inside);
+            full(
+                format!(
+                    "{most} calls are waiting for tools that they call ({})",
+                    self.name
+                ),
+                self.name,
+                most.saturating_add(1),
+                most,
+                format!("try again later, or raise the limit `{}`", self.name),
+            )
+        })
+    }
+}
+
+/// A place in the queue, given back when its holder goes, however it goes.
+struct Place<'a>(&'a AtomicU32);
+
+impl<'a> Place<'a> {
+    fn take(gate: &'a Gate) -> Result<Self, CallError> {
+        gate.waiting
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+                (now < gate.queue).then(|| now.saturating_add(1))
+            })
+            .map(|_before| Self(&gate.waiting))
+            .map_err(|now| {
+                full(
+                    format!("{now} calls are waiting already ({})", gate.name),
+                    "queue",
+                    u64::from(now).saturating_add(1),
+                    u64::from(gate.queue),
+                    format!(
+                        "try again later, or raise the limits `{}` or `queue`",
+                        gate.name
+                    ),
+                )
+            })
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn full(message: String, limit: &'static str, used: u64, allowed: u64, hint: String) -> CallError {
+    CallError::new(ErrorCode::RATE_LIMITED, ErrorClass::RateLimited, message)
+        .with_limit(Hit {
+            limit,
+            used,
+            allowed,
+        })
+        .with_hint(hint)
+        .retry_after(RETRY_AFTER)
+}

@@ -1,0 +1,94 @@
+//! What hosts that take each other's place have in common: which bundles were
+//! taken back, and how many calls run.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::admission::Admission;
+use crate::checks::Checks;
+use crate::limits::Limits;
+use crate::registry::Standing;
+
+/// Ties hosts together of which each takes the place of the one before, while calls
+/// that began there go on: a server that loads its bundles anew has one for all its
+/// hosts. What is taken back by any of them is taken back from all, calls that wait
+/// for an answer included, and calls count together against the limits on how many
+/// run and wait.
+///
+/// Cheap to clone; clones are the same. A host that is given none has its own.
+#[derive(Debug, Clone, Default)]
+pub struct Continuity {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// By the digest of each bundle's manifest: the only standing that may not be
+    /// withdrawn.
+    standings: Mutex<HashMap<String, Weak<Standing>>>,
+    admission: Mutex<Option<Arc<Admission>>>,
+    checks: Arc<Checks>,
+}
+
+impl Continuity {
+    /// One for hosts that are still to be made.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Serves the bundle with this manifest digest (64 hex digits) no more, on none
+    /// of the hosts that there are: see [`Host::withdraw`](crate::Host::withdraw). A
+    /// host that is made later and is given the bundle serves it: whoever gives it
+    /// has verified it anew. Calls of the hosts before stay refused. False if no such
+    /// bundle was served.
+    pub fn withdraw(&self, bundle: &str, reason: &str) -> bool {
+        let standing = self.standings().get(bundle).and_then(Weak::upgrade);
+        standing.is_some_and(|standing| standing.withdraw(reason))
+    }
+
+    /// [`Continuity::withdraw`] of all bundles.
+    pub fn withdraw_all(&self, reason: &str) {
+        for standing in self.standings().values().filter_map(Weak::upgrade) {
+            standing.withdraw(reason);
+        }
+    }
+
+    /// The standing of a bundle that is loaded now.
+    pub(crate) fn standing(&self, bundle: &str) -> Arc<Standing> {
+        let mut standings = self.standings();
+        let known = standings.get(bundle).and_then(Weak::upgrade);
+        if let Some(standing) = known.filter(|standing| standing.withdrawn().is_none()) {
+            return standing;
+        }
+        standings.retain(|_, standing| standing.strong_count() > 0);
+        let standing = Arc::new(Standing::default());
+        standings.insert(bundle.to_owned(), Arc::downgrade(&standing));
+        standing
+    }
+
+    /// The gates for calls under these limits. Under others than before, those that
+    /// run already don't count.
+    pub(crate) fn admission(&self, limits: &Limits) -> Arc<Admission> {
+        let mut known = lock(&self.shared.admission);
+        let admission = known
+            .take()
+            .filter(|admission| admission.is_by(limits))
+            .unwrap_or_else(|| Arc::new(Admission::new(limits)));
+        *known = Some(admission.clone());
+        admission
+    }
+
+    /// The places for long checks.
+    pub(crate) fn checks(&self) -> Arc<Checks> {
+        self.shared.checks.clone()
+    }
+
+    fn standings(&self) -> MutexGuard<'_, HashMap<String, Weak<Standing>>> {
+        lock(&self.shared.standings)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,188 @@
+//! Hosts that take each other's place while calls of the earlier one go on.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolward_host::{
+    Answer, Answerable, ApprovalRequest, Approver, Continuity, ErrorCode, Host, Limits, Request,
+    Resume, Verdict,
+};
+use toolward_policy::Policy;
+
+use crate::fixture::{Extra, Fixture, run, still_serves};
+
+const FORM: Answerable = Answerable {
+    form: true,
+    sample: false,
+    roots: false,
+};
+
+/// A bundle whose tool may ask.
+fn fixture() -> Fixture {
+    Fixture::new(Extra {
+        tool: "requires: { user: [form] }\n",
+        ..Extra::default()
+    })
+}
+
+fn host(fixture: &Fixture, continuity: &Continuity, limits: Limits) -> Host {
+    let publisher = format!("dev:{}", fixture.path().display());
+    let policy = format!(
+        "[[grant]]\npublisher = {publisher:?}\npreapproved = true\n\
+         requires = [\"user:form\", \"tool:hostile.other\"]\n"
+    );
+    let builder = fixture
+        .builder()
+        .policy(Policy::from_toml(&policy).unwrap());
+    let builder = builder.limits(limits).continuity(continuity);
+    builder.build().unwrap()
+}
+
+fn digest(host: &Host) -> String {
+    host.tool("hostile.run").unwrap().bundle
+}
+
+async fn refused(host: &Host, request: Request) {
+    let reply = host.call(request).await;
+    assert_eq!(reply.result.unwrap_err().code, ErrorCode::WITHDRAWN);
+    assert_eq!(reply.metadata.attempts, 0);
+}
+
+fn echo() -> Request {
+    Request::with_value("hostile.run", json!({"do": "echo"}))
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_an_answer_on_an_earlier_host_does_not_go_on() {
+    let (fixture, continuity) = (fixture(), Continuity::new());
+    let earlier = host(&fixture, &continuity, Limits::default());
+    let ask = || Request::with_value("hostile.run", json!({"do": "ask"})).answerable(FORM);
+    let asked = *earlier.call(ask()).await.asked.unwrap();
+    let resume = || Resume {
+        asked: asked.clone(),
+        answers: vec![("q".to_owned(), Answer::Declined)],
+    };
+    let later = host(&fixture, &continuity, Limits::default());
+    assert!(earlier.call(ask().resume(resume())).await.result.is_ok());
+
+    assert!(later.withdraw(&digest(&later), "revoked"));
+    refused(&earlier, ask().resume(resume())).await;
+    assert_eq!((earlier.tools().count(), later.tools().count()), (0, 0));
+}
+
+/// Says yes, and has what a tool calls taken back on another host before.
+struct YesTooLate(Host);
+
+impl Approver for YesTooLate {
+    fn ask<'a>(
+        &'a self,
+        request: &'a ApprovalRequest,
+    ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+        if !request.called_by.is_empty() {
+            assert!(self.0.withdraw(&request.bundle, "revoked"));
+        }
+        Box::pin(async { Verdict::Approved })
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_a_call_on_an_earlier_host_calls_is_refused_too() {
+    let fixture = Fixture::new(Extra {
+        tool: "requires: { tools: [hostile.other] }\n",
+        ..Extra::default()
+    });
+    fixture.tool("hostile.other", "approval: always\n");
+    fixture.driver("other", "hostile.other", Extra::default());
+    let continuity = Continuity::new();
+    let earlier = host(&fixture, &continuity, Limits::default());
+    let later = host(&fixture, &continuity, Limits::default());
+    let input = json!({"do": "tool", "name": "hostile.other", "value": {"do": "echo"}});
+    let approver = Arc::new(YesTooLate(later));
+    let request = Request::with_value("hostile.run", input).approver(approver);
+    let text = earlier.call(request).await.result.unwrap().structured;
+    assert!(text.to_string().contains("toolward:withdrawn"), "{text}");
+}
+
+#[tokio::test]
+async fn a_bundle_that_comes_back_is_served_by_later_hosts_and_by_no_earlier_one() {
+    let (fixture, continuity) = (fixture(), Continuity::new());
+    let earlier = host(&fixture, &continuity, Limits::default());
+    assert!(continuity.withdraw(&digest(&earlier), "removed"));
+    let later = host(&fixture, &continuity, Limits::default());
+    assert!(later.call(echo()).await.result.is_ok());
+    refused(&earlier, echo()).await;
+
+    assert!(earlier.withdraw(&digest(&later), "revoked"));
+    refused(&later, echo()).await;
+    assert!(!continuity.withdraw(&digest_of(&fixture), "again"));
+}
+
+fn digest_of(fixture: &Fixture) -> String {
+    fixture.content().manifest_digest.to_string()
+}
+
+#[tokio::test]
+async fn all_that_is_served_is_taken_back_at_once() {
+    let (fixture, continuity) = (fixture(), Continuity::new());
+    let earlier = host(&fixture, &continuity, Limits::default());
+    let later = host(&fixture, &continuity, Limits::default());
+    continuity.withdraw_all("nobody looks after it");
+    refused(&earlier, echo()).await;
+    refused(&later, echo()).await;
+    let other = host(&fixture, &Continuity::new(), Limits::default());
+    still_serves(&other).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_run_on_an_earlier_host_count_against_the_limits_of_later_ones() {
+    let (fixture, continuity) = (fixture(), Continuity::new());
+    let of = |concurrency: u32, per_tool: u32| Limits {
+        concurrency,
+        concurrency_per_tool: per_tool,
+        queue: 0,
+        ..Limits::default()
+    };
+    let one = |limits: Limits, continuity: &Continuity| host(&fixture, continuity, limits);
+    for limits in [of(1, 9), of(9, 1)] {
+        let continuity = Continuity::new();
+        let earlier = one(limits.clone(), &continuity);
+        still_serves(&earlier).await;
+        let later = one(limits.clone(), &continuity);
+        let sleep = async |host: &Host| run(host, json!({"do": "sleep", "n": 700})).await;
+        let second = async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            run(&later, json!({"do": "echo"})).await
+        };
+        let (slow, fast) = tokio::join!(sleep(&earlier), second);
+        assert!(slow.result.is_ok(), "{:?}", slow.result);
+        assert_eq!(fast.result.unwrap_err().code, ErrorCode::RATE_LIMITED);
+        still_serves(&later).await;
+    }
+    // Under other limits it is counted anew.
+    let earlier = one(of(1, 1), &continuity);
+    still_serves(&earlier).await;
+    let later = one(of(2, 2), &continuity);
+    let sleep: Value = json!({"do": "sleep", "n": 300});
+    let (slow, fast) = tokio::join!(run(&earlier, sleep), run(&later, json!({"do": "echo"})));
+    assert!(slow.result.is_ok() && fast.result.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_taken_back_between_two_attempts_is_not_tried_again() {
+    let fixture = Fixture::new(Extra {
+        tool: "retry:\n  max_attempts: 3\n  backoff: fixed\n  initial_ms: 1000\nidempotent: true\n",
+        ..Extra::default()
+    });
+    let host = fixture.host();
+    still_serves(&host).await;
+    let revoked = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(host.withdraw(&digest_of(&fixture), "revoked"));
+    };
+    let (reply, ()) = tokio::join!(run(&host, json!({"do": "flaky", "n": 3})), revoked);
+    assert_eq!(reply.result.unwrap_err().code, ErrorCode::WITHDRAWN);
+    assert_eq!(reply.metadata.attempts, 1);
+}
