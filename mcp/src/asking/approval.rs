@@ -4,18 +4,21 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rmcp::model::InputRequest;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolward_host::{ApprovalRequest, Approver, CallError, ErrorCode, Origin, Verdict};
 
-use super::client::{Client, Era};
+use super::client::{Client, Era, Unanswered};
+use super::denied::Denied;
 use super::digest;
 use super::elicit::{self, Choice};
 use super::seal::PATIENCE;
 use super::shown;
 use super::standing::{Key, Standing};
+use crate::principal::Principal;
 
 /// The key of the question; no driver's can be the same.
 pub(crate) const KEY: &str = "toolward:approval";
@@ -30,6 +33,8 @@ pub(crate) struct Pending {
     pub(crate) call: Key,
     /// The tool as it stood, whatever the arguments.
     pub(crate) tool: Key,
+    /// The tool by its name: what a no is kept under.
+    pub(crate) named: Key,
     /// Whether "for this session" was among the choices.
     pub(crate) session: bool,
 }
@@ -40,6 +45,30 @@ pub(crate) enum Decision {
     Once,
     Session,
     No,
+}
+
+/// What people said before.
+#[derive(Clone)]
+pub(crate) struct Memory {
+    pub(crate) standing: Arc<Standing>,
+    pub(crate) denied: Arc<Denied>,
+}
+
+impl Memory {
+    /// Keeps what a person decided. Only who may approve makes anything stand.
+    pub(crate) fn keep(&self, principal: &Principal, pending: &Pending, decision: Decision) {
+        let name = &principal.name;
+        match decision {
+            Decision::No => self.denied.no(name, pending.named, Instant::now()),
+            Decision::Once => self.denied.yes(name, &pending.named),
+            Decision::Session => {
+                self.denied.yes(name, &pending.named);
+                if principal.may_approve {
+                    self.standing.add(name, pending.tool);
+                }
+            }
+        }
+    }
 }
 
 /// Why nobody was asked.
@@ -55,12 +84,14 @@ pub(crate) enum Refusal {
     TooLong,
     /// It changed since it was approved.
     Changed,
+    /// A person said no a moment ago, and is left alone for as long.
+    Paused(Duration),
 }
 
 /// Asks through one client, for one call.
 pub(crate) struct Through {
     client: Client,
-    standing: Arc<Standing>,
+    memory: Memory,
     /// Whether the call goes on after questions: then it was approved before.
     goes_on: bool,
     state: Mutex<State>,
@@ -77,13 +108,13 @@ impl Through {
     /// `decided` is what a person said of a call, if they did.
     pub(crate) fn new(
         client: &Client,
-        standing: &Arc<Standing>,
+        memory: &Memory,
         goes_on: bool,
         decided: Option<(Key, bool)>,
     ) -> Self {
         Self {
             client: client.clone(),
-            standing: standing.clone(),
+            memory: memory.clone(),
             goes_on,
             state: Mutex::new(State {
                 decided,
@@ -119,10 +150,20 @@ impl Through {
             Refusal::CanNotAsk => "this client can't ask for it",
             Refusal::TooLong => "it is too long to be shown whole",
             Refusal::Changed => "what was approved is not what it would do now",
+            Refusal::Paused(_) => "they were asked about this tool a moment ago and did not agree",
         };
         error.message = format!("`{tool}` needs a person's approval, and {why}");
         error.hint = Some(match refusal {
             Refusal::Changed => "make the call anew".to_owned(),
+            Refusal::Paused(wait) => {
+                error.code = ErrorCode::APPROVAL_PAUSED;
+                let seconds = wait.as_secs().saturating_add(1);
+                error.cause = Some(json!({ "asked_again_after_seconds": seconds }));
+                format!(
+                    "go on without it; they can be asked again in {seconds} seconds, or run \
+                     `toolward call {tool}` in a terminal themselves"
+                )
+            }
             _ => format!(
                 "a person can run `toolward call {tool}` in a terminal, where they are asked"
             ),
@@ -130,7 +171,7 @@ impl Through {
     }
 
     async fn verdict(&self, request: &ApprovalRequest) -> Verdict {
-        let (call, tool) = keys(request);
+        let Keys { call, tool, named } = keys(request);
         let direct = request.called_by.is_empty();
         if request.risk >= IRREVERSIBLE {
             return self.refuse(Refusal::Irreversible, direct);
@@ -148,7 +189,7 @@ impl Through {
             };
         }
         let session = !request.each_time;
-        if session && self.standing.has(&self.client.principal.name, &tool) {
+        if session && self.memory.standing.has(&self.client.principal.name, &tool) {
             return Verdict::Approved;
         }
         if self.goes_on && direct {
@@ -156,6 +197,14 @@ impl Through {
         }
         if !self.client.answerable.form {
             return self.refuse(Refusal::CanNotAsk, direct);
+        }
+        let principal = &self.client.principal;
+        let pause = self
+            .memory
+            .denied
+            .pause(&principal.name, &named, Instant::now());
+        if let Some(pause) = pause {
+            return self.refuse(Refusal::Paused(pause), direct);
         }
         let Some(message) = shown::message(request) else {
             return self.refuse(Refusal::TooLong, direct);
@@ -166,15 +215,24 @@ impl Through {
         let pending = Pending {
             call,
             tool,
+            named,
             session,
         };
         match (self.client.era, &self.client.person) {
             (Era::Session, Some(person)) => {
-                let said = person.ask(question, PATIENCE).await;
-                let Ok(said) = said else {
-                    return Verdict::Denied(Some("nobody answered".to_owned()));
+                let mut left = Left {
+                    through: self,
+                    pending: Some(&pending),
                 };
-                self.take(&pending, decision(&said, &pending), direct)
+                let said = person.ask(question, PATIENCE).await;
+                left.pending = None;
+                match said {
+                    Ok(said) => self.take(&pending, decision(&said, &pending), direct),
+                    Err(Unanswered::Refused) => self.take(&pending, Decision::No, direct),
+                    Err(Unanswered::Late | Unanswered::Failed) => {
+                        Verdict::Denied(Some("nobody answered".to_owned()))
+                    }
+                }
             }
             (Era::Stateless, _) if direct => {
                 self.state().pending = Some((pending, question));
@@ -185,10 +243,9 @@ impl Through {
     }
 
     fn take(&self, pending: &Pending, decision: Decision, direct: bool) -> Verdict {
-        match decision {
-            Decision::No => return Verdict::Denied(None),
-            Decision::Session => (self.standing).add(&self.client.principal.name, pending.tool),
-            Decision::Once => {}
+        self.memory.keep(&self.client.principal, pending, decision);
+        if decision == Decision::No {
+            return Verdict::Denied(None);
         }
         if direct {
             self.state().decided = Some((pending.call, true));
@@ -205,6 +262,23 @@ impl Through {
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A question that a person is looking at. A call that is given up before they
+/// have answered was left unapproved: made again, it would put the question before
+/// them again and again.
+struct Left<'a> {
+    through: &'a Through,
+    pending: Option<&'a Pending>,
+}
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        if let Some(pending) = self.pending {
+            let principal = &self.through.client.principal;
+            self.through.memory.keep(principal, pending, Decision::No);
+        }
     }
 }
 
@@ -231,8 +305,14 @@ pub(crate) fn decision(said: &Value, pending: &Pending) -> Decision {
 }
 
 /// What identifies a call, and what identifies its tool whatever the arguments:
-/// all that a person is shown, and the bundles behind it.
-fn keys(request: &ApprovalRequest) -> (Key, Key) {
+/// all that a person is shown, and the bundles behind it; and the tool by its name.
+struct Keys {
+    call: Key,
+    tool: Key,
+    named: Key,
+}
+
+fn keys(request: &ApprovalRequest) -> Keys {
     let chain: Vec<_> = request
         .chain
         .iter()
@@ -251,7 +331,11 @@ fn keys(request: &ApprovalRequest) -> (Key, Key) {
     );
     let input = *digest::value(&request.input).as_bytes();
     let call = (&tool, &request.tool, input);
-    (key(b"call", &call), key(b"tool", &tool))
+    Keys {
+        call: key(b"call", &call),
+        tool: key(b"tool", &tool),
+        named: key(b"named", &(&request.publisher, &request.tool_id)),
+    }
 }
 
 /// JSON tells where a text ends, so that no two different values are written alike.

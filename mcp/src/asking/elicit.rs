@@ -7,9 +7,9 @@
 
 use rmcp::model::{
     CreateMessageRequest, CreateMessageRequestParams, ElicitRequest, ElicitRequestParams,
-    ElicitationSchema, InputRequest, ListRootsRequest,
+    ElicitationSchema, InputRequest, ListRootsRequest, RequestMetaObject,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use toolward_bundle::text::{visible, visible_line};
 use toolward_host::{Answer, Ask, Asked, Question};
 
@@ -30,15 +30,20 @@ pub(crate) fn request(asked: &Asked, question: &Question) -> Option<InputRequest
             let mut parameters = parameters.clone();
             show_messages(&mut parameters);
             let parameters: CreateMessageRequestParams = serde_json::from_value(parameters).ok()?;
+            let parameters = attributed(parameters, asked);
             parameters.validate().ok()?;
             Some(InputRequest::CreateMessage(CreateMessageRequest::new(
                 parameters,
             )))
         }
-        Ask::Roots => Some(InputRequest::ListRoots(ListRootsRequest {
-            method: Default::default(),
-            extensions: Default::default(),
-        })),
+        Ask::Roots => {
+            let mut request = ListRootsRequest {
+                method: Default::default(),
+                extensions: Default::default(),
+            };
+            request.extensions.insert(meta(asked));
+            Some(InputRequest::ListRoots(request))
+        }
         _ => None,
     }
 }
@@ -66,6 +71,47 @@ fn who(asked: &Asked) -> String {
             name(&asked.driver_publisher)
         ),
     }
+}
+
+/// A sample that says who wants it: first thing in the prompt that clients show
+/// whoever has to allow it, and in `_meta`. Its short texts are made visible.
+fn attributed(
+    mut parameters: CreateMessageRequestParams,
+    asked: &Asked,
+) -> CreateMessageRequestParams {
+    let who = format!("[{} asks for this.]", who(asked));
+    parameters.system_prompt = Some(match parameters.system_prompt.take() {
+        Some(prompt) => format!("{who}\n\n{prompt}"),
+        None => who,
+    });
+    for sequence in parameters.stop_sequences.iter_mut().flatten() {
+        *sequence = visible(sequence, WORDS);
+    }
+    let preferences = parameters.model_preferences.as_mut();
+    let hints = preferences.and_then(|preferences| preferences.hints.as_mut());
+    for hint in hints.into_iter().flatten() {
+        hint.name = hint.name.as_deref().map(|name| visible_line(name, NAME));
+    }
+    let mut known = parameters.meta.take().unwrap_or_default();
+    known.0.0.extend(meta(asked).0.0);
+    parameters.meta = Some(known);
+    parameters
+}
+
+/// `_meta` of a question that has no words of its own for a person.
+const META: &str = "toolward/asks";
+
+fn meta(asked: &Asked) -> RequestMetaObject {
+    let name = |text: &str| visible_line(text, NAME);
+    let mut asks = Map::new();
+    let by = json!({
+        "tool": name(&asked.tool_id),
+        "publisher": name(&asked.publisher),
+        "driver": name(&asked.driver),
+        "driver_publisher": name(&asked.driver_publisher),
+    });
+    asks.insert(META.to_owned(), by);
+    RequestMetaObject::from(asks)
 }
 
 /// The schema of a form, with its titles and descriptions made visible. Names and
@@ -114,6 +160,7 @@ fn show_messages(parameters: &mut Value) {
             for (name, member) in members {
                 match (name.as_str(), &mut *member) {
                     ("text" | "systemPrompt", Value::String(text)) => *text = visible(text, TEXT),
+                    ("mimeType", Value::String(name)) => *name = visible_line(name, NAME),
                     _ => show_messages(member),
                 }
             }

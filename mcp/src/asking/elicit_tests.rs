@@ -88,12 +88,24 @@ fn text_of_a_driver_is_made_visible_and_stays_behind_who_asks() {
     );
     assert_eq!(text.matches("a\\\\u{202e}b\\\\e[2J").count(), 4, "{text}");
 
-    let sample = asked_sample("system\u{e0041}", "text\u{202e}");
-    let text = sent(&sample).to_string();
-    assert!(
-        text.contains("system\\\\u{e0041}") && text.contains("text\\\\u{202e}"),
-        "{text}"
-    );
+    let mut sample = asked_sample("system\u{e0041}", "text\u{202e}");
+    let Ask::Sample(parameters) = &mut sample.questions[0].ask else {
+        panic!("a sample");
+    };
+    parameters["stopSequences"] = json!(["stop\u{202e}", "\n"]);
+    parameters["modelPreferences"] = json!({"hints": [{"name": "model\u{202e}"}, {}]});
+    let sent = sent(&sample);
+    let text = sent.to_string();
+    for visible in [
+        "system\\\\u{e0041}",
+        "text\\\\u{202e}",
+        "stop\\\\u{202e}",
+        "model\\\\u{202e}",
+    ] {
+        assert!(text.contains(visible), "no {visible} in {text}");
+    }
+    assert!(!text.contains('\u{202e}'), "{text}");
+    assert_eq!(sent["params"]["stopSequences"][1], "\n");
 }
 
 fn asked_sample(system: &str, text: &str) -> Asked {
@@ -111,6 +123,36 @@ fn samples_and_roots_become_requests_of_their_kind() {
     assert_eq!(sent_sample["params"]["messages"][0]["content"]["text"], "t");
     assert_eq!(sent_sample["params"]["maxTokens"], 10);
     assert_eq!(sent(&asked(json!("roots")))["method"], "roots/list");
+}
+
+#[test]
+fn samples_and_roots_say_who_asks() {
+    let mut sample = asked_sample("Be brief.", "t");
+    sample.publisher = "ac\u{202e}me".to_owned();
+    let mut roots = asked(json!("roots"));
+    roots.publisher.clone_from(&sample.publisher);
+    let system = sent(&sample)["params"]["systemPrompt"].clone();
+    assert_eq!(
+        system,
+        "[tool notes.append@1 by publisher ac\\u{202e}me, through the driver notes by ANOTHER \
+         publisher, acme, asks for this.]\n\nBe brief."
+    );
+    for asked in [&sample, &roots] {
+        let asks = &sent(asked)["params"]["_meta"]["toolward/asks"];
+        assert_eq!(asks["tool"], "notes.append@1");
+        assert_eq!(asks["publisher"], "ac\\u{202e}me");
+        assert_eq!(asks["driver_publisher"], "acme");
+    }
+    let silent = asked_sample("", "t");
+    let Ask::Sample(mut parameters) = silent.questions[0].ask.clone() else {
+        panic!("a sample");
+    };
+    parameters.as_object_mut().unwrap().remove("systemPrompt");
+    let silent = asked(json!({"sample": parameters}));
+    assert_eq!(
+        sent(&silent)["params"]["systemPrompt"],
+        "[tool notes.append@1 by publisher acme asks for this.]"
+    );
 }
 
 #[test]

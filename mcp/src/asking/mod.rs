@@ -6,6 +6,7 @@ mod approval;
 #[cfg(test)]
 mod approving_tests;
 mod client;
+mod denied;
 mod digest;
 mod elicit;
 mod seal;
@@ -18,6 +19,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ElicitationCapability, ErrorData,
@@ -31,9 +33,10 @@ use toolward_host::{
     Resume,
 };
 
-use approval::{Decision, Pending, Through};
+use approval::{Decision, Memory, Pending, Through};
 use client::Unanswered;
 pub(crate) use client::{Client, Era};
+use denied::Denied;
 use seal::{Bound, PATIENCE, Sealer, Unsealable};
 use standing::{Key, Standing};
 
@@ -48,8 +51,11 @@ pub(crate) enum Finished {
 /// What is kept about questions that are open, and about what was approved.
 pub(crate) struct Asking {
     sealer: Sealer,
-    standing: Arc<Standing>,
+    memory: Memory,
 }
+
+/// How often one question is put again to a client that leaves answers out.
+const AGAIN: u8 = 3;
 
 /// What a client carries from a question to its answer.
 #[derive(Serialize, Deserialize)]
@@ -60,6 +66,8 @@ enum State {
     Questions {
         asked: Box<Asked>,
         approved: Option<Key>,
+        /// How often this was asked again.
+        again: u8,
     },
 }
 
@@ -73,15 +81,18 @@ struct Start {
 /// What was made of a client's answers.
 enum Opened {
     Start(Start),
-    /// Answers are missing: it is asked again.
-    Again(State, BTreeMap<String, InputRequest>),
+    /// Answers are missing: it is asked again, with the time that is left.
+    Again(State, BTreeMap<String, InputRequest>, Instant),
 }
 
 impl Asking {
     pub(crate) fn new() -> Self {
         Self {
             sealer: Sealer::new(PATIENCE),
-            standing: Arc::new(Standing::new()),
+            memory: Memory {
+                standing: Arc::new(Standing::new()),
+                denied: Arc::new(Denied::new()),
+            },
         }
     }
 
@@ -107,8 +118,8 @@ impl Asking {
             let responses = parameters.input_responses.as_ref();
             match self.opened(client, subject, input, state, responses)? {
                 Opened::Start(opened) => start = opened,
-                Opened::Again(state, requests) => {
-                    return self.ask(client, subject, input, &state, requests);
+                Opened::Again(state, requests, until) => {
+                    return self.ask(client, subject, input, &state, requests, Some(until));
                 }
             }
         }
@@ -121,7 +132,7 @@ impl Asking {
             };
             let call = call.ok_or_else(|| ErrorData::internal_error("no request is left", None))?;
             let goes_on = start.resume.is_some();
-            let through = Through::new(client, &self.standing, goes_on, start.decided);
+            let through = Through::new(client, &self.memory, goes_on, start.decided);
             let through = Arc::new(through);
             let mut call = call.approver(through.clone());
             if let Some(resume) = start.resume.take() {
@@ -130,7 +141,8 @@ impl Asking {
             let mut reply = host.call(call).await;
             if let Some((pending, question)) = through.pending() {
                 let requests = BTreeMap::from([(approval::KEY.to_owned(), question)]);
-                return self.ask(client, subject, input, &State::Approval(pending), requests);
+                let state = State::Approval(pending);
+                return self.ask(client, subject, input, &state, requests, None);
             }
             if let Some(asked) = reply.asked.take() {
                 let Some(requests) = requests(&asked) else {
@@ -139,8 +151,12 @@ impl Asking {
                 };
                 let approved = through.approved();
                 if client.era == Era::Stateless {
-                    let state = State::Questions { asked, approved };
-                    return self.ask(client, subject, input, &state, requests);
+                    let state = State::Questions {
+                        asked,
+                        approved,
+                        again: 0,
+                    };
+                    return self.ask(client, subject, input, &state, requests, None);
                 }
                 start = Start {
                     decided: approved.map(|call| (call, true)),
@@ -167,7 +183,7 @@ impl Asking {
         state: &str,
         responses: Option<&InputResponses>,
     ) -> Result<Opened, ErrorData> {
-        let state = self.open(client, subject, input, state)?;
+        let (state, until) = self.open(client, subject, input, state)?;
         let state =
             serde_json::from_slice(&state).map_err(|_other| refused(Unsealable::Foreign))?;
         let response = |key: &str| responses.and_then(|responses| responses.get(key));
@@ -178,16 +194,18 @@ impl Asking {
                     None => None,
                     Some(said) => {
                         let decision = approval::decision(said, &pending);
-                        if decision == Decision::Session && client.principal.may_approve {
-                            self.standing.add(&client.principal.name, pending.tool);
-                        }
+                        self.memory.keep(&client.principal, &pending, decision);
                         Some((pending.call, decision != Decision::No))
                     }
                 };
                 let resume = None;
                 Ok(Opened::Start(Start { decided, resume }))
             }
-            State::Questions { asked, approved } => {
+            State::Questions {
+                asked,
+                approved,
+                again,
+            } => {
                 let answers = asked.questions.iter().map(|question| {
                     let said = response(&question.key)?.clone();
                     Some((question.key.clone(), elicit::answer(&question.ask, said)?))
@@ -201,12 +219,15 @@ impl Asking {
                             answers,
                         })),
                     })),
+                    None if again >= AGAIN => Err(unanswered()),
                     None => {
                         let requests = requests(&asked).unwrap_or_default();
-                        Ok(Opened::Again(
-                            State::Questions { asked, approved },
-                            requests,
-                        ))
+                        let state = State::Questions {
+                            asked,
+                            approved,
+                            again: again.saturating_add(1),
+                        };
+                        Ok(Opened::Again(state, requests, until))
                     }
                 }
             }
@@ -219,7 +240,7 @@ impl Asking {
         subject: [&str; 2],
         input: &JsonObject,
         state: &str,
-    ) -> Result<Vec<u8>, ErrorData> {
+    ) -> Result<(Vec<u8>, Instant), ErrorData> {
         let bound = Bound {
             principal: &client.principal.name,
             subject,
@@ -232,6 +253,8 @@ impl Asking {
         }
     }
 
+    /// A result that asks. What was asked before holds `until` then still; what is
+    /// new, for as long as a person may take.
     fn ask(
         &self,
         client: &Client,
@@ -239,6 +262,7 @@ impl Asking {
         input: &JsonObject,
         state: &State,
         requests: BTreeMap<String, InputRequest>,
+        until: Option<Instant>,
     ) -> Result<Finished, ErrorData> {
         let bound = Bound {
             principal: &client.principal.name,
@@ -247,7 +271,9 @@ impl Asking {
         };
         let failed = || ErrorData::internal_error("the question can't be sealed", None);
         let state = serde_json::to_vec(state).map_err(|_unserialisable| failed())?;
-        let state = self.sealer.seal(bound, state).ok_or_else(failed)?;
+        let until = until.or_else(|| self.sealer.deadline());
+        let state = until.and_then(|until| self.sealer.seal(bound, state, until));
+        let state = state.ok_or_else(failed)?;
         let required = InputRequiredResult::new(Some(requests), Some(state));
         Ok(Finished::InputRequired(required))
     }
@@ -325,6 +351,15 @@ fn unaskable(asked: &Asked) -> CallError {
 /// `id` of `id@version`.
 fn tool_id(tool: &str) -> &str {
     tool.split_once('@').map_or(tool, |(id, _)| id)
+}
+
+fn unanswered() -> ErrorData {
+    let message = format!(
+        "expected an answer to every question in `inputResponses`, and asked {AGAIN} times again; \
+         make the request anew"
+    );
+    let data = json!({ "code": "toolward:answers_missing" });
+    ErrorData::invalid_params(message, Some(data))
 }
 
 fn refused(unsealable: Unsealable) -> ErrorData {

@@ -37,7 +37,7 @@ const OPEN: usize = 256;
 const LONGEST: usize = 512 << 10;
 
 type Id = [u8; NONCE_LEN];
-/// States of one principal and when they are too old, the oldest first.
+/// States of one principal and when they are too old, in the order of sealing.
 type Open = VecDeque<(Id, Instant)>;
 
 /// Seals and opens. The key lives as long as the process.
@@ -62,23 +62,39 @@ impl Sealer {
         }
     }
 
-    /// Seals a state; `None` where the system gives no randomness.
-    pub(crate) fn seal(&self, bound: Bound<'_>, mut state: Vec<u8>) -> Option<String> {
+    /// When what is asked now is too old.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        Instant::now().checked_add(self.patience)
+    }
+
+    /// Seals a state that opens until then; `None` where the system gives no
+    /// randomness.
+    pub(crate) fn seal(
+        &self,
+        bound: Bound<'_>,
+        mut state: Vec<u8>,
+        until: Instant,
+    ) -> Option<String> {
         let mut id: Id = [0; NONCE_LEN];
         getrandom::fill(&mut id).ok()?;
         let nonce = Nonce::assume_unique_for_key(id);
         let key = self.key.as_ref()?;
         key.seal_in_place_append_tag(nonce, Aad::from(bound.bytes()), &mut state)
             .ok()?;
-        self.note(bound.principal, id);
+        self.note(bound.principal, id, until);
         let mut token = Vec::with_capacity(state.len().saturating_add(NONCE_LEN));
         token.extend_from_slice(&id);
         token.append(&mut state);
         Some(URL_SAFE_NO_PAD.encode(token))
     }
 
-    /// Opens a state, once.
-    pub(crate) fn open(&self, bound: Bound<'_>, token: &str) -> Result<Vec<u8>, Unsealable> {
+    /// Opens a state, once. With it goes until when it would have: what it leads to
+    /// is no newer.
+    pub(crate) fn open(
+        &self,
+        bound: Bound<'_>,
+        token: &str,
+    ) -> Result<(Vec<u8>, Instant), Unsealable> {
         if token.len() > LONGEST {
             return Err(Unsealable::Foreign);
         }
@@ -93,15 +109,12 @@ impl Sealer {
         state.truncate(length);
         // Only what is whole uses it up: an edited copy costs its owner nothing.
         match self.take(bound.principal, id) {
-            true => Ok(state),
-            false => Err(Unsealable::Spent),
+            Some(until) => Ok((state, until)),
+            None => Err(Unsealable::Spent),
         }
     }
 
-    fn note(&self, principal: &str, id: Id) {
-        let Some(until) = Instant::now().checked_add(self.patience) else {
-            return;
-        };
+    fn note(&self, principal: &str, id: Id, until: Instant) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let own = open.entry(Arc::from(principal)).or_default();
         if own.len() >= OPEN {
@@ -110,22 +123,26 @@ impl Sealer {
         own.push_back((id, until));
     }
 
-    fn take(&self, principal: &str, id: &Id) -> bool {
+    /// Until when a state that was not used yet would have been good.
+    fn take(&self, principal: &str, id: &Id) -> Option<Instant> {
         let now = Instant::now();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(own) = open.get_mut(principal) else {
-            return false;
-        };
-        // All wait equally long, so the oldest are the first to be too old.
-        while own.front().is_some_and(|(_, until)| *until <= now) {
-            own.pop_front();
-        }
+        let own = open.get_mut(principal)?;
+        own.retain(|(_, until)| *until > now);
         let found = own.iter().position(|(known, _)| known == id);
-        let taken = found.is_some_and(|found| own.remove(found).is_some());
+        let taken = found.and_then(|found| own.remove(found));
         if own.is_empty() {
             open.remove(principal);
         }
-        taken
+        taken.map(|(_, until)| until)
+    }
+
+    /// Until when the states of a principal are good.
+    #[cfg(test)]
+    pub(crate) fn deadlines(&self, principal: &str) -> Vec<Instant> {
+        let open = self.open.lock().unwrap();
+        let own = open.get(principal).into_iter().flatten();
+        own.map(|(_, until)| *until).collect()
     }
 }
 
@@ -159,7 +176,7 @@ mod tests {
             subject: [kind, name],
             input: &blake3::hash(input),
         };
-        sealer.open(bound, token)
+        sealer.open(bound, token).map(|(state, _)| state)
     }
 
     fn sealed(sealer: &Sealer, principal: &str) -> String {
@@ -168,7 +185,8 @@ mod tests {
             subject: ["call", "notes.append"],
             input: &blake3::hash(INPUT),
         };
-        sealer.seal(bound, b"the state".to_vec()).unwrap()
+        let until = sealer.deadline().unwrap();
+        sealer.seal(bound, b"the state".to_vec(), until).unwrap()
     }
 
     const ALICE: [&str; 3] = ["alice", "call", "notes.append"];
@@ -259,6 +277,25 @@ mod tests {
             Err(Unsealable::Spent)
         );
         assert!(sealer.open.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_state_tells_until_when_it_was_good_and_one_sealed_after_it_may_end_before_it() {
+        let sealer = Sealer::new(PATIENCE);
+        let long = sealed(&sealer, "alice");
+        let [until] = sealer.deadlines("alice").try_into().unwrap();
+        let bound = Bound {
+            principal: "alice",
+            subject: ["call", "notes.append"],
+            input: &blake3::hash(INPUT),
+        };
+        let past = Instant::now();
+        let short = sealer.seal(bound, b"the state".to_vec(), past).unwrap();
+        assert_eq!(sealer.open(bound, &short), Err(Unsealable::Spent));
+        assert_eq!(
+            sealer.open(bound, &long),
+            Ok((b"the state".to_vec(), until))
+        );
     }
 
     #[test]

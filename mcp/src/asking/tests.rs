@@ -155,6 +155,28 @@ async fn what_is_missing_is_asked_again_and_what_is_wrong_ends_the_call() {
 }
 
 #[tokio::test]
+async fn what_is_asked_again_is_asked_thrice_and_within_the_time_of_the_first_question() {
+    let (_bundle, host) = host("Notes.");
+    let (asking, alice, call) = (Asking::new(), stateless("alice"), asking_call());
+    let mut asked = asks(call.to(&asking, &alice, &host).await);
+    let [first] = asking.sealer.deadlines("alice").try_into().unwrap();
+    for _ in 0..3 {
+        let nothing = call.answering(&asked, json!({}));
+        asked = asks(nothing.to(&asking, &alice, &host).await);
+        assert_eq!(asking.sealer.deadlines("alice"), [first]);
+    }
+    let nothing = call.answering(&asked, json!({}));
+    let refused = fault(nothing.to(&asking, &alice, &host).await);
+    assert_eq!(refused.0, Fault::INVALID_PARAMS);
+    assert_eq!(refused.1["code"], "toolward:answers_missing");
+    assert!(asking.sealer.deadlines("alice").is_empty());
+    // It was used up, whatever comes with it now.
+    let late = call.answering(&asked, yes());
+    let refused = fault(late.to(&asking, &alice, &host).await);
+    assert_eq!(refused.1["code"], "toolward:state_spent");
+}
+
+#[tokio::test]
 async fn answers_without_a_state_are_answers_to_nothing() {
     let (_bundle, host) = host("Notes.");
     let (asking, alice, call) = (Asking::new(), stateless("alice"), asking_call());
