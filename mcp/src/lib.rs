@@ -15,6 +15,7 @@ pub mod principal;
 mod result;
 pub mod search;
 mod server;
+mod shown;
 pub mod stdio;
 mod surface;
 

@@ -19,6 +19,8 @@ use tokio::time::Instant;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_host::{LogLevel, LogRecord, Observer, Progress};
 
+use crate::shown;
+
 /// Reports that wait for the client. What comes beyond that is dropped: a driver
 /// never waits for it.
 const WAITING: usize = 64;
@@ -155,14 +157,8 @@ impl Forwarder {
     }
 
     async fn log(&self, record: LogRecord) -> Result<(), rmcp::service::ServiceError> {
-        let mut data = Map::new();
-        let message = visible(&record.message, MESSAGE);
-        data.insert("message".to_owned(), Value::String(message));
-        if !record.fields.is_null() {
-            data.insert("fields".to_owned(), record.fields);
-        }
-        let mut parameters =
-            LoggingMessageNotificationParam::new(level(record.level), Value::Object(data));
+        let data = data(&record);
+        let mut parameters = LoggingMessageNotificationParam::new(level(record.level), data);
         parameters.logger = Some(self.tool.clone());
         self.peer.notify_logging_message(parameters).await
     }
@@ -185,6 +181,17 @@ impl Forwarder {
     }
 }
 
+/// A record as clients see it: the driver's words, made visible.
+fn data(record: &LogRecord) -> Value {
+    let mut data = Map::new();
+    let message = visible(&record.message, MESSAGE);
+    data.insert("message".to_owned(), Value::String(message));
+    if !record.fields.is_null() {
+        data.insert("fields".to_owned(), shown::value(&record.fields));
+    }
+    Value::Object(data)
+}
+
 fn least(level: LoggingLevel) -> LogLevel {
     match level {
         LoggingLevel::Debug => LogLevel::Trace,
@@ -200,5 +207,30 @@ fn level(level: LogLevel) -> LoggingLevel {
         LogLevel::Info => LoggingLevel::Info,
         LogLevel::Warn => LoggingLevel::Warning,
         LogLevel::Error => LoggingLevel::Error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn all_that_a_driver_logs_is_made_visible() {
+        let hidden = "a\u{202e}b\u{1b}[2J";
+        let record = |fields: Value| LogRecord {
+            level: LogLevel::Info,
+            message: hidden.to_owned(),
+            fields,
+        };
+        let visible = "a\\u{202e}b\\e[2J";
+        let shown = data(&record(json!({ hidden: [hidden], "count": 2 })));
+        let fields = json!({ visible: [visible], "count": 2 });
+        assert_eq!(shown, json!({ "message": visible, "fields": fields }));
+        // A driver may send text that is no JSON.
+        let shown = data(&record(hidden.into()));
+        assert_eq!(shown["fields"], visible);
+        assert_eq!(data(&record(Value::Null)), json!({ "message": visible }));
     }
 }

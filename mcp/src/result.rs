@@ -10,13 +10,16 @@ use serde_json::{Value, json};
 use toolward_bundle::text::{visible, visible_line};
 use toolward_host::{Block, BlockContent, CallError, Metadata, Reply, ResourceBody};
 
+use crate::shown;
+
 /// `_meta` of a result: what was called, by what, and what it took.
 const CALL: &str = "toolward/call";
 /// `_meta` of an error result: code, class, limit, whether to try again.
 const ERROR: &str = "toolward/error";
 
-/// Characters of an error's message, and of names and titles.
+/// Characters of an error's message, of a URI, and of names and titles.
 const MESSAGE: usize = 4096;
+const URI: usize = 8192;
 const LINE: usize = 300;
 
 /// A reply as a result. `wrapped` says that the tool's output is no object and
@@ -58,13 +61,23 @@ pub(crate) fn failed(error: &CallError) -> CallToolResult {
         text.push_str(&visible(hint, MESSAGE));
     }
     let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
-    let error = serde_json::to_value(error).unwrap_or(Value::Null);
-    result.meta = Some(meta([(ERROR, error)]));
+    result.meta = Some(meta([(ERROR, error_metadata(error))]));
     result
 }
 
+/// The error in the form that a program reads. What a driver or a caller wrote in
+/// it is shown as the text shows it.
+fn error_metadata(error: &CallError) -> Value {
+    let mut shown = error.clone();
+    shown.message = visible(&error.message, MESSAGE);
+    shown.hint = error.hint.as_deref().map(|hint| visible(hint, MESSAGE));
+    shown.cause = error.cause.as_ref().map(shown::value);
+    serde_json::to_value(shown).unwrap_or(Value::Null)
+}
+
 fn call_metadata(metadata: &Metadata) -> Value {
-    serde_json::to_value(metadata).unwrap_or(Value::Null)
+    let metadata = serde_json::to_value(metadata).unwrap_or(Value::Null);
+    shown::value(&metadata)
 }
 
 fn meta<const N: usize>(entries: [(&str, Value); N]) -> MetaObject {
@@ -97,12 +110,12 @@ fn block(block: Block) -> ContentBlock {
             ContentBlock::Text(content)
         }
         BlockContent::Image { data, mime_type } => {
-            let mut content = ImageContent::new(STANDARD.encode(data), mime_type);
+            let mut content = ImageContent::new(STANDARD.encode(data), line(&mime_type));
             content.annotations = annotations;
             ContentBlock::Image(content)
         }
         BlockContent::Audio { data, mime_type } => {
-            let mut content = AudioContent::new(STANDARD.encode(data), mime_type);
+            let mut content = AudioContent::new(STANDARD.encode(data), line(&mime_type));
             content.annotations = annotations;
             ContentBlock::Audio(content)
         }
@@ -114,10 +127,10 @@ fn block(block: Block) -> ContentBlock {
             mime_type,
             size,
         } => {
-            let mut link = Resource::new(uri, visible_line(&name, LINE));
-            link.title = title.map(|title| visible_line(&title, LINE));
+            let mut link = Resource::new(visible_line(&uri, URI), line(&name));
+            link.title = title.as_deref().map(line);
             link.description = description.map(|text| visible(&text, MESSAGE));
-            link.mime_type = mime_type;
+            link.mime_type = mime_type.as_deref().map(line);
             link.size = size;
             link.annotations = annotations;
             ContentBlock::ResourceLink(link)
@@ -127,6 +140,8 @@ fn block(block: Block) -> ContentBlock {
             mime_type,
             body,
         } => {
+            let uri = visible_line(&uri, URI);
+            let mime_type = mime_type.as_deref().map(line);
             let contents = match body {
                 ResourceBody::Text(text) => ResourceContents::TextResourceContents {
                     uri,
@@ -148,9 +163,13 @@ fn block(block: Block) -> ContentBlock {
     }
 }
 
+fn line(text: &str) -> String {
+    visible_line(text, LINE)
+}
+
 #[cfg(test)]
 mod tests {
-    use toolward_host::Output;
+    use toolward_host::{ErrorClass, ErrorCode, Output};
 
     use super::*;
 
@@ -206,6 +225,62 @@ mod tests {
         let text = result["content"][0]["text"].as_str().unwrap();
         assert!(!text.contains('\u{202e}'), "{text}");
         assert_eq!(result.get("structuredContent"), None);
+    }
+
+    #[test]
+    fn all_of_an_error_that_somebody_else_wrote_is_made_visible() {
+        let hidden = "a\u{202e}\u{1b}[2J";
+        let mut error = CallError::new(
+            ErrorCode::UPSTREAM_ERROR,
+            ErrorClass::ExecutionFailed,
+            hidden,
+        )
+        .with_hint(hidden);
+        error.cause = Some(json!({ "stderr": hidden, hidden: [hidden] }));
+        let result = serde_json::to_value(failed(&error)).unwrap();
+        let visible = "a\\u{202e}\\e[2J";
+        let error = &result["_meta"]["toolward/error"];
+        assert_eq!(error["message"], visible);
+        assert_eq!(error["hint"], visible);
+        assert_eq!(
+            error["cause"],
+            json!({"stderr": visible, visible: [visible]})
+        );
+        assert!(!result.to_string().contains('\u{202e}'), "{result}");
+    }
+
+    #[test]
+    fn what_is_said_of_a_resource_is_made_visible_and_its_content_is_left_alone() {
+        let hidden = || "a\u{202e}".to_owned();
+        let link = BlockContent::ResourceLink {
+            uri: hidden(),
+            name: hidden(),
+            title: Some(hidden()),
+            description: Some(hidden()),
+            mime_type: Some(hidden()),
+            size: None,
+        };
+        let embedded = BlockContent::Resource {
+            uri: hidden(),
+            mime_type: Some(hidden()),
+            body: ResourceBody::Text(hidden()),
+        };
+        let blocks = [link, embedded].map(|content| Block {
+            content,
+            annotations: None,
+        });
+        let result = serde_json::to_value(of(reply(Value::Null, blocks.to_vec()), false)).unwrap();
+        let [link, embedded] = [&result["content"][0], &result["content"][1]["resource"]];
+        assert!(!link.to_string().contains('\u{202e}'), "{link}");
+        for text in [
+            &link["uri"],
+            &link["mimeType"],
+            &embedded["uri"],
+            &embedded["mimeType"],
+        ] {
+            assert_eq!(text, "a\\u{202e}");
+        }
+        assert_eq!(embedded["text"], hidden());
     }
 
     #[test]

@@ -1,0 +1,120 @@
+//! Values that publishers and callers wrote, for clients to show: their texts are
+//! made visible, and together they are no longer than somebody reads. Not for the
+//! results of tools, which are data.
+
+use serde_json::{Map, Value};
+use toolward_bundle::text::{visible, visible_line};
+
+/// Characters of the texts of one value, and items of its lists and objects.
+const TEXT: usize = 16 << 10;
+const ITEMS: usize = 1000;
+/// Characters of a member's name.
+const NAME: usize = 200;
+/// The levels that are looked into.
+const DEPTH: usize = 32;
+
+/// What stands for what there is no room for.
+const REST: &str = "…";
+
+/// A value whose texts and names can be shown.
+pub(crate) fn value(value: &Value) -> Value {
+    let mut room = Room {
+        text: TEXT,
+        items: ITEMS,
+    };
+    room.value(value, DEPTH)
+}
+
+/// What a value may still hold.
+struct Room {
+    text: usize,
+    items: usize,
+}
+
+impl Room {
+    fn value(&mut self, value: &Value, depth: usize) -> Value {
+        let Some(depth) = depth.checked_sub(1) else {
+            return REST.into();
+        };
+        match value {
+            Value::String(text) => {
+                let shown = visible(text, self.text);
+                self.text = self.text.saturating_sub(shown.chars().count());
+                shown.into()
+            }
+            Value::Array(items) => {
+                let mut shown = Vec::new();
+                for item in items {
+                    if !self.take() {
+                        shown.push(REST.into());
+                        break;
+                    }
+                    shown.push(self.value(item, depth));
+                }
+                shown.into()
+            }
+            Value::Object(members) => {
+                let mut shown = Map::new();
+                for (name, member) in members {
+                    if !self.take() {
+                        shown.insert(REST.to_owned(), REST.into());
+                        break;
+                    }
+                    let name = visible_line(name, NAME);
+                    self.text = self.text.saturating_sub(name.chars().count());
+                    let member = self.value(member, depth);
+                    shown.insert(name, member);
+                }
+                shown.into()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        }
+    }
+
+    /// Whether there is room for another item.
+    fn take(&mut self) -> bool {
+        let left = self.items.checked_sub(1).filter(|_| self.text > 0);
+        self.items = left.unwrap_or_default();
+        left.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_and_names_are_made_visible_at_every_level() {
+        let hidden = "a\u{202e}b\u{1b}[2J\n";
+        let shown = value(&json!({ hidden: [hidden, {"x": hidden}], "n": 7, "t": true }));
+        let visible = "a\\u{202e}b\\e[2J\n";
+        let name = "a\\u{202e}b\\e[2J\\n";
+        assert_eq!(
+            shown,
+            json!({ name: [visible, {"x": visible}], "n": 7, "t": true })
+        );
+    }
+
+    #[test]
+    fn what_is_ordinary_stays_as_it_is() {
+        let ordinary = json!({"path": "/docs/naïve 猫.txt", "sizes": [1, 2.5, null]});
+        assert_eq!(value(&ordinary), ordinary);
+    }
+
+    #[test]
+    fn what_is_too_long_too_many_or_too_deep_is_cut() {
+        let long = value(&json!({"a": "x".repeat(TEXT + 100), "b": "gone"}));
+        assert!(long.to_string().len() < TEXT + 200);
+        assert!(long.get("b").is_none() && long.get(REST).is_some());
+        let many = value(&json!(vec![0; ITEMS + 100]));
+        assert_eq!(many.as_array().unwrap().len(), ITEMS + 1);
+        let mut deep = json!("deep");
+        for _ in 0..100 {
+            deep = json!([deep]);
+        }
+        let shown = value(&deep).to_string();
+        assert!(shown.contains(REST) && !shown.contains("deep"), "{shown}");
+    }
+}
