@@ -227,9 +227,13 @@ pub fn write(path: &Path, secret: &Secret) -> Result<(), HttpError> {
     let name = path
         .file_name()
         .ok_or_else(|| unusable(std::io::ErrorKind::IsADirectory.into()))?;
+    // Random, since a process that was killed may have left one behind, and in a
+    // container the next has its number.
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| HttpError::Random(error.to_string()))?;
     let mut temporary = std::ffi::OsString::from(".");
     temporary.push(name);
-    temporary.push(format!(".{}", std::process::id()));
+    temporary.push(format!(".{:016x}", u64::from_ne_bytes(random)));
     let temporary = path.with_file_name(temporary);
     let written = (|| {
         // A new file, so that no mode, owner or link of an old one is kept.
