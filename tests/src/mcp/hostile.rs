@@ -1,11 +1,11 @@
 //! Clients that forge, flood, stall and vanish, on standard input and output. (Over
 //! HTTP: `mcp/tests/suite`.)
 
-use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::process::{memory, standing};
 use super::raw::{PATIENCE, Raw};
 use super::served::{machine, stdio};
 
@@ -18,14 +18,6 @@ fn sums(raw: &mut Raw, id: &str) {
     let answer = raw.answer(id);
     let structured = &answer["result"]["structuredContent"];
     assert_eq!(structured, &json!({"sum": 3, "count": 2}), "{answer}");
-}
-
-fn threads_and_files(process: u32) -> (usize, usize) {
-    let count = |folder: &str| {
-        let entries = fs::read_dir(format!("/proc/{process}/{folder}")).unwrap();
-        entries.count()
-    };
-    (count("task"), count("fd"))
 }
 
 #[test]
@@ -81,14 +73,7 @@ fn a_message_beyond_all_measure_is_not_kept() {
     ));
     drop(huge);
     sums(&mut raw, "after");
-    let status = fs::read_to_string(format!("/proc/{}/status", raw.process())).unwrap();
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let resident: u64 = resident
-        .unwrap()
-        .trim()
-        .trim_end_matches(" kB")
-        .parse()
-        .unwrap();
+    let resident = memory(raw.process(), "VmRSS:");
     assert!(resident < 200 << 10, "{resident} KiB");
 }
 
@@ -143,14 +128,7 @@ fn a_client_that_asks_and_reads_nothing_fills_its_own_pipe_and_not_our_memory() 
         }
     });
     std::thread::sleep(Duration::from_secs(5));
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let resident: u64 = resident
-        .unwrap()
-        .trim()
-        .trim_end_matches(" kB")
-        .parse()
-        .unwrap();
+    let resident = memory(process, "VmRSS:");
     let waits = !flood.is_finished();
     child.kill().unwrap();
     child.wait().unwrap();
@@ -245,17 +223,17 @@ fn threads_and_open_files_are_back_after_a_storm() {
         sums(raw, &format!("after {round}"));
     };
     storm(&mut raw, 0);
-    let before = threads_and_files(raw.process());
+    let before = standing(raw.process());
     for round in 1..4 {
         storm(&mut raw, round);
     }
-    let after = threads_and_files(raw.process());
+    let after = standing(raw.process());
     assert!(
-        after.0 <= before.0 + 2,
+        after.threads <= before.threads + 2,
         "threads: {before:?} before, {after:?} after"
     );
     assert!(
-        after.1 <= before.1,
+        after.files <= before.files,
         "files: {before:?} before, {after:?} after"
     );
 }

@@ -5,6 +5,8 @@ mod clients;
 mod conformance;
 mod hostile;
 mod official;
+mod process;
 pub(crate) mod raw;
 mod served;
 mod serving;
+mod soak;

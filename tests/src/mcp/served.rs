@@ -14,6 +14,9 @@ use crate::support::{Machine, copy, root};
 const WITH: &str =
     "serve --bundle conformance.toolbundle --trust-key tests.pub.pem --policy policy.toml";
 
+/// What it is started with where the tools are those of `tests/guests/plain`.
+const PLAIN: &str = "serve --bundle plain.toolbundle --trust-key tests.pub.pem";
+
 /// When a server that has not said where it listens counts as dead.
 const START: Duration = Duration::from_secs(120);
 
@@ -22,21 +25,8 @@ const START: Duration = Duration::from_secs(120);
 pub(super) fn machine(more: &str) -> Machine {
     let machine = Machine::new();
     let from = root().join("tests/guests/conformance");
-    let component = "drivers/conformance/driver.wasm";
-    assert!(
-        from.join(component).is_file(),
-        "run `cargo xtask guests` first"
-    );
-    for part in ["bundle.toml", "tools", "drivers", "prompts", "resources"] {
-        copy(
-            &from.join(part),
-            &machine.path(&format!("conformance/{part}")),
-        );
-    }
-    machine.toolward("keys new --out tests.pem").ends(0);
-    machine
-        .toolward("pack conformance -o conformance.toolbundle --key tests.pem")
-        .ends(0);
+    let parts = ["bundle.toml", "tools", "drivers", "prompts", "resources"];
+    signed(&machine, "conformance", &parts);
     let shown = machine
         .toolward("keys show tests.pub.pem --json")
         .ends(0)
@@ -48,6 +38,35 @@ pub(super) fn machine(more: &str) -> Machine {
         more.to_owned() + &policy.replace("PUBLISHER", &format!("key:{key}")),
     );
     machine
+}
+
+/// A machine with the signed bundle of `tests/guests/plain`.
+pub(super) fn plain() -> Machine {
+    let machine = Machine::new();
+    signed(&machine, "plain", &["bundle.toml", "tools", "drivers"]);
+    machine
+}
+
+/// Puts parts of a bundle of `tests/guests` into the machine's work directory, and
+/// beside it its archive, signed with a new key.
+fn signed(machine: &Machine, name: &str, parts: &[&str]) {
+    let from = root().join("tests/guests").join(name);
+    for driver in std::fs::read_dir(from.join("drivers")).unwrap() {
+        let component = driver.unwrap().path().join("driver.wasm");
+        assert!(component.is_file(), "run `cargo xtask guests` first");
+    }
+    for part in parts {
+        copy(&from.join(part), &machine.path(&format!("{name}/{part}")));
+    }
+    machine.toolward("keys new --out tests.pem").ends(0);
+    let pack = format!("pack {name} -o {name}.toolbundle --key tests.pem");
+    machine.toolward(&pack).ends(0);
+}
+
+/// The command that serves one client over standard input and output with the tools
+/// of [`plain`].
+pub(super) fn plain_stdio(machine: &Machine) -> std::process::Command {
+    machine.toolward(PLAIN).into_command()
 }
 
 /// The command that serves one client over standard input and output.

@@ -1,0 +1,34 @@
+//! What a process holds, as the kernel counts it.
+
+use std::fs;
+
+/// What a process holds at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Standing {
+    /// Resident memory, in KiB.
+    pub(super) memory: u64,
+    pub(super) threads: usize,
+    /// Open files.
+    pub(super) files: usize,
+}
+
+/// Looks at a process.
+pub(super) fn standing(process: u32) -> Standing {
+    let count = |folder: &str| {
+        let entries = fs::read_dir(format!("/proc/{process}/{folder}")).unwrap();
+        entries.count()
+    };
+    Standing {
+        memory: memory(process, "VmRSS:"),
+        threads: count("task"),
+        files: count("fd"),
+    }
+}
+
+/// One of the kernel's figures about a process's memory, in KiB.
+pub(super) fn memory(process: u32, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let figure = line.unwrap().trim().trim_end_matches(" kB");
+    figure.parse().unwrap()
+}
