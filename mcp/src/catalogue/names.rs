@@ -1,6 +1,8 @@
 //! Names over MCP. A tool is called what its signed contract says in
 //! `metadata.mcp.name`, else by its id. Of several majors of one id the newest
-//! has the plain name, as it has with the host, and the others end in `_vN`.
+//! has the plain name, as it has with the host, and the others end in `_vN`. Where
+//! they are of several publishers all end in `_vN`: the name that an agent knows one
+//! publisher's tool by does not become another's when that brings a newer major.
 //!
 //! MCP carries letters, digits, `_`, `-` and `.`, 1 to 128 of them
 //! (2025-11-25, "Tool Names"). Ids and given names are such names; a version,
@@ -55,17 +57,42 @@ impl<'a> Claim<'a> {
     }
 }
 
+/// Which of the majors of one id has the plain name.
+enum Newest<'a> {
+    /// This one of the publisher whose they all are.
+    Of(&'a str, u64),
+    /// None: they are of several publishers.
+    Nobody,
+}
+
+impl<'a> Newest<'a> {
+    fn meet(&mut self, claim: &Claim<'a>) {
+        *self = match *self {
+            Self::Of(publisher, major) if publisher == claim.publisher => {
+                Self::Of(publisher, major.max(claim.major))
+            }
+            _ => Self::Nobody,
+        };
+    }
+
+    fn is(&self, claim: &Claim<'_>) -> bool {
+        matches!(self, Self::Of(_, major) if *major == claim.major)
+    }
+}
+
 /// The name of each tool, in the order of `claims`.
 pub(super) fn assign(claims: &[Claim<'_>]) -> Result<Vec<String>, CatalogueError> {
-    let mut newest: HashMap<(&str, &str), u64> = HashMap::new();
+    let mut newest: HashMap<(&str, &str), Newest<'_>> = HashMap::new();
     for claim in claims {
-        let major = newest.entry((claim.plain(), claim.id)).or_default();
-        *major = claim.major.max(*major);
+        let newest = newest
+            .entry((claim.plain(), claim.id))
+            .or_insert(Newest::Of(claim.publisher, claim.major));
+        newest.meet(claim);
     }
     let named = claims.iter().map(|claim| {
         let (name, major) = (claim.plain(), claim.major);
         match newest.get(&(name, claim.id)) {
-            Some(newest) if *newest != major => format!("{name}_v{major}"),
+            Some(newest) if !newest.is(claim) => format!("{name}_v{major}"),
             _ => name.to_owned(),
         }
     });
@@ -134,6 +161,25 @@ mod tests {
         assert_eq!(names(&[new, old]).unwrap(), ["text.stats", "text.stats_v1"]);
         let renamed = (Some("stats"), "text.stats", 12, "acme");
         assert_eq!(names(&[old, renamed]).unwrap(), ["text.stats", "stats"]);
+    }
+
+    #[test]
+    fn no_major_of_another_publisher_takes_the_name_of_a_tool() {
+        let (known, own, other) = (
+            (None, "text.stats", 1, "acme"),
+            (None, "text.stats", 2, "acme"),
+            (None, "text.stats", 3, "evil"),
+        );
+        assert_eq!(
+            names(&[known, other]).unwrap(),
+            ["text.stats_v1", "text.stats_v3"]
+        );
+        assert_eq!(
+            names(&[other, known, own]).unwrap(),
+            ["text.stats_v3", "text.stats_v1", "text.stats_v2"]
+        );
+        let renamed = (Some("stats"), "text.stats", 3, "evil");
+        assert_eq!(names(&[known, renamed]).unwrap(), ["text.stats", "stats"]);
     }
 
     #[test]
