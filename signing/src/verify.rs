@@ -47,7 +47,7 @@ use crate::trust::{Publisher, TrustStore};
 pub use ahead::{Announced, envelope};
 pub use integral::{Integral, integral};
 
-use document::Signed;
+use document::{Head as _, Signed};
 
 /// How large all files of a bundle together may be, in bytes: they are held in memory.
 pub const MAX_BYTES: u64 = 512 * 1024 * 1024;
@@ -290,6 +290,24 @@ pub fn archive_bytes(
         Signed::new(envelope, manifest, trust, options)
     })?;
     signed.with_files(files)
+}
+
+/// Verifies once more what was verified earlier, as it would be now: signatures, threshold, prefix, age,
+/// revocation, provenance. That the files are those of the manifest stays true, and isn't compared again.
+///
+/// # Errors
+/// The reason for which the bundle is refused.
+pub fn again(
+    bundle: &Verified<Bundle>,
+    trust: &TrustStore,
+    options: &VerifyOptions<'_>,
+) -> Result<Verified<Bundle>, Refusal> {
+    let envelope = Some(&*bundle.envelope_bytes);
+    let mut signed = Signed::new(envelope, Some(&bundle.manifest_bytes), trust, options)?;
+    if let Some(provenance) = &bundle.provenance_bytes {
+        signed.provenance(provenance)?;
+    }
+    signed.with_files(bundle.files.clone())
 }
 
 fn in_directory(

@@ -2,6 +2,8 @@
 //! people's tools agree.
 
 #[cfg(test)]
+mod again;
+#[cfg(test)]
 mod ages;
 #[cfg(test)]
 mod arbitrary;
