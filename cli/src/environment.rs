@@ -22,6 +22,9 @@ pub(crate) struct Environment {
     pub(crate) guest_cargo: Option<OsString>,
     /// `SOURCE_DATE_EPOCH`, unparsed.
     pub(crate) source_date_epoch: Option<String>,
+    /// What is shown of what libraries report, and the variable that says so:
+    /// `TOOLWARD_LOG`, or else `RUST_LOG`.
+    pub(crate) log: Option<(&'static str, String)>,
     /// Whether standard error takes colours.
     pub(crate) colour: bool,
 }
@@ -53,6 +56,10 @@ impl Environment {
             source_date_epoch: std::env::var("SOURCE_DATE_EPOCH")
                 .ok()
                 .filter(|value| !value.is_empty()),
+            log: ["TOOLWARD_LOG", "RUST_LOG"]
+                .into_iter()
+                .filter_map(|name| Some((name, std::env::var(name).ok()?)))
+                .find(|(_, value)| !value.is_empty()),
             colour: std::io::stderr().is_terminal()
                 && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         }

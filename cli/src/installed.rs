@@ -11,6 +11,7 @@ use crate::environment::Environment;
 use crate::failure::{self, Exit, Failure};
 use crate::output::Output;
 use crate::standing::Standing;
+use crate::trust;
 
 /// Where installed bundles are.
 #[derive(Debug, Args)]
@@ -85,9 +86,7 @@ pub(crate) fn contents(
     let mut contents = Vec::new();
     for loaded in store.load_all(&verify, standing.now)? {
         let id = loaded.installed.id.clone();
-        let content = loaded.bundle.map_err(Failure::from).and_then(|bundle| {
-            Content::from_verified(bundle).map_err(|error| failure::content(&error, Exit::Refused))
-        });
+        let content = loaded.bundle.map_err(Failure::from).and_then(trust::read);
         match content {
             Ok(content) => contents.push(content),
             Err(failure) => output.warning(format!(

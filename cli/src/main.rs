@@ -16,12 +16,14 @@ mod files;
 mod hosting;
 mod installed;
 mod keyfile;
+mod logging;
 mod output;
 mod progress;
 mod publishers;
 mod scratch;
 mod sources;
 mod standing;
+mod stderr;
 mod trust;
 
 use std::process::ExitCode;
@@ -36,8 +38,10 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let environment = Environment::read();
     let mut output = Output::new(cli.json, environment.colour);
-    match commands::run(cli.command, &environment, &mut output) {
-        Ok(exit) => exit.into(),
-        Err(failure) => output.failure(&failure).into(),
-    }
+    let exit = match commands::run(cli.command, &environment, &mut output) {
+        Ok(exit) => exit,
+        Err(failure) => output.failure(&failure),
+    };
+    stderr::finish();
+    exit.into()
 }

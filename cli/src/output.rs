@@ -11,6 +11,7 @@ use toolward_bundle::text;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 
 use crate::failure::{Exit, Failure};
+use crate::stderr;
 
 /// Longest message of somebody else's that is shown, in characters.
 const MESSAGE: usize = 4000;
@@ -68,7 +69,7 @@ impl Output {
     /// Says something on standard error, for people only.
     pub(crate) fn note(&self, text: impl Display) {
         if !self.json {
-            write_err(&format!("{text}\n"));
+            stderr::write(format!("{text}\n"));
         }
     }
 
@@ -80,7 +81,7 @@ impl Output {
             return;
         }
         let label = self.paint("warning:", Severity::Warning);
-        write_err(&format!("{label} {}\n", block(&message)));
+        stderr::write(format!("{label} {}\n", block(&message)));
     }
 
     /// Writes a diagnostic the way compilers do.
@@ -96,7 +97,7 @@ impl Output {
             return failure.exit;
         }
         for diagnostic in &failure.diagnostics {
-            write_err(&format!("{}\n", self.shown(diagnostic)));
+            stderr::write(format!("{}\n", self.shown(diagnostic)));
         }
         let label = self.paint(&format!("error[{}]:", failure.code), Severity::Error);
         let errors = failure
@@ -113,7 +114,7 @@ impl Output {
                     message.push_str(&format!("  hint: {}\n", block(hint)));
                 }
             }
-            write_err(&message);
+            stderr::write(message);
             return failure.exit;
         }
         let mut message = format!("{label} {}\n", block(&failure.message));
@@ -129,7 +130,7 @@ impl Output {
         if let Some(lines) = &failure.lines {
             message.push_str(&format!("\n{}\n", text::visible(lines, LINES).trim_end()));
         }
-        write_err(&message);
+        stderr::write(message);
         failure.exit
     }
 
@@ -185,9 +186,4 @@ fn block(text: &str) -> String {
 /// Writes bytes of the command's own making to standard output.
 pub(crate) fn raw(bytes: &[u8]) -> Written {
     write_out(&String::from_utf8_lossy(bytes))
-}
-
-fn write_err(text: &str) {
-    // There is nobody left to tell when this fails.
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

@@ -166,6 +166,12 @@ impl Publishers {
         self.read_all()
     }
 
+    /// Makes the folder where there is none, for whoever can only look where
+    /// something was when it started.
+    pub(crate) fn make(&self) -> Result<(), Failure> {
+        Folder::make(&self.0).map(drop)
+    }
+
     /// A publisher by name. Nothing else is read.
     pub(crate) fn get(&self, name: &str) -> Result<Option<Known>, Failure> {
         let Some(folder) = Folder::open(&self.0)? else {

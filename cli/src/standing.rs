@@ -1,9 +1,11 @@
 //! Who is trusted at the time of one operation: publishers, the operator's
 //! settings, and what is revoked, with one "now" for all of it.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use toolward_bundle::content::{Content, Origin};
 use toolward_signing::Refusal;
+use toolward_signing::moment::Timestamp;
 use toolward_signing::publisher::Terms;
 use toolward_signing::revocation::Revocations;
 use toolward_signing::trust::{TrustSettings, TrustStore};
@@ -39,6 +41,44 @@ impl Standing {
             mode: self.settings.mode,
             revocations: &self.revocations,
         }
+    }
+
+    /// Verifies once more what was verified earlier.
+    pub(crate) fn again(&self, bundle: &Verified<Bundle>) -> Result<Verified<Bundle>, Refusal> {
+        verify::again(bundle, &self.store, &self.options(None))
+    }
+
+    /// When the first of these bundles ends to hold, if one does at a known time: it
+    /// expires, its publisher's document does, or it is older than is allowed.
+    pub(crate) fn ends<'c>(
+        &self,
+        contents: impl IntoIterator<Item = &'c Content>,
+    ) -> Option<SystemTime> {
+        let moments = contents.into_iter().flat_map(|content| {
+            let Origin::Signed { publisher, .. } = &content.origin else {
+                return [None; 3];
+            };
+            let mut known = self.store.publishers();
+            let known = known.find(|known| known.name() == publisher);
+            let manifest = &content.manifest;
+            let ahead = |moment: Timestamp| self.now.checked_add(moment.ahead_of(self.now)?);
+            [
+                manifest.expires.and_then(ahead),
+                known.and_then(|known| known.expires()).and_then(ahead),
+                self.too_old(manifest.created),
+            ]
+        });
+        moments.flatten().filter(|moment| *moment > self.now).min()
+    }
+
+    /// When something made at this time is older than is allowed.
+    fn too_old(&self, created: Timestamp) -> Option<SystemTime> {
+        let created = Duration::from_secs(u64::try_from(created.unix()).ok()?);
+        // One second more: an age that is reached is still allowed.
+        let longest = self.settings.max_age?.checked_add(Duration::from_secs(1))?;
+        SystemTime::UNIX_EPOCH
+            .checked_add(created)?
+            .checked_add(longest)
     }
 
     /// Verifies an archive in memory.

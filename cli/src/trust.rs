@@ -231,9 +231,13 @@ impl Trust {
         environment: &Environment,
         output: &Output,
     ) -> Result<Content, Failure> {
-        let bundle = self.open(path, environment, output)?;
-        Content::from_verified(bundle).map_err(|error| failure::content(&error, Exit::Refused))
+        read(self.open(path, environment, output)?)
     }
+}
+
+/// What is in a verified bundle.
+pub(crate) fn read(bundle: Verified<Bundle>) -> Result<Content, Failure> {
+    Content::from_verified(bundle).map_err(|error| failure::content(&error, Exit::Refused))
 }
 
 /// Whether a directory is one that an author works in. A packed bundle is not,

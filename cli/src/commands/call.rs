@@ -12,6 +12,7 @@ use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
 use toolward_host::{Broker, Compiling, Host, HostBuilder, HostError, Observer, Progress, Request};
+use toolward_signing::verify::{Bundle, Verified};
 
 use super::{compiling, reply};
 use crate::config::Granted;
@@ -22,7 +23,7 @@ use crate::hosting::Means;
 use crate::installed::{self, StoreFlags};
 use crate::output::Output;
 use crate::progress::{Bar, PATIENCE};
-use crate::trust::{Trust, dev_content};
+use crate::trust::{self, Trust, dev_content};
 
 /// Longest input, in bytes: one more than the host takes, so that the host says
 /// which limit it is.
@@ -133,9 +134,19 @@ impl Source {
         if self.bundle.is_empty() {
             return self.installed(environment, output);
         }
+        let bundles = self.named(environment, output)?.into_iter();
+        bundles.map(trust::read).collect()
+    }
+
+    /// The bundles that were named, verified.
+    pub(crate) fn named(
+        &self,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Vec<Verified<Bundle>>, Failure> {
         let bundles = self.bundle.iter();
         bundles
-            .map(|bundle| self.trust.content(bundle, environment, output))
+            .map(|bundle| self.trust.open(bundle, environment, output))
             .collect()
     }
 }

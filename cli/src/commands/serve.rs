@@ -4,24 +4,26 @@ use std::net::{SocketAddr, TcpListener};
 
 use clap::Args;
 use tokio_util::sync::CancellationToken;
-use toolward_host::{Host, LOCAL};
+use toolward_host::{Continuity, Host, LOCAL};
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
 use toolward_mcp::{Service, Surface, SurfaceError, stdio};
 
-use super::call::{CacheFlags, Source};
+use super::call::{CacheFlags, Source, Whence};
 use crate::config::Granted;
 use crate::confinement::ConfineFlags;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::hosting::{Means, uses_buckets};
 use crate::output::Output;
+use crate::trust::read;
+use crate::{logging, stderr};
 
 mod access;
 mod watch;
 
 use access::Access;
-use watch::Watch;
+use watch::{Looking, Seen, Serving, Watch};
 
 /// With more tools than this, they are found rather than listed.
 const DEFER_ABOVE: usize = 100;
@@ -67,8 +69,16 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
+    logging::start(environment, output);
     let source = &arguments.source;
-    let contents = source.contents(environment, output)?;
+    // Before anything is read: what changes meanwhile is seen.
+    let looking = Looking::new(source, environment)?;
+    let seen = looking.look(&Seen::default(), output);
+    let named = source.named(environment, output)?;
+    let contents = match source.whence() {
+        Whence::Bundles => named.iter().cloned().map(read).collect::<Result<_, _>>()?,
+        _ => source.contents(environment, output)?,
+    };
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
     let place = match arguments.http {
         Some(address) => Place::Http(listen(address)?),
@@ -80,11 +90,13 @@ pub(crate) fn run(
     };
     let broker = arguments.cache.broker(environment, output)?;
     let means = &arguments.means;
+    let continuity = Continuity::new();
     let build = |contents: Vec<_>, buckets| -> Result<Host, Failure> {
         let trust = &source.trust;
         let builder = means.unasked(contents, &granted, trust, environment, buckets)?;
         let builder = source.store.protect(builder, environment);
         let builder = arguments.access.protect(builder);
+        let builder = builder.continuity(&continuity);
         arguments.cache.host(builder, &broker)
     };
     let host = build(contents.clone(), contents.iter().any(uses_buckets))?;
@@ -98,10 +110,11 @@ pub(crate) fn run(
     )?;
     output.note(welcome(&surface));
     let service = Service::new(surface);
-    let watch = Watch::new(source, environment, &contents)?;
+    let looking = (looking, seen);
+    let watch = Watch::new(source, environment, looking, named, &contents, output)?;
 
     let mut confinement = means.kept(&host, &granted, environment)?;
-    confinement = watch.kept(confinement)?;
+    confinement = watch.looking().kept(confinement)?;
     if let Place::Http(listener) = &place {
         confinement = confinement.accept_on(listener);
     }
@@ -109,26 +122,32 @@ pub(crate) fn run(
     if let (Some(door), Place::Http(listener)) = (&door, &place) {
         door.announce(listener, output)?;
     }
+    stderr::detach()?;
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Exit::Failed, "runtime-unavailable", error))?;
     let shutdown = CancellationToken::new();
+    let remake = |contents: Vec<_>| {
+        let host = build(Vec::clone(&contents), buckets)?;
+        Ok(Surface::new(
+            host,
+            &contents,
+            &granted.policy,
+            arguments.defer_above,
+        )?)
+    };
+    let serving = Serving {
+        service: &service,
+        continuity: &continuity,
+        remake: &remake,
+        runtime: runtime.handle(),
+        json: output.json(),
+        stop: &shutdown,
+    };
     let served = std::thread::scope(|scope| {
-        let stop = shutdown.clone();
-        let watching = service.clone();
-        let remake = |contents: Vec<_>| {
-            let host = build(Vec::clone(&contents), buckets)?;
-            Ok(Surface::new(
-                host,
-                &contents,
-                &granted.policy,
-                arguments.defer_above,
-            )?)
-        };
-        let json = output.json();
-        let watcher = scope.spawn(move || watch.run(&watching, &remake, json, &stop));
+        let watcher = scope.spawn(move || watch.run(&serving));
         let served = runtime.block_on(async {
             tokio::spawn(interrupted(shutdown.clone()));
             tokio::spawn(prepare(host));
@@ -146,9 +165,8 @@ pub(crate) fn run(
             }
         });
         shutdown.cancel();
-        // It looks up once a second.
-        let _ = watcher.join();
-        served
+        // It looks up once a second. A panic of its is an error that it gives.
+        served.and(watcher.join().unwrap_or(Ok(())))
     });
     // Guests that still run are gone with their runtime.
     runtime.shutdown_background();

@@ -1,12 +1,14 @@
 //! What is installed, removed or trusted no more while tools are served over MCP.
 
-use std::time::{Duration, Instant};
+use std::fs;
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
+use toolward_signing::moment::Timestamp;
 
-use super::{ID, installed, release, ship};
+use super::{GRANT, ID, add, document, installed, key, release, ship, trusting};
 use crate::mcp::raw::Raw;
-use crate::support::Machine;
+use crate::support::{Draft, Machine, Run, tree};
 
 /// The server looks once a second.
 const SOON: Duration = Duration::from_secs(30);
@@ -94,4 +96,138 @@ fn a_client_that_says_ever_again_that_it_is_ready_is_told_once() {
         .iter()
         .filter(|message| message["method"] == "notifications/tools/list_changed");
     assert_eq!(changed.count(), 1);
+}
+
+#[test]
+fn what_changes_is_noticed_though_nobody_reads_standard_error() {
+    let (machine, _) = installed();
+    let mut raw = Raw::open_deaf(machine.toolward("serve").into_command());
+    assert!(works(&call(&mut raw, 1)));
+    for _ in 0..2 {
+        machine.toolward(&format!("remove {ID}")).ends(0);
+        until(&mut raw, |answer| !works(answer));
+        // The very same bundle may come back.
+        machine.toolward("install b.toolbundle").ends(0);
+        until(&mut raw, works);
+    }
+    let mut kill = machine.program("kill");
+    kill.args(["-TERM", &raw.process().to_string()]);
+    Run::new(kill).ends(0);
+    let ended = raw.ended(SOON).expect("it ends, its words unread");
+    assert_eq!(ended.code(), Some(0), "{ended}");
+}
+
+/// A server with the bundle `b.toolbundle`, which works.
+fn serve_named(machine: &Machine, flags: &str) -> Raw {
+    let words = format!("serve --bundle b.toolbundle {flags}");
+    let mut raw = Raw::open(machine.toolward(&words).into_command(), json!({}));
+    assert!(works(&call(&mut raw, 1)));
+    raw
+}
+
+#[test]
+fn a_named_bundle_is_served_as_long_as_its_publisher_may_publish_it() {
+    let (machine, one) = trusting();
+    ship(&machine, &release(1), &one, "b.toolbundle");
+    let mut raw = serve_named(&machine, "");
+    let grant = machine
+        .home()
+        .join(".config/toolward/trust/acme/grant.toml");
+    let wide = fs::read_to_string(&grant).unwrap();
+    let narrow = wide.replace("\"text-stats\"", "\"text-other\"");
+    assert_ne!(wide, narrow);
+    fs::write(&grant, narrow).unwrap();
+    until(&mut raw, |answer| !works(answer));
+    assert_eq!(tools(&mut raw, "narrow"), 0);
+    fs::write(&grant, wide).unwrap();
+    until(&mut raw, works);
+    drop(raw.rest());
+    let said = raw.said();
+    assert!(said.contains(&format!("{ID} is not served")), "{said}");
+    assert!(said.contains("(prefix-not-granted)"), "{said}");
+}
+
+#[test]
+fn a_named_bundle_that_expires_while_it_is_served_is_served_no_more() {
+    let (machine, one) = trusting();
+    let mut draft = release(1);
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let end = since.unwrap().as_secs().cast_signed() + 12;
+    draft.manifest.expires = Some(Timestamp::from_unix(end).unwrap());
+    ship(&machine, &draft, &one, "b.toolbundle");
+    let mut raw = serve_named(&machine, "--trust-key one.pub.pem");
+    until(&mut raw, |answer| !works(answer));
+    let said = raw.said();
+    assert!(said.contains("(expired)"), "{said}");
+}
+
+#[test]
+fn publishers_that_are_known_only_while_tools_are_served_count_too() {
+    let machine = Machine::new();
+    let one = key(&machine, "one");
+    let fingerprint = document(&machine, "acme", "one");
+    let digest = ship(&machine, &release(1), &one, "b.toolbundle");
+    let revoke =
+        format!("publisher revoke acme --bundle {digest}=leaks --key one.pem -o list.json");
+    machine.toolward(&revoke).ends(0);
+    let mut raw = serve_named(&machine, "--trust-key one.pub.pem");
+    // Whose key it is, and what that revokes.
+    add(&machine, "acme", GRANT, &fingerprint).ends(0);
+    let update = "trust update acme --revocations list.json";
+    machine.toolward(update).ends(0);
+    until(&mut raw, |answer| !works(answer));
+    let said = raw.said();
+    assert!(said.contains("(bundle-revoked)"), "{said}");
+}
+
+/// How many files there are in the cache of compiled drivers.
+fn cached(machine: &Machine) -> usize {
+    let all = tree(&machine.cache());
+    all.keys().filter(|name| !name.ends_with('/')).count()
+}
+
+#[test]
+fn what_is_installed_while_tools_are_served_is_compiled_before_it_is_called() {
+    let machine = Machine::new().with_own_cache();
+    let one = key(&machine, "one");
+    let fingerprint = document(&machine, "acme", "one");
+    let grant = format!("{GRANT} --prefix json --prefix json-query");
+    add(&machine, "acme", &grant, &fingerprint).ends(0);
+    ship(&machine, &release(1), &one, "b.toolbundle");
+    machine.toolward("install b.toolbundle").ends(0);
+    let mut raw = serve(&machine);
+    assert!(works(&call(&mut raw, 1)));
+
+    let mut draft = Draft::of("json-query");
+    draft.manifest.publisher = "acme".to_owned();
+    ship(&machine, &draft, &one, "c.toolbundle");
+    let before = cached(&machine);
+    machine.toolward("install c.toolbundle").ends(0);
+    let end = Instant::now() + SOON;
+    while cached(&machine) == before {
+        assert!(Instant::now() < end, "{before} files in the cache");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(tools(&mut raw, "both"), 2);
+}
+
+#[test]
+fn what_libraries_report_is_shown_as_far_as_the_operator_says() {
+    let (machine, _) = installed();
+    let said = |log: &str| {
+        let serve = machine.toolward("serve").env("TOOLWARD_LOG", log);
+        let mut raw = Raw::open(serve.into_command(), json!({}));
+        assert!(works(&call(&mut raw, 1)));
+        drop(raw.rest());
+        raw.said()
+    };
+    let usual = said("");
+    assert!(
+        !usual.contains("DEBUG") && !usual.contains("INFO"),
+        "{usual}"
+    );
+    let more = said("error,rmcp=debug");
+    assert!(more.contains("DEBUG") && more.contains("rmcp"), "{more}");
+    let wrong = said("toolward=loudly");
+    assert!(wrong.contains("TOOLWARD_LOG is not taken"), "{wrong}");
 }

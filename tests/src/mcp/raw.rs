@@ -1,7 +1,7 @@
 //! A client that says what it likes, word by word: what no library would send.
 
 use std::collections::VecDeque;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, PipeReader, Write as _, pipe};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
@@ -19,18 +19,30 @@ pub(crate) struct Raw {
     lines: Receiver<String>,
     early: VecDeque<Value>,
     stderr: Option<JoinHandle<String>>,
+    /// What nobody reads of standard error.
+    unread: Option<PipeReader>,
 }
 
 impl Raw {
     pub(crate) fn start(mut command: Command) -> Self {
+        command.stderr(Stdio::piped());
+        let mut raw = Self::spawned(command);
+        let mut stderr = raw.child.stderr.take().unwrap();
+        raw.stderr = Some(std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = std::io::Read::read_to_string(&mut stderr, &mut text);
+            text
+        }));
+        raw
+    }
+
+    fn spawned(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
@@ -39,24 +51,41 @@ impl Raw {
                 }
             }
         });
-        let stderr = std::thread::spawn(move || {
-            let mut text = String::new();
-            let _ = std::io::Read::read_to_string(&mut stderr, &mut text);
-            text
-        });
         Self {
             stdin: child.stdin.take(),
             child,
             lines,
             early: VecDeque::new(),
-            stderr: Some(stderr),
+            stderr: None,
+            unread: None,
         }
     }
 
     /// Opens a session of the older era, as a client with these capabilities.
     pub(crate) fn open(command: Command, capabilities: Value) -> Self {
-        let mut raw = Self::start(command);
-        raw.send(&json!({
+        Self::start(command).opened(capabilities)
+    }
+
+    /// [`Raw::open`], as a client that never reads standard error. When this returns
+    /// not a byte more fits.
+    pub(crate) fn open_deaf(mut command: Command) -> Self {
+        let (unread, mut full) = pipe().unwrap();
+        command.stderr(full.try_clone().unwrap());
+        let mut raw = Self::spawned(command).opened(json!({}));
+        raw.unread = Some(unread);
+        let (sender, written) = channel();
+        // It ends when nobody can read any more.
+        std::thread::spawn(move || {
+            while full.write_all(b".").is_ok() {
+                let _ = sender.send(());
+            }
+        });
+        while written.recv_timeout(Duration::from_millis(500)).is_ok() {}
+        raw
+    }
+
+    fn opened(mut self, capabilities: Value) -> Self {
+        self.send(&json!({
             "jsonrpc": "2.0", "id": "open", "method": "initialize",
             "params": {
                 "protocolVersion": "2025-11-25",
@@ -64,13 +93,13 @@ impl Raw {
                 "clientInfo": {"name": "raw", "version": "1"},
             },
         }));
-        let answer = raw.answer("open");
+        let answer = self.answer("open");
         assert_eq!(
             answer["result"]["serverInfo"]["name"], "toolward",
             "{answer}"
         );
-        raw.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        raw
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        self
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
@@ -134,6 +163,14 @@ impl Raw {
     /// Says nothing more, and reads on.
     pub(crate) fn hang_up(&mut self) {
         self.stdin = None;
+    }
+
+    /// All that it said on standard error. It is over with it.
+    pub(crate) fn said(&mut self) -> String {
+        self.hang_up();
+        self.ended(PATIENCE).expect("it ends without its client");
+        let said = self.stderr.take().and_then(|stderr| stderr.join().ok());
+        said.unwrap_or_default()
     }
 
     pub(crate) fn process(&self) -> u32 {

@@ -1,250 +1,243 @@
-//! Looks for what changed while tools are served: bundles installed, removed or
-//! revoked, and directories under work that were edited.
+//! Looks for what changed while tools are served: bundles installed, removed,
+//! revoked or expired, and directories under work that were edited.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+mod looking;
+mod verifying;
+
+use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant, SystemTime};
 
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use toolward_bundle::content::{Content, Origin};
-use toolward_host::Host;
-use toolward_host::confine::Confinement;
+use toolward_bundle::content::Content;
+use toolward_host::{Continuity, Host};
 use toolward_mcp::{Service, Surface};
 use toolward_policy::Policy;
-use toolward_store::Store;
+use toolward_signing::Digest;
+use toolward_signing::verify::{Bundle, Verified};
 
-use super::tools;
-use crate::commands::call::{Source, Whence};
+use super::{prepare, tools};
+use crate::commands::call::Source;
 use crate::environment::Environment;
-use crate::failure::Failure;
-use crate::installed;
+use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::trust::dev_content;
+
+pub(super) use looking::{Looking, Seen};
+use verifying::{Held, Verifying};
 
 /// How often it looks.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often everything is verified again, changed or not: bundles expire, too.
+/// How often everything is verified again, changed or not.
 const AGAIN: Duration = Duration::from_secs(300);
 /// How long what was served goes on being served while it can't be verified again.
-/// After that nothing is.
+/// After that nothing is. So often it is tried.
 const GRACE: Duration = Duration::from_secs(60);
-/// How deep, and at how many files of a directory under work, it looks.
-const DEPTH: usize = 8;
-const FILES: usize = 10_000;
 
 /// What is served, and what of it may change.
 pub(super) struct Watch<'a> {
-    source: &'a Source,
-    environment: &'a Environment,
-    /// Open from before the process was confined.
-    store: Option<Store>,
+    looking: Looking<'a>,
+    verifying: Verifying<'a>,
+    seen: Seen,
     contents: Vec<Content>,
-    trust: Option<PathBuf>,
+    /// When what is served is to be verified again though nothing changes.
+    ends: Option<SystemTime>,
 }
 
-/// What a change would change.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
-    files: BTreeMap<PathBuf, (u64, Option<SystemTime>)>,
-    installed: Vec<String>,
+/// Where what changed is served.
+pub(super) struct Serving<'a> {
+    pub(super) service: &'a Service,
+    pub(super) continuity: &'a Continuity,
+    /// Makes what clients see of these bundles.
+    pub(super) remake: &'a (dyn Fn(Vec<Content>) -> Result<Surface, Failure> + Sync),
+    /// Where drivers are prepared.
+    pub(super) runtime: &'a Handle,
+    pub(super) json: bool,
+    pub(super) stop: &'a CancellationToken,
+}
+
+/// What came of a change.
+enum Served {
+    AsBefore,
+    /// By a new host.
+    Anew(Host),
+    /// Without what is new, or nothing at all.
+    Partly,
 }
 
 impl<'a> Watch<'a> {
+    /// What there is to watch when these contents, read after it was `seen`, are
+    /// served.
     pub(super) fn new(
         source: &'a Source,
         environment: &'a Environment,
+        (looking, seen): (Looking<'a>, Seen),
+        named: Vec<Verified<Bundle>>,
         contents: &[Content],
+        output: &Output,
     ) -> Result<Self, Failure> {
-        let store = match source.whence() {
-            Whence::Installed => source.store.existing(environment)?,
-            _ => None,
-        };
-        let trust = source.trust.publishers(environment).ok();
-        Ok(Self {
+        let verifying = Verifying {
             source,
             environment,
-            store,
+            named,
+        };
+        Ok(Self {
+            ends: verifying.ends(contents, output)?,
+            looking,
+            verifying,
+            seen,
             contents: contents.to_vec(),
-            trust: trust.map(|publishers| publishers.folder().to_owned()),
         })
     }
 
-    /// What a confined process has to keep to look again.
-    pub(super) fn kept(&self, mut confinement: Confinement) -> Result<Confinement, Failure> {
-        if let Some(folder) = self.trust.as_ref().filter(|folder| folder.is_dir()) {
-            confinement = confinement.read(folder);
-        }
-        for file in self.source.trust.key_files(self.environment)? {
-            if file.is_file() {
-                confinement = confinement.read(file);
-            }
-        }
-        match self.source.whence() {
-            Whence::Dev(directory) => confinement = confinement.read(directory),
-            Whence::Bundles => {}
-            Whence::Installed => {
-                if let Some((store, lock)) = self.source.store.read_places(self.environment) {
-                    confinement = confinement.read(store);
-                    if lock.is_file() {
-                        confinement = confinement.read_write(lock);
-                    }
-                }
-            }
-        }
-        Ok(confinement)
+    /// The places where it looks.
+    pub(super) fn looking(&self) -> &Looking<'a> {
+        &self.looking
     }
 
-    /// Looks until told to stop, and has what changed served anew.
-    pub(super) fn run(
-        mut self,
-        service: &Service,
-        remake: &dyn Fn(Vec<Content>) -> Result<Surface, Failure>,
-        json: bool,
-        stop: &CancellationToken,
-    ) {
-        let mut seen = self.look();
+    /// Looks until told to stop, and has what changed served anew. Serving ends if
+    /// nobody looks any more.
+    ///
+    /// # Errors
+    ///
+    /// When looking ended before it was told to.
+    pub(super) fn run(mut self, serving: &Serving<'_>) -> Result<(), Failure> {
+        guarded(serving.continuity, serving.stop, || self.look_on(serving))
+    }
+
+    fn look_on(&mut self, serving: &Serving<'_>) {
         let mut tried = Instant::now();
         let mut verified = Instant::now();
+        // Whether all that should be served is.
+        let mut well = true;
         let mut failing = false;
-        while !stop.is_cancelled() {
+        // One for as long as nothing changes: nothing is said twice.
+        let mut output = Output::new(serving.json, false);
+        let mut preparing: Option<JoinHandle<()>> = None;
+        while !serving.stop.is_cancelled() {
             std::thread::sleep(PAUSE);
-            let now = self.look();
-            let patience = if failing { GRACE } else { AGAIN };
-            if now == seen && tried.elapsed() < patience {
+            let now = self.looking.look(&self.seen, &output);
+            let patience = if well { AGAIN } else { GRACE };
+            let ended = self.ends.take_if(|ends| SystemTime::now() >= *ends);
+            if now == self.seen && tried.elapsed() < patience && ended.is_none() {
                 continue;
             }
-            seen = now;
+            if now != self.seen {
+                output = Output::new(serving.json, false);
+            }
+            self.seen = now;
             tried = Instant::now();
-            let output = Output::new(json, false);
-            match self.again(&output) {
-                Ok(contents) => {
+            match self.verifying.again(&self.looking, &output) {
+                Ok(held) => {
                     verified = Instant::now();
-                    failing = false;
-                    self.serve(contents, service, remake, &output);
+                    if std::mem::take(&mut failing) {
+                        output = Output::new(serving.json, false);
+                    }
+                    let served = self.serve(held, serving, &output);
+                    well = !matches!(served, Served::Partly);
+                    if let Served::Anew(host) = served {
+                        let next = serving.runtime.spawn(prepare(host));
+                        if let Some(last) = preparing.replace(next) {
+                            last.abort();
+                        }
+                    }
                 }
                 Err(failure) => {
-                    failing = true;
+                    (well, failing) = (false, true);
                     // What can't be verified is not believed for long.
                     let over = verified.elapsed() >= AGAIN.saturating_add(GRACE);
                     if over {
-                        self.serve(Vec::new(), service, remake, &output);
+                        self.serve(Held::default(), serving, &output);
                     }
                     output.warning(format!(
-                        "the bundles can't be verified again, and {}: {} ({})",
+                        "the bundles can't be verified again, and {}: {} ({}){}",
                         if over {
                             "none is served"
                         } else {
                             "what was served is"
                         },
                         failure.message,
-                        failure.code
+                        failure.code,
+                        self.verifying.hint()
                     ));
                 }
             }
         }
     }
 
-    fn serve(
-        &mut self,
-        contents: Vec<Content>,
-        service: &Service,
-        remake: &dyn Fn(Vec<Content>) -> Result<Surface, Failure>,
-        output: &Output,
-    ) {
-        let digests = |contents: &[Content]| -> Vec<_> {
-            let digests = contents.iter();
-            digests.map(|content| content.manifest_digest).collect()
-        };
+    /// Serves what holds now.
+    fn serve(&mut self, held: Held, serving: &Serving<'_>, output: &Output) -> Served {
+        self.ends = held.ends;
+        let contents = held.contents;
         let (before, now) = (digests(&self.contents), digests(&contents));
         if before == now {
-            return;
+            return Served::AsBefore;
         }
         // What is gone is gone at once, whether or not the rest can be served.
-        let surface = service.surface();
-        for gone in before.iter().filter(|digest| !now.contains(digest)) {
-            surface
-                .host()
-                .withdraw(&gone.to_string(), "it was removed, replaced or revoked");
+        let gone: Vec<_> = before.iter().filter(|one| !now.contains(one)).collect();
+        for digest in &gone {
+            let why = "it was removed, replaced or revoked, or has expired";
+            serving.continuity.withdraw(&digest.to_string(), why);
         }
-        let failure = match remake(contents.clone()) {
+        let failure = match (serving.remake)(contents.clone()) {
             Ok(surface) => {
-                let count = tools(&surface);
-                service.replace(surface);
+                let (host, count) = (surface.host().clone(), tools(&surface));
+                serving.service.replace(surface);
                 self.contents = contents;
                 output.note(format!("serving {count} from now on"));
-                return;
+                return Served::Anew(host);
             }
             Err(failure) => failure,
         };
-        // Without what is new; or, if that can't be had either, without anything:
-        // what was taken back is not even shown.
-        let mut kept = std::mem::take(&mut self.contents);
-        kept.retain(|content| now.contains(&content.manifest_digest));
-        match remake(kept.clone()).or_else(|_failure| nothing()) {
-            Ok(surface) => {
-                if surface.tool_count() > 0 {
-                    self.contents = kept;
-                }
-                service.replace(surface);
-            }
-            Err(failure) => output.warning(format!("{} ({})", failure.message, failure.code)),
+        if !gone.is_empty() {
+            self.leave_out(&now, serving, output);
         }
         output.warning(format!(
             "what changed is not served: {} ({})",
             failure.message, failure.code
         ));
+        Served::Partly
     }
 
-    /// The bundles as they are now, verified.
-    fn again(&self, output: &Output) -> Result<Vec<Content>, Failure> {
-        let trust = &self.source.trust;
-        match self.source.whence() {
-            Whence::Dev(directory) => Ok(vec![dev_content(directory, output)?]),
-            Whence::Bundles => {
-                let trusted = trust.trusted(self.environment)?;
-                let standing = trust.standing_or_empty(&trusted, self.environment, output)?;
-                let mut contents = self.contents.clone();
-                contents.retain(|content| {
-                    let Origin::Signed { publisher, signers } = &content.origin else {
-                        return false;
-                    };
-                    let mut known = standing.store.publishers();
-                    let known = known.find(|one| one.name() == publisher);
-                    let digest = &content.manifest_digest;
-                    let checked =
-                        known.map(|one| standing.revocations.check_release(one, signers, digest));
-                    matches!(checked, Some(Ok(())))
-                });
-                Ok(contents)
-            }
-            Whence::Installed => match &self.store {
-                Some(store) => {
-                    // Nobody trusted means nothing served.
-                    let trusted = trust.trusted(self.environment)?;
-                    let standing = trust.standing_or_empty(&trusted, self.environment, output)?;
-                    installed::contents(store, &standing, output)
-                }
-                None => Ok(self.contents.clone()),
-            },
+    /// Serves what was served and still holds; or, if that can't be had either,
+    /// nothing: what was taken back is not even shown.
+    fn leave_out(&mut self, now: &[Digest], serving: &Serving<'_>, output: &Output) {
+        self.contents
+            .retain(|content| now.contains(&content.manifest_digest));
+        let kept = (serving.remake)(self.contents.clone()).or_else(|_failure| {
+            self.contents.clear();
+            nothing()
+        });
+        match kept {
+            Ok(surface) => serving.service.replace(surface),
+            Err(failure) => output.warning(format!("{} ({})", failure.message, failure.code)),
         }
     }
+}
 
-    fn look(&self) -> Seen {
-        let mut seen = Seen::default();
-        if let Some(folder) = &self.trust {
-            look_into(folder, DEPTH, &mut seen.files);
-        }
-        if let Whence::Dev(directory) = self.source.whence() {
-            look_into(directory, DEPTH, &mut seen.files);
-        }
-        if let Some(store) = &self.store {
-            // One that can't be read looks like a change, and is found out about.
-            let installed = store.list().unwrap_or_default();
-            seen.installed = installed.iter().map(|one| format!("{one:?}")).collect();
-        }
-        seen
-    }
+/// Takes everything back, and has the server stopped, if `work` panics: what nobody
+/// looks after is not served.
+fn guarded(
+    continuity: &Continuity,
+    stop: &CancellationToken,
+    work: impl FnOnce(),
+) -> Result<(), Failure> {
+    let worked = std::panic::catch_unwind(AssertUnwindSafe(work));
+    worked.map_err(|_panic| {
+        continuity.withdraw_all("the server no longer sees whether it is revoked");
+        stop.cancel();
+        Failure::new(
+            Exit::Failed,
+            "watch-ended",
+            "the server stopped: a fault of its own ended its looking for revoked bundles",
+        )
+        .hint("start it again, and report what it wrote of the panic")
+    })
+}
+
+fn digests(contents: &[Content]) -> Vec<Digest> {
+    let digests = contents.iter();
+    digests.map(|content| content.manifest_digest).collect()
 }
 
 /// A surface without anything.
@@ -253,26 +246,18 @@ fn nothing() -> Result<Surface, Failure> {
     Ok(Surface::new(host, &[], &Policy::empty(), usize::MAX)?)
 }
 
-fn look_into(
-    folder: &Path,
-    depth: usize,
-    files: &mut BTreeMap<PathBuf, (u64, Option<SystemTime>)>,
-) {
-    let Some(depth) = depth.checked_sub(1) else {
-        return;
-    };
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let Ok(metadata) = path.symlink_metadata() else {
-            continue;
-        };
-        if metadata.is_dir() {
-            // What compilers leave behind is no part of a bundle.
-            if entry.file_name() != "target" {
-                look_into(&path, depth, files);
-            }
-        } else if files.len() < FILES {
-            files.insert(path, (metadata.len(), metadata.modified().ok()));
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_what_looks_stops_the_server_and_says_so() {
+        let stop = CancellationToken::new();
+        let continuity = Continuity::new();
+        guarded(&continuity, &stop, || {}).unwrap();
+        assert!(!stop.is_cancelled());
+        let failure = guarded(&continuity, &stop, || panic!("in a test")).unwrap_err();
+        assert_eq!(failure.code, "watch-ended");
+        assert!(stop.is_cancelled());
     }
 }

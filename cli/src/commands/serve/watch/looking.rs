@@ -1,0 +1,174 @@
+//! Finds out whether anything changed, without reading it.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use toolward_host::confine::Confinement;
+use toolward_store::Store;
+
+use crate::commands::call::{Source, Whence};
+use crate::environment::Environment;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::publishers::Publishers;
+
+/// How deep, and at how many files of a folder, it looks.
+const DEPTH: usize = 8;
+const FILES: usize = 10_000;
+
+/// The places where something may change.
+pub(crate) struct Looking<'a> {
+    source: &'a Source,
+    environment: &'a Environment,
+    /// Open from before the process was confined.
+    store: Option<Store>,
+    trust: Option<Publishers>,
+    /// Whether it was said that not all is looked at.
+    told: Cell<bool>,
+}
+
+/// What was there.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    files: BTreeMap<PathBuf, (u64, Option<SystemTime>)>,
+    installed: Vec<String>,
+    /// The folder of which there is more than is looked at.
+    cut: Option<PathBuf>,
+}
+
+impl<'a> Looking<'a> {
+    pub(crate) fn new(source: &'a Source, environment: &'a Environment) -> Result<Self, Failure> {
+        Ok(Self {
+            source,
+            environment,
+            store: match source.whence() {
+                Whence::Installed => source.store.existing(environment)?,
+                _ => None,
+            },
+            trust: match source.whence() {
+                Whence::Dev(_) => None,
+                _ => source.trust.publishers(environment).ok(),
+            },
+            told: Cell::new(false),
+        })
+    }
+
+    pub(super) fn store(&self) -> Option<&Store> {
+        self.store.as_ref()
+    }
+
+    /// What is there now, given what was there before.
+    pub(crate) fn look(&self, before: &Seen, output: &Output) -> Seen {
+        let mut seen = Seen::default();
+        if let Some(trust) = &self.trust {
+            seen.look_into(trust.folder());
+        }
+        if let Whence::Dev(directory) = self.source.whence() {
+            seen.look_into(directory);
+        }
+        if let Some(store) = &self.store {
+            // One that can't be read is found out about when all is verified again.
+            seen.installed = match store.list() {
+                Ok(installed) => installed.iter().map(|one| format!("{one:?}")).collect(),
+                Err(_) => before.installed.clone(),
+            };
+        }
+        if let Some(folder) = seen.cut.as_ref().filter(|_| !self.told.replace(true)) {
+            output.warning(format!(
+                "{}: only {FILES} files, {DEPTH} folders deep, are looked at for changes; others \
+                 are noticed within five minutes",
+                folder.display()
+            ));
+        }
+        seen
+    }
+
+    /// What a confined process has to keep to look again, and to read what changed.
+    pub(crate) fn kept(&self, mut confinement: Confinement) -> Result<Confinement, Failure> {
+        if let Some(trust) = &self.trust {
+            // What is not there now is out of reach when somebody puts it there.
+            if trust.folder().is_dir() || trust.make().is_ok() {
+                confinement = confinement.read(trust.folder());
+            }
+        }
+        for file in self.source.trust.key_files(self.environment)? {
+            if file.is_file() {
+                confinement = confinement.read(file);
+            }
+        }
+        match self.source.whence() {
+            Whence::Dev(directory) => confinement = confinement.read(directory),
+            Whence::Bundles => {}
+            Whence::Installed => {
+                if let Some((store, lock)) = self.source.store.read_places(self.environment) {
+                    confinement = confinement.read(store);
+                    if lock.is_file() {
+                        confinement = confinement.read_write(lock);
+                    }
+                }
+            }
+        }
+        Ok(confinement)
+    }
+}
+
+impl Seen {
+    fn look_into(&mut self, folder: &Path) {
+        if !self.look_below(folder, DEPTH) {
+            self.cut = Some(folder.to_owned());
+        }
+    }
+
+    /// Whether all was looked at.
+    fn look_below(&mut self, folder: &Path, depth: usize) -> bool {
+        let Some(depth) = depth.checked_sub(1) else {
+            return false;
+        };
+        let mut all = true;
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let Ok(metadata) = path.symlink_metadata() else {
+                continue;
+            };
+            if metadata.is_dir() {
+                // What compilers leave behind is no part of a bundle.
+                if entry.file_name() != "target" {
+                    all &= self.look_below(&path, depth);
+                }
+            } else if self.files.len() < FILES {
+                let seen = (metadata.len(), metadata.modified().ok());
+                self.files.insert(path, seen);
+            } else {
+                return false;
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_which_not_all_is_looked_at_is_known_as_such() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep: PathBuf = ["a"; DEPTH - 1].iter().collect();
+        let deep = folder.path().join(deep);
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(deep.join("file"), "").unwrap();
+        let mut seen = Seen::default();
+        seen.look_into(folder.path());
+        assert_eq!((seen.files.len(), &seen.cut), (1, &None));
+
+        fs::create_dir(deep.join("target")).unwrap();
+        seen.look_into(folder.path());
+        assert_eq!(seen.cut, None);
+        fs::create_dir(deep.join("deeper")).unwrap();
+        seen.look_into(folder.path());
+        assert_eq!(seen.cut.as_deref(), Some(folder.path()));
+    }
+}

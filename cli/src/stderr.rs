@@ -1,0 +1,198 @@
+//! Standard error. A process that serves writes there from a thread of its own, so
+//! that nobody waits for whoever should read it and doesn't.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::failure::{Exit, Failure};
+
+/// How much may wait to be read, in bytes.
+const BACKLOG: usize = 256 * 1024;
+/// How long the last words of a process wait to be read.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+static QUEUE: OnceLock<Queue> = OnceLock::new();
+
+/// Writes lines.
+pub(crate) fn write(text: String) {
+    match QUEUE.get() {
+        Some(queue) => queue.add(text),
+        None => at_once(&mut std::io::stderr(), &text),
+    }
+}
+
+/// From now on nobody waits for what is written. Call it when the process is
+/// confined: a thread that is there before would go free.
+pub(crate) fn detach() -> Result<(), Failure> {
+    let queue = QUEUE.get_or_init(Queue::default);
+    std::thread::Builder::new()
+        .name("stderr".to_owned())
+        .spawn(|| queue.run(&mut std::io::stderr()))
+        .map(drop)
+        .map_err(|error| Failure::new(Exit::Failed, "runtime-unavailable", error))?;
+    // What is said of a panic must not keep the thread that panicked either.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location();
+        let place = place.map_or_else(String::new, |place| format!(" at {place}"));
+        let what = panic.payload_as_str().unwrap_or("it does not say why");
+        let shown = toolward_bundle::text::visible_line(what, 4000);
+        let trace = std::backtrace::Backtrace::capture();
+        write(format!("a thread panicked{place}: {shown}\n{trace}\n"));
+    }));
+    Ok(())
+}
+
+/// Waits for what was written to be read, and not for long.
+pub(crate) fn finish() {
+    if let Some(queue) = QUEUE.get() {
+        queue.finish(PATIENCE);
+    }
+}
+
+fn at_once(out: &mut impl Write, text: &str) {
+    // There is nobody left to tell when this fails.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    texts: VecDeque<String>,
+    bytes: usize,
+    /// How many texts found no room.
+    dropped: u64,
+    /// Whether one is being written.
+    writing: bool,
+}
+
+impl Queue {
+    fn add(&self, text: String) {
+        let mut waiting = self.lock();
+        let bytes = waiting.bytes.saturating_add(text.len());
+        if bytes > BACKLOG {
+            waiting.dropped = waiting.dropped.saturating_add(1);
+            return;
+        }
+        waiting.bytes = bytes;
+        waiting.texts.push_back(text);
+        drop(waiting);
+        self.changed.notify_all();
+    }
+
+    /// Writes what comes, for ever.
+    fn run(&self, out: &mut impl Write) {
+        loop {
+            let text = self.next();
+            at_once(out, &text);
+            self.lock().writing = false;
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next text. After those that found room comes how many did not.
+    fn next(&self) -> String {
+        let mut waiting = self.lock();
+        loop {
+            if let Some(text) = waiting.texts.pop_front() {
+                waiting.bytes = waiting.bytes.saturating_sub(text.len());
+                waiting.writing = true;
+                return text;
+            }
+            let dropped = std::mem::take(&mut waiting.dropped);
+            if dropped > 0 {
+                waiting.writing = true;
+                return format!(
+                    "warning: {dropped} messages were left out, since nobody read in time\n"
+                );
+            }
+            waiting = self
+                .changed
+                .wait(waiting)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn finish(&self, patience: Duration) {
+        let busy =
+            |waiting: &mut Waiting| waiting.writing || waiting.dropped > 0 || waiting.bytes > 0;
+        let waiting = self.lock();
+        drop(self.changed.wait_timeout_while(waiting, patience, busy));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    /// A reader that reads nothing until it is let.
+    struct Stuck(Receiver<()>, Sender<String>);
+
+    impl Write for Stuck {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let _ = self.0.recv();
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            let _ = self.1.send(text);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_reader_that_does_not_read_and_what_it_misses_is_counted() {
+        let queue = Arc::new(Queue::default());
+        let (let_it, allowed) = channel();
+        let (read, reading) = channel();
+        std::thread::spawn({
+            let queue = queue.clone();
+            move || queue.run(&mut Stuck(allowed, read))
+        });
+        let line = |number: usize| format!("{number:>1023}\n");
+        let room = BACKLOG / 1024;
+        for number in 0..room + 100 {
+            queue.add(line(number));
+        }
+        queue.finish(Duration::from_millis(50));
+        // One may be on its way already, and have left its room to another.
+        drop(let_it);
+        let mut lines: Vec<String> = Vec::new();
+        loop {
+            let text = reading.recv_timeout(Duration::from_secs(20)).unwrap();
+            lines.push(text);
+            if lines.last().unwrap().starts_with("warning") {
+                break;
+            }
+        }
+        let dropped = lines.pop().unwrap();
+        assert!((room..=room + 1).contains(&lines.len()), "{}", lines.len());
+        let missing = room + 100 - lines.len();
+        assert!(
+            dropped.contains(&format!(" {missing} messages ")),
+            "{dropped}"
+        );
+        for (number, text) in lines.iter().enumerate() {
+            assert_eq!(*text, line(number));
+        }
+        queue.finish(Duration::from_secs(20));
+        queue.add("after".to_owned());
+        let after = reading.recv_timeout(Duration::from_secs(20));
+        assert_eq!(after.unwrap(), "after");
+    }
+}
