@@ -1,4 +1,6 @@
-//! `mcp config`: the lines that make a client start or reach this server.
+//! `mcp`: the lines that make a client start or reach this server, and tokens.
+
+mod token;
 
 use std::path::PathBuf;
 
@@ -22,6 +24,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// Print the block that makes a client use this server
     Config(Config),
+    /// Make a token for `serve --tokens`
+    Token(token::Arguments),
 }
 
 #[derive(Debug, Args)]
@@ -64,12 +68,10 @@ enum Client {
 }
 
 pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let Command::Config(config) = arguments.command;
-    let server = config.server()?;
-    let (place, text) = config.client.block(&config.name, &server)?;
-    output.note(format!("# {place}"));
-    output.line(text)?;
-    Ok(Exit::Fine)
+    match arguments.command {
+        Command::Config(config) => config.run(output),
+        Command::Token(arguments) => token::run(&arguments, output),
+    }
 }
 
 /// How a client reaches the server.
@@ -79,6 +81,14 @@ enum Server {
 }
 
 impl Config {
+    fn run(&self, output: &mut Output) -> Result<Exit, Failure> {
+        let server = self.server()?;
+        let (place, text) = self.client.block(&self.name, &server)?;
+        output.note(format!("# {place}"));
+        output.line(text)?;
+        Ok(Exit::Fine)
+    }
+
     fn server(&self) -> Result<Server, Failure> {
         if let Some(url) = &self.url {
             return Ok(Server::Reached { url: url.clone() });

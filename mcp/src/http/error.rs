@@ -51,6 +51,20 @@ pub enum HttpError {
         /// Where, from 1.
         line: Option<usize>,
     },
+    /// A new token's entry would say something that can't be.
+    #[error("the new token {problem}")]
+    Token {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The token file has an entry of this name already.
+    #[error("the token file {} has a token of `{name}`", path.display())]
+    TokenKnown {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        name: String,
+    },
     /// The system gives no random bytes.
     #[error("the system gives no random bytes: {0}")]
     Random(String),
@@ -68,6 +82,8 @@ impl HttpError {
             Self::TokenFile { .. } => "token-file-unusable",
             Self::TokenFileUnsafe { .. } => "token-file-unsafe",
             Self::Tokens { .. } => "token-file-invalid",
+            Self::Token { .. } => "token-invalid",
+            Self::TokenKnown { .. } => "token-known",
             Self::Random(_) => "random-unavailable",
         }
     }
@@ -87,6 +103,14 @@ impl HttpError {
                 "give the file to the user who runs the server, and set its mode to 0600"
             }
             Self::Tokens { .. } => "see the book's page on serving over HTTP for the file's form",
+            Self::Token { .. } => {
+                "a name is up to 64 of a-z, 0-9, `-`, `_` and `.`; a tool is `id`, `id@major`, \
+                 `prefix.*` or `*`"
+            }
+            Self::TokenKnown { .. } => {
+                "choose another name, or take the entry out of the file if its token is to hold no \
+                 longer"
+            }
             Self::Random(_) => return None,
         })
     }

@@ -2,6 +2,7 @@
 //! time. The file alone gives nobody access.
 
 mod file;
+mod write;
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +13,8 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use zeroize::{Zeroize, Zeroizing};
 
-pub use file::{read, write};
+pub use file::read;
+pub use write::{Entry, add, write};
 
 use super::{Authenticate, Authenticating, HttpError, Identity, Refusal};
 use crate::principal::Principal;
@@ -170,6 +172,12 @@ impl Tokens {
     #[must_use]
     pub fn len(&self) -> usize {
         self.tokens.len()
+    }
+
+    /// Whose they are; who has two is named twice.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let owners = self.tokens.iter();
+        owners.map(|token| &*token.identity.principal.name)
     }
 
     /// Whether nobody has a token.

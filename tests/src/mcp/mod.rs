@@ -10,3 +10,4 @@ pub(crate) mod raw;
 mod served;
 mod serving;
 mod soak;
+mod tokens;

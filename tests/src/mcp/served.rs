@@ -83,9 +83,17 @@ pub(super) struct Served {
 
 impl Served {
     pub(super) fn start(machine: &Machine) -> Self {
-        let words = format!("{WITH} --http 127.0.0.1:0 --no-token");
+        Self::with(machine, &format!("{WITH} --http 127.0.0.1:0 --no-token"))
+    }
+
+    /// One with the tools of [`plain`], and whatever else is asked for.
+    pub(super) fn plain(machine: &Machine, flags: &str) -> Self {
+        Self::with(machine, &format!("{PLAIN} --http 127.0.0.1:0 {flags}"))
+    }
+
+    fn with(machine: &Machine, words: &str) -> Self {
         let mut child = machine
-            .toolward(&words)
+            .toolward(words)
             .into_command()
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -1,8 +1,8 @@
-//! The file of hashed tokens, and the file that a token is handed over in.
+//! The file of hashed tokens: what it may say, and who may have written it.
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::{Secret, Token, TokenHash, Tokens};
+use super::{Token, TokenHash, Tokens};
 use crate::http::{HttpError, Identity};
 use crate::principal::{Principal, Tools};
 
@@ -34,21 +34,26 @@ struct Written {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenToken {
-    name: String,
-    hash: String,
+pub(super) struct WrittenToken {
+    pub(super) name: String,
+    pub(super) hash: String,
     /// Without it the token reaches nothing.
     #[serde(default)]
-    tools: Vec<String>,
+    pub(super) tools: Vec<String>,
     #[serde(default)]
-    may_approve: bool,
-    expires: Option<toml::value::Datetime>,
-    requests: Option<usize>,
+    pub(super) may_approve: bool,
+    pub(super) expires: Option<toml::value::Datetime>,
+    pub(super) requests: Option<usize>,
 }
 
 /// Reads a file of tokens. It must belong to the user who runs this process, or to
 /// root, and nobody else may read or write it.
 pub fn read(path: &Path) -> Result<Tokens, HttpError> {
+    parse(&text(path)?)
+}
+
+/// The text of such a file.
+pub(super) fn text(path: &Path) -> Result<String, HttpError> {
     let unusable = |source: std::io::Error| HttpError::TokenFile {
         path: path.to_owned(),
         action: "read",
@@ -71,7 +76,7 @@ pub fn read(path: &Path) -> Result<Tokens, HttpError> {
             line: None,
         });
     }
-    parse(&text)
+    Ok(text)
 }
 
 /// Refuses a file that others may have read or written.
@@ -141,7 +146,7 @@ pub(super) fn parse(text: &str) -> Result<Tokens, HttpError> {
     })
 }
 
-fn validated(written: WrittenToken) -> Result<Token, String> {
+pub(super) fn validated(written: WrittenToken) -> Result<Token, String> {
     let name = written.name;
     let named = |character: char| {
         character.is_ascii_lowercase() || character.is_ascii_digit() || "-_.".contains(character)
@@ -214,44 +219,6 @@ fn tools(name: &str, patterns: Vec<String>) -> Result<Tools, String> {
         }
     }
     Ok(Tools::Only(patterns.into()))
-}
-
-/// Writes a token to a file that its owner alone can read, in place of what was
-/// there.
-pub fn write(path: &Path, secret: &Secret) -> Result<(), HttpError> {
-    let unusable = |source: std::io::Error| HttpError::TokenFile {
-        path: path.to_owned(),
-        action: "written",
-        source,
-    };
-    let name = path
-        .file_name()
-        .ok_or_else(|| unusable(std::io::ErrorKind::IsADirectory.into()))?;
-    // Random, since a process that was killed may have left one behind, and in a
-    // container the next has its number.
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(|error| HttpError::Random(error.to_string()))?;
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{:016x}", u64::from_ne_bytes(random)));
-    let temporary = path.with_file_name(temporary);
-    let written = (|| {
-        // A new file, so that no mode, owner or link of an old one is kept.
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(rustix::fs::open(
-            &temporary,
-            flags,
-            Mode::RUSR | Mode::WUSR,
-        )?);
-        file.write_all(secret.expose().as_bytes())?;
-        file.write_all(b"\n")?;
-        std::fs::rename(&temporary, path)
-    })();
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&temporary);
-        unusable(error)
-    })
 }
 
 #[cfg(test)]

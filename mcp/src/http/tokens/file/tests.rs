@@ -1,4 +1,4 @@
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
 
 use super::super::generate;
@@ -135,24 +135,4 @@ fn a_file_that_is_no_file_is_refused() {
         read(&directory.path().join("missing")).unwrap_err().code(),
         "token-file-unusable"
     );
-}
-
-#[test]
-fn a_written_token_is_readable_by_its_owner_alone() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("token");
-    // What was there, and where it led, stays as it was.
-    let elsewhere = directory.path().join("elsewhere");
-    std::fs::write(&elsewhere, "mine").unwrap();
-    symlink(&elsewhere, &path).unwrap();
-
-    let (secret, _) = generate().unwrap();
-    write(&path, &secret).unwrap();
-    assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "mine");
-    assert_eq!(
-        std::fs::read_to_string(&path).unwrap().trim_end(),
-        secret.expose()
-    );
-    assert_eq!(std::fs::symlink_metadata(&path).unwrap().mode(), 0o100_600);
-    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
 }

@@ -1,0 +1,164 @@
+//! Writes tokens: one to the file that it is handed over in, and entries to the
+//! file of hashed tokens. Neither file is ever there in part, or for others to read.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+
+use super::file::{self, WrittenToken};
+use super::{Secret, TokenHash};
+use crate::http::HttpError;
+
+/// One entry for the file of hashed tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    name: String,
+    text: String,
+}
+
+impl Entry {
+    /// An entry for the token with this hash. `tools` are ids, `id@major`,
+    /// prefixes with `.*`, or `*` alone; without any the token reaches nothing.
+    ///
+    /// # Errors
+    /// A name or a tool that the file can't have.
+    pub fn new(
+        name: &str,
+        hash: TokenHash,
+        tools: &[String],
+        may_approve: bool,
+    ) -> Result<Self, HttpError> {
+        let written = WrittenToken {
+            name: name.to_owned(),
+            hash: hash.to_string(),
+            tools: tools.to_vec(),
+            may_approve,
+            expires: None,
+            requests: None,
+        };
+        file::validated(written).map_err(|problem| HttpError::Token { problem })?;
+        let mut text = format!("[[token]]\nname = \"{name}\"\nhash = \"{hash}\"\n");
+        if !tools.is_empty() {
+            let tools: Vec<String> = tools.iter().map(|tool| format!("\"{tool}\"")).collect();
+            text.push_str(&format!("tools = [{}]\n", tools.join(", ")));
+        }
+        if may_approve {
+            text.push_str("may_approve = true\n");
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            text,
+        })
+    }
+
+    /// The entry as lines of TOML.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Adds an entry to a file of hashed tokens, which is made if it isn't there.
+///
+/// # Errors
+/// A file that a server would not read, or one that has an entry of this name.
+pub fn add(path: &Path, entry: &Entry) -> Result<(), HttpError> {
+    let unusable = |source: std::io::Error| unusable(path, source);
+    // What a link leads to is replaced, not the link.
+    let place = match std::fs::canonicalize(path) {
+        Ok(place) => place,
+        Err(error) if error.kind() == ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(unusable(error)),
+    };
+    // Of two who add at once, one would lose its entry.
+    let _alone = alone(&place).map_err(unusable)?;
+    let mut text = match file::text(&place) {
+        Ok(text) => text,
+        Err(HttpError::TokenFile { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            String::new()
+        }
+        Err(error) => return Err(error),
+    };
+    if file::parse(&text)?.names().any(|name| name == entry.name) {
+        return Err(HttpError::TokenKnown {
+            path: path.to_owned(),
+            name: entry.name.clone(),
+        });
+    }
+    if !text.is_empty() {
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+    text.push_str(&entry.text);
+    // Nothing is written that can't be read.
+    file::parse(&text)?;
+    replace(&place, text.as_bytes())
+}
+
+/// Writes a token to a file that its owner alone can read, in place of what was
+/// there.
+pub fn write(path: &Path, secret: &Secret) -> Result<(), HttpError> {
+    let line = zeroize::Zeroizing::new(format!("{}\n", secret.expose()));
+    replace(path, line.as_bytes())
+}
+
+/// Holds off others who would add to the same file, until it is dropped.
+fn alone(path: &Path) -> std::io::Result<OwnedFd> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(directory, flags, Mode::empty())?;
+    rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(directory)
+}
+
+fn unusable(path: &Path, source: std::io::Error) -> HttpError {
+    HttpError::TokenFile {
+        path: path.to_owned(),
+        action: "written",
+        source,
+    }
+}
+
+/// Puts a new file in the place of what was there.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), HttpError> {
+    let unusable = |source: std::io::Error| unusable(path, source);
+    let name = path
+        .file_name()
+        .ok_or_else(|| unusable(std::io::ErrorKind::IsADirectory.into()))?;
+    // Random, since a process that was killed may have left one behind, and in a
+    // container the next has its number.
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| HttpError::Random(error.to_string()))?;
+    let mut temporary = std::ffi::OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!(".{:016x}", u64::from_ne_bytes(random)));
+    let temporary = path.with_file_name(temporary);
+    let written = (|| {
+        // A new file, so that no mode, owner or link of an old one is kept.
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::open(
+            &temporary,
+            flags,
+            Mode::RUSR | Mode::WUSR,
+        )?);
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, path)
+    })();
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&temporary);
+        unusable(error)
+    })
+}
+
+#[cfg(test)]
+mod tests;
