@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolward_policy::{Decision, Denial};
 
+use crate::host::ToolInfo;
 use crate::registry::{Question, Route};
 use crate::result::{CallError, ErrorClass, ErrorCode};
 use crate::validate::{Call, Validated};
@@ -35,6 +36,27 @@ pub(crate) fn apply(call: Validated<Call>) -> Result<Granted<Call>, CallError> {
         // A yes that named this tool covers it.
         .filter(|question| question.each_time || !call.lineage.covers(&call.tool.major_id));
     Ok(Granted { call, question })
+}
+
+impl ToolInfo {
+    /// The error with which every call of the tool ends that fits its contract:
+    /// policy blocks each of its drivers, or there is none. It is the caller's to
+    /// read, and names what is missing but no line of a policy.
+    #[must_use]
+    pub fn refusal(&self) -> Option<CallError> {
+        let tool = self.contract.major_id();
+        let mut denials = self.drivers.iter().map(|(_, decision)| match decision {
+            Decision::Deny(denial) => Some(denial),
+            _ => None,
+        });
+        match denials.next() {
+            None => Some(crate::resolve::no_route(&tool)),
+            Some(Some(first)) if denials.all(|denial| denial.is_some()) => {
+                Some(denied(&tool, first))
+            }
+            Some(_) => None,
+        }
+    }
 }
 
 fn denied(tool: &str, denial: &Denial) -> CallError {

@@ -71,13 +71,18 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
             ),
         )
         .with_hint("leave out the pin, or load the bundle with that driver"),
-        None => CallError::new(
-            ErrorCode::NO_ROUTE,
-            ErrorClass::DependencyUnavailable,
-            format!("no driver serves `{}`", tool.major_id),
-        )
-        .with_hint("load a bundle of the same publisher with a component driver for this version"),
+        None => no_route(&tool.major_id),
     })
+}
+
+/// What there is to say of a tool without a driver.
+pub(crate) fn no_route(tool: &str) -> CallError {
+    CallError::new(
+        ErrorCode::NO_ROUTE,
+        ErrorClass::DependencyUnavailable,
+        format!("no driver serves `{tool}`"),
+    )
+    .with_hint("load a bundle of the same publisher with a component driver for this version")
 }
 
 /// Refuses a call whose bundles were taken back while it waited.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use toolward_contract::tool::Tool;
-use toolward_host::{CallError, Host, ToolInfo};
+use toolward_host::{CallError, ErrorClass, ErrorCode, Host, ToolInfo};
 
 pub use error::CatalogueError;
 
@@ -78,6 +78,8 @@ pub(crate) struct Blocked {
     pub(crate) id: String,
     /// As verified.
     pub(crate) publisher: String,
+    /// The error with which a call of it ends.
+    pub(crate) refusal: CallError,
     major: u64,
 }
 
@@ -88,14 +90,29 @@ impl Blocked {
     }
 
     fn new(name: String, info: &ToolInfo) -> Self {
+        let target = info.contract.major_id();
         Self {
+            refusal: info.refusal().unwrap_or_else(|| blocked(&target)),
             name,
-            target: info.contract.major_id(),
+            target,
             id: info.contract.id.to_string(),
             publisher: info.publisher.clone(),
             major: info.contract.version.major,
         }
     }
+}
+
+/// What there is to say of a tool that its grants let run, and something else
+/// does not.
+fn blocked(target: &str) -> CallError {
+    CallError::new(
+        ErrorCode::UNAUTHORISED,
+        ErrorClass::PolicyBlocked,
+        format!("`{target}` is blocked here"),
+    )
+    .with_hint(format!(
+        "the operator decides: `toolward policy explain {target}` shows what is missing"
+    ))
 }
 
 /// All that a host serves, as clients see it. A snapshot.

@@ -145,7 +145,7 @@ impl Finder {
             },
             _ => match (behind.exact(name), behind.blocked(name)) {
                 (Some(tool), _) => Err(not_loaded(&tool.name)),
-                (None, Some(blocked)) => Err(is_blocked(blocked)),
+                (None, Some(blocked)) => Err(blocked.refusal.clone()),
                 (None, None) => return Asked::Unknown,
             },
         };
@@ -294,7 +294,7 @@ impl<'a> Behind<'_, 'a> {
             return Ok(tool);
         }
         if let Some(blocked) = self.blocked(name) {
-            return Err(is_blocked(blocked));
+            return Err(blocked.refusal.clone());
         }
         // An id or a former name is no name, but it shows what is meant.
         let index = &self.finder.index;
@@ -377,18 +377,6 @@ fn not_loaded(name: &str) -> CallError {
     )
     .with_hint(format!(
         "load it with `{LOAD}`, then call it with `{CALL}` and the reference that you get"
-    ))
-}
-
-fn is_blocked(tool: &Blocked) -> CallError {
-    let target = &tool.target;
-    CallError::new(
-        ErrorCode::UNAUTHORISED,
-        ErrorClass::PolicyBlocked,
-        format!("`{}` is blocked here", tool.name),
-    )
-    .with_hint(format!(
-        "the operator decides: `toolward policy explain {target}` shows what is missing"
     ))
 }
 

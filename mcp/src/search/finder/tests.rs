@@ -231,8 +231,17 @@ fn what_a_principal_may_not_use_is_not_there_for_it() {
 }
 
 #[test]
-fn a_blocked_tool_can_be_asked_about_without_policy_to_paste() {
+fn a_blocked_tool_says_what_a_call_of_it_says_and_gives_no_policy_to_paste() {
     let surface = surface();
+    // What a client is told where tools are listed, and each call reaches the host.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let called = toolward_host::Request::new("shut.tool@1", "{}");
+    let called = runtime.block_on(surface.finder.host.call(called));
+    let called = called.result.unwrap_err();
+    assert!(called.message.contains("network:a.example"), "{called}");
     for (name, arguments) in [
         ("load_tool", json!({ "name": "shut.tool" })),
         ("call_tool", json!({ "reference": "shut.tool" })),
@@ -240,9 +249,10 @@ fn a_blocked_tool_can_be_asked_about_without_policy_to_paste() {
     ] {
         let error = surface.refused(name, arguments, &somebody());
         assert_eq!(error.code, ErrorCode::UNAUTHORISED);
+        assert_eq!(error, called);
         let text = format!("{error} {:?}", error.hint);
         assert!(
-            !text.contains("[[grant]]") && !text.contains("a.example"),
+            !text.contains("[[grant]]") && !text.contains("publisher ="),
             "{text}"
         );
     }
