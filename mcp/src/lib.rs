@@ -8,7 +8,7 @@
 mod asking;
 mod call;
 mod catalogue;
-mod documents;
+pub mod documents;
 pub mod http;
 mod observe;
 pub mod principal;

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::error::{self, PolicyError, quoted};
+use crate::lines::{list, pair};
 use crate::name::{Publisher, ToolPattern};
 use crate::policy::Policy;
 
@@ -39,6 +40,31 @@ impl DocumentRule {
             names: Vec::new(),
             uris: Vec::new(),
         }
+    }
+
+    /// The table as TOML that can be appended to a policy's file.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut lines = vec![
+            "[[document]]".to_owned(),
+            pair("publisher", self.publisher.as_str()),
+        ];
+        if self.bundle != ToolPattern::all() {
+            lines.push(pair("bundle", &self.bundle.to_string()));
+        }
+        let prompts = self.prompts.iter().map(ToString::to_string).collect();
+        let resources = self.resources.iter().map(ToString::to_string).collect();
+        for (key, values) in [
+            ("prompts", prompts),
+            ("resources", resources),
+            ("names", self.names.clone()),
+            ("uris", self.uris.clone()),
+        ] {
+            if !values.is_empty() {
+                lines.push(list(key, values));
+            }
+        }
+        lines.join("\n") + "\n"
     }
 
     fn covers_prompt(&self, id: &str) -> bool {
@@ -108,9 +134,16 @@ impl fmt::Display for FilePattern {
 #[derive(Debug, Clone)]
 pub struct DocumentAccess<'p> {
     rules: Vec<&'p DocumentRule>,
+    denied: bool,
 }
 
 impl DocumentAccess<'_> {
+    /// Whether a `[[deny]]` hides all of them, whatever a `[[document]]` shows.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        self.denied
+    }
+
     /// Whether the prompt with this id may be shown.
     #[must_use]
     pub fn prompt(&self, id: &str) -> bool {
@@ -162,6 +195,7 @@ impl Policy {
         };
         DocumentAccess {
             rules: self.documents.iter().filter(of).collect(),
+            denied,
         }
     }
 }
@@ -272,6 +306,7 @@ mod tests {
             let policy = Policy::from_toml(&format!("{POLICY}\n{deny}\n")).unwrap();
             let access = policy.documents_of("acme", "acme.notes");
             assert!(!access.prompt("acme.notes.sum") && !access.resource("style.txt"));
+            assert!(access.is_denied());
         }
         for deny in [
             "publisher = \"other\"",
@@ -279,11 +314,8 @@ mod tests {
             "capabilities = []",
         ] {
             let policy = Policy::from_toml(&format!("{POLICY}\n[[deny]]\n{deny}\n")).unwrap();
-            assert!(
-                policy
-                    .documents_of("acme", "acme.notes")
-                    .prompt("acme.notes.sum")
-            );
+            let access = policy.documents_of("acme", "acme.notes");
+            assert!(access.prompt("acme.notes.sum") && !access.is_denied());
         }
     }
 
@@ -294,6 +326,19 @@ mod tests {
         let policy = policy.layer(Policy::from_toml(&later).unwrap()).unwrap();
         let access = policy.documents_of("acme", "acme.notes");
         assert!(access.prompt("acme.notes.sum") && access.prompt("acme.other"));
+    }
+
+    #[test]
+    fn a_rule_that_is_written_is_read_as_the_same_rule() {
+        let policy = Policy::from_toml(POLICY).unwrap();
+        let written: String = policy
+            .documents()
+            .iter()
+            .map(DocumentRule::to_toml)
+            .collect();
+        assert_eq!(written.lines().count(), 9);
+        let read = Policy::from_toml(&written).unwrap();
+        assert_eq!(read.documents(), policy.documents());
     }
 
     #[test]

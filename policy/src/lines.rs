@@ -344,11 +344,11 @@ fn is_plain(c: char) -> bool {
     matches!(c, '"' | '\'' | '\\') || c.escape_debug().len() == 1
 }
 
-fn pair(key: &str, value: &str) -> String {
+pub(crate) fn pair(key: &str, value: &str) -> String {
     format!("{key} = {}", text(value))
 }
 
-fn list<T: AsRef<str>>(key: &str, values: impl IntoIterator<Item = T>) -> String {
+pub(crate) fn list<T: AsRef<str>>(key: &str, values: impl IntoIterator<Item = T>) -> String {
     let values: Vec<String> = values
         .into_iter()
         .map(|value| text(value.as_ref()))

@@ -22,7 +22,7 @@ impl Documents {
         let name = &params.argument.name;
         let typed = &params.argument.value;
         let found = match &params.r#ref {
-            Reference::Prompt(reference) => self.prompts.get(&reference.name).and_then(|prompt| {
+            Reference::Prompt(reference) => self.found_prompt(&reference.name).and_then(|prompt| {
                 let argument = find(&prompt.prompt.arguments, name)?;
                 Some(match argument.values.is_empty() && chooses(prompt, name) {
                     true => matching(self.uris(prompt), typed),
@@ -30,7 +30,7 @@ impl Documents {
                 })
             }),
             Reference::Resource(reference) => {
-                let template = self.templates.get(&reference.uri);
+                let template = self.found_template(&reference.uri);
                 template.and_then(|template| {
                     let argument = find(&template.arguments, name)?;
                     Some(matching(argument.values.iter().map(String::as_str), typed))
@@ -54,8 +54,9 @@ impl Documents {
 
     /// The URIs that an argument of a prompt can be: those of its own bundle.
     fn uris<'d>(&'d self, prompt: &'d ServedPrompt) -> impl Iterator<Item = &'d str> {
-        let resources = self.resources.values();
-        let own = resources.filter(|resource| *resource.source == *prompt.source);
+        let own = self
+            .seen_resources()
+            .filter(|resource| *resource.source == *prompt.source);
         own.map(|resource| resource.uri.as_str())
     }
 }

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod complete;
+mod decide;
 mod error;
 mod gather;
 mod prompt;
@@ -27,16 +28,27 @@ use toolward_policy::Policy;
 use crate::asking::Client;
 use crate::principal::{Principal, Tools};
 
+pub use decide::{Hidden, Kind, Verdict, verdicts};
 pub use error::DocumentsError;
 
 use arguments::Means;
 use gather::Gathered;
 use prompt::ServedPrompt;
 use resource::{ServedResource, ServedTemplate};
+use source::Source;
 
-/// The prompts and resources that are served. Cheap to clone.
-#[derive(Debug, Clone, Default)]
+/// The prompts and resources that are served, as far as somebody sees them. Cheap
+/// to clone: what is served is shared.
+#[derive(Debug, Clone)]
 pub(crate) struct Documents {
+    all: Arc<All>,
+    /// Those are seen whose bundles have one of these tools.
+    tools: Tools,
+}
+
+/// All that is served.
+#[derive(Debug, Default)]
+struct All {
     prompts: BTreeMap<String, Arc<ServedPrompt>>,
     resources: BTreeMap<String, Arc<ServedResource>>,
     templates: BTreeMap<String, Arc<ServedTemplate>>,
@@ -61,31 +73,54 @@ impl Documents {
     /// Those that a principal may see: of bundles that it may use a tool of.
     #[must_use]
     pub(crate) fn seen_by(&self, principal: &Principal) -> Self {
-        let mut seen = self.clone();
-        if principal.tools != Tools::All {
-            seen.prompts.retain(|_, one| one.source.is_for(principal));
-            seen.resources.retain(|_, one| one.source.is_for(principal));
-            seen.templates.retain(|_, one| one.source.is_for(principal));
+        Self {
+            all: Arc::clone(&self.all),
+            tools: principal.tools.clone(),
         }
-        seen
+    }
+
+    fn sees(&self, source: &Source) -> bool {
+        source.is_for(&self.tools)
+    }
+
+    fn found_prompt(&self, name: &str) -> Option<&Arc<ServedPrompt>> {
+        let found = self.all.prompts.get(name);
+        found.filter(|prompt| self.sees(&prompt.source))
+    }
+
+    fn found_resource(&self, uri: &str) -> Option<&Arc<ServedResource>> {
+        let found = self.all.resources.get(uri);
+        found.filter(|resource| self.sees(&resource.source))
+    }
+
+    fn found_template(&self, template: &str) -> Option<&Arc<ServedTemplate>> {
+        let found = self.all.templates.get(template);
+        found.filter(|template| self.sees(&template.source))
+    }
+
+    fn seen_resources(&self) -> impl Iterator<Item = &Arc<ServedResource>> {
+        let resources = self.all.resources.values();
+        resources.filter(|resource| self.sees(&resource.source))
     }
 
     /// The prompts as clients list them, by name.
     pub(crate) fn prompts(&self) -> Vec<Prompt> {
-        let prompts = self.prompts.values();
-        prompts.map(|prompt| prompt.listed.clone()).collect()
+        let prompts = self.all.prompts.values();
+        let seen = prompts.filter(|prompt| self.sees(&prompt.source));
+        seen.map(|prompt| prompt.listed.clone()).collect()
     }
 
     /// The resources as clients list them, by URI.
     pub(crate) fn resources(&self) -> Vec<Resource> {
-        let resources = self.resources.values();
+        let resources = self.seen_resources();
         resources.map(|resource| resource.listed.clone()).collect()
     }
 
     /// The templates as clients list them, by URI.
     pub(crate) fn templates(&self) -> Vec<ResourceTemplate> {
-        let templates = self.templates.values();
-        templates.map(|template| template.listed.clone()).collect()
+        let templates = self.all.templates.values();
+        let seen = templates.filter(|template| self.sees(&template.source));
+        seen.map(|template| template.listed.clone()).collect()
     }
 
     /// Whether a URI can be read.
@@ -95,7 +130,7 @@ impl Documents {
 
     /// What stands for the content behind a URI: equal ones mean equal content.
     pub(crate) fn digest(&self, uri: &str) -> Option<[u8; 32]> {
-        if let Some(resource) = self.resources.get(uri) {
+        if let Some(resource) = self.found_resource(uri) {
             return Some(resource.digest);
         }
         let fits = self.template(uri)?;
@@ -108,9 +143,10 @@ impl Documents {
         if uri.len() > resource::URI {
             return None;
         }
-        self.templates
-            .values()
-            .find_map(|template| Some((template, template.values(uri)?)))
+        let mut templates = self.all.templates.values();
+        let (template, values) =
+            templates.find_map(|template| Some((template, template.values(uri)?)))?;
+        self.sees(&template.source).then_some((template, values))
     }
 
     /// `resources/read`.
@@ -118,7 +154,7 @@ impl Documents {
     /// # Errors
     /// No such resource.
     pub(crate) fn read(&self, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-        if let Some(resource) = self.resources.get(uri) {
+        if let Some(resource) = self.found_resource(uri) {
             return Ok(ReadResourceResult::new(vec![resource.contents()]));
         }
         let contents = match self.template(uri) {
@@ -171,7 +207,7 @@ impl Documents {
         means: Means,
         ask: impl AsyncFnOnce(InputRequest) -> Option<Value>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let Some(prompt) = self.prompts.get(&params.name) else {
+        let Some(prompt) = self.found_prompt(&params.name) else {
             return Err(ErrorData::invalid_params(
                 "there is no such prompt",
                 Some(json!({ "name": resource::shown(&params.name) })),

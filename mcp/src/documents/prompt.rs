@@ -160,7 +160,7 @@ impl ServedPrompt {
         documents: &Documents,
     ) -> Result<ResourceContents, ErrorData> {
         let own = |source: &Source| *source == *self.source;
-        let resource = documents.resources.get(uri);
+        let resource = documents.found_resource(uri);
         if let Some(resource) = resource.filter(|resource| own(&resource.source)) {
             return Ok(resource.contents());
         }

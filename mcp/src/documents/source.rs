@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolward_bundle::content::Content;
 use toolward_bundle::text::{visible, visible_line};
 
-use crate::principal::{Principal, Tools};
+use crate::principal::Tools;
 
 /// Characters of a title. Made visible, it may have more than its author wrote.
 const TITLE: usize = 120;
@@ -38,10 +38,9 @@ impl Source {
         }
     }
 
-    /// Whether a principal may use a tool of the bundle, or is named the bundle
-    /// itself.
-    pub(super) fn is_for(&self, principal: &Principal) -> bool {
-        match &principal.tools {
+    /// Whether a tool of the bundle is among these, or they name the bundle itself.
+    pub(super) fn is_for(&self, tools: &Tools) -> bool {
+        match tools {
             Tools::All => true,
             tools => {
                 let mut own = self.tools.iter();

@@ -100,12 +100,14 @@ pages! {
     the_operators_page_does_what_it_shows = "operators.md";
     the_examples_page_does_what_it_shows = "examples.md";
     the_page_on_serving_does_what_it_shows = "serve.md";
+    the_page_on_serving_over_http_does_what_it_shows = "serve-http.md";
     the_results_page_does_what_it_shows = "results.md";
     the_page_on_bundles_does_what_it_shows = "formats/bundle.md";
     the_page_on_signatures_does_what_it_shows = "formats/signature.md";
     the_page_on_contracts_does_what_it_shows = "formats/contract.md";
     the_page_on_drivers_does_what_it_shows = "formats/driver.md";
     the_page_on_the_index_does_what_it_shows = "formats/index.md";
+    the_page_on_prompts_does_what_it_shows = "formats/prompts.md";
 }
 
 #[test]

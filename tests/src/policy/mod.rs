@@ -2,6 +2,7 @@
 
 mod approval;
 mod blocked;
+mod documents;
 mod files;
 mod layers;
 mod looking;

@@ -46,6 +46,7 @@ pub(crate) fn run(
         ("secret", policy.secrets().len()),
         ("service", policy.services().len()),
         ("share", policy.shares().len()),
+        ("document rule", policy.documents().len()),
     ];
     if output.json() {
         let counts = count.map(|(name, number)| (name.replace(' ', "_"), number.into()));
@@ -131,6 +132,9 @@ pub(crate) fn unknown_publishers(policy: &Policy, trust: &TrustStore) -> Vec<Str
     }
     for publisher in policy.denies().filter_map(|rule| rule.publisher.as_ref()) {
         known(publisher.as_str(), "a [[deny]]");
+    }
+    for rule in policy.documents() {
+        known(rule.publisher.as_str(), "a [[document]]");
     }
     for secret in policy.secrets() {
         known(secret.publisher.as_str(), "a [[secret]]");

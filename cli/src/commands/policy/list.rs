@@ -1,11 +1,12 @@
-//! `policy list`: what became of each tool of a bundle, on one line.
+//! `policy list`: what became of each tool of a bundle, and of each prompt and
+//! resource, on one line.
 
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::visible_line;
 use toolward_policy::{Explanation, Outcome};
 
-use super::{Subject, explanations, nothing};
+use super::{Subject, documents, explanations, nothing};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -26,7 +27,8 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let (bundles, granted) = arguments.subject.read(environment, output)?;
     let found = explanations(&bundles, &granted.policy, None);
-    if found.is_empty() {
+    let documents = documents::all(&bundles, &granted.policy);
+    if found.is_empty() && documents.is_empty() {
         return Err(nothing(&bundles, None));
     }
     for one in &found {
@@ -52,6 +54,12 @@ pub(crate) fn run(
             line.push_str(&format!(": {reasons}"));
         }
         output.line(line)?;
+    }
+    for document in &documents {
+        match output.json() {
+            true => output.value(&document.json())?,
+            false => output.line(document.line())?,
+        }
     }
     Ok(Exit::Fine)
 }

@@ -2,6 +2,7 @@
 //! here changes a file.
 
 mod check;
+mod documents;
 mod explain;
 mod list;
 mod suggest;
@@ -27,12 +28,14 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List a bundle's tools: allowed, asking a person, or blocked
+    /// List a bundle's tools: allowed, asking a person, or blocked; and its
+    /// prompts and resources: served or hidden
     List(list::Arguments),
     /// Show a tool's declaration, the policy's rules about it, what it gets, and
-    /// why
+    /// why; or what becomes of a prompt or resource
     Explain(explain::Arguments),
-    /// Write the smallest policy that lets a bundle's tools run
+    /// Write the smallest policy that lets a bundle's tools run, and its prompts
+    /// and resources be seen
     Suggest(suggest::Arguments),
     /// Check a policy file
     Check(check::Arguments),

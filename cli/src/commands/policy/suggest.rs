@@ -1,5 +1,5 @@
-//! `policy suggest`: the fewest lines that let a bundle's tools run, for the
-//! operator to read, and to add as far as they agree.
+//! `policy suggest`: the fewest lines that let a bundle's tools run, and its
+//! documents be seen, for the operator to read, and to add as far as they agree.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_policy::{AskReason, Outcome, Policy};
 
-use super::{Bundles, Subject, explanations, nothing, pairs};
+use super::{Bundles, Subject, documents, explanations, nothing, pairs};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -32,10 +32,19 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let (bundles, granted) = arguments.subject.read(environment, output)?;
     let tool = arguments.tool.as_deref();
-    if pairs(&bundles, tool).next().is_none() {
+    let documents = match tool {
+        Some(_) => Vec::new(),
+        None => documents::all(&bundles, &granted.policy),
+    };
+    if pairs(&bundles, tool).next().is_none() && documents.is_empty() {
         return Err(nothing(&bundles, tool));
     }
-    let lines = toolward_policy::suggest(pairs(&bundles, tool), &granted.policy);
+    let mut lines = toolward_policy::suggest(pairs(&bundles, tool), &granted.policy);
+    let shown = documents::suggest(documents.iter());
+    if !lines.is_empty() && !shown.is_empty() {
+        lines.push('\n');
+    }
+    lines.push_str(&shown);
     let remarks = remarks(&bundles, &granted.policy, tool, &lines);
     if output.json() {
         output.value(&json!({

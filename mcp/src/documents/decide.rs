@@ -1,0 +1,215 @@
+//! Which prompts and resources of a bundle are served, by which names, and why the
+//! others are not: said once, for the server and for whoever explains the policy.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use toolward_bundle::content::Content;
+use toolward_bundle::shown::{MAX_RESOURCE, PromptEntry, ResourceEntry};
+use toolward_contract::prompt::Part;
+use toolward_contract::resource::UriTemplate;
+use toolward_policy::{DocumentAccess, Policy};
+
+use super::source::Source;
+
+/// What a document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A prompt.
+    Prompt,
+    /// A file.
+    Resource,
+    /// A file that is filled in with what stands in its URI.
+    Template,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Prompt => "prompt",
+            Self::Resource => "resource",
+            Self::Template => "template",
+        })
+    }
+}
+
+/// Why a document is not served. Display: half a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Hidden {
+    /// No `[[document]]` is about it.
+    NotGiven,
+    /// A `[[deny]]` is about everything of its publisher.
+    Denied,
+    /// The file is larger than what a client gets at once.
+    TooLarge,
+    /// The prompt embeds this file, which is not served.
+    Embeds(String),
+    /// No URI can be made for it, or it is no text.
+    NoTemplate,
+}
+
+impl Hidden {
+    /// Whether a `[[document]]` would change it.
+    #[must_use]
+    pub fn can_be_given(&self) -> bool {
+        matches!(self, Self::NotGiven)
+    }
+}
+
+impl fmt::Display for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotGiven => f.write_str("no [[document]] is about it"),
+            Self::Denied => f.write_str("a [[deny]] is about everything of its publisher"),
+            Self::TooLarge => write!(f, "it is larger than {MAX_RESOURCE} bytes"),
+            Self::Embeds(path) => write!(f, "it embeds {path}, which is not served"),
+            Self::NoTemplate => f.write_str("it is no text that a URI fills in"),
+        }
+    }
+}
+
+/// What becomes of one document of a bundle.
+#[derive(Debug, Clone)]
+pub struct Verdict<'c> {
+    /// What it is.
+    pub kind: Kind,
+    /// A prompt's id, or a file's path below `resources/`: as policies name it.
+    pub id: &'c str,
+    /// The name, URI or URI template that it goes by, or would.
+    pub name: String,
+    /// The one that it asks for and is not given.
+    pub asks: Option<String>,
+    /// Why it is not served; `None` where it is.
+    pub hidden: Option<Hidden>,
+    pub(super) entry: Entry<'c>,
+}
+
+/// Where a document stands.
+#[derive(Debug, Clone)]
+pub(super) enum Entry<'c> {
+    Prompt(&'c PromptEntry),
+    Resource(&'c ResourceEntry),
+    Template(&'c ResourceEntry, Option<UriTemplate>),
+}
+
+/// What becomes of each document of a bundle under a policy: files first, in the
+/// bundle's order. Whether several bundles claim one name is not looked at.
+#[must_use]
+pub fn verdicts<'c>(content: &'c Content, policy: &Policy) -> Vec<Verdict<'c>> {
+    let source = Source::of(content);
+    let access = policy.documents_of(&source.publisher, &source.bundle);
+    let files = content.resources.iter();
+    let mut verdicts: Vec<Verdict<'c>> = files
+        .map(|entry| resource(entry, &source, &access))
+        .collect();
+    let served: BTreeSet<&str> = verdicts
+        .iter()
+        .filter(|verdict| verdict.hidden.is_none())
+        .filter_map(|verdict| match verdict.entry {
+            Entry::Resource(entry) => Some(entry.path.as_str()),
+            _ => None,
+        })
+        .collect();
+    let prompts = content.prompts.iter();
+    let prompts: Vec<Verdict<'c>> = prompts
+        .map(|entry| prompt(entry, &served, &access))
+        .collect();
+    verdicts.extend(prompts);
+    verdicts
+}
+
+fn resource<'c>(
+    entry: &'c ResourceEntry,
+    source: &Source,
+    access: &DocumentAccess<'_>,
+) -> Verdict<'c> {
+    let id = entry.name();
+    let given = access.resource(id);
+    let mut hidden = match entry.is_servable() {
+        _ if !given => Some(withheld(access)),
+        false => Some(Hidden::TooLarge),
+        true => None,
+    };
+    let host = source.uri(id);
+    let about = entry.about.as_ref();
+    let Some(about) = about.filter(|about| about.is_template()) else {
+        let asked = about.and_then(|about| about.uri.clone());
+        let (own, asks) = split(asked, |own| access.resource_uri(id, own));
+        return Verdict {
+            kind: Kind::Resource,
+            id,
+            name: own.unwrap_or(host),
+            asks,
+            hidden,
+            entry: Entry::Resource(entry),
+        };
+    };
+    let asked = about.uri_template.clone();
+    let (own, asks) = split(asked, |own| access.resource_uri(id, own.as_str()));
+    let names = about.arguments.iter();
+    let names: String = names.map(|one| format!("/{{{}}}", one.name)).collect();
+    let host = host + &names;
+    let template = own.or_else(|| UriTemplate::of_host(&host).ok());
+    if template.is_none() || entry.text().is_none() {
+        hidden = hidden.or(Some(Hidden::NoTemplate));
+    }
+    Verdict {
+        kind: Kind::Template,
+        id,
+        name: match &template {
+            Some(template) => template.as_str().to_owned(),
+            None => host,
+        },
+        asks: asks.map(|asks| asks.as_str().to_owned()),
+        hidden,
+        entry: Entry::Template(entry, template),
+    }
+}
+
+fn prompt<'c>(
+    entry: &'c PromptEntry,
+    served: &BTreeSet<&str>,
+    access: &DocumentAccess<'_>,
+) -> Verdict<'c> {
+    let prompt = &entry.prompt;
+    let id = prompt.id.as_str();
+    let embedded = prompt.messages.iter();
+    let mut embedded = embedded.filter_map(|message| match &message.part {
+        Part::Media { path, .. } | Part::File { path, .. } => Some(path),
+        _ => None,
+    });
+    let hidden = match access.prompt(id) {
+        false => Some(withheld(access)),
+        // What it embeds is shown only where policy shows it by itself.
+        true => embedded
+            .find(|path| !served.contains(path.as_str()))
+            .map(|path| Hidden::Embeds(path.clone())),
+    };
+    let asked = prompt.mcp_name.clone();
+    let (own, asks) = split(asked, |own| access.prompt_name(id, own));
+    Verdict {
+        kind: Kind::Prompt,
+        id,
+        name: own.unwrap_or_else(|| id.to_owned()),
+        asks,
+        hidden,
+        entry: Entry::Prompt(entry),
+    }
+}
+
+/// What is asked for, as what is given or as what is not.
+fn split<T>(asked: Option<T>, given: impl FnOnce(&T) -> bool) -> (Option<T>, Option<T>) {
+    match asked {
+        Some(asked) if given(&asked) => (Some(asked), None),
+        asked => (None, asked),
+    }
+}
+
+fn withheld(access: &DocumentAccess<'_>) -> Hidden {
+    match access.is_denied() {
+        true => Hidden::Denied,
+        false => Hidden::NotGiven,
+    }
+}
