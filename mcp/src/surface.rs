@@ -178,9 +178,8 @@ impl Surface {
         };
         Changes {
             tools: !same,
-            prompts: self.documents.prompts() != before.documents.prompts(),
-            resources: self.documents.resources() != before.documents.resources()
-                || self.documents.templates() != before.documents.templates(),
+            prompts: !self.documents.lists_prompts_as(&before.documents),
+            resources: !self.documents.lists_resources_as(&before.documents),
         }
     }
 

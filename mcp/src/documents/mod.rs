@@ -105,22 +105,44 @@ impl Documents {
 
     /// The prompts as clients list them, by name.
     pub(crate) fn prompts(&self) -> Vec<Prompt> {
+        self.listed_prompts().cloned().collect()
+    }
+
+    fn listed_prompts(&self) -> impl Iterator<Item = &Prompt> {
         let prompts = self.all.prompts.values();
         let seen = prompts.filter(|prompt| self.sees(&prompt.source));
-        seen.map(|prompt| prompt.listed.clone()).collect()
+        seen.map(|prompt| &prompt.listed)
     }
 
     /// The resources as clients list them, by URI.
     pub(crate) fn resources(&self) -> Vec<Resource> {
-        let resources = self.seen_resources();
-        resources.map(|resource| resource.listed.clone()).collect()
+        self.listed_resources().cloned().collect()
+    }
+
+    fn listed_resources(&self) -> impl Iterator<Item = &Resource> {
+        self.seen_resources().map(|resource| &resource.listed)
     }
 
     /// The templates as clients list them, by URI.
     pub(crate) fn templates(&self) -> Vec<ResourceTemplate> {
+        self.listed_templates().cloned().collect()
+    }
+
+    fn listed_templates(&self) -> impl Iterator<Item = &ResourceTemplate> {
         let templates = self.all.templates.values();
         let seen = templates.filter(|template| self.sees(&template.source));
-        seen.map(|template| template.listed.clone()).collect()
+        seen.map(|template| &template.listed)
+    }
+
+    /// Whether its prompts are listed as those of another moment.
+    pub(crate) fn lists_prompts_as(&self, other: &Self) -> bool {
+        self.listed_prompts().eq(other.listed_prompts())
+    }
+
+    /// Whether its resources and templates are listed as those of another moment.
+    pub(crate) fn lists_resources_as(&self, other: &Self) -> bool {
+        self.listed_resources().eq(other.listed_resources())
+            && self.listed_templates().eq(other.listed_templates())
     }
 
     /// Whether a URI can be read.
