@@ -30,9 +30,11 @@ use verifying::{Held, Verifying};
 const PAUSE: Duration = Duration::from_secs(1);
 /// How often everything is verified again, changed or not.
 const AGAIN: Duration = Duration::from_secs(300);
-/// How long what was served goes on being served while it can't be verified again.
-/// After that nothing is. So often it is tried.
-const GRACE: Duration = Duration::from_secs(60);
+/// How often that is tried where it fails.
+const RETRY: Duration = Duration::from_secs(60);
+/// How long after it was verified something is served at most. After that nothing
+/// is.
+const BELIEVED: Duration = Duration::from_secs(360);
 
 /// What is served, and what of it may change.
 pub(super) struct Watch<'a> {
@@ -106,10 +108,8 @@ impl<'a> Watch<'a> {
     }
 
     fn look_on(&mut self, serving: &Serving<'_>) {
-        let mut tried = Instant::now();
         let mut verified = Instant::now();
-        // Whether all that should be served is.
-        let mut well = true;
+        let mut next = after(verified, AGAIN);
         let mut failing = false;
         // One for as long as nothing changes: nothing is said twice.
         let mut output = Output::new(serving.json, false);
@@ -117,37 +117,43 @@ impl<'a> Watch<'a> {
         while !serving.stop.is_cancelled() {
             std::thread::sleep(PAUSE);
             let now = self.looking.look(&self.seen, &output);
-            let patience = if well { AGAIN } else { GRACE };
             let ended = self.ends.take_if(|ends| SystemTime::now() >= *ends);
-            if now == self.seen && tried.elapsed() < patience && ended.is_none() {
+            if now == self.seen && Instant::now() < next && ended.is_none() {
                 continue;
             }
             if now != self.seen {
                 output = Output::new(serving.json, false);
             }
             self.seen = now;
-            tried = Instant::now();
+            let tried = Instant::now();
             match self.verifying.again(&self.looking, &output) {
                 Ok(held) => {
-                    verified = Instant::now();
+                    verified = tried;
                     if std::mem::take(&mut failing) {
                         output = Output::new(serving.json, false);
                     }
                     let served = self.serve(held, serving, &output);
-                    well = !matches!(served, Served::Partly);
+                    next = match served {
+                        Served::Partly => after(tried, RETRY),
+                        _ => after(tried, AGAIN),
+                    };
                     if let Served::Anew(host) = served {
-                        let next = serving.runtime.spawn(prepare(host));
-                        if let Some(last) = preparing.replace(next) {
+                        let task = serving.runtime.spawn(prepare(host));
+                        if let Some(last) = preparing.replace(task) {
                             last.abort();
                         }
                     }
                 }
                 Err(failure) => {
-                    (well, failing) = (false, true);
+                    failing = true;
+                    next = after(tried, RETRY);
                     // What can't be verified is not believed for long.
-                    let over = verified.elapsed() >= AGAIN.saturating_add(GRACE);
+                    let end = after(verified, BELIEVED);
+                    let over = tried >= end;
                     if over {
                         self.serve(Held::default(), serving, &output);
+                    } else {
+                        next = next.min(end);
                     }
                     output.warning(format!(
                         "the bundles can't be verified again, and {}: {} ({}){}",
@@ -213,6 +219,10 @@ impl<'a> Watch<'a> {
             Err(failure) => output.warning(format!("{} ({})", failure.message, failure.code)),
         }
     }
+}
+
+fn after(moment: Instant, time: Duration) -> Instant {
+    moment.checked_add(time).unwrap_or(moment)
 }
 
 /// Takes everything back, and has the server stopped, if `work` panics: what nobody
