@@ -336,7 +336,7 @@ mod tests {
             .iter()
             .map(DocumentRule::to_toml)
             .collect();
-        assert_eq!(written.lines().count(), 9);
+        assert_eq!(written.lines().count(), 10);
         let read = Policy::from_toml(&written).unwrap();
         assert_eq!(read.documents(), policy.documents());
     }
