@@ -10,6 +10,7 @@ mod call;
 mod catalogue;
 pub mod documents;
 pub mod http;
+mod messages;
 mod observe;
 pub mod principal;
 mod result;

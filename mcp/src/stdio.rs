@@ -1,28 +1,22 @@
 //! One client on standard input and output.
 
-use std::collections::HashSet;
+mod lines;
+mod paced;
+mod writing;
+
 use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use rmcp::model::{ClientNotification, JsonRpcMessage, RequestId};
-use rmcp::service::{QuitReason, RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
-use rmcp::transport::Transport;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::{RoleServer as Role, ServerHandler, ServiceExt as _};
+use rmcp::service::QuitReason;
+use rmcp::{ServerHandler, ServiceExt as _};
 use rustix::fs::{FileType, Mode, OFlags};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Longest message that is taken, in bytes.
-const MESSAGE: usize = 8 << 20;
-/// Requests of one client that are neither answered nor cancelled. With more of
-/// them nothing is read: the client has to wait.
-const UNANSWERED: usize = 2048;
+use paced::Paced;
 
 /// Why serving on standard input and output failed.
 #[derive(Debug, thiserror::Error)]
@@ -124,13 +118,8 @@ pub async fn serve<H: ServerHandler>(
         true => Output::Pipe(pipe::Sender::from_owned_fd(streams.output)?),
         false => Output::Other(tokio::fs::File::from_std(File::from(streams.output))),
     };
-    let transport =
-        AsyncRwTransport::<Role, _, _>::new(input, output).with_max_line_length(MESSAGE);
-    let paced = Paced {
-        inner: transport,
-        open: Arc::default(),
-    };
-    let running = match handler.serve_with_ct(paced, shutdown).await {
+    let transport = Paced::new(input, output);
+    let running = match handler.serve_with_ct(transport, shutdown).await {
         Ok(running) => running,
         // It went away, or we did, before anything was asked.
         Err(
@@ -192,82 +181,5 @@ impl AsyncWrite for Output {
             Self::Pipe(pipe) => Pin::new(pipe).poll_shutdown(context),
             Self::Other(file) => Pin::new(file).poll_shutdown(context),
         }
-    }
-}
-
-/// The requests that a client waits for.
-#[derive(Debug, Default)]
-struct Open {
-    requests: Mutex<HashSet<RequestId>>,
-    fewer: Notify,
-}
-
-impl Open {
-    fn with<R>(&self, work: impl FnOnce(&mut HashSet<RequestId>) -> R) -> R {
-        work(&mut self.requests.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn ended(&self, id: &RequestId) {
-        if self.with(|requests| requests.remove(id)) {
-            self.fewer.notify_one();
-        }
-    }
-}
-
-/// A transport that reads no further while too many requests are open: a client
-/// that asks without reading answers fills its own pipe, not our memory.
-struct Paced<T> {
-    inner: T,
-    open: Arc<Open>,
-}
-
-impl<T: Transport<RoleServer>> Transport<RoleServer> for Paced<T> {
-    type Error = T::Error;
-
-    fn send(
-        &mut self,
-        item: TxJsonRpcMessage<RoleServer>,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let answered = match &item {
-            JsonRpcMessage::Response(response) => Some(response.id.clone()),
-            JsonRpcMessage::Error(error) => error.id.clone(),
-            _ => None,
-        };
-        let open = self.open.clone();
-        let send = self.inner.send(item);
-        async move {
-            let sent = send.await;
-            if let Some(id) = answered {
-                open.ended(&id);
-            }
-            sent
-        }
-    }
-
-    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        while self.open.with(|requests| requests.len()) >= UNANSWERED {
-            self.open.fewer.notified().await;
-        }
-        let message = self.inner.receive().await?;
-        match &message {
-            JsonRpcMessage::Request(request) => {
-                let id = request.id.clone();
-                self.open.with(|requests| requests.insert(id));
-            }
-            JsonRpcMessage::Notification(notification) => {
-                if let ClientNotification::CancelledNotification(cancelled) =
-                    &notification.notification
-                    && let Some(id) = &cancelled.params.request_id
-                {
-                    self.open.ended(id);
-                }
-            }
-            _ => {}
-        }
-        Some(message)
-    }
-
-    async fn close(&mut self) -> Result<(), Self::Error> {
-        self.inner.close().await
     }
 }

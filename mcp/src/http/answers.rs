@@ -36,9 +36,11 @@ pub(super) enum Wrong {
     NotJson,
     NoMessage(&'static str),
     TooLarge(usize),
+    TooComplex(String),
     TooSlow,
     Broken,
     TooMany(&'static str),
+    Busy,
     Session,
     Missing,
 }
@@ -55,9 +57,10 @@ impl Wrong {
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge(_) | Self::TooComplex(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Session | Self::Missing => StatusCode::NOT_FOUND,
         }
     }
@@ -77,9 +80,11 @@ impl Wrong {
             Self::NotJson => "not-json",
             Self::NoMessage(_) => "no-message",
             Self::TooLarge(_) => "body-too-large",
+            Self::TooComplex(_) => "message-too-complex",
             Self::TooSlow => "body-too-slow",
             Self::Broken => "body-broken",
             Self::TooMany(_) => "too-many-requests",
+            Self::Busy => "server-busy",
             Self::Session => "session-unknown",
             Self::Missing => "path-unknown",
         }
@@ -113,9 +118,11 @@ impl Wrong {
                 format!("expected one message of JSON-RPC 2.0, found {found}")
             }
             Self::TooLarge(limit) => format!("expected a body of at most {limit} bytes"),
+            Self::TooComplex(expected) => expected.clone(),
             Self::TooSlow => "the body did not arrive in time".to_owned(),
             Self::Broken => "the body ended before it was whole".to_owned(),
             Self::TooMany(what) => format!("too many {what} at once; come back when one has ended"),
+            Self::Busy => "others' messages take the room that there is; come back soon".to_owned(),
             Self::Session => "no such session; begin a new one".to_owned(),
             Self::Missing => format!("there is nothing here; messages go to {}", super::PATH),
         }
@@ -126,7 +133,7 @@ impl IntoResponse for Wrong {
     fn into_response(self) -> Response {
         let number = match &self {
             Self::NotJson => PARSE_ERROR,
-            Self::NoMessage(_) => INVALID_REQUEST,
+            Self::NoMessage(_) | Self::TooComplex(_) => INVALID_REQUEST,
             _ => REFUSED,
         };
         let body = json!({
@@ -148,7 +155,7 @@ impl IntoResponse for Wrong {
             Self::Token(_, challenge) => {
                 headers.insert(WWW_AUTHENTICATE, challenge);
             }
-            Self::TooMany(_) => {
+            Self::TooMany(_) | Self::Busy => {
                 headers.insert(RETRY_AFTER, HeaderValue::from(COME_BACK.as_secs()));
             }
             Self::Method(allowed) => {

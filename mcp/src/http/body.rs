@@ -6,12 +6,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::future::{BoxFuture, FutureExt};
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use http_body::{Frame, SizeHint};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio_util::sync::CancellationToken;
@@ -19,11 +19,14 @@ use tokio_util::sync::CancellationToken;
 use super::answers::Wrong;
 use super::gates::Room;
 use super::limits::Limits;
+use super::memory;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A request that is answered when its work is done.
+    /// A call of a tool.
+    Call,
+    /// Another request that is answered when its work is done.
     Request,
     /// A request whose answer is a stream without end.
     Listen,
@@ -39,8 +42,16 @@ struct Message<'a> {
     id: Option<IgnoredAny>,
 }
 
-/// Reads a body.
-pub(super) async fn read(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Wrong> {
+/// Memory that a byte takes while a body grows: it may be copied to a larger place.
+const GROWING: usize = 3;
+
+/// Reads a body into memory that is held for it.
+pub(super) async fn read(
+    headers: &HeaderMap,
+    mut body: Body,
+    limits: &Limits,
+    held: &mut memory::Held,
+) -> Result<Bytes, Wrong> {
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -48,13 +59,22 @@ pub(super) async fn read(headers: &HeaderMap, body: Body, limits: &Limits) -> Re
     if announced.is_some_and(|length| usize::try_from(length).map_or(true, |l| l > limits.body)) {
         return Err(Wrong::TooLarge(limits.body));
     }
-    let collected = Limited::new(body, limits.body).collect();
-    match tokio::time::timeout(limits.body_within, collected).await {
-        Err(_) => Err(Wrong::TooSlow),
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Wrong::TooLarge(limits.body)),
-        Ok(Err(_)) => Err(Wrong::Broken),
-    }
+    let collected = async {
+        let mut bytes = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(|_| Wrong::Broken)?.into_data() else {
+                continue;
+            };
+            if bytes.len().saturating_add(data.len()) > limits.body {
+                return Err(Wrong::TooLarge(limits.body));
+            }
+            held.grow(data.len().saturating_mul(GROWING))?;
+            bytes.extend_from_slice(&data);
+        }
+        Ok(bytes.freeze())
+    };
+    let collected = tokio::time::timeout(limits.body_within, collected).await;
+    collected.unwrap_or(Err(Wrong::TooSlow))
 }
 
 /// What kind of message a body is.
@@ -82,6 +102,7 @@ pub(super) fn kind(body: &[u8]) -> Result<Kind, Wrong> {
         Err(_) => return Err(Wrong::NotJson),
     };
     Ok(match (message.method.as_deref(), message.id) {
+        (Some("tools/call"), Some(_)) => Kind::Call,
         (Some("subscriptions/listen"), Some(_)) => Kind::Listen,
         (Some(_), Some(_)) => Kind::Request,
         _ => Kind::Other,
@@ -172,7 +193,7 @@ mod tests {
     fn requests_are_told_from_what_must_get_through() {
         for (text, expected) in [
             (
-                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
                 Kind::Request,
             ),
             (
@@ -184,7 +205,7 @@ mod tests {
                 Kind::Other,
             ),
             (r#"{"id":1,"result":{"method":"x"}}"#, Kind::Other),
-            (r#"{"id":1,"m\u0065thod":"tools/call"}"#, Kind::Request),
+            (r#"{"id":1,"m\u0065thod":"tools/call"}"#, Kind::Call),
         ] {
             assert_eq!(kind(text.as_bytes()), Ok(expected), "{text}");
         }

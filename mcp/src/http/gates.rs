@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::memory::Share;
+
 /// What a principal holds while it is served; dropped, it makes room.
 pub(super) type Room = OwnedSemaphorePermit;
 
@@ -18,6 +20,11 @@ pub(super) struct Gate {
     /// themselves there is room for what must get through when all of them wait:
     /// their answers and cancellations.
     messages: Arc<Semaphore>,
+    /// Memory of requests.
+    pub(super) handled: Arc<Share>,
+    /// Memory of what is being read, and of answers to the server's requests: for
+    /// these there is room while requests that wait for them take all of theirs.
+    pub(super) read: Arc<Share>,
 }
 
 impl Gate {
@@ -33,6 +40,8 @@ impl Gate {
                     .saturating_add(streams)
                     .saturating_add(8),
             )),
+            handled: Arc::default(),
+            read: Arc::default(),
         }
     }
 
@@ -75,6 +84,8 @@ impl Gates {
                     || Arc::strong_count(&gate.messages) > 1
                     || Arc::strong_count(&gate.streams) > 1
                     || Arc::strong_count(&gate.requests) > 1
+                    || Arc::strong_count(&gate.handled) > 1
+                    || Arc::strong_count(&gate.read) > 1
             });
         }
         let gate = Arc::new(Gate::new(requests, streams));

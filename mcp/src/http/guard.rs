@@ -21,9 +21,11 @@ use tokio_util::sync::CancellationToken;
 use super::answers::Wrong;
 use super::body::{Held, Kind};
 use super::gates::{Gate, Gates};
+use super::memory::Memory;
 use super::names::{Names, single};
 use super::sessions::{Caller, Sessions};
 use super::{Access, HEALTH_PATH, Identity, Limits, PATH, Refusal, body};
+use crate::messages::{self, Flaw};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
@@ -33,6 +35,10 @@ pub(super) struct Guard<H> {
     pub(super) access: Access,
     pub(super) limits: Limits,
     pub(super) gates: Gates,
+    /// Where requests take their memory from while they are handled.
+    pub(super) handled: Arc<Memory>,
+    /// The same for what is being read, and for answers.
+    pub(super) read: Arc<Memory>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) protocol: StreamableHttpService<H, Sessions>,
     /// Ends streams without end.
@@ -119,7 +125,7 @@ impl<H: ServerHandler> Guard<H> {
             requests.unwrap_or(self.limits.requests),
             self.limits.streams,
         );
-        let caller = Caller::new(Arc::clone(&principal.name));
+        let caller = Caller::new(principal.clone());
         parts.extensions.insert(principal);
         match parts.method {
             Method::POST => self.posted(&caller, &gate, parts, body).await,
@@ -152,22 +158,38 @@ impl<H: ServerHandler> Guard<H> {
         &self,
         caller: &Arc<Caller>,
         gate: &Gate,
-        parts: Parts,
+        mut parts: Parts,
         body: Body,
     ) -> Result<Response, Wrong> {
-        let kind = parts
+        let media_type = parts
             .headers
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok()?.split(';').next())
             .map(str::trim);
-        if !kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
+        if !media_type.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
             return Err(Wrong::MediaType);
         }
         let mut rooms = vec![gate.message().ok_or(Wrong::TooMany("messages"))?];
-        let bytes = body::read(&parts.headers, body, &self.limits).await?;
+        let mut memory = self.read.hold(&gate.read, 0)?;
+        let bytes = body::read(&parts.headers, body, &self.limits, &mut memory).await?;
         let kind = body::kind(&bytes)?;
+        // What the library will make of it is counted before it sees it.
+        let cost = messages::scan(&bytes).cost(kind == Kind::Call);
+        let cost = cost.map_err(|flaw| match flaw {
+            Flaw::TooLong(most) => Wrong::TooLarge(most),
+            flaw => Wrong::TooComplex(flaw.message()),
+        })?;
         match kind {
-            Kind::Request => rooms.push(gate.request().ok_or(Wrong::TooMany("requests"))?),
+            Kind::Other => memory.grow(cost)?,
+            _ => memory = self.handled.hold(&gate.handled, cost)?,
+        }
+        // With the request it goes wherever the request goes: a call may outlive its
+        // connection.
+        parts.extensions.insert(Arc::new(memory));
+        match kind {
+            Kind::Call | Kind::Request => {
+                rooms.push(gate.request().ok_or(Wrong::TooMany("requests"))?)
+            }
             Kind::Listen => rooms.push(gate.stream().ok_or(Wrong::TooMany("streams"))?),
             Kind::Other => {}
         }

@@ -24,6 +24,11 @@ pub struct Limits {
     /// Bytes of one request's body. A tool's input is limited to 1 MiB before; the
     /// rest is room for escapes and for answers to what a tool asked.
     pub body: usize,
+    /// Bytes of memory that requests may take together while they are parsed and
+    /// handled, as counted by their bytes and values; a quarter as much is there
+    /// besides for what is being read, and for answers. No principal may take more
+    /// than it leaves for all others.
+    pub memory: usize,
     /// How long a request's head may take, and how long a connection may be idle.
     /// Stops clients that send a byte now and then.
     pub head_within: Duration,
@@ -48,7 +53,8 @@ impl Default for Limits {
             streams: 16,
             sessions: 32,
             session_idle: Duration::from_secs(30 * 60),
-            body: 4 * 1024 * 1024,
+            body: crate::messages::LONGEST,
+            memory: 512 * 1024 * 1024,
             head_within: Duration::from_secs(15),
             body_within: Duration::from_secs(30),
             read_within: Duration::from_secs(30),

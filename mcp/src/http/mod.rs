@@ -10,6 +10,7 @@ mod error;
 mod gates;
 mod guard;
 mod limits;
+mod memory;
 mod names;
 mod serving;
 mod sessions;

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{Counts, Stalling};
 use super::gates::Gates;
 use super::guard::{Guard, routes};
+use super::memory::Memory;
 use super::names::Names;
 use super::sessions::Sessions;
 use super::{Access, HttpError, Settings};
@@ -95,6 +96,8 @@ where
         access: settings.access,
         limits: limits.clone(),
         gates: Gates::default(),
+        handled: Memory::new(limits.memory),
+        read: Memory::new(limits.memory / 4),
         sessions,
         protocol,
         closing,

@@ -22,6 +22,7 @@ use rmcp::transport::streamable_http_server::session::{
 use tokio_util::sync::CancellationToken;
 
 use super::Limits;
+use crate::principal::Principal;
 use session::Session;
 use watched::Watched;
 
@@ -34,14 +35,14 @@ tokio::task_local! {
 /// On whose behalf a request is handled.
 #[derive(Debug)]
 pub(super) struct Caller {
-    principal: Arc<str>,
+    principal: Principal,
     /// Set when it has too many sessions for another.
     pub(super) crowded: AtomicBool,
 }
 
 impl Caller {
     /// A caller.
-    pub(super) fn new(principal: Arc<str>) -> Arc<Self> {
+    pub(super) fn new(principal: Principal) -> Arc<Self> {
         Arc::new(Self {
             principal,
             crowded: AtomicBool::new(false),
@@ -93,7 +94,7 @@ impl Sessions {
         let by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
         by_id
             .get(id)
-            .filter(|session| session.owner() == &caller.principal)
+            .filter(|session| session.owner() == &caller.principal.name)
             .map(Arc::clone)
     }
 
@@ -158,7 +159,7 @@ impl SessionManager for Sessions {
         let (handle, worker) = create_local_session(Arc::clone(&id), config);
         let session = Session::new(
             Arc::clone(&id),
-            Arc::clone(&caller.principal),
+            Arc::clone(&caller.principal.name),
             handle,
             self.resume_within,
         );

@@ -1,12 +1,15 @@
 //! Requests that are too large, too slow, too many or none at all.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use toolward_mcp::http::{Access, Settings};
 
-use crate::client::{Answer, PATIENCE, Request, finish, rest};
-use crate::fixture::{Server, open};
+use crate::client::{Answer, PATIENCE, Request, finish, meta, rest};
+use crate::fixture::{Server, Two, open, two};
 
 #[tokio::test]
 async fn a_body_that_is_too_large_is_refused_announced_or_not() {
@@ -109,6 +112,69 @@ async fn connections_beyond_the_limit_are_told_to_come_back() {
     held.pop();
     tokio::time::sleep(Duration::from_millis(200)).await;
     Request::call("who").send(server.address).await.handled();
+}
+
+#[tokio::test]
+async fn a_message_of_many_values_is_refused_before_it_is_parsed() {
+    let server = Server::start(open());
+    let many = format!("{{\"numbers\":[{}0]}}", "0,".repeat(300_000));
+    let deep = "[".repeat(100) + &"]".repeat(100);
+    let call = |arguments: &str, method: &str| {
+        let body = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":\
+             {{\"name\":\"wait\",\"arguments\":{arguments}}}}}"
+        );
+        let request = Request::call("wait").body(body);
+        async move { request.send(server.address).await }
+    };
+    for arguments in [&many, &deep] {
+        let answer = call(arguments, "tools/call").await;
+        answer.is(413, "message-too-complex");
+    }
+    // What calls no tool needs less.
+    let fewer = format!("[{}0]", "0,".repeat(30_000));
+    let other = call(&fewer, "prompts/get").await;
+    other.is(413, "message-too-complex");
+    let long = format!("\"{}\"", "x".repeat(1 << 20));
+    let other = call(&long, "prompts/get").await;
+    other.is(413, "body-too-large");
+    assert_eq!(server.count(|seen| &seen.started), 0);
+    Request::call("who").send(server.address).await.handled();
+}
+
+#[tokio::test]
+async fn principals_leave_memory_to_each_other_and_get_theirs_back() {
+    let Two { alice, bob, tokens } = two();
+    let mut settings = Settings::new(Access::Checked(Arc::new(tokens)));
+    settings.limits.memory = 4 << 20;
+    let server = Server::start(settings);
+    // The memory is held as long as the call waits.
+    let call = |tool: &str, token: &str, values: usize| {
+        let mut parameters = meta();
+        parameters["name"] = json!(tool);
+        parameters["arguments"] = json!({"numbers": vec![0; values]});
+        let request = Request::stateless("tools/call", &parameters);
+        request.header("Mcp-Name", tool).token(token)
+    };
+    let waiting = call("wait", &alice, 5000).begin(server.address).await;
+    server.saw(|seen| &seen.started, 1).await;
+    let answer = call("who", &alice, 5000).send(server.address).await;
+    let answer = answer.is(429, "too-many-requests");
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    // The other has as much again, but not what would leave nothing.
+    call("who", &bob, 2000).send(server.address).await.handled();
+    let answer = call("who", &bob, 6000).send(server.address).await;
+    let answer = answer.is(503, "server-busy");
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    let never = call("who", &bob, 10_000).send(server.address).await;
+    never.is(413, "message-too-complex");
+    // Small ones go on.
+    call("who", &alice, 1).send(server.address).await.handled();
+    assert_eq!(server.count(|seen| &seen.started), 1);
+
+    server.seen.release.add_permits(1);
+    finish(waiting).await.handled();
+    call("who", &bob, 6000).send(server.address).await.handled();
 }
 
 #[tokio::test]

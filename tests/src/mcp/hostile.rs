@@ -54,8 +54,11 @@ fn what_is_no_message_is_answered_or_dropped_and_the_server_goes_on() {
         let code = answer["error"]["code"].as_i64().unwrap();
         assert!((-32700..=-32600).contains(&code), "{answer}");
     }
-    let nested = (0..100).fold(json!(1), |inner, _| json!([inner]));
-    raw.call("nested", SUM, &json!({"numbers": nested}));
+    let nested = |levels: u32| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    raw.call("far too deep", SUM, &json!({"numbers": nested(100)}));
+    let error = &raw.answer("far too deep")["error"];
+    assert_eq!(error["data"]["code"], "message-too-complex", "{error}");
+    raw.call("nested", SUM, &json!({"numbers": nested(65)}));
     let answer = raw.answer("nested");
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     let code = &answer["result"]["_meta"]["toolward/error"]["code"];
@@ -69,12 +72,91 @@ fn a_message_beyond_all_measure_is_not_kept() {
     let mut raw = Raw::open(stdio(&machine), json!({}));
     let huge = "x".repeat(64 << 20);
     raw.line(&format!(
-        "{{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"{huge}\"}}"
+        "{{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\", \"params\": \"{huge}\"}}"
     ));
     drop(huge);
+    let error = &raw.answer(1)["error"];
+    assert_eq!(error["data"]["code"], "message-too-large", "{error}");
     sums(&mut raw, "after");
     let resident = memory(raw.process(), "VmRSS:");
     assert!(resident < 200 << 10, "{resident} KiB");
+}
+
+#[test]
+fn a_message_of_a_million_values_is_refused_before_it_takes_memory() {
+    let machine = machine("");
+    let mut raw = Raw::open(stdio(&machine), json!({}));
+    let zeros = "0,".repeat(900_000);
+    for id in 0..8 {
+        raw.line(&format!(
+            "{{\"jsonrpc\": \"2.0\", \"id\": {id}, \"method\": \"tools/call\", \"params\": \
+             {{\"name\": \"{SUM}\", \"arguments\": {{\"numbers\": [{zeros}0]}}}}}}"
+        ));
+        let error = &raw.answer(id)["error"];
+        assert_eq!(error["code"], -32600, "{error}");
+        assert_eq!(error["data"]["code"], "message-too-complex", "{error}");
+    }
+    sums(&mut raw, "after");
+    let peak = memory(raw.process(), "VmHWM:");
+    assert!(peak < 200 << 10, "{peak} KiB");
+}
+
+#[test]
+fn an_id_in_use_is_refused_and_its_first_request_goes_on() {
+    let machine = machine("");
+    let mut raw = Raw::open(stdio(&machine), json!({}));
+    raw.call("twice", ENDLESS, &json!({}));
+    raw.call("twice", SUM, &json!({"numbers": [1]}));
+    let error = &raw.answer("twice")["error"];
+    assert_eq!(error["code"], -32600, "{error}");
+    assert_eq!(error["data"]["code"], "id-in-use", "{error}");
+    std::thread::sleep(Duration::from_millis(300));
+    let rest = raw.rest();
+    assert!(rest.is_empty(), "the first one runs: {rest:?}");
+    let params = json!({"requestId": "twice"});
+    raw.send(&json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params,
+    }));
+    raw.call("twice", SUM, &json!({"numbers": [1]}));
+    let error = &raw.answer("twice")["error"];
+    assert_eq!(error["data"]["code"], "id-in-use", "{error}");
+    sums(&mut raw, "after");
+}
+
+#[test]
+fn answers_and_cancellations_get_through_when_as_many_calls_wait_as_may() {
+    let machine = machine("");
+    let mut raw = Raw::open(stdio(&machine), json!({"elicitation": {}}));
+    // So many that the host's queue takes them.
+    let mut questions = Vec::new();
+    for batch in 0..8 {
+        for number in 0..256 {
+            let id = batch * 256 + number;
+            raw.call(id, "test_elicitation", &json!({"message": "Who?"}));
+        }
+        for _ in 0..256 {
+            let question = raw.next(PATIENCE).expect("a question of each");
+            assert_eq!(question["method"], "elicitation/create", "{question}");
+            questions.push(question["id"].clone());
+        }
+    }
+    raw.call("beyond", SUM, &json!({"numbers": [1]}));
+    let error = &raw.answer("beyond")["error"];
+    assert_eq!(error["data"]["code"], "rate_limited", "{error}");
+    assert!(
+        error["data"]["retry_after_ms"].as_u64().unwrap() > 0,
+        "{error}"
+    );
+
+    let params = json!({"requestId": 2047});
+    raw.send(&json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params,
+    }));
+    sums(&mut raw, "in the place of the cancelled one");
+    raw.send(&json!({"jsonrpc": "2.0", "id": questions[0], "result": {"action": "decline"}}));
+    let answer = raw.next(PATIENCE).expect("the result");
+    assert!(answer["result"]["content"].is_array(), "{answer}");
+    sums(&mut raw, "in the place of the answered one");
 }
 
 #[test]

@@ -1,0 +1,326 @@
+//! Messages before they are parsed: what they will take. The library that parses them
+//! copies every value from form to form on the way, hundreds of bytes for a `0`; here
+//! the text is looked at once, and nothing is kept.
+
+use rmcp::model::RequestId;
+
+/// Longest message, in bytes. A tool's input is limited to 1 MiB before; the rest is
+/// room for escapes, and for answers and state that come with it.
+pub(crate) const LONGEST: usize = 2 << 20;
+/// Longest message that is no call of a tool: the sealed state of a prompt fits.
+const LONGEST_OTHER: usize = 1 << 20;
+
+/// Values: 250,000 are allowed in a tool's input, the rest is around it.
+const VALUES: usize = 260_000;
+/// Values of a message that is no call of a tool. The host takes answers of 64 KiB.
+const VALUES_OTHER: usize = 20_000;
+
+/// Arrays and objects in one another: 64 are allowed in a tool's input, the rest is
+/// around it.
+const DEPTH: usize = 72;
+
+/// Memory that a byte of text takes at most while it is parsed and handled: what was
+/// measured, and some more. So are those below.
+const BYTE_COST: usize = 8;
+/// The same for a value, and for a name.
+const VALUE_COST: usize = 256;
+/// What an array or object takes besides that holds something.
+const ARRAY_COST: usize = 512;
+const OBJECT_COST: usize = 1024;
+
+/// Why a message is not parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// It has more bytes than this.
+    TooLong(usize),
+    /// It has more values than this.
+    TooMany(usize),
+    /// Its arrays and objects are nested deeper than this.
+    TooDeep(usize),
+}
+
+impl Flaw {
+    /// What was expected.
+    pub(crate) fn message(self) -> String {
+        match self {
+            Self::TooLong(most) => format!("expected a message of at most {most} bytes"),
+            Self::TooMany(most) => {
+                format!("expected a message of at most {most} values, found more")
+            }
+            Self::TooDeep(most) => {
+                format!("expected at most {most} nested arrays and objects, found more")
+            }
+        }
+    }
+
+    /// The stable code, as the book lists it.
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Self::TooLong(_) => "message-too-large",
+            Self::TooMany(_) | Self::TooDeep(_) => "message-too-complex",
+        }
+    }
+}
+
+/// What a text holds, if it is JSON. Of what is none it may say anything.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scan<'t> {
+    bytes: usize,
+    values: usize,
+    depth: usize,
+    cost: usize,
+    /// The members `id` and `method`, unless their names are written with escapes. Of
+    /// a text that is cut off, those that came before the end.
+    id: Option<&'t [u8]>,
+    method: Option<&'t [u8]>,
+}
+
+/// Looks at a message's text.
+pub(crate) fn scan(text: &[u8]) -> Scan<'_> {
+    let mut scan = Scan {
+        bytes: text.len(),
+        values: 1,
+        cost: VALUE_COST.saturating_add(text.len().saturating_mul(BYTE_COST)),
+        ..Scan::default()
+    };
+    let mut depth = 0_usize;
+    // The array or object that was opened last, if nothing stands in it so far.
+    let mut opened = None;
+    // The text that ended last, the member whose value is being read, and its start.
+    let (mut last, mut member, mut start): (&[u8], &[u8], usize) = (&[], &[], 0);
+    let mut at = 0_usize;
+    while let Some(&byte) = text.get(at) {
+        let here = at;
+        at = at.saturating_add(1);
+        if byte.is_ascii_whitespace() {
+            continue;
+        }
+        if matches!(byte, b']' | b'}') {
+            opened = None;
+        } else if let Some(cost) = opened.take() {
+            scan.values = scan.values.saturating_add(1);
+            scan.takes(cost);
+        }
+        match byte {
+            b'"' => {
+                at = end_of_text(text, at);
+                if depth == 1 {
+                    last = text.get(here..at).unwrap_or_default();
+                }
+            }
+            b'[' | b'{' => {
+                depth = depth.saturating_add(1);
+                scan.depth = scan.depth.max(depth);
+                opened = Some(match byte {
+                    b'[' => ARRAY_COST.saturating_add(VALUE_COST),
+                    _ => OBJECT_COST.saturating_add(VALUE_COST),
+                });
+            }
+            b':' => {
+                scan.takes(VALUE_COST);
+                if depth == 1 {
+                    (member, start) = (last, at);
+                }
+            }
+            b',' | b']' | b'}' => {
+                if depth == 1 {
+                    let value = text.get(start..here).map(<[u8]>::trim_ascii);
+                    match member {
+                        b"\"id\"" => scan.id = value,
+                        b"\"method\"" => scan.method = value,
+                        _ => {}
+                    }
+                    member = &[];
+                }
+                if byte == b',' {
+                    scan.values = scan.values.saturating_add(1);
+                    scan.takes(VALUE_COST);
+                } else {
+                    depth = depth.saturating_sub(1);
+                }
+            }
+            _ => {}
+        }
+    }
+    scan
+}
+
+/// Where the text ends whose first character, after the quote, is at `at`: behind the
+/// quote that closes it.
+fn end_of_text(text: &[u8], mut at: usize) -> usize {
+    while let Some(&byte) = text.get(at) {
+        at = at.saturating_add(match byte {
+            b'\\' => 2,
+            _ => 1,
+        });
+        if byte == b'"' {
+            break;
+        }
+    }
+    at
+}
+
+impl Scan<'_> {
+    fn takes(&mut self, bytes: usize) {
+        self.cost = self.cost.saturating_add(bytes);
+    }
+
+    /// Whether it calls a tool, as far as can be told.
+    pub(crate) fn is_call(&self) -> bool {
+        self.method == Some(b"\"tools/call\"")
+    }
+
+    /// Whether it is the answer to a request of the server's.
+    pub(crate) fn is_answer(&self) -> bool {
+        self.method.is_none()
+    }
+
+    /// The id, if it can be told.
+    pub(crate) fn id(&self) -> Option<RequestId> {
+        let id = self.id?;
+        let number = serde_json::from_slice(id).map(RequestId::Number);
+        number
+            .or_else(|_| {
+                serde_json::from_slice(id).map(|text: String| RequestId::String(text.into()))
+            })
+            .ok()
+    }
+
+    /// The memory that the message takes while it is parsed and handled, at most.
+    ///
+    /// # Errors
+    ///
+    /// When it is not to be parsed.
+    pub(crate) fn cost(&self, call: bool) -> Result<usize, Flaw> {
+        let (bytes, values) = match call {
+            true => (LONGEST, VALUES),
+            false => (LONGEST_OTHER, VALUES_OTHER),
+        };
+        if self.bytes > bytes {
+            Err(Flaw::TooLong(bytes))
+        } else if self.values > values {
+            Err(Flaw::TooMany(values))
+        } else if self.depth > DEPTH {
+            Err(Flaw::TooDeep(DEPTH))
+        } else {
+            Ok(self.cost)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn counted(value: &Value) -> usize {
+        match value {
+            Value::Array(items) => items.iter().map(counted).sum::<usize>() + 1,
+            Value::Object(members) => members.values().map(counted).sum::<usize>() + 1,
+            _ => 1,
+        }
+    }
+
+    #[test]
+    fn values_and_levels_are_counted_whatever_stands_in_texts() {
+        for (text, depth) in [
+            ("0", 0),
+            ("\"[,{:\\\"[,\"", 0),
+            ("[]", 1),
+            (" [ ] ", 1),
+            ("[0]", 1),
+            ("[[],{},[[]],\"]\",-1e3,true , null]", 3),
+            ("{\"a\":{\"b,\":[1,2,{\"c\\\\\":[]}]},\"d\": \"}\"}", 5),
+            ("{\"\":\"\\\\\",\"a\":[\"\\\"\",\"[\"]}", 2),
+        ] {
+            let scan = scan(text.as_bytes());
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(
+                (scan.values, scan.depth),
+                (counted(&value), depth),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn id_and_method_are_read_from_the_top_level_alone_and_from_what_is_cut_off() {
+        let of = |text: &str| {
+            let scan = scan(text.as_bytes());
+            (scan.id(), scan.is_call(), scan.is_answer())
+        };
+        let text = |id: &str| Some(RequestId::String(id.into()));
+        let call = r#"{"jsonrpc":"2.0","id" : 7 ,"method":"tools/call","params":{"id":8,"#;
+        assert_eq!(of(call), (Some(RequestId::Number(7)), true, false));
+        assert_eq!(
+            of(r#"{"params":{"method":"tools/call"},"id":"a\"\u00e9","method":"x"}"#),
+            (text("a\"é"), false, false)
+        );
+        assert_eq!(of(r#"{"id":7,"result":{"id":1}}"#).2, true);
+        for none in [
+            r#"{"id":{"id":1}}"#,
+            r#"{"id":1"#,
+            r#"{"id":1.5}"#,
+            "[7]",
+            "\"id\"",
+            "{",
+        ] {
+            assert_eq!(of(none).0, None, "{none}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_looked_at_to_its_end() {
+        for text in [
+            "]]]}}}",
+            "\"\\",
+            "{{{{",
+            ":::,,,",
+            "[\"",
+            "\\\"",
+            "\u{feff}{}",
+        ] {
+            let _ = scan(text.as_bytes());
+        }
+        let _ = scan(&[0xff; 100]);
+    }
+
+    #[test]
+    fn all_that_a_tool_may_be_given_may_be_sent() {
+        let limits = toolward_contract::json::Limits::default();
+        let around = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":"#;
+        let zeros = format!(
+            "{around}{{\"a\":{}}}}}}}",
+            json!(vec![0; limits.values - 2])
+        );
+        let deep = limits.depth;
+        let nested = format!("{around}{}{}}}}}", "[".repeat(deep), "]".repeat(deep));
+        let long = format!("{around}\"{}\"}}}}", "\\n".repeat(limits.bytes / 2));
+        for text in [zeros, nested, long] {
+            let scan = scan(text.as_bytes());
+            assert!(scan.cost(scan.is_call()).is_ok(), "{text:.99}");
+            // No more than half of what is there for all.
+            assert!(scan.cost < crate::http::Limits::default().memory / 2);
+        }
+    }
+
+    #[test]
+    fn what_takes_too_much_is_refused_and_more_of_it_for_a_call() {
+        let many = |count: usize| format!("{{\"a\":{}}}", json!(vec![0; count]));
+        let cost = |text: &str, call| scan(text.as_bytes()).cost(call);
+        assert!(cost(&many(VALUES_OTHER - 2), false).is_ok());
+        assert_eq!(
+            cost(&many(VALUES_OTHER - 1), false),
+            Err(Flaw::TooMany(VALUES_OTHER))
+        );
+        assert!(cost(&many(VALUES - 2), true).is_ok());
+        assert_eq!(cost(&many(VALUES - 1), true), Err(Flaw::TooMany(VALUES)));
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(cost(&nested(DEPTH), false).is_ok());
+        assert_eq!(cost(&nested(DEPTH + 1), true), Err(Flaw::TooDeep(DEPTH)));
+        let long = format!("\"{}\"", "x".repeat(LONGEST_OTHER));
+        assert_eq!(cost(&long, false), Err(Flaw::TooLong(LONGEST_OTHER)));
+        assert!(cost(&long, true).is_ok());
+    }
+}

@@ -1,0 +1,293 @@
+//! The connection's transport: a message is looked at before it is parsed, a request
+//! taken only if there is room for it. Answers and notifications always get through.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use rmcp::model::{ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId};
+use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::{JsonRpcMessageCodec, JsonRpcMessageCodecError};
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::codec::Decoder as _;
+use toolward_host::{CallError, ErrorClass};
+
+use super::lines::{Line, Lines};
+use super::writing::Writing;
+use crate::messages::{self, Flaw, LONGEST, Scan};
+
+/// Requests of one client that are neither answered nor cancelled.
+const UNANSWERED: usize = 2048;
+/// Memory that they may take together.
+const MEMORY: usize = 256 << 20;
+/// Cancelled requests whose ids are not taken again: what one of them still says
+/// would be taken for the answer to another.
+const CANCELLED: usize = 256;
+/// Longest id, in bytes. It is kept as long as its request is open.
+const LONGEST_ID: usize = 256;
+/// When to come back, for who asks too much at once.
+const COME_BACK: Duration = Duration::from_secs(1);
+/// JSON-RPC, for servers to define: refused before it was looked at.
+const REFUSED: ErrorCode = ErrorCode(-32000);
+
+type Incoming = RxJsonRpcMessage<RoleServer>;
+type Outgoing = TxJsonRpcMessage<RoleServer>;
+
+/// Lines of messages, in and out.
+pub(super) struct Paced<R> {
+    lines: Lines<R>,
+    codec: JsonRpcMessageCodec<Incoming>,
+    writing: Writing,
+    open: Open,
+}
+
+/// The requests that a client waits for.
+#[derive(Debug, Default)]
+struct Open {
+    costs: HashMap<RequestId, usize>,
+    cost: usize,
+    cancelled: VecDeque<RequestId>,
+}
+
+impl Open {
+    fn cancelled(&mut self, id: &RequestId) {
+        if self.costs.contains_key(id) {
+            self.ended(id);
+            if self.cancelled.len() >= CANCELLED {
+                self.cancelled.pop_front();
+            }
+            self.cancelled.push_back(id.clone());
+        }
+    }
+
+    fn ended(&mut self, id: &RequestId) {
+        let cost = self.costs.remove(id).unwrap_or(0);
+        self.cost = self.cost.saturating_sub(cost);
+    }
+
+    /// Opens a request of this cost.
+    fn begin(&mut self, id: &RequestId, cost: usize) -> Result<(), ErrorData> {
+        if matches!(id, RequestId::String(text) if text.len() > LONGEST_ID) {
+            let message = format!("expected an `id` of at most {LONGEST_ID} bytes");
+            return Err(invalid(message, "no-message"));
+        }
+        if self.costs.contains_key(id) || self.cancelled.contains(id) {
+            let message = "expected a new `id`, found that of an open or a cancelled request";
+            return Err(invalid(message.to_owned(), "id-in-use"));
+        }
+        let costs = self.cost.saturating_add(cost);
+        if self.costs.len() >= UNANSWERED || costs > MEMORY {
+            return Err(too_many());
+        }
+        self.costs.insert(id.clone(), cost);
+        self.cost = costs;
+        Ok(())
+    }
+}
+
+fn invalid(message: String, code: &str) -> ErrorData {
+    ErrorData::invalid_request(message, Some(json!({ "code": code })))
+}
+
+/// The same that the host says when too many calls wait.
+fn too_many() -> ErrorData {
+    let message = "too many requests are open; come back when one has ended";
+    let code = toolward_host::ErrorCode::RATE_LIMITED;
+    let mut error = CallError::new(code, ErrorClass::RateLimited, message);
+    error.retryable = true;
+    error.retry_after = Some(COME_BACK);
+    ErrorData::new(REFUSED, message, serde_json::to_value(error).ok())
+}
+
+impl<R: AsyncRead + Unpin> Paced<R> {
+    pub(super) fn new<W: AsyncWrite + Send + Unpin + 'static>(input: R, output: W) -> Self {
+        Self {
+            lines: Lines::new(input, LONGEST),
+            codec: JsonRpcMessageCodec::new(),
+            writing: Writing::to(output),
+            open: Open::default(),
+        }
+    }
+
+    /// The message of a line, if it is to be handled. What is to be answered at once
+    /// is.
+    fn message(&mut self, line: Line) -> Option<Incoming> {
+        let (mut line, found) = match line {
+            Line::Whole(line) => {
+                let scan = messages::scan(&line);
+                let found = scan
+                    .cost(scan.is_call())
+                    .map_err(|flaw| flawed(flaw, &scan));
+                let found = found.map(|cost| (cost, asked(&scan)));
+                (line, found)
+            }
+            Line::TooLong(start) => {
+                let scan = messages::scan(&start);
+                let flaw = invalid(
+                    Flaw::TooLong(LONGEST).message(),
+                    Flaw::TooLong(LONGEST).code(),
+                );
+                let outcome = Flawed::Answered(asked(&scan), flaw);
+                (BytesMut::new(), Err(outcome))
+            }
+        };
+        let (cost, id) = match found {
+            Ok(found) => found,
+            Err(Flawed::Passed(message)) => return Some(*message),
+            Err(Flawed::Ignored) => return None,
+            Err(Flawed::Answered(id, error)) => {
+                self.refuse(id, error);
+                return None;
+            }
+        };
+        match self.codec.decode(&mut line) {
+            Ok(Some(message)) => self.admitted(message, cost),
+            Ok(None) => None,
+            Err(JsonRpcMessageCodecError::Serde(error)) if error.is_data() || error.is_io() => {
+                self.refuse(id, invalid("Invalid request".to_owned(), "no-message"));
+                None
+            }
+            // To a line that is none of the protocol's, an answer would be none either.
+            Err(error) => {
+                tracing::debug!(%error, "a line that is no JSON was ignored");
+                if id.is_some() {
+                    let data = json!({ "code": "not-json" });
+                    self.refuse(id, ErrorData::parse_error("expected JSON", Some(data)));
+                }
+                None
+            }
+        }
+    }
+
+    /// The message, if there is room for it.
+    fn admitted(&mut self, message: Incoming, cost: usize) -> Option<Incoming> {
+        match &message {
+            JsonRpcMessage::Request(request) => {
+                if let Err(error) = self.open.begin(&request.id, cost) {
+                    let id = match &request.id {
+                        RequestId::String(text) if text.len() > LONGEST_ID => None,
+                        id => Some(id.clone()),
+                    };
+                    self.refuse(id, error);
+                    return None;
+                }
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.open.cancelled(id);
+                }
+            }
+            _ => {}
+        }
+        Some(message)
+    }
+
+    fn refuse(&self, id: Option<RequestId>, error: ErrorData) {
+        tracing::debug!(?id, %error, "a message was refused");
+        let answer = Outgoing::error(error, id);
+        if let Ok(line) = line(&answer) {
+            // Written when its turn comes: nobody waits for it here.
+            let _ = self.writing.put(line);
+        }
+    }
+}
+
+/// What becomes of a message that is not parsed.
+enum Flawed {
+    /// The question that it answers has failed.
+    Passed(Box<Incoming>),
+    /// It was a notification.
+    Ignored,
+    /// It is answered, by its id if that is known.
+    Answered(Option<RequestId>, ErrorData),
+}
+
+fn flawed(flaw: Flaw, scan: &Scan<'_>) -> Flawed {
+    let error = invalid(flaw.message(), flaw.code());
+    match scan.id() {
+        Some(id) if scan.is_answer() => Flawed::Passed(Box::new(Incoming::error(error, Some(id)))),
+        None if !scan.is_answer() => Flawed::Ignored,
+        id => Flawed::Answered(id, error),
+    }
+}
+
+/// The id of what is certainly a request. An answer's id is one of the server's.
+fn asked(scan: &Scan<'_>) -> Option<RequestId> {
+    match scan.is_answer() {
+        true => None,
+        false => scan.id(),
+    }
+}
+
+fn line(message: &Outgoing) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Paced<R> {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: Outgoing,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let answered = match &item {
+            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
+            _ => None,
+        };
+        if let Some(id) = &answered {
+            self.open.ended(id);
+        }
+        // Text takes less than the values that it was made of.
+        let written = line(&item).map(|line| match (self.writing.has_room(line.len()), answered) {
+            (true, _) => Some(self.writing.put(line)),
+            (false, None) => None,
+            (false, id) => {
+                let message = "the answer was dropped: too many others wait to be read";
+                self.refuse(id, ErrorData::internal_error(message, None));
+                None
+            }
+        });
+        async move {
+            match written? {
+                Some(written) => written.done().await,
+                None => Err(io::ErrorKind::QuotaExceeded.into()),
+            }
+        }
+    }
+
+    async fn receive(&mut self) -> Option<Incoming> {
+        loop {
+            self.writing.taken().await;
+            match self.lines.next().await {
+                Ok(Some(line)) => {
+                    if let Some(message) = self.message(line) {
+                        return Some(message);
+                    }
+                }
+                Ok(None) => return None,
+                Err(error) => {
+                    tracing::error!(%error, "the client's messages can't be read");
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.writing.end().await;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "paced_tests.rs"]
+mod tests;

@@ -1,0 +1,242 @@
+//! What is taken of a client's messages, what is answered at once, and when nothing
+//! more is read.
+
+use rmcp::model::{EmptyResult, ServerResult};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, duplex};
+
+use super::*;
+
+/// Longer than anything takes that comes at all.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// When what would come at once counts as not coming.
+const SOON: Duration = Duration::from_millis(200);
+
+/// A transport, and the client's ends of it.
+struct Both {
+    server: Paced<DuplexStream>,
+    to: DuplexStream,
+    from: Lines<BufReader<DuplexStream>>,
+}
+
+impl Both {
+    fn new() -> Self {
+        // So that a test can say all before anything of it is read.
+        let (to, input) = duplex(64 << 20);
+        let (output, from) = duplex(1 << 20);
+        Self {
+            server: Paced::new(input, output),
+            to,
+            from: BufReader::new(from).lines(),
+        }
+    }
+
+    async fn say(&mut self, text: &str) {
+        self.to.write_all(text.as_bytes()).await.unwrap();
+        self.to.write_all(b"\n").await.unwrap();
+    }
+
+    async fn ask(&mut self, id: impl Into<Value>) {
+        let id = id.into();
+        let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+        self.say(&ping.to_string()).await;
+    }
+
+    /// What is handed on next.
+    async fn taken(&mut self) -> Incoming {
+        let next = tokio::time::timeout(PATIENCE, self.server.receive());
+        next.await.unwrap().unwrap()
+    }
+
+    async fn takes_request(&mut self, id: i64) {
+        match self.taken().await {
+            JsonRpcMessage::Request(request) => assert_eq!(request.id, RequestId::Number(id)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn takes_nothing(&mut self) {
+        let next = tokio::time::timeout(SOON, self.server.receive()).await;
+        assert!(next.is_err(), "{next:?}");
+    }
+
+    /// What the client gets next.
+    async fn told(&mut self) -> Value {
+        let line = tokio::time::timeout(PATIENCE, self.from.next_line());
+        serde_json::from_str(&line.await.unwrap().unwrap().unwrap()).unwrap()
+    }
+
+    async fn is_refused(&mut self, id: impl Into<Value>, number: i64, code: &str) -> Value {
+        let told = self.told().await;
+        let id = id.into();
+        assert_eq!(told.get("id").cloned().unwrap_or_default(), id, "{told}");
+        assert_eq!(told["error"]["code"], number, "{told}");
+        assert_eq!(told["error"]["data"]["code"], code, "{told}");
+        told
+    }
+
+    async fn answer(&mut self, id: i64) {
+        let result = ServerResult::EmptyResult(EmptyResult {});
+        let sent = self
+            .server
+            .send(Outgoing::response(result, RequestId::Number(id)));
+        sent.await.unwrap();
+        assert_eq!(self.told().await["id"], id);
+    }
+}
+
+#[tokio::test]
+async fn an_id_in_use_is_refused_and_the_first_request_goes_on() {
+    let mut both = Both::new();
+    for id in [1, 1, 2] {
+        both.ask(id).await;
+    }
+    both.takes_request(1).await;
+    both.takes_request(2).await;
+    both.is_refused(1, -32600, "id-in-use").await;
+    both.answer(1).await;
+    both.ask(1).await;
+    both.takes_request(1).await;
+    both.ask("x".repeat(LONGEST_ID + 1)).await;
+    both.takes_nothing().await;
+    both.is_refused(Value::Null, -32600, "no-message").await;
+}
+
+#[tokio::test]
+async fn beyond_the_limit_requests_are_refused_and_all_else_gets_through() {
+    let mut both = Both::new();
+    let last = i64::try_from(UNANSWERED).unwrap();
+    for id in 1..=last + 1 {
+        both.ask(id).await;
+    }
+    for id in 1..=last {
+        both.takes_request(id).await;
+    }
+    both.takes_nothing().await;
+    let told = both.is_refused(last + 1, -32000, "rate_limited").await;
+    let data = &told["error"]["data"];
+    assert_eq!(
+        (&data["retryable"], &data["retry_after_ms"]),
+        (&json!(true), &json!(1000))
+    );
+
+    both.say(r#"{"jsonrpc":"2.0","id":0,"result":{"roots":[]}}"#)
+        .await;
+    assert!(matches!(both.taken().await, JsonRpcMessage::Response(_)));
+    both.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#)
+        .await;
+    assert!(matches!(
+        both.taken().await,
+        JsonRpcMessage::Notification(_)
+    ));
+    // Its handler may still say something.
+    both.ask(7).await;
+    both.takes_nothing().await;
+    both.is_refused(7, -32600, "id-in-use").await;
+    // What was cancelled, and what was answered, makes room.
+    both.ask(last + 2).await;
+    both.takes_request(last + 2).await;
+    both.answer(9).await;
+    both.ask(last + 3).await;
+    both.takes_request(last + 3).await;
+    both.ask(last + 4).await;
+    both.takes_nothing().await;
+    both.is_refused(last + 4, -32000, "rate_limited").await;
+}
+
+/// A call with so many values.
+fn call(id: impl Into<Value>, values: usize) -> String {
+    let arguments = json!({"numbers": vec![0; values]});
+    let params = json!({"name": "sum", "arguments": arguments});
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call", "params": params}).to_string()
+}
+
+#[tokio::test]
+async fn open_requests_take_no_more_memory_together_than_there_is() {
+    let mut both = Both::new();
+    let cost = messages::scan(call(1, 200_000).as_bytes())
+        .cost(true)
+        .unwrap();
+    let fit = i64::try_from(MEMORY / cost).unwrap();
+    assert!((2..20).contains(&fit), "{fit}");
+    for id in 1..=fit + 1 {
+        both.say(&call(id, 200_000)).await;
+    }
+    both.ask(100).await;
+    for id in 1..=fit {
+        both.takes_request(id).await;
+    }
+    // A small one fits still.
+    both.takes_request(100).await;
+    both.is_refused(fit + 1, -32000, "rate_limited").await;
+    both.answer(1).await;
+    both.say(&call(fit + 2, 200_000)).await;
+    both.takes_request(fit + 2).await;
+}
+
+#[tokio::test]
+async fn what_takes_too_much_is_refused_by_its_id_and_the_next_message_is_taken() {
+    let mut both = Both::new();
+    both.say(&call("many", 1_000_000)).await;
+    let nested = "[".repeat(100) + &"]".repeat(100);
+    both.say(&format!(
+        r#"{{"id":3,"method":"ping","params":{nested},"jsonrpc":"2.0"}}"#
+    ))
+    .await;
+    // Of a line that is too long the end is never seen.
+    let long = "x".repeat(3 << 20);
+    both.say(&format!(r#"{{"id":4,"method":"{long}"}}"#)).await;
+    both.say(&format!(r#"{{"id":5,"method":"ping","params":"{long}"}}"#))
+        .await;
+    // A notification is answered by nobody.
+    let notification = call(1, 30_000)
+        .replace(r#""id":1,"#, "")
+        .replace("tools/call", "x");
+    both.say(&notification).await;
+    // Nor is a line that is none of the protocol's, but where it is seen to ask.
+    both.say("{").await;
+    both.say(r#"{"id":6,"method":"ping","params":{"a":NaN}}"#)
+        .await;
+    both.say(r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#)
+        .await;
+    both.ask(8).await;
+    both.takes_request(8).await;
+    both.is_refused("many", -32600, "message-too-complex").await;
+    both.is_refused(3, -32600, "message-too-complex").await;
+    both.is_refused(Value::Null, -32600, "message-too-large")
+        .await;
+    both.is_refused(5, -32600, "message-too-large").await;
+    both.is_refused(6, -32700, "not-json").await;
+    both.is_refused(7, -32600, "no-message").await;
+}
+
+#[tokio::test]
+async fn a_question_whose_answer_takes_too_much_has_failed() {
+    let mut both = Both::new();
+    let answer = json!({"jsonrpc": "2.0", "id": 3, "result": {"a": vec![0; 100_000]}});
+    both.say(&answer.to_string()).await;
+    match both.taken().await {
+        JsonRpcMessage::Error(error) => assert_eq!(error.id, Some(RequestId::Number(3))),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn while_answers_wait_to_be_read_nothing_more_is_read() {
+    let mut both = Both::new();
+    let text = "x".repeat(1 << 20);
+    for id in 1..=20 {
+        let error = ErrorData::internal_error(text.clone(), None);
+        // Nobody waits until it is read.
+        drop(
+            both.server
+                .send(Outgoing::error(error, Some(RequestId::Number(id)))),
+        );
+    }
+    both.ask(21).await;
+    both.takes_nothing().await;
+    for id in 1..=20 {
+        assert_eq!(both.told().await["id"], id);
+    }
+    both.takes_request(21).await;
+}

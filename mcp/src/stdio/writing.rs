@@ -1,0 +1,210 @@
+//! What waits until the client takes it: written by one task, in order, and counted.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufWriter};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+/// While so many bytes wait, nothing more is read: a client that asks without taking
+/// the answers fills its own pipe, not our memory.
+const WAITING: usize = 16 << 20;
+/// Beyond this nothing is kept for the client, except one message alone.
+const MOST: usize = 256 << 20;
+/// What a line takes besides its bytes.
+const LINE_COST: usize = 256;
+/// Lines that are written at once, if there are as many.
+const AT_ONCE: usize = 64;
+/// How long the client may take for the rest when the connection ends.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// Writes lines, one after the other.
+#[derive(Debug)]
+pub(super) struct Writing {
+    /// `None` when it has ended.
+    queue: Option<mpsc::UnboundedSender<Piece>>,
+    waiting: Arc<Waiting>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Piece {
+    line: Vec<u8>,
+    written: oneshot::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    bytes: AtomicUsize,
+    fewer: Notify,
+}
+
+impl Waiting {
+    fn ended(&self, line: &[u8]) {
+        let cost = line.len().saturating_add(LINE_COST);
+        let before = self.bytes.fetch_sub(cost, Ordering::Relaxed);
+        if before >= WAITING && before.saturating_sub(cost) < WAITING {
+            self.fewer.notify_one();
+        }
+    }
+}
+
+/// Whether a line is written; an error where it never will be.
+pub(super) struct Written(Option<oneshot::Receiver<()>>);
+
+impl Written {
+    pub(super) async fn done(self) -> io::Result<()> {
+        let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let written = self.0.ok_or_else(closed)?;
+        written.await.map_err(|_| closed())
+    }
+}
+
+impl Writing {
+    /// Writes to `output` from now on.
+    pub(super) fn to<W: AsyncWrite + Send + Unpin + 'static>(output: W) -> Self {
+        let (queue, pieces) = mpsc::unbounded_channel();
+        let waiting = Arc::<Waiting>::default();
+        let task = tokio::spawn(write(BufWriter::new(output), pieces, waiting.clone()));
+        Self {
+            queue: Some(queue),
+            waiting,
+            task,
+        }
+    }
+
+    /// Whether a line of this length may wait with the others.
+    pub(super) fn has_room(&self, length: usize) -> bool {
+        let bytes = self.waiting.bytes.load(Ordering::Relaxed);
+        bytes == 0 || bytes.saturating_add(length) <= MOST
+    }
+
+    /// Writes a line when its turn comes.
+    pub(super) fn put(&self, line: Vec<u8>) -> Written {
+        let (written, receiver) = oneshot::channel();
+        let cost = line.len().saturating_add(LINE_COST);
+        self.waiting.bytes.fetch_add(cost, Ordering::Relaxed);
+        let piece = Piece { line, written };
+        let sent = match &self.queue {
+            Some(queue) => queue.send(piece).map_err(|error| error.0),
+            None => Err(piece),
+        };
+        match sent {
+            Ok(()) => Written(Some(receiver)),
+            Err(piece) => {
+                self.waiting.ended(&piece.line);
+                Written(None)
+            }
+        }
+    }
+
+    /// Waits until the client has taken so much that it may ask for more.
+    pub(super) async fn taken(&self) {
+        while self.waiting.bytes.load(Ordering::Relaxed) >= WAITING {
+            self.waiting.fewer.notified().await;
+        }
+    }
+
+    /// Writes what waits, and no more.
+    pub(super) async fn end(&mut self) {
+        self.queue = None;
+        if tokio::time::timeout(ENDING, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn write<W: AsyncWrite + Unpin>(
+    mut output: BufWriter<W>,
+    mut queue: mpsc::UnboundedReceiver<Piece>,
+    waiting: Arc<Waiting>,
+) {
+    let mut pieces = Vec::with_capacity(AT_ONCE);
+    let mut written = Ok(());
+    while queue.recv_many(&mut pieces, AT_ONCE).await > 0 {
+        if written.is_ok() {
+            written = all(&mut output, &pieces).await;
+            if let Err(error) = &written {
+                tracing::debug!(%error, "nothing more can be written to the client");
+                // What is sent from now on is known at once to go nowhere.
+                queue.close();
+            }
+        }
+        for piece in pieces.drain(..) {
+            waiting.ended(&piece.line);
+            if written.is_ok() {
+                // Nobody may want to know.
+                let _ = piece.written.send(());
+            }
+        }
+    }
+}
+
+async fn all<W: AsyncWrite + Unpin>(output: &mut BufWriter<W>, pieces: &[Piece]) -> io::Result<()> {
+    for piece in pieces {
+        output.write_all(&piece.line).await?;
+    }
+    output.flush().await
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_are_written_in_order_and_the_last_one_before_the_end() {
+        let (output, mut input) = tokio::io::duplex(16);
+        let mut writing = Writing::to(output);
+        let first = writing.put(b"one\n".to_vec());
+        let all = tokio::spawn(async move {
+            let mut text = String::new();
+            input.read_to_string(&mut text).await.map(|_| text)
+        });
+        for number in 0..100 {
+            let _ = writing.put(format!("{number}\n").into_bytes());
+        }
+        first.done().await.unwrap();
+        writing.end().await;
+        let expected: String = (0..100).map(|number| format!("{number}\n")).collect();
+        assert_eq!(all.await.unwrap().unwrap(), "one\n".to_owned() + &expected);
+        assert!(writing.put(b"late".to_vec()).done().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_gets_no_more_than_there_is_room_for() {
+        let (output, mut input) = tokio::io::duplex(16);
+        let writing = Writing::to(output);
+        let _large = writing.put(vec![b'x'; WAITING]);
+        let waits = tokio::time::timeout(Duration::from_millis(100), writing.taken());
+        assert!(waits.await.is_err());
+        assert!(writing.has_room(1 << 20) && !writing.has_room(MOST));
+        let reading = tokio::spawn(async move {
+            let mut bytes = vec![0; WAITING];
+            input.read_exact(&mut bytes).await.map(|_| input)
+        });
+        tokio::time::timeout(Duration::from_secs(20), writing.taken())
+            .await
+            .unwrap();
+        let input = reading.await.unwrap().unwrap();
+        // One message alone is written, however large.
+        while !writing.has_room(MOST) {
+            tokio::task::yield_now().await;
+        }
+        drop(input);
+        assert!(writing.put(b"more".to_vec()).done().await.is_err());
+        tokio::time::timeout(Duration::from_secs(20), writing.taken())
+            .await
+            .unwrap();
+    }
+}
