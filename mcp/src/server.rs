@@ -15,7 +15,7 @@ use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
     ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, UnsubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, SubscriptionContext};
 use tokio::sync::watch;
@@ -230,6 +230,21 @@ impl ServerHandler for Connection {
         }
     }
 
+    /// Asked for before a request of the newer era is handled, to compare headers
+    /// with the arguments that they repeat. It knows what its principal may call.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        let surface = self.surface();
+        if surface.finder().is_some() {
+            // No header repeats what the three tools that find others take.
+            return None;
+        }
+        let principal = self.state.principal.clone();
+        let principal = principal.or_else(crate::http::calling)?;
+        let listed = surface.find(name, &principal)?;
+        let schema = Arc::clone(&listed.tool.input_schema);
+        Some(Tool::new(listed.name.clone(), "", schema))
+    }
+
     async fn list_prompts(
         &self,
         request: Option<PaginatedRequestParams>,
@@ -407,3 +422,7 @@ fn one_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

@@ -20,6 +20,7 @@ pub use authenticate::{Authenticate, Authenticating, Identity, Refusal};
 pub use error::HttpError;
 pub use limits::Limits;
 pub use serving::{Ended, serve};
+pub(crate) use sessions::calling;
 
 use std::fmt;
 use std::sync::Arc;

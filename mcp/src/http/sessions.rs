@@ -61,6 +61,12 @@ fn caller() -> Result<Arc<Caller>, io::Error> {
         .map_err(|_| io::ErrorKind::PermissionDenied.into())
 }
 
+/// The principal on whose behalf a request is being handled, for what the library
+/// asks without saying for whom.
+pub(crate) fn calling() -> Option<Principal> {
+    caller().ok().map(|caller| caller.principal.clone())
+}
+
 fn unknown() -> io::Error {
     io::ErrorKind::NotFound.into()
 }
