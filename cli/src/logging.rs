@@ -16,7 +16,8 @@ use crate::stderr;
 /// Longest event that is shown, in characters.
 const EVENT: usize = 4000;
 
-/// Has events shown from now on: warnings and errors, or what `TOOLWARD_LOG` says,
+/// Has events shown from now on: warnings and errors, but what a client can cause
+/// at will; or what `TOOLWARD_LOG` says,
 /// or else `RUST_LOG`.
 pub(crate) fn start(environment: &Environment, output: &Output) {
     let lines = layer().with_writer(|| Line).with_ansi(false).without_time();
@@ -26,7 +27,10 @@ pub(crate) fn start(environment: &Environment, output: &Output) {
 }
 
 fn filter(environment: &Environment, output: &Output) -> Targets {
-    let usual = Targets::new().with_default(LevelFilter::WARN);
+    // It warns of each error that a client is answered.
+    let usual = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_target("rmcp", LevelFilter::ERROR);
     let Some((name, wanted)) = &environment.log else {
         return usual;
     };

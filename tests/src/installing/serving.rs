@@ -218,10 +218,12 @@ fn what_libraries_report_is_shown_as_far_as_the_operator_says() {
         let serve = machine.toolward("serve").env("TOOLWARD_LOG", log);
         let mut raw = Raw::open(serve.into_command(), json!({}));
         assert!(works(&call(&mut raw, 1)));
-        drop(raw.rest());
+        raw.call("unknown", "no.such.tool", &json!({}));
+        assert!(raw.answer("unknown")["error"].is_object());
         raw.said()
     };
     let usual = said("");
+    assert!(!usual.contains("no.such.tool"), "{usual}");
     assert!(
         !usual.contains("DEBUG") && !usual.contains("INFO"),
         "{usual}"
