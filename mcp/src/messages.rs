@@ -32,22 +32,22 @@ const OBJECT_COST: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// It has more bytes than this.
-    TooLong(usize),
+    Bytes(usize),
     /// It has more values than this.
-    TooMany(usize),
+    Values(usize),
     /// Its arrays and objects are nested deeper than this.
-    TooDeep(usize),
+    Depth(usize),
 }
 
 impl Flaw {
     /// What was expected.
     pub(crate) fn message(self) -> String {
         match self {
-            Self::TooLong(most) => format!("expected a message of at most {most} bytes"),
-            Self::TooMany(most) => {
+            Self::Bytes(most) => format!("expected a message of at most {most} bytes"),
+            Self::Values(most) => {
                 format!("expected a message of at most {most} values, found more")
             }
-            Self::TooDeep(most) => {
+            Self::Depth(most) => {
                 format!("expected at most {most} nested arrays and objects, found more")
             }
         }
@@ -56,8 +56,8 @@ impl Flaw {
     /// The stable code, as the book lists it.
     pub(crate) fn code(self) -> &'static str {
         match self {
-            Self::TooLong(_) => "message-too-large",
-            Self::TooMany(_) | Self::TooDeep(_) => "message-too-complex",
+            Self::Bytes(_) => "message-too-large",
+            Self::Values(_) | Self::Depth(_) => "message-too-complex",
         }
     }
 }
@@ -197,11 +197,11 @@ impl Scan<'_> {
             false => (LONGEST_OTHER, VALUES_OTHER),
         };
         if self.bytes > bytes {
-            Err(Flaw::TooLong(bytes))
+            Err(Flaw::Bytes(bytes))
         } else if self.values > values {
-            Err(Flaw::TooMany(values))
+            Err(Flaw::Values(values))
         } else if self.depth > DEPTH {
-            Err(Flaw::TooDeep(DEPTH))
+            Err(Flaw::Depth(DEPTH))
         } else {
             Ok(self.cost)
         }
@@ -257,7 +257,7 @@ mod tests {
             of(r#"{"params":{"method":"tools/call"},"id":"a\"\u00e9","method":"x"}"#),
             (text("a\"é"), false, false)
         );
-        assert_eq!(of(r#"{"id":7,"result":{"id":1}}"#).2, true);
+        assert!(of(r#"{"id":7,"result":{"id":1}}"#).2);
         for none in [
             r#"{"id":{"id":1}}"#,
             r#"{"id":1"#,
@@ -312,15 +312,15 @@ mod tests {
         assert!(cost(&many(VALUES_OTHER - 2), false).is_ok());
         assert_eq!(
             cost(&many(VALUES_OTHER - 1), false),
-            Err(Flaw::TooMany(VALUES_OTHER))
+            Err(Flaw::Values(VALUES_OTHER))
         );
         assert!(cost(&many(VALUES - 2), true).is_ok());
-        assert_eq!(cost(&many(VALUES - 1), true), Err(Flaw::TooMany(VALUES)));
+        assert_eq!(cost(&many(VALUES - 1), true), Err(Flaw::Values(VALUES)));
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert!(cost(&nested(DEPTH), false).is_ok());
-        assert_eq!(cost(&nested(DEPTH + 1), true), Err(Flaw::TooDeep(DEPTH)));
+        assert_eq!(cost(&nested(DEPTH + 1), true), Err(Flaw::Depth(DEPTH)));
         let long = format!("\"{}\"", "x".repeat(LONGEST_OTHER));
-        assert_eq!(cost(&long, false), Err(Flaw::TooLong(LONGEST_OTHER)));
+        assert_eq!(cost(&long, false), Err(Flaw::Bytes(LONGEST_OTHER)));
         assert!(cost(&long, true).is_ok());
     }
 }

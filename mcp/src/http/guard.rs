@@ -176,7 +176,7 @@ impl<H: ServerHandler> Guard<H> {
         // What the library will make of it is counted before it sees it.
         let cost = messages::scan(&bytes).cost(kind == Kind::Call);
         let cost = cost.map_err(|flaw| match flaw {
-            Flaw::TooLong(most) => Wrong::TooLarge(most),
+            Flaw::Bytes(most) => Wrong::TooLarge(most),
             flaw => Wrong::TooComplex(flaw.message()),
         })?;
         match kind {

@@ -126,10 +126,7 @@ impl<R: AsyncRead + Unpin> Paced<R> {
             }
             Line::TooLong(start) => {
                 let scan = messages::scan(&start);
-                let flaw = invalid(
-                    Flaw::TooLong(LONGEST).message(),
-                    Flaw::TooLong(LONGEST).code(),
-                );
+                let flaw = invalid(Flaw::Bytes(LONGEST).message(), Flaw::Bytes(LONGEST).code());
                 let outcome = Flawed::Answered(asked(&scan), flaw);
                 (BytesMut::new(), Err(outcome))
             }
