@@ -44,6 +44,10 @@ pub fn visible_json(json: &str) -> String {
 }
 
 fn show(text: &str, limit: usize, lines: bool) -> String {
+    // Nearly all text is like this, and some is shown with every call.
+    if text.len() <= limit && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len().min(limit));
     let mut characters = text.chars();
     for character in characters.by_ref().take(limit) {

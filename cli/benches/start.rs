@@ -12,8 +12,23 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 const TOOLWARD: &str = env!("CARGO_BIN_EXE_toolward");
-const KEY: &str = "examples/keys/INSECURE-example-signing-key.pem";
-const PUBLIC_KEY: &str = "examples/keys/example.pub.pem";
+
+/// The bundles: nine examples and the one of the tests that does least, with their
+/// publishers and what these may publish.
+const EXAMPLES: [&str; 9] = [
+    "csv-summary",
+    "files-search",
+    "http-fetch",
+    "json-query",
+    "kv-counter",
+    "markdown-html",
+    "notes-append",
+    "text-digest",
+    "text-stats",
+];
+const OF_EXAMPLES: &str = "csv csv-summary files files-search http http-fetch json json-query kv kv-counter markdown markdown-html notes notes-append text text-digest text-stats";
+const OF_TESTS: &str = "plain echo endings";
+
 const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"benchmark","version":"1"}}}
 "#;
 
@@ -49,42 +64,44 @@ impl Machine {
         self.0.path().join(name).display().to_string()
     }
 
-    /// Trusts a publisher for what its bundles need.
-    fn trust(&self, name: &str, public_key: &str, key: &str, prefixes: &str) {
-        let document = self.path(&format!("{name}.publisher.json"));
+    /// Makes a publisher, and trusts it for these prefixes.
+    fn trust(&self, name: &str, prefixes: &str) {
+        let (key, public) = (self.path(name) + ".pem", self.path(name) + ".pub.pem");
+        let document = self.path(name) + ".publisher.json";
+        self.run(&format!("keys new --out {key}"));
         self.run(&format!(
-            "publisher new {name} --public-key {public_key} --key {key} -o {document}"
+            "publisher new {name} --public-key {public} --key {key} -o {document}"
         ));
         let shown = self.run(&format!("publisher show {document} --json"));
         let shown: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
-        let fingerprint = shown["fingerprint"].as_str().expect("a fingerprint");
-        let mut command = self.command(&format!("trust add {document} {prefixes}"));
+        let fingerprint = shown.get("fingerprint").and_then(|value| value.as_str());
+        let fingerprint = fingerprint.expect("a fingerprint");
+        let mut command = self.command(&format!("trust add {document}"));
+        for prefix in prefixes.split(' ') {
+            command.args(["--prefix", prefix]);
+        }
         command.arg(format!("--fingerprint={fingerprint}"));
         let output = command.output().expect("it starts");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{said}");
     }
 
+    /// Packs a bundle and installs it.
+    fn install(&self, folder: &str, publisher: &str) {
+        let archive = self.path(&folder.replace('/', "-")) + ".toolbundle";
+        let key = self.path(publisher) + ".pem";
+        self.run(&format!("pack {folder} -o {archive} --key {key}"));
+        self.run(&format!("install {archive}"));
+    }
+
     /// A machine with ten bundles, and their drivers compiled.
     fn with_ten_bundles() -> Self {
         let machine = Self(tempfile::tempdir().expect("a directory"));
-        let prefixes: String = [
-            "csv", "files", "http", "json", "kv", "markdown", "notes", "text",
-        ]
-        .map(|prefix| format!("--prefix {prefix} "))
-        .concat();
-        machine.trust("toolward-examples", PUBLIC_KEY, KEY, &prefixes);
-        let (key, public) = (machine.path("tests.pem"), machine.path("tests.pub.pem"));
-        machine.run(&format!("keys new --out {key}"));
-        let prefixes = "--prefix plain --prefix echo --prefix endings";
-        machine.trust("toolward-tests", &public, &key, prefixes);
-        let plain = machine.path("plain.toolbundle");
-        machine.run(&format!("pack tests/guests/plain -o {plain} --key {key}"));
-        machine.run(&format!("install {plain}"));
-        let examples = std::fs::read_dir(root().join("examples/bundles")).expect("examples");
-        for example in examples {
-            let path = example.expect("a file").path();
-            machine.run(&format!("install {}", path.display()));
+        machine.trust("toolward-examples", OF_EXAMPLES);
+        machine.trust("toolward-tests", OF_TESTS);
+        machine.install("tests/guests/plain", "toolward-tests");
+        for example in EXAMPLES {
+            machine.install(&format!("examples/{example}"), "toolward-examples");
         }
         let listed = machine.run("list --json");
         assert_eq!(listed.lines().count(), 10, "{listed}");

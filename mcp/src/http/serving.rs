@@ -74,7 +74,6 @@ where
         .map_err(HttpError::Listener)?;
     let listener = TcpListener::from_std(listener).map_err(HttpError::Listener)?;
     let limits = settings.limits;
-    watch_for_lost_clients(&listener, limits.read_within);
 
     let closing = shutdown.child_token();
     let end = CancellationToken::new();
@@ -126,6 +125,7 @@ where
             let _ = stream.try_write(BUSY);
             continue;
         };
+        set_up(&stream, limits.read_within);
         let connection = http.serve_connection(
             TokioIo::new(Stalling::new(stream, limits.read_within)),
             service.clone(),
@@ -172,21 +172,22 @@ async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
     }
 }
 
-/// Has the system notice clients that are lost without a word. Connections take
-/// this from the socket that they come from.
-fn watch_for_lost_clients(listener: &TcpListener, patience: Duration) {
+/// Has the system send what is written at once, and notice clients that are lost
+/// without a word. Set on each connection: those that were made before the server
+/// began to take them have nothing from the socket that they come from.
+fn set_up(stream: &TcpStream, patience: Duration) {
     let kept = || -> rustix::io::Result<()> {
-        rustix::net::sockopt::set_tcp_nodelay(listener, true)?;
-        rustix::net::sockopt::set_socket_keepalive(listener, true)?;
+        rustix::net::sockopt::set_tcp_nodelay(stream, true)?;
+        rustix::net::sockopt::set_socket_keepalive(stream, true)?;
         #[cfg(target_os = "linux")]
         {
             let milliseconds = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
-            rustix::net::sockopt::set_tcp_keepidle(listener, patience)?;
-            rustix::net::sockopt::set_tcp_user_timeout(listener, milliseconds)?;
+            rustix::net::sockopt::set_tcp_keepidle(stream, patience)?;
+            rustix::net::sockopt::set_tcp_user_timeout(stream, milliseconds)?;
         }
         Ok(())
     };
     if let Err(error) = kept() {
-        tracing::debug!(%error, "lost clients are noticed later");
+        tracing::debug!(%error, "a connection may be slow, and be lost without notice");
     }
 }

@@ -1,0 +1,215 @@
+//! What a call costs over MCP, and what of it is the sandbox and what the protocol:
+//! a driver that echoes and a native tool that does the same, both behind one
+//! server, over stdio and over HTTP; and the same driver called through the host
+//! alone. All take turns, so that whatever else the machine does meets all alike.
+
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a benchmark may stop, and reports"
+)]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+use toolward_bundle::content::Content;
+use toolward_host::{Host, Request};
+use toolward_mcp::principal::{Principal, Tools};
+use toolward_mcp::{Connection, Service, Surface};
+use toolward_policy::Policy;
+
+mod client;
+use client::{Client, Web, Wire};
+
+const SANDBOXED: &str = "plain.echo";
+const NATIVE: &str = "native.echo";
+
+/// About 200 bytes of input.
+const INPUT: &str = r#"{"customer":"c-1029","items":[{"sku":"a-1","count":3,"price":12.5},{"sku":"b-2","count":1,"price":99.0}],"note":"leave it with the neighbours, please","urgent":false,"tags":["x","y"]}"#;
+
+/// How often each has its turn, and calls of one turn.
+const ROUNDS: usize = 100;
+const CALLS: usize = 100;
+/// Calls at once where calls per second are counted, and how many there are.
+const AT_ONCE: usize = 8;
+const MANY: usize = 20_000;
+
+/// The server, and a tool beside those of the host that no sandbox holds.
+#[derive(Clone)]
+struct Both(Connection);
+
+impl ServerHandler for Both {
+    fn get_info(&self) -> ServerConfig {
+        self.0.get_info()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if request.name != NATIVE {
+            return self.0.call_tool(request, context).await;
+        }
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        Ok(CallToolResult::structured(arguments).into())
+    }
+}
+
+fn anybody() -> Principal {
+    Principal {
+        name: "anybody".into(),
+        tools: Tools::All,
+        may_approve: false,
+    }
+}
+
+/// One way to make a call, and how long it took each time.
+struct Way<'a> {
+    name: &'static str,
+    call: Box<dyn FnMut() + 'a>,
+    times: Vec<Duration>,
+}
+
+impl<'a> Way<'a> {
+    fn new(name: &'static str, call: impl FnMut() + 'a) -> Self {
+        Self {
+            name,
+            call: Box::new(call),
+            times: Vec::new(),
+        }
+    }
+
+    fn turn(&mut self) {
+        // What the others left in the caches is not its doing.
+        (self.call)();
+        for _ in 0..CALLS {
+            let start = Instant::now();
+            (self.call)();
+            self.times.push(start.elapsed());
+        }
+    }
+
+    fn quantile(&self, hundredths: usize) -> Duration {
+        let place = self.times.len() * hundredths / 100;
+        self.times.get(place).copied().unwrap_or_default()
+    }
+}
+
+fn one_after_the_other(runtime: &Runtime, host: &Host, wire: &mut Wire, web: &mut Web) {
+    let (wire, web) = (std::cell::RefCell::new(wire), std::cell::RefCell::new(web));
+    let mut ways = [
+        Way::new("host.call", || {
+            let reply = runtime.block_on(host.call(Request::new(SANDBOXED, INPUT)));
+            assert!(reply.result.is_ok(), "{}", reply.envelope());
+        }),
+        Way::new("stdio, native", || wire.borrow_mut().call(NATIVE, INPUT)),
+        Way::new("stdio, driver", || wire.borrow_mut().call(SANDBOXED, INPUT)),
+        Way::new("HTTP, native", || web.borrow_mut().call(NATIVE, INPUT)),
+        Way::new("HTTP, driver", || web.borrow_mut().call(SANDBOXED, INPUT)),
+    ];
+    for _ in 0..ROUNDS {
+        for way in &mut ways {
+            way.turn();
+        }
+    }
+    println!("one call after the other    median       p99");
+    for way in &mut ways {
+        way.times.sort_unstable();
+        let (median, most) = (way.quantile(50), way.quantile(99));
+        println!("  {:24} {median:9.1?} {most:9.1?}", way.name);
+    }
+    let [alone, native, driver, web_native, web_driver] = &ways;
+    let sandbox = |driver: &Way<'_>, native: &Way<'_>| {
+        driver.quantile(50).saturating_sub(native.quantile(50))
+    };
+    println!(
+        "  the sandbox, on stdio    {:9.1?}",
+        sandbox(driver, native)
+    );
+    println!(
+        "  the sandbox, over HTTP   {:9.1?}",
+        sandbox(web_driver, web_native)
+    );
+    println!("  the protocol, on stdio   {:9.1?}", sandbox(driver, alone));
+    println!(
+        "  the protocol, over HTTP  {:9.1?}",
+        sandbox(web_driver, alone)
+    );
+}
+
+fn many_at_once(runtime: &Runtime, host: &Host, wire: &mut Wire, web: &Web) {
+    println!("calls per second, {AT_ONCE} at once");
+    let report = |name: &str, run: &mut dyn FnMut()| {
+        let start = Instant::now();
+        run();
+        let rate = MANY as f64 / start.elapsed().as_secs_f64();
+        println!("  {name:24} {rate:9.0}");
+    };
+    report("host.call", &mut || {
+        let task = |_| {
+            let host = host.clone();
+            runtime.spawn(async move {
+                for _ in 0..MANY / AT_ONCE {
+                    let reply = host.call(Request::new(SANDBOXED, INPUT)).await;
+                    assert!(reply.result.is_ok(), "{}", reply.envelope());
+                }
+            })
+        };
+        let tasks: Vec<_> = (0..AT_ONCE).map(task).collect();
+        for task in tasks {
+            runtime.block_on(task).expect("its calls");
+        }
+    });
+    for (name, tool) in [("stdio, native", NATIVE), ("stdio, driver", SANDBOXED)] {
+        report(name, &mut || wire.many(tool, INPUT, AT_ONCE, MANY));
+    }
+    for (name, tool) in [("HTTP, native", NATIVE), ("HTTP, driver", SANDBOXED)] {
+        report(name, &mut || {
+            std::thread::scope(|scope| {
+                for _ in 0..AT_ONCE {
+                    let mut client = web.another();
+                    scope.spawn(move || {
+                        client.open();
+                        for _ in 0..MANY / AT_ONCE {
+                            client.call(tool, INPUT);
+                        }
+                    });
+                }
+            });
+        });
+    }
+}
+
+fn main() {
+    let bundle = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/guests/plain");
+    let content = Content::from_dev(&bundle).expect("a bundle; run `cargo xtask guests` first");
+    let host = Host::builder().bundle(content.clone()).build();
+    let host = host.expect("a host");
+    let surface = Surface::new(host.clone(), &[content], &Policy::empty(), usize::MAX);
+    let service = Service::new(surface.expect("a surface"));
+    // As `toolward serve` has it.
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let shutdown = CancellationToken::new();
+
+    let handler = Both(service.connection(Some(anybody())));
+    let mut wire = client::wire(&runtime, handler, &shutdown);
+    let serving = service.clone();
+    let handler = move || Both(serving.connection(None));
+    let mut web = client::web(&runtime, handler, anybody(), &shutdown);
+    wire.open();
+    web.open();
+
+    one_after_the_other(&runtime, &host, &mut wire, &mut web);
+    many_at_once(&runtime, &host, &mut wire, &web);
+    shutdown.cancel();
+}
