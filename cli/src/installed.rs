@@ -84,14 +84,12 @@ pub(crate) fn contents(
 ) -> Result<Vec<Content>, Failure> {
     let verify = |bytes: &[u8]| standing.archive(bytes);
     let mut contents = Vec::new();
-    for loaded in store.load_all(&verify, standing.now)? {
-        let id = loaded.installed.id.clone();
-        let content = loaded.bundle.map_err(Failure::from).and_then(trust::read);
-        match content {
+    for loaded in store.load_all_as(&verify, &trust::read, standing.now)? {
+        match loaded.bundle.map_err(Failure::from).flatten() {
             Ok(content) => contents.push(content),
             Err(failure) => output.warning(format!(
-                "{id} is installed and not loaded: {} ({})",
-                failure.message, failure.code
+                "{} is installed and not loaded: {} ({})",
+                loaded.installed.id, failure.message, failure.code
             )),
         }
     }

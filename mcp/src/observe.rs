@@ -187,7 +187,7 @@ fn data(record: &LogRecord) -> Value {
     let message = visible(&record.message, MESSAGE);
     data.insert("message".to_owned(), Value::String(message));
     if !record.fields.is_null() {
-        data.insert("fields".to_owned(), shown::value(&record.fields));
+        data.insert("fields".to_owned(), shown::value(record.fields.clone()));
     }
     Value::Object(data)
 }

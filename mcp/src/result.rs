@@ -71,13 +71,13 @@ fn error_metadata(error: &CallError) -> Value {
     let mut shown = error.clone();
     shown.message = visible(&error.message, MESSAGE);
     shown.hint = error.hint.as_deref().map(|hint| visible(hint, MESSAGE));
-    shown.cause = error.cause.as_ref().map(shown::value);
+    shown.cause = error.cause.clone().map(shown::value);
     serde_json::to_value(shown).unwrap_or(Value::Null)
 }
 
 fn call_metadata(metadata: &Metadata) -> Value {
     let metadata = serde_json::to_value(metadata).unwrap_or(Value::Null);
-    shown::value(&metadata)
+    shown::value(metadata)
 }
 
 fn meta<const N: usize>(entries: [(&str, Value); N]) -> MetaObject {

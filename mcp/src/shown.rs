@@ -17,7 +17,7 @@ const DEPTH: usize = 32;
 const REST: &str = "…";
 
 /// A value whose texts and names can be shown.
-pub(crate) fn value(value: &Value) -> Value {
+pub(crate) fn value(value: Value) -> Value {
     let mut room = Room {
         text: TEXT,
         items: ITEMS,
@@ -32,13 +32,16 @@ struct Room {
 }
 
 impl Room {
-    fn value(&mut self, value: &Value, depth: usize) -> Value {
+    fn value(&mut self, value: Value, depth: usize) -> Value {
         let Some(depth) = depth.checked_sub(1) else {
             return REST.into();
         };
         match value {
             Value::String(text) => {
-                let shown = visible(text, self.text);
+                let shown = match is_plain(&text, self.text) {
+                    true => text,
+                    false => visible(&text, self.text),
+                };
                 self.text = self.text.saturating_sub(shown.chars().count());
                 shown.into()
             }
@@ -54,20 +57,23 @@ impl Room {
                 shown.into()
             }
             Value::Object(members) => {
-                let mut shown = Map::new();
+                let mut shown = Map::with_capacity(members.len().min(ITEMS));
                 for (name, member) in members {
                     if !self.take() {
                         shown.insert(REST.to_owned(), REST.into());
                         break;
                     }
-                    let name = visible_line(name, NAME);
+                    let name = match is_plain(&name, NAME) {
+                        true => name,
+                        false => visible_line(&name, NAME),
+                    };
                     self.text = self.text.saturating_sub(name.chars().count());
                     let member = self.value(member, depth);
                     shown.insert(name, member);
                 }
                 shown.into()
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value,
         }
     }
 
@@ -79,6 +85,11 @@ impl Room {
     }
 }
 
+/// Whether a text shows as it is, as nearly all do: then it is not copied.
+fn is_plain(text: &str, limit: usize) -> bool {
+    text.len() <= limit && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -88,7 +99,7 @@ mod tests {
     #[test]
     fn texts_and_names_are_made_visible_at_every_level() {
         let hidden = "a\u{202e}b\u{1b}[2J\n";
-        let shown = value(&json!({ hidden: [hidden, {"x": hidden}], "n": 7, "t": true }));
+        let shown = value(json!({ hidden: [hidden, {"x": hidden}], "n": 7, "t": true }));
         let visible = "a\\u{202e}b\\e[2J\n";
         let name = "a\\u{202e}b\\e[2J\\n";
         assert_eq!(
@@ -100,21 +111,21 @@ mod tests {
     #[test]
     fn what_is_ordinary_stays_as_it_is() {
         let ordinary = json!({"path": "/docs/naïve 猫.txt", "sizes": [1, 2.5, null]});
-        assert_eq!(value(&ordinary), ordinary);
+        assert_eq!(value(ordinary.clone()), ordinary);
     }
 
     #[test]
     fn what_is_too_long_too_many_or_too_deep_is_cut() {
-        let long = value(&json!({"a": "x".repeat(TEXT + 100), "b": "gone"}));
+        let long = value(json!({"a": "x".repeat(TEXT + 100), "b": "gone"}));
         assert!(long.to_string().len() < TEXT + 200);
         assert!(long.get("b").is_none() && long.get(REST).is_some());
-        let many = value(&json!(vec![0; ITEMS + 100]));
+        let many = value(json!(vec![0; ITEMS + 100]));
         assert_eq!(many.as_array().unwrap().len(), ITEMS + 1);
         let mut deep = json!("deep");
         for _ in 0..100 {
             deep = json!([deep]);
         }
-        let shown = value(&deep).to_string();
+        let shown = value(deep).to_string();
         assert!(shown.contains(REST) && !shown.contains("deep"), "{shown}");
     }
 }

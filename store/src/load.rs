@@ -22,16 +22,16 @@ use crate::store::Store;
 pub type Verify<'a> = dyn Fn(&[u8]) -> Result<Verified<Bundle>, Refusal> + Sync + 'a;
 
 /// Where a thread leaves what it loaded.
-type Slot = Mutex<Option<Result<Verified<Bundle>, Error>>>;
+type Slot<T> = Mutex<Option<Result<T, Error>>>;
 
-/// An installed bundle, and its verified bytes or why there are none.
+/// An installed bundle, and its verified bytes, or what was made of them, or why there are none.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Loaded {
+pub struct Loaded<T = Verified<Bundle>> {
     /// What is installed.
     pub installed: Installed,
     /// The bundle.
-    pub bundle: Result<Verified<Bundle>, Error>,
+    pub bundle: Result<T, Error>,
 }
 
 /// How one bundle of [`Store::verify_all`] came out.
@@ -85,9 +85,23 @@ impl Store {
     /// # Errors
     /// When the state can't be read or written.
     pub fn load_all(&self, verify: &Verify<'_>, now: SystemTime) -> Result<Vec<Loaded>, Error> {
+        self.load_all_as(verify, &|bundle| bundle, now)
+    }
+
+    /// Loads all installed bundles as [`Store::load_all`] does, and makes something of each while its
+    /// neighbours are loaded. What that comes to is not the store's affair, and not recorded.
+    ///
+    /// # Errors
+    /// When the state can't be read or written.
+    pub fn load_all_as<T: Send>(
+        &self,
+        verify: &Verify<'_>,
+        make: &(dyn Fn(Verified<Bundle>) -> T + Sync),
+        now: SystemTime,
+    ) -> Result<Vec<Loaded<T>>, Error> {
         let _lock = lock::shared(&self.directory)?;
         let installed = self.state.read(rows::all_installed)?;
-        let results: Vec<Slot> = installed.iter().map(|_| Slot::new(None)).collect();
+        let results: Vec<Slot<T>> = installed.iter().map(|_| Mutex::new(None)).collect();
         let next = AtomicUsize::new(0);
         let work = || {
             loop {
@@ -95,7 +109,7 @@ impl Store {
                 let (Some(one), Some(slot)) = (installed.get(number), results.get(number)) else {
                     return;
                 };
-                let result = self.open_object(&as_held(one), verify);
+                let result = self.open_object(&as_held(one), verify).map(make);
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
             }
         };
@@ -107,7 +121,7 @@ impl Store {
             work();
         });
         let lost = || Err(Error::Io("a bundle was not loaded".to_owned()));
-        let loaded: Vec<Loaded> = installed
+        let loaded: Vec<Loaded<T>> = installed
             .into_iter()
             .zip(results)
             .map(|(installed, slot)| Loaded {
@@ -202,7 +216,7 @@ impl Store {
     }
 
     /// One row for all that was accepted, and one for each refusal: a start is one decision.
-    fn record_load(&self, loaded: &[Loaded], now: SystemTime) -> Result<(), Error> {
+    fn record_load<T>(&self, loaded: &[Loaded<T>], now: SystemTime) -> Result<(), Error> {
         let mut decisions = Vec::new();
         let accepted = loaded.iter().filter(|one| one.bundle.is_ok()).count();
         if accepted > 0 {
@@ -213,6 +227,10 @@ impl Store {
             if let Err(error) = &one.bundle {
                 decisions.push(refused("load", &as_held(&one.installed), error));
             }
+        }
+        if accepted == loaded.len() {
+            // That all was well need not survive a power cut: a start waits for no disk.
+            return self.record_soon(&decisions, now);
         }
         self.record_all(&decisions, now)
     }

@@ -113,12 +113,15 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
     sql.pragma_update(None, "cell_size_check", true)?;
     sql.pragma_update(None, "foreign_keys", true)?;
     // What was committed survives the machine: else the state could name a file that was collected since.
-    sql.pragma_update(None, "synchronous", "FULL")?;
+    wait_for_disk(&sql, true)?;
     // All of it from one state: another process may make the tables just now.
     let reading = sql.transaction()?;
-    recognise(&reading)?;
+    let made = recognise(&reading)?;
     drop(reading);
     write_ahead(&sql)?;
+    if made {
+        return Ok(sql);
+    }
     let transaction = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Two processes may get here: the second finds the tables of the first.
     if !recognise(&transaction)? {
@@ -169,4 +172,10 @@ fn recognise(sql: &Connection) -> Result<bool, Error> {
         }),
         _ => Err(Error::Corrupt("expected the tables of a store".to_owned())),
     }
+}
+
+/// Whether each commit waits until it is on the disk. Without, the write-ahead log stays consistent, and a power
+/// cut may lose the last commits.
+pub(crate) fn wait_for_disk(sql: &Connection, wait: bool) -> rusqlite::Result<()> {
+    sql.pragma_update(None, "synchronous", if wait { "FULL" } else { "NORMAL" })
 }

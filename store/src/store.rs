@@ -152,6 +152,18 @@ impl Store {
         })
     }
 
+    /// Records these as [`Store::record_all`] does, without waiting for the disk.
+    pub(crate) fn record_soon(&self, all: &[NewDecision], now: SystemTime) -> Result<(), Error> {
+        if all.is_empty() {
+            return Ok(());
+        }
+        let at = times::seconds(now);
+        self.state.write_soon(|sql| {
+            all.iter()
+                .try_for_each(|one| decisions::record(sql, one, at))
+        })
+    }
+
     /// Recorded decisions, the newest first.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
 use toolward_host::{Broker, Compiling, Host, HostBuilder, HostError, Observer, Progress, Request};
 use toolward_signing::verify::{Bundle, Verified};
+use toolward_store::Store;
 
 use super::{compiling, reply};
 use crate::config::Granted;
@@ -132,7 +133,8 @@ impl Source {
             return Ok(vec![dev_content(directory, output)?]);
         }
         if self.bundle.is_empty() {
-            return self.installed(environment, output);
+            let store = self.store.existing(environment)?;
+            return self.installed(store.as_ref(), environment, output);
         }
         let bundles = self.named(environment, output)?.into_iter();
         bundles.map(trust::read).collect()
@@ -152,8 +154,10 @@ impl Source {
 }
 
 impl Source {
-    fn installed(
+    /// What this store has installed, if there is a store.
+    pub(crate) fn installed(
         &self,
+        store: Option<&Store>,
         environment: &Environment,
         output: &Output,
     ) -> Result<Vec<Content>, Failure> {
@@ -162,14 +166,14 @@ impl Source {
                 .hint("give --bundle PATH with --trust-key PEM, or --dev DIR")
                 .hint("or install a bundle: toolward install SOURCE")
         };
-        let Some(store) = self.store.existing(environment)? else {
+        let Some(store) = store else {
             return Err(missing("no bundle was named, and none is installed"));
         };
         if store.list()?.is_empty() {
             return Err(missing("no bundle was named, and none is installed"));
         }
         let standing = self.trust.standing(environment, output)?;
-        installed::contents(&store, &standing, output)
+        installed::contents(store, &standing, output)
     }
 }
 

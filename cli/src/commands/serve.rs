@@ -4,10 +4,12 @@ use std::net::{SocketAddr, TcpListener};
 
 use clap::Args;
 use tokio_util::sync::CancellationToken;
+use toolward_bundle::content::Content;
 use toolward_host::{Continuity, Host, LOCAL};
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
 use toolward_mcp::{Service, Surface, SurfaceError, stdio};
+use toolward_signing::verify::{Bundle, Verified};
 
 use super::call::{CacheFlags, Source, Whence};
 use crate::config::Granted;
@@ -74,11 +76,20 @@ pub(crate) fn run(
     // Before anything is read: what changes meanwhile is seen.
     let looking = Looking::new(source, environment)?;
     let seen = looking.look(&Seen::default(), output);
-    let named = source.named(environment, output)?;
-    let contents = match source.whence() {
-        Whence::Bundles => named.iter().cloned().map(read).collect::<Result<_, _>>()?,
-        _ => source.contents(environment, output)?,
-    };
+    let json = output.json();
+    // Its program starts while bundles are verified.
+    let (broker, loaded) = std::thread::scope(|scope| {
+        let start = || {
+            arguments
+                .cache
+                .broker(environment, &Output::new(json, false))
+        };
+        let broker = scope.spawn(start);
+        let loaded = load(source, &looking, environment, output);
+        (broker.join(), loaded)
+    });
+    let (named, contents) = loaded?;
+    let broker = broker.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
     let place = match arguments.http {
         Some(address) => Place::Http(listen(address)?),
@@ -88,7 +99,6 @@ pub(crate) fn run(
         Place::Http(_) => Some(arguments.access.door(arguments.trust_client)?),
         Place::Stdio(_) => None,
     };
-    let broker = arguments.cache.broker(environment, output)?;
     let means = &arguments.means;
     let continuity = Continuity::new();
     let build = |contents: Vec<_>, buckets| -> Result<Host, Failure> {
@@ -171,6 +181,22 @@ pub(crate) fn run(
     // Guests that still run are gone with their runtime.
     runtime.shutdown_background();
     served.map(|()| Exit::Fine)
+}
+
+/// The bundles that were named, verified, and the contents of all that are served.
+fn load(
+    source: &Source,
+    looking: &Looking<'_>,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(Vec<Verified<Bundle>>, Vec<Content>), Failure> {
+    let named = source.named(environment, output)?;
+    let contents = match source.whence() {
+        Whence::Bundles => named.iter().cloned().map(read).collect::<Result<_, _>>()?,
+        Whence::Installed => source.installed(looking.store(), environment, output)?,
+        Whence::Dev(_) => source.contents(environment, output)?,
+    };
+    Ok((named, contents))
 }
 
 /// Where clients come from.

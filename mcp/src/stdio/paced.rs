@@ -37,10 +37,10 @@ type Incoming = RxJsonRpcMessage<RoleServer>;
 type Outgoing = TxJsonRpcMessage<RoleServer>;
 
 /// Lines of messages, in and out.
-pub(super) struct Paced<R> {
+pub(super) struct Paced<R, W> {
     lines: Lines<R>,
     codec: JsonRpcMessageCodec<Incoming>,
-    writing: Writing,
+    writing: Writing<W>,
     open: Open,
 }
 
@@ -102,8 +102,8 @@ fn too_many() -> ErrorData {
     ErrorData::new(REFUSED, message, serde_json::to_value(error).ok())
 }
 
-impl<R: AsyncRead + Unpin> Paced<R> {
-    pub(super) fn new<W: AsyncWrite + Send + Unpin + 'static>(input: R, output: W) -> Self {
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Paced<R, W> {
+    pub(super) fn new(input: R, output: W) -> Self {
         Self {
             lines: Lines::new(input, LONGEST),
             codec: JsonRpcMessageCodec::new(),
@@ -228,7 +228,11 @@ fn line(message: &Outgoing) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Paced<R> {
+impl<R, W> Transport<RoleServer> for Paced<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
     type Error = io::Error;
 
     fn send(

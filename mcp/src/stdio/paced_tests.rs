@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_millis(200);
 
 /// A transport, and the client's ends of it.
 struct Both {
-    server: Paced<DuplexStream>,
+    server: Paced<DuplexStream, DuplexStream>,
     to: DuplexStream,
     from: Lines<BufReader<DuplexStream>>,
 }

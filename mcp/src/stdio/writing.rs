@@ -1,11 +1,15 @@
-//! What waits until the client takes it: written by one task, in order, and counted.
+//! What is sent to the client: at once if it takes it, else by one task, in order, and
+//! counted.
 
 use std::io;
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufWriter};
+use futures_util::task::noop_waker_ref;
+use tokio::io::AsyncWrite;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -16,14 +20,15 @@ const WAITING: usize = 16 << 20;
 const MOST: usize = 256 << 20;
 /// What a line takes besides its bytes.
 const LINE_COST: usize = 256;
-/// Lines that are written at once, if there are as many.
+/// Lines that are taken from the queue at once, if there are as many.
 const AT_ONCE: usize = 64;
 /// How long the client may take for the rest when the connection ends.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// Writes lines, one after the other.
 #[derive(Debug)]
-pub(super) struct Writing {
+pub(super) struct Writing<W> {
+    output: Arc<Mutex<W>>,
     /// `None` when it has ended.
     queue: Option<mpsc::UnboundedSender<Piece>>,
     waiting: Arc<Waiting>,
@@ -33,6 +38,8 @@ pub(super) struct Writing {
 #[derive(Debug)]
 struct Piece {
     line: Vec<u8>,
+    /// Bytes of it that were written already.
+    from: usize,
     written: oneshot::Sender<()>,
 }
 
@@ -45,7 +52,7 @@ struct Waiting {
 impl Waiting {
     fn ended(&self, line: &[u8]) {
         let cost = line.len().saturating_add(LINE_COST);
-        let before = self.bytes.fetch_sub(cost, Ordering::Relaxed);
+        let before = self.bytes.fetch_sub(cost, Ordering::Release);
         if before >= WAITING && before.saturating_sub(cost) < WAITING {
             self.fewer.notify_one();
         }
@@ -53,23 +60,32 @@ impl Waiting {
 }
 
 /// Whether a line is written; an error where it never will be.
-pub(super) struct Written(Option<oneshot::Receiver<()>>);
+pub(super) enum Written {
+    Now,
+    Later(oneshot::Receiver<()>),
+    Never,
+}
 
 impl Written {
     pub(super) async fn done(self) -> io::Result<()> {
         let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
-        let written = self.0.ok_or_else(closed)?;
-        written.await.map_err(|_| closed())
+        match self {
+            Self::Now => Ok(()),
+            Self::Later(written) => written.await.map_err(|_| closed()),
+            Self::Never => Err(closed()),
+        }
     }
 }
 
-impl Writing {
+impl<W: AsyncWrite + Send + Unpin + 'static> Writing<W> {
     /// Writes to `output` from now on.
-    pub(super) fn to<W: AsyncWrite + Send + Unpin + 'static>(output: W) -> Self {
+    pub(super) fn to(output: W) -> Self {
         let (queue, pieces) = mpsc::unbounded_channel();
+        let output = Arc::new(Mutex::new(output));
         let waiting = Arc::<Waiting>::default();
-        let task = tokio::spawn(write(BufWriter::new(output), pieces, waiting.clone()));
+        let task = tokio::spawn(write(output.clone(), pieces, waiting.clone()));
         Self {
+            output,
             queue: Some(queue),
             waiting,
             task,
@@ -82,21 +98,35 @@ impl Writing {
         bytes == 0 || bytes.saturating_add(length) <= MOST
     }
 
-    /// Writes a line when its turn comes.
+    /// Writes a line when its turn comes: now, if no other waits and the client takes
+    /// it. That saves waking the task, which takes longer than the writing.
     pub(super) fn put(&self, line: Vec<u8>) -> Written {
+        let Some(queue) = &self.queue else {
+            return Written::Never;
+        };
+        let mut from = 0;
+        // Where nothing waits, the task does not write either.
+        if self.waiting.bytes.load(Ordering::Acquire) == 0 {
+            let mut context = Context::from_waker(noop_waker_ref());
+            match poll_line(&self.output, &mut context, &line, &mut from) {
+                Poll::Ready(Ok(())) => return Written::Now,
+                Poll::Ready(Err(_)) => return Written::Never,
+                Poll::Pending => {}
+            }
+        }
         let (written, receiver) = oneshot::channel();
         let cost = line.len().saturating_add(LINE_COST);
         self.waiting.bytes.fetch_add(cost, Ordering::Relaxed);
-        let piece = Piece { line, written };
-        let sent = match &self.queue {
-            Some(queue) => queue.send(piece).map_err(|error| error.0),
-            None => Err(piece),
+        let piece = Piece {
+            line,
+            from,
+            written,
         };
-        match sent {
-            Ok(()) => Written(Some(receiver)),
-            Err(piece) => {
-                self.waiting.ended(&piece.line);
-                Written(None)
+        match queue.send(piece) {
+            Ok(()) => Written::Later(receiver),
+            Err(error) => {
+                self.waiting.ended(&error.0.line);
+                Written::Never
             }
         }
     }
@@ -117,29 +147,31 @@ impl Writing {
     }
 }
 
-impl Drop for Writing {
+impl<W> Drop for Writing<W> {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 async fn write<W: AsyncWrite + Unpin>(
-    mut output: BufWriter<W>,
+    output: Arc<Mutex<W>>,
     mut queue: mpsc::UnboundedReceiver<Piece>,
     waiting: Arc<Waiting>,
 ) {
     let mut pieces = Vec::with_capacity(AT_ONCE);
     let mut written = Ok(());
     while queue.recv_many(&mut pieces, AT_ONCE).await > 0 {
-        if written.is_ok() {
-            written = all(&mut output, &pieces).await;
-            if let Err(error) = &written {
-                tracing::debug!(%error, "nothing more can be written to the client");
-                // What is sent from now on is known at once to go nowhere.
-                queue.close();
+        for mut piece in pieces.drain(..) {
+            if written.is_ok() {
+                let (line, from) = (&piece.line, &mut piece.from);
+                written =
+                    std::future::poll_fn(|context| poll_line(&output, context, line, from)).await;
+                if let Err(error) = &written {
+                    tracing::debug!(%error, "nothing more can be written to the client");
+                    // What is sent from now on is known at once to go nowhere.
+                    queue.close();
+                }
             }
-        }
-        for piece in pieces.drain(..) {
             waiting.ended(&piece.line);
             if written.is_ok() {
                 // Nobody may want to know.
@@ -149,11 +181,24 @@ async fn write<W: AsyncWrite + Unpin>(
     }
 }
 
-async fn all<W: AsyncWrite + Unpin>(output: &mut BufWriter<W>, pieces: &[Piece]) -> io::Result<()> {
-    for piece in pieces {
-        output.write_all(&piece.line).await?;
+/// Writes what of a line is not written yet, up to the reader's end.
+fn poll_line<W: AsyncWrite + Unpin>(
+    output: &Mutex<W>,
+    context: &mut Context<'_>,
+    line: &[u8],
+    from: &mut usize,
+) -> Poll<io::Result<()>> {
+    let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut output = Pin::new(&mut *output);
+    while let Some(rest) = line.get(*from..).filter(|rest| !rest.is_empty()) {
+        match output.as_mut().poll_write(context, rest) {
+            Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            Poll::Ready(Ok(count)) => *from = from.saturating_add(count),
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            Poll::Pending => return Poll::Pending,
+        }
     }
-    output.flush().await
+    output.poll_flush(context)
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ impl<'a> Looking<'a> {
         })
     }
 
-    pub(super) fn store(&self) -> Option<&Store> {
+    pub(crate) fn store(&self) -> Option<&Store> {
         self.store.as_ref()
     }
 
