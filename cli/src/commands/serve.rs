@@ -73,9 +73,6 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     logging::start(environment, output);
     let source = &arguments.source;
-    // Before anything is read: what changes meanwhile is seen.
-    let looking = Looking::new(source, environment)?;
-    let seen = looking.look(&Seen::default(), output);
     let json = output.json();
     // Its program starts while bundles are verified.
     let (broker, loaded) = std::thread::scope(|scope| {
@@ -85,10 +82,15 @@ pub(crate) fn run(
                 .broker(environment, &Output::new(json, false))
         };
         let broker = scope.spawn(start);
-        let loaded = load(source, &looking, environment, output);
+        let loaded = load(source, environment, output);
         (broker.join(), loaded)
     });
-    let (named, contents) = loaded?;
+    let Loaded {
+        looking,
+        seen,
+        named,
+        contents,
+    } = loaded?;
     let broker = broker.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
     let place = match arguments.http {
@@ -183,20 +185,36 @@ pub(crate) fn run(
     served.map(|()| Exit::Fine)
 }
 
-/// The bundles that were named, verified, and the contents of all that are served.
-fn load(
-    source: &Source,
-    looking: &Looking<'_>,
-    environment: &Environment,
+/// What is there at the start.
+struct Loaded<'a> {
+    looking: Looking<'a>,
+    seen: Seen,
+    /// The bundles that were named, verified.
+    named: Vec<Verified<Bundle>>,
+    /// The contents of all that are served.
+    contents: Vec<Content>,
+}
+
+fn load<'a>(
+    source: &'a Source,
+    environment: &'a Environment,
     output: &Output,
-) -> Result<(Vec<Verified<Bundle>>, Vec<Content>), Failure> {
+) -> Result<Loaded<'a>, Failure> {
+    // Before anything is read: what changes meanwhile is seen.
+    let looking = Looking::new(source, environment)?;
+    let seen = looking.look(&Seen::default(), output);
     let named = source.named(environment, output)?;
     let contents = match source.whence() {
         Whence::Bundles => named.iter().cloned().map(read).collect::<Result<_, _>>()?,
         Whence::Installed => source.installed(looking.store(), environment, output)?,
         Whence::Dev(_) => source.contents(environment, output)?,
     };
-    Ok((named, contents))
+    Ok(Loaded {
+        looking,
+        seen,
+        named,
+        contents,
+    })
 }
 
 /// Where clients come from.
