@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
@@ -14,6 +14,10 @@ use crate::sandbox::secrets::CallSecrets;
 
 /// Violations of one call that are kept; more are only counted.
 const KEPT: usize = 32;
+
+/// Violations of one driver that are reported to the log, over all its calls: what
+/// it tries is for it to choose, and must not fill a disk.
+const REPORTED: u32 = 64;
 
 /// Bytes of a subject that are kept.
 const SUBJECT: usize = 256;
@@ -83,8 +87,31 @@ pub(crate) struct Violations {
     on_violation: OnViolation,
     /// Whose values no subject shows.
     secrets: Option<Arc<CallSecrets>>,
+    reported: Reported,
     /// Whether policy ends the call: looked at whenever the guest is entered.
     ends: Arc<AtomicBool>,
+}
+
+/// How many violations of one driver the log has.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reported(Arc<AtomicU32>);
+
+impl Reported {
+    fn report(&self, violation: &Violation) {
+        let one_more = |count: u32| (count < REPORTED).then(|| count.saturating_add(1));
+        let count = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        let Ok(before) = count else {
+            return;
+        };
+        tracing::warn!(%violation, "a driver tried what it was not granted");
+        if before.saturating_add(1) == REPORTED {
+            tracing::warn!(
+                "what else this driver tries is not reported here; its calls' results say it"
+            );
+        }
+    }
 }
 
 /// What was found so far.
@@ -102,7 +129,16 @@ impl Violations {
             found: Arc::default(),
             on_violation,
             secrets: None,
+            reported: Reported::default(),
             ends: Arc::default(),
+        }
+    }
+
+    /// The same, reported to the log as far as the driver is not yet.
+    pub(crate) fn of(self, reported: &Reported) -> Self {
+        Self {
+            reported: reported.clone(),
+            ..self
         }
     }
 
@@ -129,7 +165,7 @@ impl Violations {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.total = found.total.saturating_add(1);
         if found.first.len() < KEPT && !found.first.contains(&violation) {
-            tracing::warn!(%violation, "a driver tried what it was not granted");
+            self.reported.report(&violation);
             found.first.push(violation.clone());
         }
         match self.on_violation {
@@ -190,6 +226,20 @@ mod tests {
         }
         let found = violations.found();
         assert_eq!((found.first.len(), found.total), (KEPT, 103));
+    }
+
+    #[test]
+    fn however_often_a_driver_is_called_so_many_violations_of_its_are_reported() {
+        let reported = Reported::default();
+        for call in 0..1000 {
+            let violations = Violations::new(OnViolation::Record).of(&reported);
+            let subject = format!("h{call}.example");
+            violations
+                .record(ViolationKind::Network, &subject)
+                .expect("goes on");
+            assert_eq!(violations.found().total, 1);
+        }
+        assert_eq!(reported.0.load(Ordering::Relaxed), REPORTED);
     }
 
     #[test]

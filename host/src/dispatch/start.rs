@@ -96,16 +96,21 @@ pub(crate) async fn start(
         &call.principal,
         root.stores.clone(),
     );
-    let violations = Violations::new(grant.on_violation()).hiding(secrets.clone());
+    let violations = Violations::new(grant.on_violation())
+        .of(&route.driver.reported)
+        .hiding(secrets.clone());
     let network = access.call(&route.limits, clock.deadline, &root, &secrets);
     let tools = (!grant.tools().is_empty()).then(|| {
         let mut names = call.lineage.names();
         names.push(call.tool.major_id.clone());
+        let mut bundles = call.lineage.bundles();
+        bundles.extend([call.tool.bundle.clone(), route.driver.bundle.clone()]);
         tools::Ctx {
             host: means.host,
             root: root.clone(),
             access: access.clone(),
             names,
+            bundles,
             covered,
             principal: call.principal.clone(),
             approver: call.approver.clone(),

@@ -9,6 +9,7 @@ use toolward_signing::Digest;
 
 use super::standing::Standing;
 use crate::prepare::Preparation;
+use crate::violations::Reported;
 
 /// The driver of a bundle, prepared at its first call.
 pub(crate) struct LoadedDriver {
@@ -20,6 +21,7 @@ pub(crate) struct LoadedDriver {
     wasm: Mutex<Option<Arc<[u8]>>>,
     pub(crate) digest: Option<Digest>,
     pub(crate) preparation: Preparation,
+    pub(crate) reported: Reported,
 }
 
 impl LoadedDriver {
@@ -41,6 +43,7 @@ impl LoadedDriver {
             wasm: Mutex::new(wasm),
             digest,
             preparation: Preparation::default(),
+            reported: Reported::default(),
         }
     }
 
