@@ -24,7 +24,8 @@ impl State {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        self.run(TransactionBehavior::Deferred, work)
+        let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);
+        transact(&mut sql, TransactionBehavior::Deferred, work)
     }
 
     /// Writes: nobody else does meanwhile. Nothing of it happened if `work` fails.
@@ -32,7 +33,11 @@ impl State {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        self.run(TransactionBehavior::Immediate, work)
+        // A panic in between rolled its transaction back: the connection is sound.
+        let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whatever became of a write before that did not wait.
+        schema::wait_for_disk(&sql, true)?;
+        transact(&mut sql, TransactionBehavior::Immediate, work)
     }
 
     /// Writes without waiting for the disk: this and what is written after it survives the process at once,
@@ -43,19 +48,7 @@ impl State {
     ) -> Result<R, Error> {
         let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);
         schema::wait_for_disk(&sql, false)?;
-        let written = transact(&mut sql, TransactionBehavior::Immediate, work);
-        schema::wait_for_disk(&sql, true)?;
-        written
-    }
-
-    fn run<R>(
-        &self,
-        behavior: TransactionBehavior,
-        work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        // A panic in between rolled its transaction back: the connection is sound.
-        let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);
-        transact(&mut sql, behavior, work)
+        transact(&mut sql, TransactionBehavior::Immediate, work)
     }
 }
 
@@ -68,4 +61,30 @@ fn transact<R>(
     let result = work(&transaction)?;
     transaction.commit()?;
     Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How a commit waits for the disk: 1 is NORMAL, 2 is FULL.
+    fn waits(sql: &Transaction<'_>) -> Result<i64, Error> {
+        Ok(sql.pragma_query_value(None, "synchronous", |row| row.get(0))?)
+    }
+
+    #[test]
+    fn a_write_waits_for_the_disk_also_after_one_that_did_not_and_panicked_or_failed() {
+        let state = State::new(Connection::open_in_memory().unwrap());
+        assert_eq!(state.write(waits).unwrap(), 2);
+        assert_eq!(state.write_soon(waits).unwrap(), 1);
+        assert_eq!(state.write(waits).unwrap(), 2);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            state.write_soon(|_| -> Result<(), Error> { panic!("in a test") })
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(state.write(waits).unwrap(), 2);
+        let failed = state.write_soon(|_| Err::<(), _>(Error::Busy));
+        assert!(failed.is_err());
+        assert_eq!(state.write(waits).unwrap(), 2);
+    }
 }
