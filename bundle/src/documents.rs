@@ -122,6 +122,7 @@ impl Documents {
         let scope = BundleScope {
             files,
             actions: &actions,
+            tools: &[],
         };
         let mut weight = 0_usize;
         for (path, bytes) in files {
@@ -188,6 +189,7 @@ impl Documents {
         BundleScope {
             files,
             actions: &self.actions,
+            tools: &self.tools,
         }
     }
 
@@ -252,6 +254,8 @@ pub(crate) fn borrowed<'a>(
 pub(crate) struct BundleScope<'a> {
     files: &'a BTreeMap<String, Arc<[u8]>>,
     actions: &'a [Located<Action>],
+    /// The contracts that were read already.
+    tools: &'a [Located<Tool>],
 }
 
 impl Scope for BundleScope<'_> {
@@ -266,6 +270,12 @@ impl Scope for BundleScope<'_> {
             .iter()
             .find(|action| action.path == path || action.value.id.as_str() == reference)
             .map(|action| Action::clone(&action.value))
+    }
+
+    fn compiled(&self, schema: &Value) -> Option<Schema> {
+        let tools = self.tools.iter();
+        let mut schemas = tools.flat_map(|tool| [&tool.value.inputs, &tool.value.outputs]);
+        schemas.find(|one| one.value() == schema).cloned()
     }
 }
 

@@ -52,6 +52,12 @@ pub trait Scope {
     /// The action behind a reference of TOOL.md's `implements`: a bare id, a registry reference, or
     /// a path. Inline actions are never asked for.
     fn action(&self, reference: &str) -> Option<action::Action>;
+
+    /// This schema, if a document of the same scope had it and it is compiled already:
+    /// what says the same twice need not be compiled twice.
+    fn compiled(&self, _schema: &Value) -> Option<schema::Schema> {
+        None
+    }
 }
 
 /// A scope with nothing in it.

@@ -1,10 +1,16 @@
 //! `serve`: the tools of bundles for agents, over MCP.
 
 use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
+use serde_json::json;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
+use toolward_contract::NoScope;
+use toolward_contract::schema::Schema;
 use toolward_host::{Continuity, Host, LOCAL};
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
@@ -25,10 +31,13 @@ mod access;
 mod watch;
 
 use access::Access;
-use watch::{Looking, Seen, Serving, Watch};
+use watch::{Believed, Looking, Seen, Serving, Watch};
 
 /// With more tools than this, they are found rather than listed.
 const DEFER_ABOVE: usize = 100;
+/// How long the end of the process waits for what looks for changes, which may wait
+/// for somebody else's lock.
+const ENDING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -72,7 +81,11 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     logging::start(environment, output);
+    // What looks for changes may outlive this function, in a process that ends.
+    let arguments: &'static Arguments = Box::leak(Box::new(arguments));
+    let environment: &'static Environment = Box::leak(Box::new(environment.clone()));
     let source = &arguments.source;
+    let (began, since) = (Instant::now(), SystemTime::now());
     let json = output.json();
     // Its program starts while bundles are verified.
     let (broker, loaded) = std::thread::scope(|scope| {
@@ -82,6 +95,8 @@ pub(crate) fn run(
                 .broker(environment, &Output::new(json, false))
         };
         let broker = scope.spawn(start);
+        // The first schema takes what the language of schemas takes to prepare.
+        scope.spawn(|| Schema::compile(&json!({}), &NoScope));
         let loaded = load(source, environment, output);
         (broker.join(), loaded)
     });
@@ -93,6 +108,7 @@ pub(crate) fn run(
     } = loaded?;
     let broker = broker.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
+    let granted = Arc::new(granted);
     let place = match arguments.http {
         Some(address) => Place::Http(listen(address)?),
         None => Place::Stdio(Streams::take().map_err(StdioError::from)?),
@@ -103,26 +119,27 @@ pub(crate) fn run(
     };
     let means = &arguments.means;
     let continuity = Continuity::new();
-    let build = |contents: Vec<_>, buckets| -> Result<Host, Failure> {
-        let trust = &source.trust;
-        let builder = means.unasked(contents, &granted, trust, environment, buckets)?;
-        let builder = source.store.protect(builder, environment);
-        let builder = arguments.access.protect(builder);
-        let builder = builder.continuity(&continuity);
-        arguments.cache.host(builder, &broker)
+    let make = {
+        let (granted, broker) = (granted.clone(), broker.clone());
+        let continuity = continuity.clone();
+        move |contents: Vec<Content>, buckets| -> Result<Surface, Failure> {
+            let (trust, held) = (&source.trust, contents.clone());
+            let builder = means.unasked(held, &granted, trust, environment, buckets)?;
+            let builder = source.store.protect(builder, environment);
+            let builder = arguments.access.protect(builder);
+            let builder = builder.continuity(&continuity);
+            let host = arguments.cache.host(builder, &broker)?;
+            let most = arguments.defer_above;
+            Ok(Surface::new(host, &contents, &granted.policy, most)?)
+        }
     };
-    let host = build(contents.clone(), contents.iter().any(uses_buckets))?;
+    let surface = make(contents.clone(), contents.iter().any(uses_buckets))?;
+    let host = surface.host().clone();
     // What is not kept can't be opened later.
     let buckets = host.needs().buckets;
-    let surface = Surface::new(
-        host.clone(),
-        &contents,
-        &granted.policy,
-        arguments.defer_above,
-    )?;
     output.note(welcome(&surface));
     let service = Service::new(surface);
-    let looking = (looking, seen);
+    let looking = (looking, seen, since);
     let watch = Watch::new(source, environment, looking, named, &contents, output)?;
 
     let mut confinement = means.kept(&host, &granted, environment)?;
@@ -141,48 +158,58 @@ pub(crate) fn run(
         .build()
         .map_err(|error| Failure::new(Exit::Failed, "runtime-unavailable", error))?;
     let shutdown = CancellationToken::new();
-    let remake = |contents: Vec<_>| {
-        let host = build(Vec::clone(&contents), buckets)?;
-        Ok(Surface::new(
-            host,
-            &contents,
-            &granted.policy,
-            arguments.defer_above,
-        )?)
-    };
-    let serving = Serving {
-        service: &service,
-        continuity: &continuity,
-        remake: &remake,
-        runtime: runtime.handle(),
+    let serving = Arc::new(Serving {
+        service: service.clone(),
+        continuity,
+        remake: Box::new(move |contents| make(contents, buckets)),
+        runtime: runtime.handle().clone(),
         json: output.json(),
-        stop: &shutdown,
-    };
-    let served = std::thread::scope(|scope| {
-        let watcher = scope.spawn(move || watch.run(&serving));
-        let served = runtime.block_on(async {
-            tokio::spawn(interrupted(shutdown.clone()));
-            tokio::spawn(prepare(host));
-            match (place, door) {
-                (Place::Http(listener), Some(door)) => {
-                    door.serve(&service, listener, shutdown.clone()).await
-                }
-                (Place::Stdio(streams), _) => {
-                    let principal = local(arguments.trust_client);
-                    let handler = service.connection(Some(principal));
-                    let served = stdio::serve(handler, streams, shutdown.clone());
-                    served.await.map_err(Failure::from)
-                }
-                (Place::Http(_), None) => Ok(()),
-            }
-        });
-        shutdown.cancel();
-        // It looks up once a second. A panic of its is an error that it gives.
-        served.and(watcher.join().unwrap_or(Ok(())))
+        stop: shutdown.clone(),
+        belief: Believed::since(began),
     });
+    let preparing = runtime.spawn(prepare(host));
+    let looked = look(watch, serving.clone(), preparing)?;
+    runtime.spawn(async move { serving.doubt().await });
+    let served = runtime.block_on(async {
+        tokio::spawn(interrupted(shutdown.clone()));
+        match (place, door) {
+            (Place::Http(listener), Some(door)) => {
+                door.serve(&service, listener, shutdown.clone()).await
+            }
+            (Place::Stdio(streams), _) => {
+                let principal = local(arguments.trust_client);
+                let handler = service.connection(Some(principal));
+                let served = stdio::serve(handler, streams, shutdown.clone());
+                served.await.map_err(Failure::from)
+            }
+            (Place::Http(_), None) => Ok(()),
+        }
+    });
+    shutdown.cancel();
+    let looked = looked.recv_timeout(ENDING).unwrap_or(Ok(()));
     // Guests that still run are gone with their runtime.
     runtime.shutdown_background();
-    served.map(|()| Exit::Fine)
+    served.and(looked).map(|()| Exit::Fine)
+}
+
+/// Looks for changes on a thread of its own. How that ended comes back, if it does.
+fn look(
+    watch: Watch<'static>,
+    serving: Arc<Serving>,
+    preparing: JoinHandle<()>,
+) -> Result<mpsc::Receiver<Result<(), Failure>>, Failure> {
+    let (sender, looked) = mpsc::channel();
+    let work = move || {
+        let ended = watch.run(&serving, preparing);
+        drop(serving);
+        // Nobody may wait for it any more.
+        let _ = sender.send(ended);
+    };
+    std::thread::Builder::new()
+        .name("watch".to_owned())
+        .spawn(work)
+        .map_err(|error| Failure::new(Exit::Failed, "runtime-unavailable", error))?;
+    Ok(looked)
 }
 
 /// What is there at the start.

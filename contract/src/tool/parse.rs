@@ -229,7 +229,11 @@ pub(crate) fn schema(
         );
         return None;
     }
-    match Schema::compile(&node.to_value(), scope) {
+    let value = node.to_value();
+    if let Some(schema) = scope.compiled(&value) {
+        return Some(schema);
+    }
+    match Schema::compile(&value, scope) {
         Ok(schema) => Some(schema),
         Err(error) => {
             // In another document there is no place to point at but the reference.
