@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 /// The environment, as far as the command cares.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Environment {
     /// Where configuration lies: `$XDG_CONFIG_HOME/toolward`.
     pub(crate) config_directory: Option<PathBuf>,

@@ -117,6 +117,31 @@ fn what_changes_is_noticed_though_nobody_reads_standard_error() {
     assert_eq!(ended.code(), Some(0), "{ended}");
 }
 
+#[test]
+fn a_server_ends_at_once_though_it_waits_for_a_lock_that_somebody_holds() {
+    let (machine, _) = installed();
+    let mut raw = serve(&machine);
+    assert!(works(&call(&mut raw, 1)));
+    let lock = machine.home().join(".local/share/toolward/store/lock");
+    let lock = fs::File::open(lock).unwrap();
+    lock.lock().unwrap();
+    let trust = machine.home().join(".config/toolward/trust/acme");
+    fs::write(trust.join("note"), "a change").unwrap();
+    // It looks, sees that, and waits to verify all again.
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(works(&call(&mut raw, 2)));
+    raw.hang_up();
+    let began = Instant::now();
+    let ended = raw.ended(SOON).expect("it ends with its client");
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
+    drop(lock);
+}
+
 /// A server with the bundle `b.toolbundle`, which works.
 fn serve_named(machine: &Machine, flags: &str) -> Raw {
     let words = format!("serve --bundle b.toolbundle {flags}");

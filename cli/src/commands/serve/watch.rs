@@ -1,6 +1,7 @@
 //! Looks for what changed while tools are served: bundles installed, removed,
 //! revoked or expired, and directories under work that were edited.
 
+mod belief;
 mod looking;
 mod verifying;
 
@@ -23,6 +24,7 @@ use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
+use belief::Belief;
 pub(super) use looking::{Looking, Seen};
 use verifying::{Held, Verifying};
 
@@ -46,16 +48,70 @@ pub(super) struct Watch<'a> {
     ends: Option<SystemTime>,
 }
 
+/// Makes what clients see of bundles.
+pub(super) type Remake = Box<dyn Fn(Vec<Content>) -> Result<Surface, Failure> + Send + Sync>;
+
 /// Where what changed is served.
-pub(super) struct Serving<'a> {
-    pub(super) service: &'a Service,
-    pub(super) continuity: &'a Continuity,
-    /// Makes what clients see of these bundles.
-    pub(super) remake: &'a (dyn Fn(Vec<Content>) -> Result<Surface, Failure> + Sync),
+pub(super) struct Serving {
+    pub(super) service: Service,
+    pub(super) continuity: Continuity,
+    pub(super) remake: Remake,
     /// Where drivers are prepared.
-    pub(super) runtime: &'a Handle,
+    pub(super) runtime: Handle,
     pub(super) json: bool,
-    pub(super) stop: &'a CancellationToken,
+    pub(super) stop: CancellationToken,
+    pub(super) belief: Believed,
+}
+
+/// How long what was verified is served.
+pub(super) struct Believed(Belief);
+
+impl Believed {
+    /// What was verified from this moment on, as long as it is believed.
+    pub(super) fn since(verified: Instant) -> Self {
+        Self(Belief::new(verified, BELIEVED))
+    }
+}
+
+impl Serving {
+    /// Takes everything back when nothing was verified for too long, whatever the
+    /// thread that verifies waits for. It never ends by itself.
+    pub(super) async fn doubt(&self) {
+        let take_back = || {
+            self.take_all_back("it could not be verified again for six minutes");
+            Output::new(self.json, false).warning(
+                "the bundles could not be verified again for six minutes, and none is served",
+            );
+        };
+        self.belief.0.watch(PAUSE, take_back).await;
+    }
+
+    /// Shows this, unless all was taken back by now.
+    fn show(&self, surface: Surface) -> bool {
+        self.belief.0.unless_over(|| self.service.replace(surface))
+    }
+
+    /// Refuses all that is served, and shows none of it.
+    fn take_all_back(&self, why: &str) {
+        self.continuity.withdraw_all(why);
+        // Where there is no room for another host, the one there is has to do.
+        let bare = |_failure| self.without_documents();
+        match nothing().or_else(bare) {
+            Ok(surface) => self.service.replace(surface),
+            Err(failure) => tracing::warn!(failure.message, "what is refused is listed still"),
+        }
+    }
+
+    fn without_documents(&self) -> Result<Surface, Failure> {
+        let host = self.service.surface().host().clone();
+        Ok(Surface::new(host, &[], &Policy::empty(), usize::MAX)?)
+    }
+
+    /// Waits until it is time to look again. False if it is time to end.
+    fn pause(&self) -> bool {
+        let stopped = async { tokio::time::timeout(PAUSE, self.stop.cancelled()).await };
+        self.runtime.block_on(stopped).is_err()
+    }
 }
 
 /// What came of a change.
@@ -68,12 +124,12 @@ enum Served {
 }
 
 impl<'a> Watch<'a> {
-    /// What there is to watch when these contents, read after it was `seen`, are
-    /// served.
+    /// What there is to watch when these contents, read after it was `seen` and
+    /// verified from then on, are served.
     pub(super) fn new(
         source: &'a Source,
         environment: &'a Environment,
-        (looking, seen): (Looking<'a>, Seen),
+        (looking, seen, since): (Looking<'a>, Seen, SystemTime),
         named: Vec<Verified<Bundle>>,
         contents: &[Content],
         output: &Output,
@@ -84,7 +140,7 @@ impl<'a> Watch<'a> {
             named,
         };
         Ok(Self {
-            ends: verifying.ends(contents, output)?,
+            ends: verifying.ends(contents, since, output)?,
             looking,
             verifying,
             seen,
@@ -103,19 +159,23 @@ impl<'a> Watch<'a> {
     /// # Errors
     ///
     /// When looking ended before it was told to.
-    pub(super) fn run(mut self, serving: &Serving<'_>) -> Result<(), Failure> {
-        guarded(serving.continuity, serving.stop, || self.look_on(serving))
+    pub(super) fn run(
+        mut self,
+        serving: &Serving,
+        preparing: JoinHandle<()>,
+    ) -> Result<(), Failure> {
+        guarded(&serving.continuity, &serving.stop, || {
+            self.look_on(serving, preparing);
+        })
     }
 
-    fn look_on(&mut self, serving: &Serving<'_>) {
-        let mut verified = Instant::now();
-        let mut next = after(verified, AGAIN);
+    fn look_on(&mut self, serving: &Serving, mut preparing: JoinHandle<()>) {
+        let belief = &serving.belief.0;
+        let mut next = after(Instant::now(), AGAIN);
         let mut failing = false;
         // One for as long as nothing changes: nothing is said twice.
         let mut output = Output::new(serving.json, false);
-        let mut preparing: Option<JoinHandle<()>> = None;
-        while !serving.stop.is_cancelled() {
-            std::thread::sleep(PAUSE);
+        while serving.pause() {
             let now = self.looking.look(&self.seen, &output);
             let ended = self.ends.take_if(|ends| SystemTime::now() >= *ends);
             if now == self.seen && Instant::now() < next && ended.is_none() {
@@ -126,9 +186,12 @@ impl<'a> Watch<'a> {
             }
             self.seen = now;
             let tried = Instant::now();
-            match self.verifying.again(&self.looking, &output) {
-                Ok(held) => {
-                    verified = tried;
+            let held = self.verifying.again(&self.looking, &output);
+            match held.map(|held| (held, belief.renew(tried))) {
+                Ok((held, Some(all_was_taken_back))) => {
+                    if all_was_taken_back {
+                        self.contents.clear();
+                    }
                     if std::mem::take(&mut failing) {
                         output = Output::new(serving.json, false);
                     }
@@ -138,33 +201,30 @@ impl<'a> Watch<'a> {
                         _ => after(tried, AGAIN),
                     };
                     if let Served::Anew(host) = served {
-                        let task = serving.runtime.spawn(prepare(host));
-                        if let Some(last) = preparing.replace(task) {
-                            last.abort();
-                        }
+                        preparing.abort();
+                        preparing = serving.runtime.spawn(prepare(host));
                     }
+                }
+                Ok((_, None)) => {
+                    failing = true;
+                    next = after(Instant::now(), RETRY);
+                    output.warning(
+                        "to verify the bundles again took more than six minutes, and none is served",
+                    );
                 }
                 Err(failure) => {
                     failing = true;
                     next = after(tried, RETRY);
-                    // What can't be verified is not believed for long.
-                    let end = after(verified, BELIEVED);
-                    let over = tried >= end;
-                    if over {
-                        self.serve(Held::default(), serving, &output);
-                    } else {
-                        next = next.min(end);
-                    }
                     output.warning(format!(
                         "the bundles can't be verified again, and {}: {} ({}){}",
-                        if over {
+                        if belief.is_over() {
                             "none is served"
                         } else {
                             "what was served is"
                         },
                         failure.message,
                         failure.code,
-                        self.verifying.hint()
+                        self.verifying.hint(&failure)
                     ));
                 }
             }
@@ -172,7 +232,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Serves what holds now.
-    fn serve(&mut self, held: Held, serving: &Serving<'_>, output: &Output) -> Served {
+    fn serve(&mut self, held: Held, serving: &Serving, output: &Output) -> Served {
         self.ends = held.ends;
         let contents = held.contents;
         let (before, now) = (digests(&self.contents), digests(&contents));
@@ -188,7 +248,9 @@ impl<'a> Watch<'a> {
         let failure = match (serving.remake)(contents.clone()) {
             Ok(surface) => {
                 let (host, count) = (surface.host().clone(), tools(&surface));
-                serving.service.replace(surface);
+                if !serving.show(surface) {
+                    return Served::Partly;
+                }
                 self.contents = contents;
                 output.note(format!("serving {count} from now on"));
                 return Served::Anew(host);
@@ -207,7 +269,7 @@ impl<'a> Watch<'a> {
 
     /// Serves what was served and still holds; or, if that can't be had either,
     /// nothing: what was taken back is not even shown.
-    fn leave_out(&mut self, now: &[Digest], serving: &Serving<'_>, output: &Output) {
+    fn leave_out(&mut self, now: &[Digest], serving: &Serving, output: &Output) {
         self.contents
             .retain(|content| now.contains(&content.manifest_digest));
         let kept = (serving.remake)(self.contents.clone()).or_else(|_failure| {
@@ -215,8 +277,12 @@ impl<'a> Watch<'a> {
             nothing()
         });
         match kept {
-            Ok(surface) => serving.service.replace(surface),
-            Err(failure) => output.warning(format!("{} ({})", failure.message, failure.code)),
+            // Whoever took all back meanwhile shows nothing.
+            Ok(surface) => drop(serving.show(surface)),
+            Err(failure) => {
+                output.warning(format!("{} ({})", failure.message, failure.code));
+                serving.take_all_back("the server could not leave out what was taken back");
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -33,10 +34,20 @@ pub(crate) struct Looking<'a> {
 /// What was there.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
-    files: BTreeMap<PathBuf, (u64, Option<SystemTime>)>,
+    files: BTreeMap<PathBuf, File>,
     installed: Vec<String>,
     /// The folder of which there is more than is looked at.
     cut: Option<PathBuf>,
+}
+
+/// How a file is known again: its length and times, and which file it is. One that
+/// was put in its place with the same length and time of change is another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct File {
+    length: u64,
+    modified: Option<SystemTime>,
+    changed: (i64, i64),
+    number: u64,
 }
 
 impl<'a> Looking<'a> {
@@ -139,8 +150,13 @@ impl Seen {
                     all &= self.look_below(&path, depth);
                 }
             } else if self.files.len() < FILES {
-                let seen = (metadata.len(), metadata.modified().ok());
-                self.files.insert(path, seen);
+                let file = File {
+                    length: metadata.len(),
+                    modified: metadata.modified().ok(),
+                    changed: (metadata.ctime(), metadata.ctime_nsec()),
+                    number: metadata.ino(),
+                };
+                self.files.insert(path, file);
             } else {
                 return false;
             }
@@ -170,5 +186,26 @@ mod tests {
         fs::create_dir(deep.join("deeper")).unwrap();
         seen.look_into(folder.path());
         assert_eq!(seen.cut.as_deref(), Some(folder.path()));
+    }
+
+    #[test]
+    fn a_file_in_place_of_another_of_its_length_and_time_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("grant.toml");
+        let look = || {
+            let mut seen = Seen::default();
+            seen.look_into(folder.path());
+            seen
+        };
+        fs::write(&file, "one").unwrap();
+        let before = look();
+        assert_eq!(look(), before);
+        let time = file.metadata().unwrap().modified().unwrap();
+        let other = folder.path().join("other");
+        fs::write(&other, "two").unwrap();
+        let opened = fs::File::options().write(true).open(&other).unwrap();
+        opened.set_modified(time).unwrap();
+        fs::rename(&other, &file).unwrap();
+        assert_ne!(look(), before);
     }
 }

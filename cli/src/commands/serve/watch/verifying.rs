@@ -60,25 +60,34 @@ impl Verifying<'_> {
         })
     }
 
-    /// What to do where it fails.
-    pub(super) fn hint(&self) -> &'static str {
-        match self.source.whence() {
-            Whence::Dev(_) => "",
+    /// What to do where it fails like this.
+    pub(super) fn hint(&self, failure: &Failure) -> &'static str {
+        match (self.source.whence(), failure.code.as_str()) {
+            // Another process holds it, and what to do is to wait.
+            (Whence::Dev(_), _) | (_, "store-busy" | "trust-busy") => "",
             _ => {
                 "; after replacing the file of a key, or the folder `trust/`, start the server again"
             }
         }
     }
 
-    /// When the first of these bundles, verified just now, ends to hold.
+    /// When the first of these bundles, verified from this moment on, ends to hold;
+    /// if that was meanwhile, too.
     pub(super) fn ends(
         &self,
         contents: &[Content],
+        since: SystemTime,
         output: &Output,
     ) -> Result<Option<SystemTime>, Failure> {
         match self.source.whence() {
             Whence::Dev(_) => Ok(None),
-            _ => Ok(self.standing(output)?.ends(contents)),
+            _ => {
+                let standing = Standing {
+                    now: since,
+                    ..self.standing(output)?
+                };
+                Ok(standing.ends(contents))
+            }
         }
     }
 
