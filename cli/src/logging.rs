@@ -27,10 +27,10 @@ pub(crate) fn start(environment: &Environment, output: &Output) {
 }
 
 fn filter(environment: &Environment, output: &Output) -> Targets {
-    // It warns of each error that a client is answered.
+    // It reports each error that a client is answered, and each client that is gone.
     let usual = Targets::new()
         .with_default(LevelFilter::WARN)
-        .with_target("rmcp", LevelFilter::ERROR);
+        .with_target("rmcp", LevelFilter::OFF);
     let Some((name, wanted)) = &environment.log else {
         return usual;
     };

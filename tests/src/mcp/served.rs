@@ -126,6 +126,11 @@ impl Served {
         served
     }
 
+    /// All that it said on standard error. It is over with it.
+    pub(super) fn said(mut self) -> String {
+        self.end()
+    }
+
     /// Ends it, and returns what it said.
     fn end(&mut self) -> String {
         // It may have ended by itself.

@@ -1,11 +1,13 @@
 //! A server whose tools are under work, and one that is asked to end.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::raw::{PATIENCE, Raw};
-use super::served::{machine, stdio};
+use super::served::{Served, machine, plain, stdio};
 use crate::support::Run;
 
 const TOOL_MD: &str = "conformance/tools/conformance.sum/TOOL.md";
@@ -49,4 +51,54 @@ fn a_server_that_is_told_to_end_answers_what_it_was_asked_and_ends_well() {
         .ended(Duration::from_secs(30))
         .expect("it ends, though a call does not");
     assert_eq!(ended.code(), Some(0), "{ended}");
+}
+
+/// A stream on which a client of the newer era listens for changes.
+fn listening(url: &str) -> TcpStream {
+    let address = url.strip_prefix("http://").unwrap();
+    let (address, path) = address.split_once('/').unwrap();
+    let body = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
+        "params": {
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "listening", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+            "notifications": {"toolsListChanged": true},
+        },
+    })
+    .to_string();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = format!(
+        "POST /{path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: subscriptions/listen\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes()).unwrap();
+    let mut heard = Vec::new();
+    let mut part = [0; 4096];
+    while !String::from_utf8_lossy(&heard).contains("subscriptions/acknowledged") {
+        let read = stream.read(&mut part).unwrap();
+        assert_ne!(read, 0, "{}", String::from_utf8_lossy(&heard));
+        heard.extend_from_slice(&part[..read]);
+    }
+    stream
+}
+
+#[test]
+fn clients_that_come_and_go_leave_no_word_in_the_log() {
+    let machine = plain();
+    let served = Served::plain(&machine, "--no-token");
+    for _ in 0..5 {
+        drop(listening(&served.url));
+    }
+    // Another stream shows that the server goes on.
+    drop(listening(&served.url));
+    std::thread::sleep(Duration::from_secs(1));
+    let said = served.said();
+    assert!(said.contains("listening on"), "{said}");
+    assert!(!said.contains("ERROR") && !said.contains("WARN"), "{said}");
 }
