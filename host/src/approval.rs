@@ -57,6 +57,8 @@ pub struct ApprovalRequest {
     /// The tools that led to this call, the first one first; empty where the
     /// caller asked for it.
     pub called_by: Vec<String>,
+    /// BLAKE3 of the manifests of the bundles of these tools and of their drivers.
+    pub called_by_bundles: Vec<String>,
 }
 
 /// A tool that a yes to a call of another one covers.
@@ -65,6 +67,11 @@ pub struct ApprovalRequest {
 pub struct Chained {
     /// The tool as `id@major`.
     pub tool: String,
+    /// Who published its contract.
+    pub publisher: String,
+    /// BLAKE3 of the manifests of the bundles that carry it out, 64 hex digits each:
+    /// the contract's first, then those of its drivers.
+    pub bundles: Vec<String>,
     /// What it changes: `changes workspace:/notes`.
     pub effects: Vec<String>,
     /// Its risk level, 0 to 3.
@@ -228,6 +235,7 @@ fn request(call: &Call, question: &Question, invocation: &str) -> ApprovalReques
         chain: question.chain.covered.clone(),
         apart: question.chain.apart.clone(),
         called_by: call.lineage.names(),
+        called_by_bundles: call.lineage.bundles(),
     }
 }
 
@@ -248,6 +256,8 @@ mod tests {
         let effects = (0..effects).map(|number| format!("changes database:{number}"));
         let tool = Chained {
             tool: format!("{name}@1"),
+            publisher: "acme".to_owned(),
+            bundles: Vec::new(),
             effects: effects.collect(),
             risk: 0,
         };

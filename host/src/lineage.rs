@@ -25,6 +25,8 @@ pub(crate) struct Caller {
     pub(crate) root: Arc<Root>,
     /// `id@major` of the tools from the root to the caller.
     pub(crate) names: Vec<String>,
+    /// The bundles of these tools and of their drivers.
+    pub(crate) bundles: Vec<String>,
     pub(crate) deadline: Instant,
     /// Fuel that the caller has left.
     pub(crate) fuel: u64,
@@ -49,6 +51,13 @@ impl Lineage {
     pub(crate) fn names(&self) -> Vec<String> {
         self.caller()
             .map(|caller| caller.names.clone())
+            .unwrap_or_default()
+    }
+
+    /// The bundles of these tools and of their drivers.
+    pub(crate) fn bundles(&self) -> Vec<String> {
+        self.caller()
+            .map(|caller| caller.bundles.clone())
             .unwrap_or_default()
     }
 

@@ -60,7 +60,14 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
     // Nothing that a yes covers is left out: the host keeps it short.
     for chained in &request.chain {
         let tool = visible_line(&chained.tool, usize::MAX);
-        fact("may call", &format!("{tool}, which your yes covers"));
+        let by = match chained.publisher == request.publisher {
+            true => String::new(),
+            false => {
+                let publisher = visible_line(&chained.publisher, usize::MAX);
+                format!(" by ANOTHER publisher, {publisher}")
+            }
+        };
+        fact("may call", &format!("{tool}{by}, which your yes covers"));
         if chained.risk > 0 {
             fact("", &format!("  risk {}", risk(chained.risk)));
         }

@@ -223,6 +223,14 @@ fn text(name: &str, field: &Map<String, Value>) -> Result<Value, String> {
         });
         names.ok_or("its `enumNames` do not name each value of `enum`")?;
     }
+    // Whoever accepts it has seen it, and gives it back as it was shown.
+    if let Some(default) = field.get("default").and_then(Value::as_str)
+        && (default.len() > NAME || default.chars().any(is_hidden))
+    {
+        return Err(format!(
+            "its `default` is not at most {NAME} bytes of visible characters"
+        ));
+    }
     let mut kept = Map::from_iter([("type".to_owned(), json!("string"))]);
     if let Some(choices) = choices {
         if ["minLength", "maxLength", "format"]

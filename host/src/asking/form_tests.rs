@@ -111,6 +111,9 @@ fn what_is_more_than_a_flat_form_is_refused() {
         json!({"type": "string", "minLength": -1}),
         json!({"type": "integer", "minimum": 0.5}),
         json!({"type": "boolean", "default": "yes"}),
+        json!({"type": "string", "default": "a\u{202e}b"}),
+        json!({"type": "string", "default": "a\nb"}),
+        json!({"type": "string", "default": "x".repeat(201)}),
         json!({"type": "string", "description": "x".repeat(WORDS + 1)}),
         json!(true),
     ] {

@@ -17,6 +17,8 @@ use super::driver::LoadedDriver;
 pub(super) struct Candidate {
     pub(super) contract: Arc<Tool>,
     pub(super) major_id: String,
+    pub(super) publisher: String,
+    pub(super) bundle: String,
     pub(super) drivers: Vec<Arc<LoadedDriver>>,
 }
 

@@ -148,6 +148,8 @@ impl Catalogue {
                 let candidate = Candidate {
                     contract: tool.contract.clone(),
                     major_id: id.clone(),
+                    publisher: tool.publisher.clone(),
+                    bundle: tool.bundle.clone(),
                     drivers: routes::drivers(&tool.contract, &tool.publisher, &drivers, services),
                 };
                 (id.clone(), candidate)

@@ -208,8 +208,15 @@ fn chain(reach: &Reach, candidates: &BTreeMap<String, Candidate>) -> Chain {
     let reached = reach.tools.iter().filter_map(|name| candidates.get(name));
     Chain::of(reached.map(|candidate| {
         let contract = &candidate.contract;
+        let drivers = candidate.drivers.iter().map(|driver| &driver.bundle);
         let tool = Chained {
             tool: candidate.major_id.clone(),
+            publisher: candidate.publisher.clone(),
+            bundles: [&candidate.bundle]
+                .into_iter()
+                .chain(drivers)
+                .cloned()
+                .collect(),
             effects: changes(contract).collect(),
             risk: contract.risk_level,
         };

@@ -40,6 +40,8 @@ pub(crate) struct Ctx {
     pub(crate) access: Arc<Access>,
     /// `id@major` from the root to this call.
     pub(crate) names: Vec<String>,
+    /// The bundles of these tools and of their drivers.
+    pub(crate) bundles: Vec<String>,
     pub(crate) covered: Vec<String>,
     pub(crate) principal: String,
     /// Who asks people, where it is not the host's own approver.
@@ -100,6 +102,7 @@ impl Ctx {
         let lineage = Lineage::of(Caller {
             root: self.root.clone(),
             names: self.names.clone(),
+            bundles: self.bundles.clone(),
             deadline: self.deadline,
             fuel: left.fuel,
             memory_bytes: left.memory_bytes,

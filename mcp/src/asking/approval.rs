@@ -13,8 +13,9 @@ use toolward_host::{ApprovalRequest, Approver, CallError, ErrorCode, Origin, Ver
 
 use super::client::{Client, Era, Unanswered};
 use super::denied::Denied;
-use super::digest;
 use super::elicit::{self, Choice};
+use super::keys::{Keys, keys};
+use super::open::{Open, Opened};
 use super::seal::PATIENCE;
 use super::shown;
 use super::standing::{Key, Standing};
@@ -33,8 +34,10 @@ pub(crate) struct Pending {
     pub(crate) call: Key,
     /// The tool as it stood, whatever the arguments.
     pub(crate) tool: Key,
-    /// The tool by its name: what a no is kept under.
+    /// The tool by its name, as it is used here: what a no is kept under.
     pub(crate) named: Key,
+    /// The number of the question, as long as it is open.
+    pub(crate) question: u64,
     /// Whether "for this session" was among the choices.
     pub(crate) session: bool,
 }
@@ -52,6 +55,7 @@ pub(crate) enum Decision {
 pub(crate) struct Memory {
     pub(crate) standing: Arc<Standing>,
     pub(crate) denied: Arc<Denied>,
+    pub(crate) open: Arc<Open>,
 }
 
 impl Memory {
@@ -59,7 +63,10 @@ impl Memory {
     pub(crate) fn keep(&self, principal: &Principal, pending: &Pending, decision: Decision) {
         let name = &principal.name;
         match decision {
-            Decision::No => self.denied.no(name, pending.named, Instant::now()),
+            Decision::No => {
+                self.denied.no(name, pending.named, Instant::now());
+                self.open.end(name, &pending.named);
+            }
             Decision::Once => self.denied.yes(name, &pending.named),
             Decision::Session => {
                 self.denied.yes(name, &pending.named);
@@ -86,6 +93,8 @@ pub(crate) enum Refusal {
     Changed,
     /// A person said no a moment ago, and is left alone for as long.
     Paused(Duration),
+    /// They are asked about it by as many calls as may ask at once.
+    Asked(Duration),
 }
 
 /// Asks through one client, for one call.
@@ -151,6 +160,7 @@ impl Through {
             Refusal::TooLong => "it is too long to be shown whole",
             Refusal::Changed => "what was approved is not what it would do now",
             Refusal::Paused(_) => "they were asked about this tool a moment ago and did not agree",
+            Refusal::Asked(_) => "they are being asked about this tool already",
         };
         error.message = format!("`{tool}` needs a person's approval, and {why}");
         error.hint = Some(match refusal {
@@ -164,6 +174,15 @@ impl Through {
                      `toolward call {tool}` in a terminal themselves"
                 )
             }
+            Refusal::Asked(wait) => {
+                error.code = ErrorCode::APPROVAL_PAUSED;
+                let seconds = wait.as_secs().saturating_add(1);
+                error.cause = Some(json!({ "asked_again_after_seconds": seconds }));
+                format!(
+                    "wait for their answers, or go on without it; they can be asked again in \
+                     {seconds} seconds at the latest"
+                )
+            }
             _ => format!(
                 "a person can run `toolward call {tool}` in a terminal, where they are asked"
             ),
@@ -171,7 +190,12 @@ impl Through {
     }
 
     async fn verdict(&self, request: &ApprovalRequest) -> Verdict {
-        let Keys { call, tool, named } = keys(request);
+        let Keys {
+            call,
+            tool,
+            named,
+            anyhow,
+        } = keys(request);
         let direct = request.called_by.is_empty();
         if request.risk >= IRREVERSIBLE {
             return self.refuse(Refusal::Irreversible, direct);
@@ -198,48 +222,70 @@ impl Through {
         if !self.client.answerable.form {
             return self.refuse(Refusal::CanNotAsk, direct);
         }
-        let principal = &self.client.principal;
-        let pause = self
-            .memory
-            .denied
-            .pause(&principal.name, &named, Instant::now());
-        if let Some(pause) = pause {
-            return self.refuse(Refusal::Paused(pause), direct);
-        }
         let Some(message) = shown::message(request) else {
             return self.refuse(Refusal::TooLong, direct);
         };
         let Some(question) = elicit::form(message, shown::schema(session)) else {
             return self.refuse(Refusal::CanNotAsk, direct);
         };
+        let person = match (self.client.era, &self.client.person) {
+            (Era::Session, Some(person)) => Some(person),
+            (Era::Stateless, _) if direct => None,
+            _ => return self.refuse(Refusal::CanNotAsk, direct),
+        };
+        let opened = match self.open(&named, &anyhow) {
+            Ok(opened) => opened,
+            Err(refusal) => return self.refuse(refusal, direct),
+        };
         let pending = Pending {
             call,
             tool,
             named,
+            question: opened.number,
             session,
         };
-        match (self.client.era, &self.client.person) {
-            (Era::Session, Some(person)) => {
-                let mut left = Left {
-                    through: self,
-                    pending: Some(&pending),
-                };
-                let said = person.ask(question, PATIENCE).await;
-                left.pending = None;
-                match said {
-                    Ok(said) => self.take(&pending, decision(&said, &pending), direct),
-                    Err(Unanswered::Refused) => self.take(&pending, Decision::No, direct),
-                    Err(Unanswered::Late | Unanswered::Failed) => {
-                        Verdict::Denied(Some("nobody answered".to_owned()))
-                    }
-                }
+        let Some(person) = person else {
+            self.state().pending = Some((pending, question));
+            return Verdict::Later;
+        };
+        let mut left = Left {
+            through: self,
+            pending: &pending,
+            unanswered: true,
+        };
+        let said = tokio::select! {
+            biased;
+            () = opened.ended.cancelled() => None,
+            said = person.ask(question, PATIENCE) => Some(said),
+        };
+        left.unanswered = false;
+        drop(left);
+        match said {
+            Some(Ok(said)) => self.take(&pending, decision(&said, &pending), direct),
+            // They said no to another question about the same tool.
+            None => Verdict::Denied(None),
+            // An error is no answer of a person's: their no is a result.
+            Some(Err(Unanswered::Refused)) => self.refuse(Refusal::CanNotAsk, direct),
+            Some(Err(Unanswered::Late | Unanswered::Failed)) => {
+                Verdict::Denied(Some("nobody answered".to_owned()))
             }
-            (Era::Stateless, _) if direct => {
-                self.state().pending = Some((pending, question));
-                Verdict::Later
-            }
-            _ => self.refuse(Refusal::CanNotAsk, direct),
         }
+    }
+
+    /// Opens a question, unless a person is to be left alone about the tool.
+    fn open(&self, named: &Key, anyhow: &Key) -> Result<Opened, Refusal> {
+        let (principal, now) = (&self.client.principal.name, Instant::now());
+        let Memory { denied, open, .. } = &self.memory;
+        let opened = open.ask(principal, *named, now, PATIENCE);
+        // Looked at when it is open: a no from now on ends it.
+        let pauses = [named, anyhow].map(|tool| denied.pause(principal, tool, now));
+        if let Some(pause) = pauses.into_iter().flatten().max() {
+            if let Ok(opened) = opened {
+                open.close(principal, opened.number);
+            }
+            return Err(Refusal::Paused(pause));
+        }
+        opened.map_err(Refusal::Asked)
     }
 
     fn take(&self, pending: &Pending, decision: Decision, direct: bool) -> Verdict {
@@ -270,14 +316,16 @@ impl Through {
 /// them again and again.
 struct Left<'a> {
     through: &'a Through,
-    pending: Option<&'a Pending>,
+    pending: &'a Pending,
+    unanswered: bool,
 }
 
 impl Drop for Left<'_> {
     fn drop(&mut self) {
-        if let Some(pending) = self.pending {
-            let principal = &self.through.client.principal;
-            self.through.memory.keep(principal, pending, Decision::No);
+        let (memory, principal) = (&self.through.memory, &self.through.client.principal);
+        memory.open.close(&principal.name, self.pending.question);
+        if self.unanswered {
+            memory.keep(principal, self.pending, Decision::No);
         }
     }
 }
@@ -302,46 +350,4 @@ pub(crate) fn decision(said: &Value, pending: &Pending) -> Decision {
         Some(shown::SESSION) if pending.session => Decision::Session,
         _ => Decision::No,
     }
-}
-
-/// What identifies a call, and what identifies its tool whatever the arguments:
-/// all that a person is shown, and the bundles behind it; and the tool by its name.
-struct Keys {
-    call: Key,
-    tool: Key,
-    named: Key,
-}
-
-fn keys(request: &ApprovalRequest) -> Keys {
-    let chain: Vec<_> = request
-        .chain
-        .iter()
-        .map(|chained| (&chained.tool, &chained.effects, chained.risk))
-        .collect();
-    let tool = (
-        (&request.principal, &request.tool_id, &request.name),
-        (&request.publisher, &request.bundle),
-        (
-            &request.driver,
-            &request.driver_publisher,
-            &request.driver_bundle,
-        ),
-        (&request.effects, request.risk, &request.reasons),
-        (chain, &request.apart, &request.called_by),
-    );
-    let input = *digest::value(&request.input).as_bytes();
-    let call = (&tool, &request.tool, input);
-    Keys {
-        call: key(b"call", &call),
-        tool: key(b"tool", &tool),
-        named: key(b"named", &(&request.publisher, &request.tool_id)),
-    }
-}
-
-/// JSON tells where a text ends, so that no two different values are written alike.
-fn key(kind: &[u8], value: &impl Serialize) -> Key {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(kind);
-    hasher.update(&serde_json::to_vec(value).unwrap_or_default());
-    *hasher.finalize().as_bytes()
 }

@@ -1,19 +1,13 @@
 //! Approvals through a client: what they cover, who may give them, and what no
 //! client may.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-
-use rmcp::model::InputRequest;
 use serde_json::json;
-use tokio::sync::Notify;
 
 use super::testing::{
-    Scripted, Sent, accepted, asks, code, decided, echo, ended, fault, host, keys, session,
-    stateless, value, yes,
+    Scripted, Sent, accepted, asks, code, decided, echo, ended, fault, host, host_with_helper,
+    keys, session, stateless, value, yes,
 };
 use super::*;
-use crate::asking::client::{Person, Said};
 use crate::asking::shown::{ONCE, SESSION};
 
 #[tokio::test]
@@ -209,86 +203,32 @@ async fn approval_and_question_are_asked_apart_and_neither_takes_the_others_answ
 }
 
 #[tokio::test]
-async fn after_a_no_nobody_is_asked_about_that_tool_for_a_while() {
-    let (_bundle, host) = host("Notes.");
-    let (asking, alice, call) = (Asking::new(), stateless("alice"), echo("notes.write"));
-    let earlier = asks(call.to(&asking, &alice, &host).await);
-    let asked = asks(call.to(&asking, &alice, &host).await);
-    let no = json!({"toolward:approval": {"action": "decline"}});
-    let reply = ended(call.answering(&asked, no).to(&asking, &alice, &host).await);
-    assert_eq!(code(&reply), "toolward:approval_denied");
-
-    // Another input does not help: the person said what they think of the tool.
-    let other = Sent::new("notes.write", json!({"do": "echo", "value": 8}));
-    for call in [&call, &other] {
-        let reply = ended(call.to(&asking, &alice, &host).await);
-        assert_eq!(code(&reply), "toolward:approval_paused");
-        assert_eq!(reply.metadata.attempts, 0);
-        let error = reply.result.unwrap_err();
-        let seconds = error.cause.unwrap()["asked_again_after_seconds"].clone();
-        assert!((1..=60).contains(&seconds.as_u64().unwrap()), "{seconds}");
-        let hint = error.hint.unwrap();
-        assert!(hint.contains("toolward call notes.write"), "{hint}");
-    }
-    asks(echo("notes.always").to(&asking, &alice, &host).await);
-    asks(call.to(&asking, &stateless("bob"), &host).await);
-
-    // What was asked before may still be answered, and a yes ends the pause.
-    let reply = ended(
-        call.answering(&earlier, decided(ONCE))
-            .to(&asking, &alice, &host)
-            .await,
+async fn an_approval_does_not_cover_what_took_the_place_of_a_tool_that_it_covered() {
+    let directories = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let [notes, helper, others] = directories.each_ref().map(tempfile::TempDir::path);
+    let (asking, alice) = (Asking::new(), stateless("alice"));
+    let call = echo("notes.through");
+    let before = host_with_helper(notes, helper, "Helps.");
+    let asked = asks(call.to(&asking, &alice, &before).await);
+    let shown = serde_json::to_string(&asked).unwrap();
+    assert!(
+        shown.contains("helper.write@1 by ANOTHER publisher"),
+        "{shown}"
     );
-    assert_eq!(value(&reply), &json!(7));
-    asks(call.to(&asking, &alice, &host).await);
-}
+    let sealed = asks(call.to(&asking, &alice, &before).await);
+    let answer = call.answering(&asked, decided(SESSION));
+    assert_eq!(
+        value(&ended(answer.to(&asking, &alice, &before).await)),
+        &json!(7)
+    );
+    ended(call.to(&asking, &alice, &before).await);
 
-#[tokio::test]
-async fn after_a_no_a_client_of_the_session_era_is_not_asked_either() {
-    let (_bundle, host) = host("Notes.");
-    let asking = Asking::new();
-    let person = Scripted::saying([
-        json!({"action": "decline"}),
-        accepted(json!({"decision": ONCE})),
-    ]);
-    let client = session(&person);
-    let reply = ended(echo("notes.write").to(&asking, &client, &host).await);
-    assert_eq!(code(&reply), "toolward:approval_denied");
-    let reply = ended(echo("notes.write").to(&asking, &client, &host).await);
-    assert_eq!(code(&reply), "toolward:approval_paused");
-    assert_eq!(reply.metadata.attempts, 0);
-    assert_eq!(person.asked().len(), 1);
-}
-
-/// A person who looks at the question and says nothing.
-#[derive(Default)]
-struct Looking {
-    asked: AtomicUsize,
-    looks: Notify,
-}
-
-impl Person for Looking {
-    fn ask(&self, _: InputRequest, _: Duration) -> Said<'_> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        self.looks.notify_one();
-        Box::pin(std::future::pending())
-    }
-}
-
-#[tokio::test]
-async fn a_call_that_is_given_up_under_the_eyes_of_a_person_does_not_ask_them_again() {
-    let (_bundle, host) = host("Notes.");
-    let (asking, call) = (Asking::new(), echo("notes.write"));
-    let person = Arc::new(Looking::default());
-    let client = Client {
-        person: Some(person.clone()),
-        ..session(&Scripted::saying([]))
-    };
-    tokio::select! {
-        _ = call.to(&asking, &client, &host) => panic!("it has ended"),
-        () = person.looks.notified() => {}
-    }
-    let reply = ended(call.to(&asking, &client, &host).await);
-    assert_eq!(code(&reply), "toolward:approval_paused");
-    assert_eq!(person.asked.load(Ordering::Relaxed), 1);
+    // Another publisher's, word for word the same; and another release.
+    let elsewhere = host_with_helper(notes, others, "Helps.");
+    asks(call.to(&asking, &alice, &elsewhere).await);
+    let answer = call.answering(&sealed, decided(ONCE));
+    asks(answer.to(&asking, &alice, &elsewhere).await);
+    let after = host_with_helper(notes, helper, "Helps more.");
+    asks(call.to(&asking, &alice, &after).await);
+    ended(call.to(&asking, &alice, &before).await);
 }

@@ -26,7 +26,7 @@ pub(crate) enum Era {
 pub(crate) enum Unanswered {
     /// It took too long.
     Late,
-    /// It said no.
+    /// It answered with an error. What a person says is a result.
     Refused,
     /// It failed, or has gone.
     Failed,

@@ -9,6 +9,10 @@ mod client;
 mod denied;
 mod digest;
 mod elicit;
+mod keys;
+mod open;
+#[cfg(test)]
+mod pausing_tests;
 mod seal;
 mod shown;
 mod standing;
@@ -92,6 +96,7 @@ impl Asking {
             memory: Memory {
                 standing: Arc::new(Standing::new()),
                 denied: Arc::new(Denied::new()),
+                open: Arc::default(),
             },
         }
     }
@@ -189,11 +194,16 @@ impl Asking {
         let response = |key: &str| responses.and_then(|responses| responses.get(key));
         match state {
             State::Approval(pending) => {
-                let decided = match response(approval::KEY) {
+                let open = &self.memory.open;
+                let was_open = open.close(&client.principal.name, pending.question);
+                let said = response(approval::KEY);
+                let decision = said.map(|said| approval::decision(said, &pending));
+                let decided = match decision {
                     // Whatever else was answered: not this. The call asks again.
                     None => None,
-                    Some(said) => {
-                        let decision = approval::decision(said, &pending);
+                    // A no to another question about the tool has ended this one.
+                    Some(Decision::Once | Decision::Session) if !was_open => None,
+                    Some(decision) => {
                         self.memory.keep(&client.principal, &pending, decision);
                         Some((pending.call, decision != Decision::No))
                     }

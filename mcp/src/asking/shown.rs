@@ -52,7 +52,11 @@ pub(crate) fn message(request: &ApprovalRequest) -> Option<String> {
     }
     for chained in &request.chain {
         let tool = whole(&chained.tool)?;
-        fact("may call, and your yes covers it", &tool);
+        let by = match chained.publisher == request.publisher {
+            true => String::new(),
+            false => format!(" by ANOTHER publisher, {}", name(&chained.publisher)),
+        };
+        fact("may call, and your yes covers it", &format!("{tool}{by}"));
         if chained.risk > 0 {
             fact("  its risk", &format!("{} of 3", chained.risk));
         }

@@ -20,7 +20,8 @@ use super::{Asking, Client, ErrorData, Finished};
 use crate::principal::{Principal, Tools};
 
 /// `notes.ask` asks; `notes.write` changes something; `notes.always` asks and needs
-/// approval each time; `notes.burn` can't be undone.
+/// approval each time; `notes.burn` can't be undone; `notes.calls` calls `notes.always`,
+/// and `notes.through` a tool of the bundle `helper`.
 const TOOLS: &[(&str, &str)] = &[
     ("notes.ask", "requires: { user: [form, sample, roots] }\n"),
     ("notes.write", "mutates: [\"database:notes\"]\n"),
@@ -32,53 +33,82 @@ const TOOLS: &[(&str, &str)] = &[
         "notes.burn",
         "risk_level: 3\nmutates: [\"database:notes\"]\n",
     ),
+    ("notes.calls", "requires: { tools: [notes.always] }\n"),
+    (
+        "notes.through",
+        "mutates: [\"database:notes\"]\nrequires: { tools: [helper.write] }\n",
+    ),
 ];
+
+/// The bundle `helper`.
+const HELPER: &[(&str, &str)] = &[("helper.write", "mutates: [\"database:notes\"]\n")];
 
 /// A host of these tools, with a description of the test's own: another one makes
 /// another bundle.
 pub(crate) fn host(description: &str) -> (TempDir, Host) {
-    static CACHE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
     let directory = tempfile::tempdir().unwrap();
+    write("notes", TOOLS, description, directory.path());
+    let host = host_of(&[directory.path()]);
+    (directory, host)
+}
+
+/// The same with the bundle `helper` beside it, both in directories of the test's own.
+pub(crate) fn host_with_helper(notes: &Path, helper: &Path, description: &str) -> Host {
+    write("notes", TOOLS, "Notes.", notes);
+    write("helper", HELPER, description, helper);
+    host_of(&[notes, helper])
+}
+
+/// Writes a bundle of these tools.
+fn write(id: &str, tools: &[(&str, &str)], description: &str, directory: &Path) {
     let write = |path: &str, content: &[u8]| {
-        let path = directory.path().join(path);
+        let path = directory.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     };
-    let bundle = "id = \"notes\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"acme\"\n\
-                  created = \"2026-01-01T00:00:00Z\"\n";
+    let bundle = format!(
+        "id = \"{id}\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"acme\"\n\
+         created = \"2026-01-01T00:00:00Z\"\n"
+    );
     write("bundle.toml", bundle.as_bytes());
     let mut implements = String::new();
-    for (id, extra) in TOOLS {
+    for (tool_id, extra) in tools {
         let tool = format!(
-            "---\nname: Notes\nid: {id}\ndescription: {description}\nversion: 1.0.0\ninputs:\n  \
+            "---\nname: Notes\nid: {tool_id}\ndescription: {description}\nversion: 1.0.0\ninputs:\n  \
              type: object\noutputs:\n  type: object\n{extra}---\n"
         );
-        write(&format!("tools/{id}/TOOL.md"), tool.as_bytes());
-        implements.push_str(&format!("  - tool: {id}\n    version: ^1.0.0\n"));
+        write(&format!("tools/{tool_id}/TOOL.md"), tool.as_bytes());
+        implements.push_str(&format!("  - tool: {tool_id}\n    version: ^1.0.0\n"));
     }
     let driver = format!(
-        "---\nname: Notes\nid: notes\ndescription: Keeps notes.\nversion: 1.0.0\n\
+        "---\nname: Notes\nid: {id}\ndescription: Keeps notes.\nversion: 1.0.0\n\
          kind: component\ncomponent: driver.wasm\nimplements:\n{implements}---\n"
     );
-    write("drivers/notes/DRIVER.md", driver.as_bytes());
+    write(&format!("drivers/{id}/DRIVER.md"), driver.as_bytes());
     let wasm = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../tests/guests/hostile/drivers/hostile/driver.wasm");
     let wasm = std::fs::read(&wasm)
         .unwrap_or_else(|_| panic!("{} is missing: run `cargo xtask guests`", wasm.display()));
-    write("drivers/notes/driver.wasm", &wasm);
+    write(&format!("drivers/{id}/driver.wasm"), &wasm);
+}
 
-    let policy = format!(
-        "[[grant]]\npublisher = \"dev:{}\"\nrequires = [\"user:form\", \"user:sample\", \
-         \"user:roots\"]\nmutates = [\"database:notes\"]\n",
-        directory.path().display()
-    );
-    let host = Host::builder()
-        .bundle(Content::from_dev(directory.path()).unwrap())
+fn host_of(directories: &[&Path]) -> Host {
+    static CACHE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+    let mut policy = String::new();
+    let mut builder = Host::builder().cache(Cache::open(CACHE.path().join("cache")).unwrap());
+    for directory in directories {
+        policy.push_str(&format!(
+            "[[grant]]\npublisher = \"dev:{}\"\nrequires = [\"user:form\", \"user:sample\", \
+             \"user:roots\", \"tool:notes.always\", \"tool:helper.write\"]\n\
+             mutates = [\"database:notes\"]\n",
+            directory.display()
+        ));
+        builder = builder.bundle(Content::from_dev(directory).unwrap());
+    }
+    builder
         .policy(Policy::from_toml(&policy).unwrap())
-        .cache(Cache::open(CACHE.path().join("cache")).unwrap())
         .build()
-        .unwrap();
-    (directory, host)
+        .unwrap()
 }
 
 /// A person who says the given things in turn, and then nothing.

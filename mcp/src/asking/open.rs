@@ -1,0 +1,156 @@
+//! Questions about approvals that are before a person. About one tool there are few at
+//! a time, and a no to one ends the others: nobody is worn down by a pile of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::standing::Key;
+
+/// Questions about one tool for one principal.
+pub(crate) const FEW: usize = 3;
+
+/// Questions that are open, by principal. All moments are the caller's "now".
+#[derive(Default)]
+pub(crate) struct Open {
+    questions: Mutex<Questions>,
+}
+
+#[derive(Default)]
+struct Questions {
+    last: u64,
+    open: HashMap<Arc<str>, Vec<Question>>,
+}
+
+struct Question {
+    number: u64,
+    tool: Key,
+    /// When nobody's answer is taken any more.
+    until: Instant,
+    ended: CancellationToken,
+}
+
+/// A question that was opened.
+pub(crate) struct Opened {
+    pub(crate) number: u64,
+    /// Cancelled by a no to another question about the same tool.
+    pub(crate) ended: CancellationToken,
+}
+
+impl Open {
+    /// Opens a question about a tool, for so long at most.
+    ///
+    /// # Errors
+    ///
+    /// How long it takes at most until there is room for another.
+    pub(crate) fn ask(
+        &self,
+        principal: &Arc<str>,
+        tool: Key,
+        now: Instant,
+        patience: Duration,
+    ) -> Result<Opened, Duration> {
+        let until = now.checked_add(patience).ok_or(patience)?;
+        let mut questions = self.lock();
+        questions.last = questions.last.wrapping_add(1);
+        let number = questions.last;
+        let own = questions.open.entry(principal.clone()).or_default();
+        own.retain(|question| question.until > now);
+        let same = own.iter().filter(|question| question.tool == tool);
+        let ends: Vec<Instant> = same.map(|question| question.until).collect();
+        if ends.len() >= FEW {
+            let first = ends.into_iter().min().unwrap_or(until);
+            return Err(first.saturating_duration_since(now));
+        }
+        let ended = CancellationToken::new();
+        own.push(Question {
+            number,
+            tool,
+            until,
+            ended: ended.clone(),
+        });
+        Ok(Opened { number, ended })
+    }
+
+    /// A question was answered, or nobody asks any more. Says whether it was open.
+    pub(crate) fn close(&self, principal: &str, number: u64) -> bool {
+        let mut questions = self.lock();
+        let Some(own) = questions.open.get_mut(principal) else {
+            return false;
+        };
+        let place = own.iter().position(|question| question.number == number);
+        if let Some(place) = place {
+            own.swap_remove(place);
+        }
+        if own.is_empty() {
+            questions.open.remove(principal);
+        }
+        place.is_some()
+    }
+
+    /// Ends all questions about a tool.
+    pub(crate) fn end(&self, principal: &str, tool: &Key) {
+        let mut questions = self.lock();
+        if let Some(own) = questions.open.get_mut(principal) {
+            own.retain(|question| {
+                let stays = question.tool != *tool;
+                if !stays {
+                    question.ended.cancel();
+                }
+                stays
+            });
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Questions> {
+        self.questions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOOL: Key = [1; 32];
+    const OTHER: Key = [2; 32];
+    const PATIENCE: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn about_one_tool_few_questions_are_open_and_too_old_ones_make_room() {
+        let (open, alice, now) = (Open::default(), Arc::from("alice"), Instant::now());
+        let ask = |tool, now| open.ask(&alice, tool, now, PATIENCE);
+        for late in 0..FEW {
+            let late = Duration::from_secs(late as u64);
+            assert!(ask(TOOL, now + late).is_ok());
+        }
+        let later = now + Duration::from_secs(10);
+        assert_eq!(ask(TOOL, later).err(), Some(Duration::from_secs(590)));
+        assert!(ask(OTHER, later).is_ok());
+        assert!(open.ask(&Arc::from("bob"), TOOL, later, PATIENCE).is_ok());
+        assert!(ask(TOOL, now + PATIENCE).is_ok());
+        assert!(ask(TOOL, now + PATIENCE).is_err());
+    }
+
+    #[test]
+    fn a_question_that_is_closed_makes_room_and_a_no_ends_all_about_its_tool() {
+        let (open, alice, now) = (Open::default(), Arc::from("alice"), Instant::now());
+        let ask = |tool| open.ask(&alice, tool, now, PATIENCE).unwrap();
+        let [first, second, third] = [(); 3].map(|()| ask(TOOL));
+        let other = ask(OTHER);
+        assert!(open.close("alice", first.number));
+        assert!(!open.close("alice", first.number));
+        assert!(!open.close("bob", second.number));
+        ask(TOOL);
+
+        open.end("alice", &TOOL);
+        assert!(second.ended.is_cancelled() && third.ended.is_cancelled());
+        assert!(!first.ended.is_cancelled() && !other.ended.is_cancelled());
+        assert!(!open.close("alice", second.number));
+        assert!(open.close("alice", other.number));
+        assert!(open.lock().open.is_empty());
+    }
+}
