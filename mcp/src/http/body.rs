@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
@@ -121,12 +122,12 @@ pub(super) struct Held<B> {
     rest: Bytes,
     ended: Option<BoxFuture<'static, ()>>,
     over: bool,
-    _rooms: Vec<Room>,
+    _rooms: Vec<Arc<Room>>,
 }
 
 impl<B> Held<B> {
     /// Holds rooms.
-    pub(super) fn new(body: B, rooms: Vec<Room>) -> Self {
+    pub(super) fn new(body: B, rooms: Vec<Arc<Room>>) -> Self {
         Self {
             body,
             rest: Bytes::new(),

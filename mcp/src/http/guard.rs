@@ -27,6 +27,9 @@ use super::sessions::{Caller, Sessions};
 use super::{Access, HEALTH_PATH, Identity, Limits, PATH, Refusal, body};
 use crate::messages::{self, Flaw};
 
+/// Memory that a request takes while it is handled, however small its message is.
+const REQUEST_COST: usize = 64 * 1024;
+
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// What requests are checked against, and who handles them.
@@ -135,7 +138,7 @@ impl<H: ServerHandler> Guard<H> {
                 let (head, body) = response.await?.into_parts();
                 Ok(Response::from_parts(
                     head,
-                    Body::new(Held::new(body, vec![room])),
+                    Body::new(Held::new(body, vec![Arc::new(room)])),
                 ))
             }
             Method::DELETE => {
@@ -169,7 +172,8 @@ impl<H: ServerHandler> Guard<H> {
         if !media_type.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
             return Err(Wrong::MediaType);
         }
-        let mut rooms = vec![gate.message().ok_or(Wrong::TooMany("messages"))?];
+        let message = gate.message().ok_or(Wrong::TooMany("messages"))?;
+        let mut rooms = vec![Arc::new(message)];
         let mut memory = self.read.hold(&gate.read, 0)?;
         let bytes = body::read(&parts.headers, body, &self.limits, &mut memory).await?;
         let kind = body::kind(&bytes)?;
@@ -181,16 +185,25 @@ impl<H: ServerHandler> Guard<H> {
         })?;
         match kind {
             Kind::Other => memory.grow(cost)?,
-            _ => memory = self.handled.hold(&gate.handled, cost)?,
+            _ => {
+                let cost = cost.saturating_add(REQUEST_COST);
+                memory = self.handled.hold(&gate.handled, cost)?;
+            }
         }
         // With the request it goes wherever the request goes: a call may outlive its
-        // connection.
+        // connection. So does its room, which is free when the call has ended and
+        // its answer was sent.
         parts.extensions.insert(Arc::new(memory));
         match kind {
             Kind::Call | Kind::Request => {
-                rooms.push(gate.request().ok_or(Wrong::TooMany("requests"))?)
+                let room = Arc::new(gate.request().ok_or(Wrong::TooMany("requests"))?);
+                parts.extensions.insert(Arc::clone(&room));
+                rooms.push(room);
             }
-            Kind::Listen => rooms.push(gate.stream().ok_or(Wrong::TooMany("streams"))?),
+            Kind::Listen => {
+                let room = gate.stream().ok_or(Wrong::TooMany("streams"))?;
+                rooms.push(Arc::new(room));
+            }
             Kind::Other => {}
         }
         let request = Request::from_parts(parts, Body::new(Full::new(bytes)));

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::AsyncWriteExt;
 
-use crate::client::{Request, Session, rest, until};
+use crate::client::{PATIENCE, Request, Session, rest, until};
 use crate::fixture::{Server, open};
 
 #[tokio::test]
@@ -75,4 +75,29 @@ async fn in_the_older_era_a_client_that_comes_back_in_time_gets_its_result() {
     assert_eq!(server.count(|seen| &seen.cancelled), 0);
     server.seen.release.add_permits(1);
     until(&mut again, "waited").await;
+}
+
+#[tokio::test]
+async fn a_call_whose_client_has_gone_takes_its_room_until_it_has_ended() {
+    let mut settings = open();
+    settings.limits.resume_within = Duration::from_millis(1500);
+    settings.limits.requests = 1;
+    let server = Server::start(settings);
+    let session = Session::begin(server.address, "none").await.unwrap();
+    let mut stream = session.call(1, "wait").begin(server.address).await;
+    until(&mut stream, "progress").await;
+    drop(stream);
+    // So that the server has seen that nobody reads its answer any more.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let refused = session.call(2, "wait").send(server.address).await;
+    refused.is(429, "too-many-requests");
+    assert_eq!(server.count(|seen| &seen.cancelled), 0);
+
+    server.saw(|seen| &seen.cancelled, 1).await;
+    let began = Instant::now();
+    while session.call(3, "who").send(server.address).await.status != 200 {
+        assert!(began.elapsed() < PATIENCE, "its room was not given back");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(server.count(|seen| &seen.started), 1);
 }
