@@ -69,10 +69,12 @@ pub(crate) struct Scan<'t> {
     values: usize,
     depth: usize,
     cost: usize,
-    /// The members `id` and `method`, unless their names are written with escapes. Of
-    /// a text that is cut off, those that came before the end.
+    /// The members `id` and `method`. Of a text that is cut off, those that came before
+    /// the end.
     id: Option<&'t [u8]>,
     method: Option<&'t [u8]>,
+    /// Whether there is a member that answers have alone, even if it is cut off.
+    answers: bool,
 }
 
 /// Looks at a message's text.
@@ -120,15 +122,16 @@ pub(crate) fn scan(text: &[u8]) -> Scan<'_> {
                 scan.takes(VALUE_COST);
                 if depth == 1 {
                     (member, start) = (last, at);
+                    scan.answers |= is(member, "result") || is(member, "error");
                 }
             }
             b',' | b']' | b'}' => {
                 if depth == 1 {
                     let value = text.get(start..here).map(<[u8]>::trim_ascii);
-                    match member {
-                        b"\"id\"" => scan.id = value,
-                        b"\"method\"" => scan.method = value,
-                        _ => {}
+                    if is(member, "id") {
+                        scan.id = value;
+                    } else if is(member, "method") {
+                        scan.method = value;
                     }
                     member = &[];
                 }
@@ -143,6 +146,22 @@ pub(crate) fn scan(text: &[u8]) -> Scan<'_> {
         }
     }
     scan
+}
+
+/// Whether a member's name, as it is written, is this one.
+fn is(written: &[u8], name: &str) -> bool {
+    // Each of its characters may be an escape of six.
+    let short = written.len() <= name.len().saturating_mul(6).saturating_add(2);
+    let escaped = short && written.contains(&b'\\');
+    match escaped {
+        true => serde_json::from_slice::<String>(written).is_ok_and(|written| written == name),
+        false => {
+            let inside = written
+                .strip_prefix(b"\"")
+                .and_then(|rest| rest.strip_suffix(b"\""));
+            inside == Some(name.as_bytes())
+        }
+    }
 }
 
 /// Where the text ends whose first character, after the quote, is at `at`: behind the
@@ -175,15 +194,20 @@ impl Scan<'_> {
         self.method.is_none()
     }
 
-    /// The id, if it can be told.
+    /// Whether what it answers with was seen, and nothing that says otherwise: enough
+    /// to tell of a text that is cut off.
+    pub(crate) fn is_seen_to_answer(&self) -> bool {
+        self.answers && self.is_answer()
+    }
+
+    /// Whether it has an id, be it one that can't be told.
+    pub(crate) fn has_id(&self) -> bool {
+        self.id.is_some()
+    }
+
+    /// The id, if it can be told: as the library reads it.
     pub(crate) fn id(&self) -> Option<RequestId> {
-        let id = self.id?;
-        let number = serde_json::from_slice(id).map(RequestId::Number);
-        number
-            .or_else(|_| {
-                serde_json::from_slice(id).map(|text: String| RequestId::String(text.into()))
-            })
-            .ok()
+        serde_json::from_slice(self.id?).ok()
     }
 
     /// The memory that the message takes while it is parsed and handled, at most.
@@ -258,10 +282,19 @@ mod tests {
             (text("a\"é"), false, false)
         );
         assert!(of(r#"{"id":7,"result":{"id":1}}"#).2);
+        for seven in ["7.0", "70e-1", "7"] {
+            let text = format!(r#"{{"\u0069d":{seven},"meth\u006fd":"tools/call"}}"#);
+            assert_eq!(of(&text), (Some(RequestId::Number(7)), true, false));
+        }
+        let seen = |text: &str| scan(text.as_bytes()).is_seen_to_answer();
+        assert!(seen(r#"{"id":7,"result":{"a"#) && seen(r#"{"\u0065rror":"#));
+        assert!(!seen(r#"{"id":7,"params":{"result":1,"#));
+        assert!(!seen(r#"{"id":7,"method":"x","result":1,"#));
         for none in [
             r#"{"id":{"id":1}}"#,
             r#"{"id":1"#,
             r#"{"id":1.5}"#,
+            r#"{"idx":1,"\u0069\u0064\u0064":2}"#,
             "[7]",
             "\"id\"",
             "{",

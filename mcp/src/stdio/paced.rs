@@ -78,6 +78,10 @@ impl Open {
             let message = "expected a new `id`, found that of an open or a cancelled request";
             return Err(invalid(message.to_owned(), "id-in-use"));
         }
+        if cost > MEMORY {
+            let message = "expected a message that takes less memory: fewer values";
+            return Err(invalid(message.to_owned(), "message-too-complex"));
+        }
         let costs = self.cost.saturating_add(cost);
         if self.costs.len() >= UNANSWERED || costs > MEMORY {
             return Err(too_many());
@@ -127,7 +131,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Paced<R, W> {
             Line::TooLong(start) => {
                 let scan = messages::scan(&start);
                 let flaw = invalid(Flaw::Bytes(LONGEST).message(), Flaw::Bytes(LONGEST).code());
-                let outcome = Flawed::Answered(asked(&scan), flaw);
+                let outcome = match scan.id() {
+                    Some(id) if scan.is_seen_to_answer() => Flawed::failed(id, flaw),
+                    _ => Flawed::Answered(asked(&scan), flaw),
+                };
                 (BytesMut::new(), Err(outcome))
             }
         };
@@ -205,11 +212,17 @@ enum Flawed {
     Answered(Option<RequestId>, ErrorData),
 }
 
+impl Flawed {
+    fn failed(id: RequestId, error: ErrorData) -> Self {
+        Self::Passed(Box::new(Incoming::error(error, Some(id))))
+    }
+}
+
 fn flawed(flaw: Flaw, scan: &Scan<'_>) -> Flawed {
     let error = invalid(flaw.message(), flaw.code());
     match scan.id() {
-        Some(id) if scan.is_answer() => Flawed::Passed(Box::new(Incoming::error(error, Some(id)))),
-        None if !scan.is_answer() => Flawed::Ignored,
+        Some(id) if scan.is_answer() => Flawed::failed(id, error),
+        None if !scan.is_answer() && !scan.has_id() => Flawed::Ignored,
         id => Flawed::Answered(id, error),
     }
 }

@@ -188,6 +188,11 @@ async fn what_takes_too_much_is_refused_by_its_id_and_the_next_message_is_taken(
     both.say(&format!(r#"{{"id":4,"method":"{long}"}}"#)).await;
     both.say(&format!(r#"{{"id":5,"method":"ping","params":"{long}"}}"#))
         .await;
+    // An id is what the library takes for one, and what is none is no notification's.
+    let odd = |id: &str| call(1, 270_000).replace(r#""id":1,"#, &format!("{id},"));
+    both.say(&odd(r#""id":78.0"#)).await;
+    both.say(&odd(r#""\u0069d":79"#)).await;
+    both.say(&odd(r#""id":1.5"#)).await;
     // A notification is answered by nobody.
     let notification = call(1, 30_000)
         .replace(r#""id":1,"#, "")
@@ -206,6 +211,9 @@ async fn what_takes_too_much_is_refused_by_its_id_and_the_next_message_is_taken(
     both.is_refused(Value::Null, -32600, "message-too-large")
         .await;
     both.is_refused(5, -32600, "message-too-large").await;
+    for id in [json!(78), json!(79), Value::Null] {
+        both.is_refused(id, -32600, "message-too-complex").await;
+    }
     both.is_refused(6, -32700, "not-json").await;
     both.is_refused(7, -32600, "no-message").await;
 }
@@ -219,6 +227,29 @@ async fn a_question_whose_answer_takes_too_much_has_failed() {
         JsonRpcMessage::Error(error) => assert_eq!(error.id, Some(RequestId::Number(3))),
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test]
+async fn a_question_whose_answer_is_too_long_to_be_read_has_failed() {
+    let mut both = Both::new();
+    let long = "x".repeat(3 << 20);
+    both.say(&format!(r#"{{"jsonrpc":"2.0","id":3,"result":"{long}"}}"#))
+        .await;
+    match both.taken().await {
+        JsonRpcMessage::Error(error) => assert_eq!(error.id, Some(RequestId::Number(3))),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_never_fits_is_not_told_to_come_back() {
+    let mut both = Both::new();
+    let objects = vec![json!({"": {"": 0}}); 84_000];
+    let params = json!({"name": "sum", "arguments": {"a": objects}});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    both.say(&call.to_string()).await;
+    both.takes_nothing().await;
+    both.is_refused(1, -32600, "message-too-complex").await;
 }
 
 #[tokio::test]
