@@ -52,7 +52,7 @@ pub fn read(path: &Path) -> Result<Tokens, HttpError> {
     parse(&text(path)?)
 }
 
-/// The text of such a file.
+/// The text of such a file; of one that is too large, more than [`parse`] takes.
 pub(super) fn text(path: &Path) -> Result<String, HttpError> {
     let unusable = |source: std::io::Error| HttpError::TokenFile {
         path: path.to_owned(),
@@ -70,12 +70,6 @@ pub(super) fn text(path: &Path) -> Result<String, HttpError> {
         .take(LARGEST.saturating_add(1))
         .read_to_string(&mut text)
         .map_err(unusable)?;
-    if u64::try_from(text.len()).is_ok_and(|length| length > LARGEST) {
-        return Err(HttpError::Tokens {
-            problem: format!("is larger than {LARGEST} bytes"),
-            line: None,
-        });
-    }
     Ok(text)
 }
 
@@ -111,6 +105,12 @@ fn safe(path: &Path, file: &impl AsFd) -> Result<(), HttpError> {
 
 /// Reads the text of a token file.
 pub(super) fn parse(text: &str) -> Result<Tokens, HttpError> {
+    if u64::try_from(text.len()).is_ok_and(|length| length > LARGEST) {
+        return Err(HttpError::Tokens {
+            problem: format!("is larger than {LARGEST} bytes"),
+            line: None,
+        });
+    }
     let line_of = |offset: usize| {
         text.get(..offset)
             .map(|before| before.matches('\n').count().saturating_add(1))

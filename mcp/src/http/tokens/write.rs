@@ -70,7 +70,13 @@ pub fn add(path: &Path, entry: &Entry) -> Result<(), HttpError> {
     // What a link leads to is replaced, not the link.
     let place = match std::fs::canonicalize(path) {
         Ok(place) => place,
-        Err(error) if error.kind() == ErrorKind::NotFound => path.to_owned(),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            if path.is_symlink() {
+                let message = "it is a link, and nothing is where it leads";
+                return Err(unusable(std::io::Error::new(ErrorKind::NotFound, message)));
+            }
+            path.to_owned()
+        }
         Err(error) => return Err(unusable(error)),
     };
     // Of two who add at once, one would lose its entry.

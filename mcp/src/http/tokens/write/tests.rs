@@ -126,6 +126,32 @@ fn through_a_link_the_file_behind_it_is_added_to() {
 }
 
 #[test]
+fn a_link_to_nothing_stays_as_it_is() {
+    let (directory, path) = place();
+    symlink(directory.path().join("gone"), &path).unwrap();
+    let (_, hash) = generate().unwrap();
+    let refused = add(&path, &entry("one", hash)).unwrap_err();
+    assert_eq!(refused.code(), "token-file-unusable");
+    assert!(std::fs::symlink_metadata(&path).unwrap().is_symlink());
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn nothing_is_added_that_makes_a_file_larger_than_is_read() {
+    let (_directory, path) = place();
+    let (_, hash) = generate().unwrap();
+    add(&path, &entry("one", hash)).unwrap();
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    text.push_str(&"#".repeat(1024 * 1024 - text.len()));
+    std::fs::write(&path, &text).unwrap();
+    assert_eq!(read(&path).unwrap().len(), 1);
+    let (_, hash) = generate().unwrap();
+    let refused = add(&path, &entry("two", hash)).unwrap_err();
+    assert_eq!(refused.code(), "token-file-invalid");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
 fn what_the_file_can_not_have_is_no_entry() {
     let (_, hash) = generate().unwrap();
     for (name, tool) in [
