@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
-    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    Extensions, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
     ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
@@ -106,10 +106,14 @@ impl Connection {
     /// Whom a request comes from. A request that nobody vouches for reaches
     /// nothing.
     fn principal(&self, context: &RequestContext<RoleServer>) -> Result<Principal, ErrorData> {
+        self.behind(&context.extensions)
+    }
+
+    fn behind(&self, extensions: &Extensions) -> Result<Principal, ErrorData> {
         if let Some(principal) = &self.state.principal {
             return Ok(principal.clone());
         }
-        let parts = context.extensions.get::<http::request::Parts>();
+        let parts = extensions.get::<http::request::Parts>();
         parts
             .and_then(|parts| parts.extensions.get::<Principal>())
             .cloned()
@@ -127,8 +131,8 @@ impl Connection {
         watched.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells a client of the session era what changes, as long as it is there.
-    async fn tell(self, peer: Peer<RoleServer>) {
+    /// Tells a client of the session era what changes for it, as long as it is there.
+    async fn tell(self, peer: Peer<RoleServer>, principal: Principal) {
         let mut receiver = self.shared.surface.subscribe();
         let mut before = receiver.borrow_and_update().clone();
         loop {
@@ -140,8 +144,8 @@ impl Connection {
                 }
             }
             let now = receiver.borrow_and_update().clone();
-            let changes = now.changes_since(&before);
-            let updated = now.updated_since(&before, &self.watched());
+            let changes = now.changes_since(&before, &principal);
+            let updated = now.updated_since(&before, &self.watched(), &principal);
             before = now;
             let mut told = Ok(());
             if changes.tools {
@@ -319,9 +323,12 @@ impl ServerHandler for Connection {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let Ok(principal) = self.behind(&context.extensions) else {
+            return;
+        };
         // A client may say so again and again; it is told once.
         if !self.state.told.swap(true, Ordering::Relaxed) {
-            tokio::spawn(self.clone().tell(context.peer));
+            tokio::spawn(self.clone().tell(context.peer, principal));
         }
     }
 
@@ -372,7 +379,8 @@ impl ServerHandler for Connection {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let seen = self.documents(context.request_context())?;
+        let principal = self.principal(context.request_context())?;
+        let seen = self.surface().documents().seen_by(&principal);
         let mut receiver = self.shared.surface.subscribe();
         let mut before = receiver.borrow_and_update().clone();
         // Of one that it may not read, it hears nothing.
@@ -384,8 +392,8 @@ impl ServerHandler for Connection {
                 changed = receiver.changed() => if changed.is_err() { return Ok(()) },
             }
             let now = receiver.borrow_and_update().clone();
-            let changes = now.changes_since(&before);
-            let updated = now.updated_since(&before, &watched);
+            let changes = now.changes_since(&before, &principal);
+            let updated = now.updated_since(&before, &watched, &principal);
             before = now;
             let accepted = context.accepted();
             let sink = context.sink();

@@ -139,15 +139,14 @@ impl Surface {
     pub(crate) fn tools(&self, principal: &Principal) -> Vec<Tool> {
         match &self.finder {
             Some(_) => crate::search::tools(),
-            None => {
-                let own = self
-                    .catalogue
-                    .listed
-                    .iter()
-                    .filter(|tool| tool.is_for(principal));
-                own.map(|tool| tool.tool.clone()).collect()
-            }
+            None => self.own(principal).cloned().collect(),
         }
+    }
+
+    fn own(&self, principal: &Principal) -> impl Iterator<Item = &Tool> {
+        let listed = self.catalogue.listed.iter();
+        let own = listed.filter(|tool| tool.is_for(principal));
+        own.map(|tool| &tool.tool)
     }
 
     /// What a model is told about this server.
@@ -165,27 +164,32 @@ impl Surface {
         text
     }
 
-    /// What is different since `before`.
-    pub(crate) fn changes_since(&self, before: &Self) -> Changes {
+    /// What is different for a principal since `before`. Of what it may not use it
+    /// hears nothing.
+    pub(crate) fn changes_since(&self, before: &Self, principal: &Principal) -> Changes {
         let same = match (&self.finder, &before.finder) {
             (Some(_), Some(_)) => true,
-            (None, None) => {
-                let mut pairs = self.catalogue.listed.iter().zip(&before.catalogue.listed);
-                self.catalogue.listed.len() == before.catalogue.listed.len()
-                    && pairs.all(|(now, then)| now.tool == then.tool)
-            }
+            (None, None) => self.own(principal).eq(before.own(principal)),
             _ => false,
         };
+        let [now, then] = [self, before].map(|surface| surface.documents.seen_by(principal));
         Changes {
             tools: !same,
-            prompts: !self.documents.lists_prompts_as(&before.documents),
-            resources: !self.documents.lists_resources_as(&before.documents),
+            prompts: !now.lists_prompts_as(&then),
+            resources: !now.lists_resources_as(&then),
         }
     }
 
-    /// Those of `watched` whose content is another than it was, or is gone.
-    pub(crate) fn updated_since(&self, before: &Self, watched: &BTreeSet<String>) -> Vec<String> {
-        let other = |uri: &&String| self.documents.digest(uri) != before.documents.digest(uri);
+    /// Those of `watched` whose content is another for a principal than it was, or is
+    /// gone.
+    pub(crate) fn updated_since(
+        &self,
+        before: &Self,
+        watched: &BTreeSet<String>,
+        principal: &Principal,
+    ) -> Vec<String> {
+        let [now, then] = [self, before].map(|surface| surface.documents.seen_by(principal));
+        let other = |uri: &&String| now.digest(uri) != then.digest(uri);
         watched.iter().filter(other).cloned().collect()
     }
 }
