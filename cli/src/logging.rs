@@ -34,7 +34,12 @@ fn filter(environment: &Environment, output: &Output) -> Targets {
     let Some((name, wanted)) = &environment.log else {
         return usual;
     };
-    match wanted.parse() {
+    match wanted.parse::<Targets>() {
+        // It is set for other programs, too, and what the library reports from
+        // `debug` on holds arguments and results of calls.
+        Ok(filter) if *name == "RUST_LOG" && !wanted.contains("rmcp") => {
+            filter.with_target("rmcp", LevelFilter::OFF)
+        }
         Ok(filter) => filter,
         Err(error) => {
             output.warning(format!(

@@ -38,8 +38,17 @@ pub(crate) fn detach() -> Result<(), Failure> {
         let place = place.map_or_else(String::new, |place| format!(" at {place}"));
         let what = panic.payload_as_str().unwrap_or("it does not say why");
         let shown = toolward_bundle::text::visible_line(what, 4000);
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("without a name");
+        write(format!("thread `{name}` panicked{place}: {shown}\n"));
         let trace = std::backtrace::Backtrace::capture();
-        write(format!("a thread panicked{place}: {shown}\n{trace}\n"));
+        if trace.status() == std::backtrace::BacktraceStatus::Captured {
+            write(format!("{trace}\n"));
+        }
+        // The process ends with it, and nobody else waits for what it said.
+        if name == "main" {
+            finish();
+        }
     }));
     Ok(())
 }

@@ -239,22 +239,30 @@ fn what_is_installed_while_tools_are_served_is_compiled_before_it_is_called() {
 #[test]
 fn what_libraries_report_is_shown_as_far_as_the_operator_says() {
     let (machine, _) = installed();
-    let said = |log: &str| {
-        let serve = machine.toolward("serve").env("TOOLWARD_LOG", log);
+    let said = |variable: &str, log: &str| {
+        let serve = machine.toolward("serve").env(variable, log);
         let mut raw = Raw::open(serve.into_command(), json!({}));
         assert!(works(&call(&mut raw, 1)));
         raw.call("unknown", "no.such.tool", &json!({}));
         assert!(raw.answer("unknown")["error"].is_object());
         raw.said()
     };
-    let usual = said("");
+    let ours = "TOOLWARD_LOG";
+    let usual = said(ours, "");
     assert!(!usual.contains("no.such.tool"), "{usual}");
     assert!(
         !usual.contains("DEBUG") && !usual.contains("INFO"),
         "{usual}"
     );
-    let more = said("error,rmcp=debug");
+    let more = said(ours, "error,rmcp=debug");
     assert!(more.contains("DEBUG") && more.contains("rmcp"), "{more}");
-    let wrong = said("toolward=loudly");
+    let all = said(ours, "debug");
+    assert!(all.contains("no.such.tool"), "{all}");
+    // Meant for other programs, perhaps: no arguments of calls.
+    let others = said("RUST_LOG", "debug");
+    assert!(!others.contains("no.such.tool"), "{others}");
+    let named = said("RUST_LOG", "error,rmcp=debug");
+    assert!(named.contains("no.such.tool"), "{named}");
+    let wrong = said(ours, "toolward=loudly");
     assert!(wrong.contains("TOOLWARD_LOG is not taken"), "{wrong}");
 }

@@ -278,7 +278,9 @@ impl<'a> Watch<'a> {
         });
         match kept {
             // Whoever took all back meanwhile shows nothing.
-            Ok(surface) => drop(serving.show(surface)),
+            Ok(surface) => {
+                serving.show(surface);
+            }
             Err(failure) => {
                 output.warning(format!("{} ({})", failure.message, failure.code));
                 serving.take_all_back("the server could not leave out what was taken back");
