@@ -115,10 +115,15 @@ impl Store {
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         std::thread::scope(|scope| {
-            for _ in 1..threads.min(installed.len()) {
-                scope.spawn(work);
-            }
+            let others = (1..threads.min(installed.len())).map(|_| scope.spawn(work));
+            let others: Vec<_> = others.collect();
             work();
+            // The scope alone would end before they are gone: who confines itself next must be alone.
+            for other in others {
+                if let Err(panic) = other.join() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
         });
         let lost = || Err(Error::Io("a bundle was not loaded".to_owned()));
         let loaded: Vec<Loaded<T>> = installed

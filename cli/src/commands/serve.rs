@@ -96,8 +96,11 @@ pub(crate) fn run(
         };
         let broker = scope.spawn(start);
         // The first schema takes what the language of schemas takes to prepare.
-        scope.spawn(|| Schema::compile(&json!({}), &NoScope));
+        let schemas = scope.spawn(|| Schema::compile(&json!({}), &NoScope));
         let loaded = load(source, environment, output);
+        // A scope ends before its threads are gone, and who confines itself must be
+        // alone.
+        let _ = schemas.join();
         (broker.join(), loaded)
     });
     let Loaded {
