@@ -3,7 +3,7 @@
 use toolward_policy::Policy;
 
 use super::*;
-use crate::catalogue::testing::{NETWORK, contract, host};
+use crate::catalogue::testing::{NETWORK, contract, host, host_in, plain};
 use crate::principal::Tools;
 
 fn service(defer_above: usize) -> Service {
@@ -53,4 +53,22 @@ fn where_tools_are_found_none_is_called_by_its_own_name() {
     let own = service.connection(Some(only("open.one")));
     assert_eq!(own.get_tool("open.one"), None);
     assert_eq!(own.get_tool("call_tool"), None);
+}
+
+#[test]
+fn a_principal_hears_of_no_change_to_what_it_may_not_use() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut contracts = vec![("open.one", plain("open.one"))];
+    let policy = Policy::from_toml("").unwrap();
+    let surface = |contracts: &[_]| {
+        let host = host_in(directory.path(), contracts);
+        Surface::new(host, &[], &policy, 10).unwrap()
+    };
+    // What is added is what would be gone, the other way round.
+    let after = surface(&contracts);
+    contracts.push(("open.two", plain("open.two")));
+    let before = surface(&contracts);
+    let changes = |tool: &str| after.changes_since(&before, &only(tool)).tools;
+    assert!(changes("open.two"));
+    assert!(!changes("open.one") && !changes("open.three"));
 }

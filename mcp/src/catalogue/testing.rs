@@ -53,7 +53,12 @@ pub(crate) fn host(contracts: &[(&str, String)], icons: &[(&str, &[u8])]) -> Hos
         std::fs::create_dir_all(directory.path().join("icons")).unwrap();
         std::fs::write(directory.path().join("icons").join(name), bytes).unwrap();
     }
-    let content = bundle(directory.path(), "open.bundle", contracts);
+    host_in(directory.path(), contracts)
+}
+
+/// The same, in a directory that names its publisher.
+pub(crate) fn host_in(directory: &Path, contracts: &[(&str, String)]) -> Host {
+    let content = bundle(directory, "open.bundle", contracts);
     let publisher = content.origin.publisher();
     let policy = format!(
         "[[grant]]\npublisher = {publisher:?}\ntool = \"open.*\"\nrequires = [\"network:a.example\"]\n"
