@@ -39,6 +39,9 @@ const DEFER_ABOVE: usize = 100;
 /// for somebody else's lock.
 const ENDING: Duration = Duration::from_secs(1);
 
+/// How long drivers are left alone for the sake of a client that just connects.
+const HANDSHAKE: Duration = Duration::from_millis(50);
+
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -170,7 +173,11 @@ pub(crate) fn run(
         stop: shutdown.clone(),
         belief: Believed::since(began),
     });
-    let preparing = runtime.spawn(prepare(host));
+    let preparing = runtime.spawn(async move {
+        // The client waits for its handshake; a call of a tool makes its own driver ready.
+        tokio::time::sleep(HANDSHAKE).await;
+        prepare(host).await;
+    });
     let looked = look(watch, serving.clone(), preparing)?;
     runtime.spawn(async move { serving.doubt().await });
     let served = runtime.block_on(async {

@@ -28,11 +28,16 @@ const ENDING: Duration = Duration::from_secs(2);
 /// Writes lines, one after the other.
 #[derive(Debug)]
 pub(super) struct Writing<W> {
-    output: Arc<Mutex<W>>,
     /// `None` when it has ended.
-    queue: Option<mpsc::UnboundedSender<Piece>>,
+    open: Option<Open<W>>,
     waiting: Arc<Waiting>,
     task: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Open<W> {
+    output: Arc<Mutex<W>>,
+    queue: mpsc::UnboundedSender<Piece>,
 }
 
 #[derive(Debug)]
@@ -85,8 +90,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Writing<W> {
         let waiting = Arc::<Waiting>::default();
         let task = tokio::spawn(write(output.clone(), pieces, waiting.clone()));
         Self {
-            output,
-            queue: Some(queue),
+            open: Some(Open { output, queue }),
             waiting,
             task,
         }
@@ -101,14 +105,14 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Writing<W> {
     /// Writes a line when its turn comes: now, if no other waits and the client takes
     /// it. That saves waking the task, which takes longer than the writing.
     pub(super) fn put(&self, line: Vec<u8>) -> Written {
-        let Some(queue) = &self.queue else {
+        let Some(Open { output, queue }) = &self.open else {
             return Written::Never;
         };
         let mut from = 0;
         // Where nothing waits, the task does not write either.
         if self.waiting.bytes.load(Ordering::Acquire) == 0 {
             let mut context = Context::from_waker(noop_waker_ref());
-            match poll_line(&self.output, &mut context, &line, &mut from) {
+            match poll_line(output, &mut context, &line, &mut from) {
                 Poll::Ready(Ok(())) => return Written::Now,
                 Poll::Ready(Err(_)) => return Written::Never,
                 Poll::Pending => {}
@@ -140,7 +144,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Writing<W> {
 
     /// Writes what waits, and no more.
     pub(super) async fn end(&mut self) {
-        self.queue = None;
+        self.open = None;
         if tokio::time::timeout(ENDING, &mut self.task).await.is_err() {
             self.task.abort();
         }
