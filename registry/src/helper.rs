@@ -122,6 +122,10 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::time::Instant;
 
+    /// A program that is being written can't be run, and another test that starts its
+    /// own just then holds it open for a moment: these tests take turns.
+    static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
     fn helper(folder: &std::path::Path, script: &str) {
         let path = folder.join("docker-credential-test");
         std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -136,6 +140,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_helper_is_run_only_when_switched_on() {
+        let _turn = TURN.lock().await;
         let folder = tempfile::tempdir().unwrap();
         let ran = folder.path().join("ran");
         helper(
@@ -156,6 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_helper_that_hangs_is_stopped() {
+        let _turn = TURN.lock().await;
         let folder = tempfile::tempdir().unwrap();
         helper(folder.path(), "exec sleep 60");
         let started = Instant::now();
@@ -166,6 +172,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_helper_that_fails_tells_no_secret() {
+        let _turn = TURN.lock().await;
         let folder = tempfile::tempdir().unwrap();
         helper(folder.path(), "echo hunter2; exit 3");
         let failure = login(&on(folder.path(), LONG), "test", "a")
