@@ -43,9 +43,15 @@ pub fn visible_json(json: &str) -> String {
     out
 }
 
+/// Whether a text is certainly shown as it is, as nearly all are: for who need not copy
+/// it then.
+#[must_use]
+pub fn is_plain(text: &str, limit: usize) -> bool {
+    text.len() <= limit && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 fn show(text: &str, limit: usize, lines: bool) -> String {
-    // Nearly all text is like this, and some is shown with every call.
-    if text.len() <= limit && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+    if is_plain(text, limit) {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len().min(limit));

@@ -3,7 +3,7 @@
 //! results of tools, which are data.
 
 use serde_json::{Map, Value};
-use toolward_bundle::text::{visible, visible_line};
+use toolward_bundle::text::{is_plain, visible, visible_line};
 
 /// Characters of the texts of one value, and items of its lists and objects.
 const TEXT: usize = 16 << 10;
@@ -83,11 +83,6 @@ impl Room {
         self.items = left.unwrap_or_default();
         left.is_some()
     }
-}
-
-/// Whether a text shows as it is, as nearly all do: then it is not copied.
-fn is_plain(text: &str, limit: usize) -> bool {
-    text.len() <= limit && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The record of decisions about trust: when, about what, the verdict and why. Bounded: the oldest go first.
 
 use std::fmt;
+use std::time::SystemTime;
 
 use rusqlite::{Transaction, params};
 use toolward_signing::Digest;
@@ -109,6 +110,16 @@ impl NewDecision {
             reason: error.to_string(),
         }
     }
+}
+
+/// [`record`] for each of these.
+pub(crate) fn record_each(
+    sql: &Transaction<'_>,
+    all: &[NewDecision],
+    now: SystemTime,
+) -> Result<(), Error> {
+    let at = times::seconds(now);
+    all.iter().try_for_each(|one| record(sql, one, at))
 }
 
 pub(crate) fn record(sql: &Transaction<'_>, new: &NewDecision, now: i64) -> Result<(), Error> {

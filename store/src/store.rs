@@ -145,11 +145,8 @@ impl Store {
         if all.is_empty() {
             return Ok(());
         }
-        let at = times::seconds(now);
-        self.state.write(|sql| {
-            all.iter()
-                .try_for_each(|one| decisions::record(sql, one, at))
-        })
+        self.state
+            .write(|sql| decisions::record_each(sql, all, now))
     }
 
     /// Records these as [`Store::record_all`] does, without waiting for the disk.
@@ -157,11 +154,8 @@ impl Store {
         if all.is_empty() {
             return Ok(());
         }
-        let at = times::seconds(now);
-        self.state.write_soon(|sql| {
-            all.iter()
-                .try_for_each(|one| decisions::record(sql, one, at))
-        })
+        self.state
+            .write_soon(|sql| decisions::record_each(sql, all, now))
     }
 
     /// Recorded decisions, the newest first.

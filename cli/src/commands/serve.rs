@@ -128,18 +128,18 @@ pub(crate) fn run(
     let make = {
         let (granted, broker) = (granted.clone(), broker.clone());
         let continuity = continuity.clone();
-        move |contents: Vec<Content>, buckets| -> Result<Surface, Failure> {
-            let (trust, held) = (&source.trust, contents.clone());
+        move |contents: &[Content], buckets| -> Result<Surface, Failure> {
+            let (trust, held) = (&source.trust, contents.to_vec());
             let builder = means.unasked(held, &granted, trust, environment, buckets)?;
             let builder = source.store.protect(builder, environment);
             let builder = arguments.access.protect(builder);
             let builder = builder.continuity(&continuity);
             let host = arguments.cache.host(builder, &broker)?;
             let most = arguments.defer_above;
-            Ok(Surface::new(host, &contents, &granted.policy, most)?)
+            Ok(Surface::new(host, contents, &granted.policy, most)?)
         }
     };
-    let surface = make(contents.clone(), contents.iter().any(uses_buckets))?;
+    let surface = make(&contents, contents.iter().any(uses_buckets))?;
     let host = surface.host().clone();
     // What is not kept can't be opened later.
     let buckets = host.needs().buckets;

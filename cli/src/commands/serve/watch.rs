@@ -49,7 +49,7 @@ pub(super) struct Watch<'a> {
 }
 
 /// Makes what clients see of bundles.
-pub(super) type Remake = Box<dyn Fn(Vec<Content>) -> Result<Surface, Failure> + Send + Sync>;
+pub(super) type Remake = Box<dyn Fn(&[Content]) -> Result<Surface, Failure> + Send + Sync>;
 
 /// Where what changed is served.
 pub(super) struct Serving {
@@ -245,7 +245,7 @@ impl<'a> Watch<'a> {
             let why = "it was removed, replaced or revoked, or has expired";
             serving.continuity.withdraw(&digest.to_string(), why);
         }
-        let failure = match (serving.remake)(contents.clone()) {
+        let failure = match (serving.remake)(&contents) {
             Ok(surface) => {
                 let (host, count) = (surface.host().clone(), tools(&surface));
                 if !serving.show(surface) {
@@ -272,7 +272,7 @@ impl<'a> Watch<'a> {
     fn leave_out(&mut self, now: &[Digest], serving: &Serving, output: &Output) {
         self.contents
             .retain(|content| now.contains(&content.manifest_digest));
-        let kept = (serving.remake)(self.contents.clone()).or_else(|_failure| {
+        let kept = (serving.remake)(&self.contents).or_else(|_failure| {
             self.contents.clear();
             nothing()
         });
