@@ -94,11 +94,16 @@ async fn a_docker_config_and_a_helper_are_read_as_docker_reads_them() {
 }
 
 fn write_helper(folder: &Path) {
-    use std::os::unix::fs::PermissionsExt as _;
     let path = folder.join("docker-credential-test");
     let answer = format!("{{\"Username\":\"name\",\"Secret\":\"{PASSWORD}\"}}");
-    std::fs::write(&path, format!("#!/bin/sh\necho '{answer}'\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+    // Written by another process: what other tests start meanwhile would have the
+    // file open for writing, and one that is can't be run.
+    let written = std::process::Command::new("sh")
+        .args(["-c", "printf %s \"$1\" > \"$0\" && chmod 700 \"$0\""])
+        .arg(&path)
+        .arg(format!("#!/bin/sh\necho '{answer}'\n"))
+        .status();
+    assert!(written.unwrap().success());
 }
 
 #[tokio::test]
