@@ -11,6 +11,7 @@ mod walk;
 use std::fmt;
 use std::sync::Arc;
 
+use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
@@ -326,29 +327,37 @@ fn depth_over(value: &Value, limit: usize) -> bool {
 }
 
 fn build(closed: &Value) -> Result<Validator, SchemaError> {
+    let options = jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .should_validate_formats(true)
+        .offline()
+        .with_pattern_options(
+            PatternOptions::regex()
+                .size_limit(PATTERN_BYTES)
+                .dfa_size_limit(PATTERN_BYTES),
+        );
+    let error = match options.build(closed) {
+        Ok(validator) => return Ok(validator),
+        Err(error) => error,
+    };
+    // It holds the schema to the meta-schema first, and does not say which of both is missed.
     if let Err(error) = jsonschema::draft202012::meta::validate(closed) {
         let path = error.instance_path().to_string();
         let message = meta_message(&path, &error);
         return Err(SchemaError::new(&codes::SCHEMA_INVALID, path, message));
     }
-    jsonschema::options()
-        .with_draft(Draft::Draft202012)
-        .should_validate_formats(true)
-        .offline()
-        .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES))
-        .build(closed)
-        .map_err(|error| {
-            use jsonschema::error::ValidationErrorKind as Kind;
-            let path = error.instance_path().to_string();
-            match error.kind() {
-                Kind::Format { format } if format == "regex" => {
-                    let message = format!("expected a small pattern without look-around and back-references, found {}", error.instance());
-                    SchemaError::new(&codes::SCHEMA_PATTERN, path, message)
-                }
-                Kind::Referencing(_) => SchemaError::new(&codes::SCHEMA_REF, path, error.to_string()),
-                _ => SchemaError::new(&codes::SCHEMA_INVALID, path, error.to_string()),
-            }
-        })
+    let path = error.instance_path().to_string();
+    Err(match error.kind() {
+        Kind::Format { format } if format == "regex" => {
+            let message = format!(
+                "expected a small pattern without look-around and back-references, found {}",
+                error.instance()
+            );
+            SchemaError::new(&codes::SCHEMA_PATTERN, path, message)
+        }
+        Kind::Referencing(_) => SchemaError::new(&codes::SCHEMA_REF, path, error.to_string()),
+        _ => SchemaError::new(&codes::SCHEMA_INVALID, path, error.to_string()),
+    })
 }
 
 /// What the meta-schema expects, with the usual slips of older drafts in plain words.
