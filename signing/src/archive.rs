@@ -8,6 +8,7 @@ mod unpack;
 mod write;
 
 pub use detached::{Detached, Effort, attach, detach, first_envelope, write_content};
+pub(crate) use stored::Stored;
 pub use stored::to_stored_bytes;
 pub use unpack::unpack;
 pub use write::{to_bytes, write, write_file};

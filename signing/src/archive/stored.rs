@@ -1,6 +1,8 @@
 //! An archive that is not compressed: for a host's own disk, where the time to read it counts and every
 //! reader of archives still takes it.
 
+use std::io::Read;
+
 use super::header::{BLOCK, ZEROS, canonical};
 use super::{Contents, END, entry_size};
 
@@ -64,6 +66,69 @@ impl Frame {
     }
 }
 
+/// The frame of an uncompressed archive, read where it lies. It says what a decoder of zstd says of it, and
+/// copies once.
+pub(crate) struct Stored<'a> {
+    /// What is left of the block that is read.
+    piece: &'a [u8],
+    /// The blocks after it.
+    blocks: &'a [u8],
+    /// What comes after the frame.
+    rest: &'a [u8],
+}
+
+impl<'a> Stored<'a> {
+    /// `None` if the frame is not just as [`to_stored_bytes`] makes one: then it is for a decoder to read,
+    /// or to refuse.
+    pub(crate) fn open(archive: &'a [u8]) -> Option<Self> {
+        let (total, all) = archive.strip_prefix(&FRAME)?.split_first_chunk()?;
+        let (mut after, mut size) = (all, 0_u64);
+        loop {
+            let (piece, last, behind) = block(after)?;
+            size = size.checked_add(piece.len() as u64)?;
+            after = behind;
+            if last {
+                break;
+            }
+            if piece.len() != PIECE {
+                return None;
+            }
+        }
+        let blocks = all.strip_suffix(after)?;
+        (size == u64::from_le_bytes(*total)).then_some(Self {
+            piece: &[],
+            blocks,
+            rest: after,
+        })
+    }
+
+    /// What comes after the frame.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
+/// The content of the first block, if it is a raw one and whole; whether it is the last; what comes after it.
+fn block(bytes: &[u8]) -> Option<(&[u8], bool, &[u8])> {
+    let ([a, b, c], after) = bytes.split_first_chunk()?;
+    let header = u32::from_le_bytes([*a, *b, *c, 0]);
+    let (last, kind, size) = (header & 1 == 1, header >> 1 & 3, header >> 3);
+    let size = usize::try_from(size).ok().filter(|size| *size <= PIECE)?;
+    let (piece, after) = after.split_at_checked(size).filter(|_| kind == 0)?;
+    Some((piece, last, after))
+}
+
+impl Read for Stored<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.piece.is_empty()
+            && let Some((piece, _, after)) = block(self.blocks)
+        {
+            (self.piece, self.blocks) = (piece, after);
+        }
+        self.piece.read(buffer)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +150,53 @@ mod tests {
             let tar = zstd::decode_all(&*stored).unwrap();
             assert_eq!(tar, zstd::decode_all(&*compressed).unwrap());
             assert_eq!(stored, to_stored_bytes(&contents));
+            let mut read = Vec::new();
+            Stored::open(&stored)
+                .unwrap()
+                .read_to_end(&mut read)
+                .unwrap();
+            assert_eq!(read, tar);
+            assert!(Stored::open(&compressed).is_none());
         }
+    }
+
+    #[test]
+    fn a_spoiled_frame_is_read_as_a_decoder_reads_it_or_left_to_one() {
+        let file = vec![7; PIECE + 3 * BLOCK];
+        let stored = to_stored_bytes(&Contents {
+            envelope: b"{}",
+            manifest: b"id = 1\n",
+            provenance: None,
+            files: vec![(BundlePath::parse("a.bin").unwrap(), &file)],
+        });
+        let first = FRAME.len() + 8;
+        let second = first + 3 + PIECE;
+        let headers = (0..first + 3).chain(second..second + 3);
+        let mut read = 0;
+        for place in headers {
+            for bit in 0..8 {
+                let mut spoiled = stored.clone();
+                spoiled[place] ^= 1 << bit;
+                read += usize::from(same_as_decoder(&spoiled));
+            }
+        }
+        for length in [first, first + 2, second, second + 2, stored.len() - 1] {
+            read += usize::from(same_as_decoder(&stored[..length]));
+        }
+        assert_eq!(read, 0, "what is spoiled in these places is no frame");
+        assert!(same_as_decoder(&stored));
+        let longer = [&stored[..], b"more"].concat();
+        assert_eq!(Stored::open(&longer).unwrap().rest(), b"more");
+    }
+
+    /// Whether it is read here at all; if so, as a decoder does.
+    fn same_as_decoder(archive: &[u8]) -> bool {
+        let Some(mut stored) = Stored::open(archive) else {
+            return false;
+        };
+        let mut read = Vec::new();
+        stored.read_to_end(&mut read).unwrap();
+        assert_eq!(zstd::decode_all(archive).ok(), Some(read));
+        true
     }
 }

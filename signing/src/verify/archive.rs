@@ -8,7 +8,7 @@ use zstd::stream::read::Decoder;
 use super::directory::read_hashed;
 use super::document::{Files, Head};
 use crate::archive::header::{BLOCK, Block, Claimed, ZEROS};
-use crate::archive::{END, MAX_RATIO, RATIO_FLOOR, WINDOW_LOG, entry_size};
+use crate::archive::{END, MAX_RATIO, RATIO_FLOOR, Stored, WINDOW_LOG, entry_size};
 use crate::manifest::{self, ENVELOPE_FILE, Expected, Manifest};
 use crate::path::BundlePath;
 use crate::refusal::{Reason, Refusal};
@@ -137,22 +137,44 @@ fn misplaced(
 
 /// A tar archive in a zstd frame, read forwards.
 struct Tar<'a> {
-    decoder: Decoder<'a, &'a [u8]>,
+    frame: Frame<'a>,
+}
+
+enum Frame<'a> {
+    /// Not compressed, as a host keeps it.
+    Stored(Stored<'a>),
+    Compressed(Decoder<'a, &'a [u8]>),
+}
+
+impl Read for Frame<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Stored(stored) => stored.read(buffer),
+            Self::Compressed(decoder) => decoder.read(buffer),
+        }
+    }
 }
 
 impl<'a> Tar<'a> {
     fn new(archive: &'a [u8]) -> Result<Self, Refusal> {
+        if let Some(stored) = Stored::open(archive) {
+            return Ok(Self {
+                frame: Frame::Stored(stored),
+            });
+        }
         let mut decoder = Decoder::with_buffer(archive)
             .map_err(|error| decoding(&error))?
             .single_frame();
         decoder
             .window_log_max(WINDOW_LOG)
             .map_err(|error| decoding(&error))?;
-        Ok(Self { decoder })
+        Ok(Self {
+            frame: Frame::Compressed(decoder),
+        })
     }
 
     fn fill(&mut self, buffer: &mut [u8]) -> Result<(), Refusal> {
-        self.decoder
+        self.frame
             .read_exact(buffer)
             .map_err(|error| decoding(&error))
     }
@@ -235,14 +257,17 @@ impl<'a> Tar<'a> {
         }
         // This also makes the decoder check the frame's end.
         if self
-            .decoder
+            .frame
             .read(&mut [0])
             .map_err(|error| decoding(&error))?
             != 0
         {
             return Err(trailing().found("data after the end of the tar archive"));
         }
-        let rest = self.decoder.finish();
+        let rest = match self.frame {
+            Frame::Stored(stored) => stored.rest(),
+            Frame::Compressed(decoder) => decoder.finish(),
+        };
         if rest.is_empty() {
             Ok(())
         } else {
