@@ -279,7 +279,7 @@ fn examine_loose(files: &Files) -> Findings {
 fn examine(files: &Files, found: &mut Findings) -> Documents {
     let documents = examine_documents(files, found);
     for driver in &documents.drivers {
-        if let Err(diagnostic) = rules::component(driver, &documents, files) {
+        if let Err(diagnostic) = rules::component(driver, &documents, files, None) {
             found.diagnostics.push(*diagnostic);
         }
     }

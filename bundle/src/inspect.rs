@@ -232,7 +232,7 @@ impl Inspection {
         let known = tools.iter().map(|tool| tool.as_ref());
         let mut drivers = Vec::with_capacity(documents.drivers.len());
         for driver in &documents.drivers {
-            let component = rules::readable(driver, sealed.files());
+            let component = rules::readable(driver, sealed.files(), None);
             let component = component.unwrap_or_else(|problem| {
                 problems.push(*problem);
                 None

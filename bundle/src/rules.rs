@@ -9,6 +9,7 @@ use std::sync::Arc;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_contract::driver::{Driver, DriverKind};
 use toolward_signing::digest::Digest;
+use toolward_signing::manifest::Manifest;
 
 use crate::codes;
 use crate::component::{Component, HANDLER, Surface};
@@ -83,18 +84,21 @@ pub(crate) fn component(
     driver: &Located<Driver>,
     documents: &Documents,
     files: &BTreeMap<String, Arc<[u8]>>,
+    manifest: Option<&Manifest>,
 ) -> Result<Option<Component>, Box<Diagnostic>> {
-    let component = readable(driver, files)?;
+    let component = readable(driver, files, manifest)?;
     if let Some(component) = &component {
         usable(component, driver, documents, files)?;
     }
     Ok(component)
 }
 
-/// The component of one driver, if there is one to look at.
+/// The component of one driver, if there is one to look at. Its digest is that of
+/// `manifest`, where the files are known to be those of one.
 pub(crate) fn readable(
     driver: &Located<Driver>,
     files: &BTreeMap<String, Arc<[u8]>>,
+    manifest: Option<&Manifest>,
 ) -> Result<Option<Component>, Box<Diagnostic>> {
     if !matches!(driver.value.kind, DriverKind::Component) {
         return Ok(None);
@@ -119,9 +123,10 @@ pub(crate) fn readable(
             error.hint(),
         )
     })?;
+    let listed = manifest.and_then(|manifest| manifest.entry(&path));
     Ok(Some(Component {
+        digest: listed.map_or_else(|| Digest::of(bytes), |listed| listed.blake3),
         path,
-        digest: Digest::of(bytes),
         bytes: Arc::clone(bytes),
         surface,
     }))

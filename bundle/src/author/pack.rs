@@ -145,7 +145,7 @@ fn examine(files: &BTreeMap<String, Arc<[u8]>>) -> (Index, Vec<Diagnostic>) {
     diagnostics.extend(rules::implementations(&documents));
     diagnostics.extend(shown::check(&documents, files));
     for driver in &documents.drivers {
-        if let Err(diagnostic) = rules::component(driver, &documents, files) {
+        if let Err(diagnostic) = rules::component(driver, &documents, files, None) {
             diagnostics.push(*diagnostic);
         }
     }
