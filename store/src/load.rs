@@ -67,7 +67,7 @@ impl Store {
         let _lock = lock::shared(&self.directory)?;
         let installed = self.state.read(|sql| rows::one_installed(sql, id))?;
         let installed = installed.ok_or_else(|| Error::NotInstalled { id: id.to_owned() })?;
-        let bundle = self.open_object(&as_held(&installed), verify);
+        let bundle = self.open_object(&as_held(&installed), &mut Vec::new(), verify);
         let decision = match &bundle {
             Ok(_) => accepted("load", id, "verified".to_owned()),
             Err(error) => refused("load", &as_held(&installed), error),
@@ -104,12 +104,15 @@ impl Store {
         let results: Vec<Slot<T>> = installed.iter().map(|_| Mutex::new(None)).collect();
         let next = AtomicUsize::new(0);
         let work = || {
+            let mut buffer = Vec::new();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let (Some(one), Some(slot)) = (installed.get(number), results.get(number)) else {
                     return;
                 };
-                let result = self.open_object(&as_held(one), verify).map(make);
+                let result = self
+                    .open_object(&as_held(one), &mut buffer, verify)
+                    .map(make);
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
             }
         };
@@ -161,20 +164,22 @@ impl Store {
             .into_iter()
             .chain(held.into_iter().map(|one| (one, true)));
         let all: Vec<_> = all.collect();
-        let mut refusals = 0_usize;
+        let (mut refusals, mut buffer) = (0_usize, Vec::new());
         for (position, (one, held)) in all.iter().enumerate() {
-            let result = self.open_object(one, verify).and_then(|bundle| {
-                let content = Content::from_verified(bundle)?;
-                let found = BundleSurface::of(&content).digest();
-                if found == one.surface {
-                    return Ok(());
-                }
-                Err(changed(
-                    one,
-                    format!("surface {}", one.surface),
-                    format!("surface {found}"),
-                ))
-            });
+            let result = self
+                .open_object(one, &mut buffer, verify)
+                .and_then(|bundle| {
+                    let content = Content::from_verified(bundle)?;
+                    let found = BundleSurface::of(&content).digest();
+                    if found == one.surface {
+                        return Ok(());
+                    }
+                    Err(changed(
+                        one,
+                        format!("surface {}", one.surface),
+                        format!("surface {found}"),
+                    ))
+                });
             if let Err(error) = &result {
                 refusals = refusals.saturating_add(1);
                 self.record(&refused("verify", one, error), now)?;
@@ -198,14 +203,16 @@ impl Store {
     pub(crate) fn open_object(
         &self,
         one: &Held,
+        buffer: &mut Vec<u8>,
         verify: &Verify<'_>,
     ) -> Result<Verified<Bundle>, Error> {
-        let bytes = self.objects.read(&one.digest)?;
-        let bytes = bytes.ok_or_else(|| Error::ObjectMissing {
-            id: one.id.clone(),
-            digest: one.digest,
-        })?;
-        let bundle = verify(&bytes)?;
+        if !self.objects.read(&one.digest, buffer)? {
+            return Err(Error::ObjectMissing {
+                id: one.id.clone(),
+                digest: one.digest,
+            });
+        }
+        let bundle = verify(buffer)?;
         if bundle.manifest_digest != one.digest || bundle.manifest.id != one.id {
             let found = format!("{} {}", bundle.manifest.id, bundle.manifest_digest);
             return Err(changed(one, format!("{} {}", one.id, one.digest), found));

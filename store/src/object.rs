@@ -60,15 +60,15 @@ impl Objects {
         })
     }
 
-    /// Reads a file once; `None` if it is not there.
-    pub(crate) fn read(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error> {
+    /// Reads a file once, in place of what is in `bytes`. False if it is not there.
+    pub(crate) fn read(&self, digest: &Digest, bytes: &mut Vec<u8>) -> Result<bool, Error> {
         let fail = |error: std::io::Error| Error::io("a file of the store", error);
         // A pipe in the file's place is not waited for.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match rustix::fs::openat(&self.objects, file_name(digest), flags, Mode::empty())
         {
             Ok(file) => File::from(file),
-            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::NOENT) => return Ok(false),
             Err(error) => return Err(fail(error.into())),
         };
         let metadata = file.metadata().map_err(fail)?;
@@ -79,9 +79,14 @@ impl Objects {
             )));
         }
         let length = metadata.len().min(MAX_BYTES);
-        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
-        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(fail)?;
-        Ok(Some(bytes))
+        bytes.clear();
+        let length = usize::try_from(length).unwrap_or(0);
+        if bytes.capacity() < length {
+            // What is in it need not be kept.
+            *bytes = Vec::with_capacity(length);
+        }
+        file.take(MAX_BYTES).read_to_end(bytes).map_err(fail)?;
+        Ok(true)
     }
 
     /// Removes every file but those of `keep`. Only for who has the lock alone.
