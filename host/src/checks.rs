@@ -3,7 +3,7 @@
 //! until it is really done, and nobody waits for one past a deadline.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use tokio::sync::Semaphore;
@@ -34,6 +34,13 @@ pub(crate) fn shortened(mut path: String) -> String {
     path
 }
 
+/// The processors that this process may use, as they were at first: finding out
+/// reads files.
+pub(crate) fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 /// The places for long checks of a host, and of those that take its place.
 #[derive(Debug)]
 pub(crate) struct Checks {
@@ -43,9 +50,8 @@ pub(crate) struct Checks {
 impl Default for Checks {
     /// As many places as the machine has cores.
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            places: Arc::new(Semaphore::new(cores)),
+            places: Arc::new(Semaphore::new(cores())),
         }
     }
 }

@@ -1,13 +1,17 @@
 //! What hosts that take each other's place have in common: which bundles were
-//! taken back, and how many calls run.
+//! taken back, how many calls run, and where.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use toolward_policy::Policy;
+
 use crate::admission::Admission;
 use crate::checks::Checks;
+use crate::error::HostError;
 use crate::limits::Limits;
 use crate::registry::Standing;
+use crate::sandbox::engine::{EngineProfile, Ready};
 
 /// Ties hosts together of which each takes the place of the one before, while calls
 /// that began there go on: a server that loads its bundles anew has one for all its
@@ -28,6 +32,8 @@ struct Shared {
     standings: Mutex<HashMap<String, Weak<Standing>>>,
     admission: Mutex<Option<Arc<Admission>>>,
     checks: Arc<Checks>,
+    /// The engine in whose slots the calls run that this admission lets in.
+    ready: Mutex<Option<(Arc<Admission>, Ready)>>,
 }
 
 impl Continuity {
@@ -79,6 +85,40 @@ impl Continuity {
         admission
     }
 
+    /// Makes the engine of the first host ahead: that takes a millisecond or two, and
+    /// can be done on another thread while bundles are verified. `limits` and
+    /// `policy` are those that the host will be given; with others it makes its own.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Engine`], as [`HostBuilder::build`](crate::HostBuilder::build)
+    /// gives it.
+    pub fn prepare(&self, limits: &Limits, policy: &Policy) -> Result<(), HostError> {
+        let limits = limits.clone().with(policy.limits());
+        let admission = self.admission(&limits);
+        self.ready(&admission, &EngineProfile::for_limits(&limits))
+            .map(drop)
+    }
+
+    /// The engine for calls that `admission` lets in. One that another admission
+    /// fills may have no slot left.
+    pub(crate) fn ready(
+        &self,
+        admission: &Arc<Admission>,
+        profile: &EngineProfile,
+    ) -> Result<Ready, HostError> {
+        let mut known = lock(&self.shared.ready);
+        if let Some((same, ready)) = &*known
+            && Arc::ptr_eq(same, admission)
+            && ready.profile == *profile
+        {
+            return Ok(ready.clone());
+        }
+        let ready = profile.ready()?;
+        *known = Some((admission.clone(), ready.clone()));
+        Ok(ready)
+    }
+
     /// The places for long checks.
     pub(crate) fn checks(&self) -> Arc<Checks> {
         self.shared.checks.clone()
@@ -91,4 +131,44 @@ impl Continuity {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_the_same_limits_share_an_engine_and_others_have_their_own() {
+        let continuity = Continuity::new();
+        let ready = |limits: &Limits| {
+            let profile = EngineProfile::for_limits(limits);
+            let ready = continuity.ready(&continuity.admission(limits), &profile);
+            ready.expect("an engine").linker
+        };
+        let limits = Limits {
+            concurrency: 2,
+            ..Limits::default()
+        };
+        let prepared = continuity.prepare(&limits, &Policy::empty());
+        prepared.expect("an engine");
+        let prepared = lock(&continuity.shared.ready)
+            .as_ref()
+            .map(|(_, ready)| ready.linker.clone());
+        let prepared = prepared.expect("it was kept");
+        assert!(Arc::ptr_eq(&prepared, &ready(&limits)));
+        // As many slots, and others may fill them.
+        let queue = Limits {
+            queue: limits.queue + 1,
+            ..limits.clone()
+        };
+        let other = ready(&queue);
+        assert!(!Arc::ptr_eq(&prepared, &other));
+        assert!(Arc::ptr_eq(&other, &ready(&queue)));
+        // The same admission, and slots of another size.
+        let table = Limits {
+            table_elements: 100,
+            ..queue.clone()
+        };
+        assert!(!Arc::ptr_eq(&other, &ready(&table)));
+    }
 }

@@ -23,7 +23,6 @@ use crate::request::Request;
 use crate::resolve::{self, Resolved};
 use crate::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Reply};
 use crate::sandbox::engine::EngineProfile;
-use crate::sandbox::v0_1;
 use crate::services::Services;
 use crate::validate::{self, Call, Validated};
 use crate::{approval, asking};
@@ -78,11 +77,9 @@ impl Host {
         let admission = continuity.admission(&services.limits);
         let catalogue = Catalogue::build(contents, &services, &continuity, &admission)?;
         let profile = EngineProfile::for_limits(&services.limits);
-        let engine = profile.engine()?;
-        let linker =
-            v0_1::linker(&engine).map_err(|error| HostError::Engine(format!("{error:#}")))?;
+        let ready = continuity.ready(&admission, &profile)?;
         let component_bytes = services.limits.component_bytes;
-        let preparer = Preparer::new(profile, engine, linker, workshop, component_bytes);
+        let preparer = Preparer::new(ready, workshop, component_bytes);
         Ok(Self {
             inner: Arc::new(Inner {
                 preparer: Arc::new(preparer),

@@ -9,16 +9,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolward_signing::Digest;
-use wasmtime::Engine;
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::Component;
 
 use crate::compile::{CompileError, CompileReason, Stage, Workshop};
 use crate::observer::{Compiling, Observer};
 use crate::registry::LoadedDriver;
 use crate::result::{CallError, ErrorClass, ErrorCode};
-use crate::sandbox::engine::EngineProfile;
+use crate::sandbox::engine::Ready;
 use crate::sandbox::run::Prepared;
-use crate::sandbox::{State, v0_1};
+use crate::sandbox::v0_1;
 
 /// How often those who wait are told how far it is.
 const TICK: Duration = Duration::from_millis(250);
@@ -28,9 +27,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// What all drivers of a host are prepared with.
 pub(crate) struct Preparer {
-    profile: EngineProfile,
-    engine: Engine,
-    linker: Linker<State>,
+    ready: Ready,
     workshop: Workshop,
     /// The largest component, in bytes.
     component_bytes: usize,
@@ -49,17 +46,9 @@ pub(crate) struct Preparation {
 }
 
 impl Preparer {
-    pub(crate) fn new(
-        profile: EngineProfile,
-        engine: Engine,
-        linker: Linker<State>,
-        workshop: Workshop,
-        component_bytes: usize,
-    ) -> Self {
+    pub(crate) fn new(ready: Ready, workshop: Workshop, component_bytes: usize) -> Self {
         Self {
-            profile,
-            engine,
-            linker,
+            ready,
             workshop,
             component_bytes,
         }
@@ -139,8 +128,7 @@ impl Preparer {
 /// host, whose end also ends the compiling.
 struct Job {
     host: Weak<Preparer>,
-    profile: EngineProfile,
-    engine: Engine,
+    ready: Ready,
     workshop: Workshop,
     component_bytes: usize,
 }
@@ -149,8 +137,7 @@ impl Job {
     fn new(host: &Arc<Preparer>) -> Self {
         Self {
             host: Arc::downgrade(host),
-            profile: host.profile.clone(),
-            engine: host.engine.clone(),
+            ready: host.ready.clone(),
             workshop: host.workshop.clone(),
             component_bytes: host.component_bytes,
         }
@@ -169,11 +156,15 @@ impl Job {
             .upgrade()
             .ok_or_else(|| CompileError::new(CompileReason::Cancelled, "its host has gone"))?;
         let invalid = |text: String| CompileError::new(CompileReason::Invalid, text);
-        let pre = host.linker.instantiate_pre(&component).map_err(|error| {
-            invalid(format!(
-                "it asks for what this host does not have: {error:#}"
-            ))
-        })?;
+        let pre = host
+            .ready
+            .linker
+            .instantiate_pre(&component)
+            .map_err(|error| {
+                invalid(format!(
+                    "it asks for what this host does not have: {error:#}"
+                ))
+            })?;
         let pre = v0_1::DriverPre::new(pre).map_err(|error| {
             invalid(format!("it does not export `{}`: {error:#}", v0_1::EXPORT))
         })?;
@@ -204,8 +195,13 @@ impl Job {
                 _ => ControlFlow::Continue(()),
             }
         };
-        self.workshop
-            .load(&self.engine, &self.profile, digest, wasm, &mut watch)
+        self.workshop.load(
+            &self.ready.engine,
+            &self.ready.profile,
+            digest,
+            wasm,
+            &mut watch,
+        )
     }
 }
 
@@ -275,7 +271,7 @@ fn refused(driver: &LoadedDriver, error: &CompileError) -> CallError {
 impl fmt::Debug for Preparer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Preparer")
-            .field("profile", &self.profile)
+            .field("profile", &self.ready.profile)
             .field("workshop", &self.workshop)
             .finish_non_exhaustive()
     }

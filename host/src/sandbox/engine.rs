@@ -2,13 +2,16 @@
 //! instances are pooled, and how a running guest is interrupted.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
+use wasmtime::component::Linker;
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, ModuleVersionStrategy,
     PoolingAllocationConfig,
 };
 
 use super::limiter::{INSTANCES, MEMORIES, TABLES};
+use super::{State, v0_1};
 use crate::error::HostError;
 use crate::limits::Limits;
 
@@ -64,6 +67,18 @@ impl EngineProfile {
         Engine::new(&self.config()).map_err(|source| HostError::Engine(source.to_string()))
     }
 
+    /// An engine with this profile, and what it gives to guests.
+    pub(crate) fn ready(&self) -> Result<Ready, HostError> {
+        let engine = self.engine()?;
+        let linker =
+            v0_1::linker(&engine).map_err(|error| HostError::Engine(format!("{error:#}")))?;
+        Ok(Ready {
+            profile: self.clone(),
+            engine,
+            linker: Arc::new(linker),
+        })
+    }
+
     fn config(&self) -> Config {
         let mut config = code_config();
         let mut pool = PoolingAllocationConfig::new();
@@ -88,6 +103,22 @@ impl EngineProfile {
             .pagemap_scan(Enabled::Auto);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
         config
+    }
+}
+
+/// An engine, and what it gives to guests. Clones share both.
+#[derive(Clone)]
+pub(crate) struct Ready {
+    pub(crate) profile: EngineProfile,
+    pub(crate) engine: Engine,
+    pub(crate) linker: Arc<Linker<State>>,
+}
+
+impl std::fmt::Debug for Ready {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ready")
+            .field("profile", &self.profile)
+            .finish_non_exhaustive()
     }
 }
 

@@ -34,6 +34,7 @@ use super::error::{CompileError, CompileReason};
 use super::limits::CompileLimits;
 use super::seal::{Claim, EngineHash};
 use super::{Stage, Watch};
+use crate::checks::cores;
 use crate::error::HostError;
 use crate::sandbox::engine::compiling_engine;
 
@@ -175,12 +176,11 @@ impl BrokerBuilder {
 impl Broker {
     /// A broker to be started with `command`.
     pub fn builder(command: BrokerCommand) -> BrokerBuilder {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         BrokerBuilder {
             command,
             cache: None,
             limits: CompileLimits::default(),
-            workers: cores.saturating_sub(1).max(1),
+            workers: cores().saturating_sub(1).max(1),
             component_bytes: crate::Limits::default().component_bytes,
         }
     }
