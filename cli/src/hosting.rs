@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use toolward_bundle::content::Content;
-use toolward_contract::capability::Class;
+use toolward_contract::capability::{CapabilitySet, Class};
 use toolward_egress::Transport;
 use toolward_host::confine::Confinement;
 use toolward_host::secrets::Sources;
 use toolward_host::{Host, HostBuilder};
 use toolward_keyvalue::Store;
-use toolward_policy::{Policy, SecretSource};
+use toolward_policy::{Policy, Rule, SecretSource};
 
 use crate::approve::Terminal;
 use crate::config::{Granted, PolicyFlags, read_text};
@@ -53,7 +53,7 @@ impl Means {
         bar: &Arc<Bar>,
         environment: &Environment,
     ) -> Result<HostBuilder, Failure> {
-        let buckets = contents.iter().any(uses_buckets);
+        let buckets = opens_buckets(&contents, &granted.policy);
         let builder = self.unasked(contents, granted, trust, environment, buckets)?;
         Ok(builder.approver(Terminal::new(bar)))
     }
@@ -179,13 +179,19 @@ fn reads_stored(needed: &BTreeSet<(String, String)>, policy: &Policy) -> bool {
     })
 }
 
-/// Whether a bundle declares anything that buckets stand behind.
-pub(crate) fn uses_buckets(content: &Content) -> bool {
-    let mut tools = content.tools.iter();
-    tools.any(|entry| {
-        let declared = entry.tool.declaration();
-        declared.of_class(&Class::Database).next().is_some()
-    })
+/// Whether a bundle declares anything that buckets stand behind, and policy grants
+/// any of that to anybody. There may be none of theirs that is granted even so.
+pub(crate) fn opens_buckets(contents: &[Content], policy: &Policy) -> bool {
+    let any = |set: &CapabilitySet| set.of_class(&Class::Database).next().is_some();
+    let granted = |rule: &Rule| any(&rule.requires) || any(&rule.mutates);
+    let declared = |content: &Content| {
+        let (tools, drivers) = (&content.tools, &content.drivers);
+        tools.iter().any(|entry| any(&entry.tool.declaration()))
+            || drivers
+                .iter()
+                .any(|entry| any(&entry.driver.requires.capabilities))
+    };
+    policy.grants().any(granted) && contents.iter().any(declared)
 }
 
 /// Where buckets are kept. In a folder of their own: a process that serves them

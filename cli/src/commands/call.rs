@@ -24,6 +24,7 @@ use crate::hosting::Means;
 use crate::installed::{self, StoreFlags};
 use crate::output::Output;
 use crate::progress::{Bar, PATIENCE};
+use crate::standing::Standing;
 use crate::trust::{self, Trust, dev_content};
 
 /// Longest input, in bytes: one more than the host takes, so that the host says
@@ -134,7 +135,7 @@ impl Source {
         }
         if self.bundle.is_empty() {
             let store = self.store.existing(environment)?;
-            return self.installed(store.as_ref(), environment, output);
+            return Ok(self.installed(store.as_ref(), environment, output)?.0);
         }
         let bundles = self.named(environment, output)?.into_iter();
         bundles.map(trust::read).collect()
@@ -154,13 +155,14 @@ impl Source {
 }
 
 impl Source {
-    /// What this store has installed, if there is a store.
+    /// What this store has installed, if there is a store, and whom and what that
+    /// was verified with.
     pub(crate) fn installed(
         &self,
         store: Option<&Store>,
         environment: &Environment,
         output: &Output,
-    ) -> Result<Vec<Content>, Failure> {
+    ) -> Result<(Vec<Content>, Standing), Failure> {
         let missing = |what: &str| {
             Failure::usage("bundle-missing", what)
                 .hint("give --bundle PATH with --trust-key PEM, or --dev DIR")
@@ -173,7 +175,8 @@ impl Source {
             return Err(missing("no bundle was named, and none is installed"));
         }
         let standing = self.trust.standing(environment, output)?;
-        installed::contents(store, &standing, output)
+        let contents = installed::contents(store, &standing, output)?;
+        Ok((contents, standing))
     }
 }
 

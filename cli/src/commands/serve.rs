@@ -5,13 +5,10 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
-use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
-use toolward_contract::NoScope;
-use toolward_contract::schema::Schema;
-use toolward_host::{Continuity, Host, LOCAL};
+use toolward_host::{Continuity, Host, HostBuilder, LOCAL, Limits};
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
 use toolward_mcp::{Service, Surface, SurfaceError, stdio};
@@ -22,8 +19,9 @@ use crate::config::Granted;
 use crate::confinement::ConfineFlags;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
-use crate::hosting::{Means, uses_buckets};
+use crate::hosting::{Means, opens_buckets};
 use crate::output::Output;
+use crate::standing::Standing;
 use crate::trust::read;
 use crate::{logging, stderr};
 
@@ -90,31 +88,25 @@ pub(crate) fn run(
     let source = &arguments.source;
     let (began, since) = (Instant::now(), SystemTime::now());
     let json = output.json();
-    // Its program starts while bundles are verified.
-    let (broker, loaded) = std::thread::scope(|scope| {
-        let start = || {
-            arguments
-                .cache
-                .broker(environment, &Output::new(json, false))
-        };
-        let broker = scope.spawn(start);
-        // The first schema takes what the language of schemas takes to prepare.
-        let schemas = scope.spawn(|| Schema::compile(&json!({}), &NoScope));
-        let loaded = load(source, environment, output);
-        // A scope ends before its threads are gone, and who confines itself must be
-        // alone.
-        let _ = schemas.join();
-        (broker.join(), loaded)
-    });
+    let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
+    let granted = Arc::new(granted);
+    let continuity = Continuity::new();
+    // What fails there fails again where it is needed.
+    let engine = || drop(continuity.prepare(&Limits::default(), &granted.policy));
+    let ((), loaded) = beside(engine, || load(source, since, environment, output));
     let Loaded {
         looking,
         seen,
         named,
         contents,
+        ends,
     } = loaded?;
-    let broker = broker.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
-    let granted = Arc::new(granted);
+    // Its program starts when the processors have less to do.
+    let cache = &arguments.cache;
+    let start = || cache.broker(environment, &Output::new(json, false));
+    let first = || builder(arguments, environment, &granted, &contents, None);
+    let (broker, first) = beside(start, first);
+    let (broker, first) = (broker?, first?);
     let place = match arguments.http {
         Some(address) => Place::Http(listen(address)?),
         None => Place::Stdio(Streams::take().map_err(StdioError::from)?),
@@ -124,29 +116,24 @@ pub(crate) fn run(
         Place::Stdio(_) => None,
     };
     let means = &arguments.means;
-    let continuity = Continuity::new();
-    let make = {
+    let shown = {
         let (granted, broker) = (granted.clone(), broker.clone());
         let continuity = continuity.clone();
-        move |contents: &[Content], buckets| -> Result<Surface, Failure> {
-            let (trust, held) = (&source.trust, contents.to_vec());
-            let builder = means.unasked(held, &granted, trust, environment, buckets)?;
-            let builder = source.store.protect(builder, environment);
-            let builder = arguments.access.protect(builder);
+        move |builder: HostBuilder, contents: &[Content]| -> Result<Surface, Failure> {
             let builder = builder.continuity(&continuity);
             let host = arguments.cache.host(builder, &broker)?;
             let most = arguments.defer_above;
             Ok(Surface::new(host, contents, &granted.policy, most)?)
         }
     };
-    let surface = make(&contents, contents.iter().any(uses_buckets))?;
+    let surface = shown(first, &contents)?;
     let host = surface.host().clone();
     // What is not kept can't be opened later.
-    let buckets = host.needs().buckets;
+    let buckets = Some(host.needs().buckets);
     output.note(welcome(&surface));
     let service = Service::new(surface);
-    let looking = (looking, seen, since);
-    let watch = Watch::new(source, environment, looking, named, &contents, output)?;
+    let looking = (looking, seen);
+    let watch = Watch::new(source, environment, looking, named, contents, ends);
 
     let mut confinement = means.kept(&host, &granted, environment)?;
     confinement = watch.looking().kept(confinement)?;
@@ -167,7 +154,10 @@ pub(crate) fn run(
     let serving = Arc::new(Serving {
         service: service.clone(),
         continuity,
-        remake: Box::new(move |contents| make(contents, buckets)),
+        remake: Box::new(move |contents| {
+            let builder = builder(arguments, environment, &granted, contents, buckets)?;
+            shown(builder, contents)
+        }),
         runtime: runtime.handle().clone(),
         json: output.json(),
         stop: shutdown.clone(),
@@ -222,6 +212,38 @@ fn look(
     Ok(looked)
 }
 
+/// Does one thing on a thread of its own, and another here meanwhile.
+fn beside<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| {
+        let there = scope.spawn(there);
+        let here = here();
+        // A scope ends before its threads are gone, and who confines itself must be
+        // alone.
+        let there = there.join();
+        (
+            there.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            here,
+        )
+    })
+}
+
+/// A host for these bundles in the making. `buckets` says whether there are any to
+/// open, if that is known.
+fn builder(
+    arguments: &Arguments,
+    environment: &Environment,
+    granted: &Granted,
+    contents: &[Content],
+    buckets: Option<bool>,
+) -> Result<HostBuilder, Failure> {
+    let (source, means) = (&arguments.source, &arguments.means);
+    let buckets = buckets.unwrap_or_else(|| opens_buckets(contents, &granted.policy));
+    let held = contents.to_vec();
+    let builder = means.unasked(held, granted, &source.trust, environment, buckets)?;
+    let builder = source.store.protect(builder, environment);
+    Ok(arguments.access.protect(builder))
+}
+
 /// What is there at the start.
 struct Loaded<'a> {
     looking: Looking<'a>,
@@ -230,10 +252,14 @@ struct Loaded<'a> {
     named: Vec<Verified<Bundle>>,
     /// The contents of all that are served.
     contents: Vec<Content>,
+    /// When the first of them ends to hold, if that is known; if it did meanwhile,
+    /// too.
+    ends: Option<SystemTime>,
 }
 
 fn load<'a>(
     source: &'a Source,
+    since: SystemTime,
     environment: &'a Environment,
     output: &Output,
 ) -> Result<Loaded<'a>, Failure> {
@@ -241,16 +267,31 @@ fn load<'a>(
     let looking = Looking::new(source, environment)?;
     let seen = looking.look(&Seen::default(), output);
     let named = source.named(environment, output)?;
-    let contents = match source.whence() {
-        Whence::Bundles => named.iter().cloned().map(read).collect::<Result<_, _>>()?,
-        Whence::Installed => source.installed(looking.store(), environment, output)?,
-        Whence::Dev(_) => source.contents(environment, output)?,
+    let (contents, standing) = match source.whence() {
+        Whence::Bundles => {
+            let contents = named.iter().cloned().map(read).collect::<Result<_, _>>()?;
+            (contents, Some(source.trust.standing(environment, output)?))
+        }
+        Whence::Installed => {
+            let store = looking.store();
+            let (contents, standing) = source.installed(store, environment, output)?;
+            (contents, Some(standing))
+        }
+        Whence::Dev(_) => (source.contents(environment, output)?, None),
     };
+    let ends = standing.and_then(|standing| {
+        let standing = Standing {
+            now: since,
+            ..standing
+        };
+        standing.ends(&contents)
+    });
     Ok(Loaded {
         looking,
         seen,
         named,
         contents,
+        ends,
     })
 }
 

@@ -124,28 +124,28 @@ enum Served {
 }
 
 impl<'a> Watch<'a> {
-    /// What there is to watch when these contents, read after it was `seen` and
-    /// verified from then on, are served.
+    /// What there is to watch when these contents, read after it was `seen`, are
+    /// served.
     pub(super) fn new(
         source: &'a Source,
         environment: &'a Environment,
-        (looking, seen, since): (Looking<'a>, Seen, SystemTime),
+        (looking, seen): (Looking<'a>, Seen),
         named: Vec<Verified<Bundle>>,
-        contents: &[Content],
-        output: &Output,
-    ) -> Result<Self, Failure> {
+        contents: Vec<Content>,
+        ends: Option<SystemTime>,
+    ) -> Self {
         let verifying = Verifying {
             source,
             environment,
             named,
         };
-        Ok(Self {
-            ends: verifying.ends(contents, since, output)?,
+        Self {
+            ends,
             looking,
             verifying,
             seen,
-            contents: contents.to_vec(),
-        })
+            contents,
+        }
     }
 
     /// The places where it looks.

@@ -71,26 +71,6 @@ impl Verifying<'_> {
         }
     }
 
-    /// When the first of these bundles, verified from this moment on, ends to hold;
-    /// if that was meanwhile, too.
-    pub(super) fn ends(
-        &self,
-        contents: &[Content],
-        since: SystemTime,
-        output: &Output,
-    ) -> Result<Option<SystemTime>, Failure> {
-        match self.source.whence() {
-            Whence::Dev(_) => Ok(None),
-            _ => {
-                let standing = Standing {
-                    now: since,
-                    ..self.standing(output)?
-                };
-                Ok(standing.ends(contents))
-            }
-        }
-    }
-
     /// Nobody trusted means nothing served.
     fn standing(&self, output: &Output) -> Result<Standing, Failure> {
         let trust = &self.source.trust;
