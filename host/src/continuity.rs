@@ -88,12 +88,16 @@ impl Continuity {
     /// Makes the engine of the first host ahead: that takes a millisecond or two, and
     /// can be done on another thread while bundles are verified. `limits` and
     /// `policy` are those that the host will be given; with others it makes its own.
+    /// Where there was a host already, nothing is made.
     ///
     /// # Errors
     ///
     /// [`HostError::Engine`], as [`HostBuilder::build`](crate::HostBuilder::build)
     /// gives it.
     pub fn prepare(&self, limits: &Limits, policy: &Policy) -> Result<(), HostError> {
+        if lock(&self.shared.admission).is_some() {
+            return Ok(());
+        }
         let limits = limits.clone().with(policy.limits());
         let admission = self.admission(&limits);
         self.ready(&admission, &EngineProfile::for_limits(&limits))

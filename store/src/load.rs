@@ -121,7 +121,7 @@ impl Store {
             let others = (1..threads.min(installed.len())).map(|_| scope.spawn(work));
             let others: Vec<_> = others.collect();
             work();
-            // The scope alone would end before they are gone: who confines itself next must be alone.
+            // The scope alone would end before they do: who confines itself next must be alone.
             for other in others {
                 if let Err(panic) = other.join() {
                     std::panic::resume_unwind(panic);

@@ -82,8 +82,9 @@ impl Objects {
         bytes.clear();
         let length = usize::try_from(length).unwrap_or(0);
         if bytes.capacity() < length {
-            // What is in it need not be kept.
-            *bytes = Vec::with_capacity(length);
+            // What was in it need not be moved, nor kept meanwhile.
+            *bytes = Vec::new();
+            bytes.reserve_exact(length);
         }
         file.take(MAX_BYTES).read_to_end(bytes).map_err(fail)?;
         Ok(true)

@@ -217,8 +217,8 @@ fn beside<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() -> B
     std::thread::scope(|scope| {
         let there = scope.spawn(there);
         let here = here();
-        // A scope ends before its threads are gone, and who confines itself must be
-        // alone.
+        // The scope alone would end before its thread does, and who confines itself
+        // must be alone.
         let there = there.join();
         (
             there.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),

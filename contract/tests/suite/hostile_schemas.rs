@@ -177,6 +177,20 @@ fn size_and_depth_are_capped() {
     assert_eq!(code(&deep), "schema-too-deep");
 }
 
+#[test]
+fn the_deepest_schemas_are_compiled_on_the_stack_of_any_thread() {
+    let compile = || {
+        for keyword in ["items", "not", "if"] {
+            let deep = |leaf| (0..60).fold(leaf, |inner, _| json!({ keyword: inner }));
+            assert!(Schema::compile(&deep(json!({ "minLength": 1 })), &NoScope).is_ok());
+            assert_eq!(code(&deep(json!({ "minLength": "1" }))), "schema-invalid");
+        }
+    };
+    // What Rust gives a thread that asks for nothing.
+    let thread = std::thread::Builder::new().stack_size(2 << 20);
+    thread.spawn(compile).unwrap().join().unwrap();
+}
+
 /// Schemas made of real keywords with right and wrong values, references into themselves included.
 fn schemas() -> impl Strategy<Value = Value> {
     let reference = prop::sample::select(vec![

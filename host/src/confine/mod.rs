@@ -22,12 +22,16 @@ mod system;
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 pub use report::{Confined, Part, State};
 
 use landlock::AccessFs;
 
 use self::landlock_rules::{READ, Rules, WRITE};
+
+/// How long threads that end are waited for. Those that go on are not.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What a confined process may still reach over the network.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -177,9 +181,13 @@ impl Confinement {
     ///
     /// As [`Confinement::apply`].
     pub fn apply_files(&self) -> Result<FilesConfined, ConfineError> {
-        match threads() {
-            Some(count) if count > 1 => return Err(ConfineError::Threads(count)),
-            _ => {}
+        // One that was waited for has ended, and is listed until the kernel is done with it.
+        let patient = Instant::now();
+        while let Some(count) = threads().filter(|count| *count > 1) {
+            if patient.elapsed() > PATIENCE {
+                return Err(ConfineError::Threads(count));
+            }
+            std::thread::sleep(Duration::from_micros(100));
         }
         self.files_of_this_thread()
     }

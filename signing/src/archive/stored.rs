@@ -94,7 +94,7 @@ impl<'a> Stored<'a> {
                 return None;
             }
         }
-        let blocks = all.strip_suffix(after)?;
+        let blocks = all.get(..all.len().checked_sub(after.len())?)?;
         (size == u64::from_le_bytes(*total)).then_some(Self {
             piece: &[],
             blocks,
