@@ -181,14 +181,7 @@ impl Confinement {
     ///
     /// As [`Confinement::apply`].
     pub fn apply_files(&self) -> Result<FilesConfined, ConfineError> {
-        // One that was waited for has ended, and is listed until the kernel is done with it.
-        let patient = Instant::now();
-        while let Some(count) = threads().filter(|count| *count > 1) {
-            if patient.elapsed() > PATIENCE {
-                return Err(ConfineError::Threads(count));
-            }
-            std::thread::sleep(Duration::from_micros(100));
-        }
+        alone(threads)?;
         self.files_of_this_thread()
     }
 
@@ -263,6 +256,19 @@ pub fn outlook() -> Confined {
     report::outlook()
 }
 
+/// Waits until there is one thread only. One that was joined has ended, and is listed
+/// until the kernel is done with it.
+fn alone(threads: impl Fn() -> Option<usize>) -> Result<(), ConfineError> {
+    let began = Instant::now();
+    while let Some(count) = threads().filter(|count| *count > 1) {
+        if began.elapsed() > PATIENCE {
+            return Err(ConfineError::Threads(count));
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    Ok(())
+}
+
 /// Threads of this process, where that can be found out.
 fn threads() -> Option<usize> {
     Some(
@@ -270,4 +276,24 @@ fn threads() -> Option<usize> {
             .ok()?
             .count(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn threads_that_end_are_waited_for_and_others_are_not() {
+        let left = Cell::new(4);
+        let ending = || {
+            left.set(left.get() - 1);
+            Some(left.get())
+        };
+        alone(ending).expect("they ended");
+        assert_eq!(left.get(), 1);
+        let error = alone(|| Some(2)).expect_err("one goes on");
+        assert!(matches!(error, ConfineError::Threads(2)), "{error}");
+    }
 }
