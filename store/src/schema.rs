@@ -1,7 +1,7 @@
 //! The tables of the state: made in an empty file, recognised in any other.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
@@ -13,6 +13,9 @@ use crate::lock::PATIENCE;
 const APPLICATION: i64 = 0x544c_5354;
 /// The version of the tables below.
 const VERSION: i64 = 1;
+/// Bytes that the write-ahead log may have when the file is opened: some sixty pages, which are read in a fraction
+/// of a millisecond.
+const LOG_KEPT: u64 = 256 * 1024;
 
 /// `surface` holds canonical bytes by their digest, for the bundles installed and held, and `tool` what is
 /// listed and searched: both are then known without parsing a bundle. `mark` and `document` outlive what they are about. Numbers are
@@ -120,6 +123,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
     drop(reading);
     write_ahead(&sql)?;
     if made {
+        shorten_log(&sql, path)?;
         return Ok(sql);
     }
     let transaction = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -151,10 +155,32 @@ fn write_ahead(sql: &Connection) -> Result<(), Error> {
                 if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
                     && start.elapsed() < PATIENCE =>
             {
-                std::thread::sleep(std::time::Duration::from_millis(2));
+                std::thread::sleep(Duration::from_millis(2));
             }
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// Empties the write-ahead log if it is long. SQLite does so when the last connection is closed; where processes
+/// are killed, as servers are by their clients, nobody ever does, and every process that opens the file reads the
+/// whole log.
+fn shorten_log(sql: &Connection, path: &Path) -> Result<(), Error> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if std::fs::metadata(log).map_or(0, |log| log.len()) <= LOG_KEPT {
+        return Ok(());
+    }
+    // Whoever reads or writes just now isn't waited for: the next process tries again.
+    sql.busy_timeout(Duration::ZERO)?;
+    let busy: rusqlite::Result<bool> =
+        sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+    sql.busy_timeout(PATIENCE)?;
+    match busy {
+        Err(error) if error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) => {
+            Err(error.into())
+        }
+        _ => Ok(()),
     }
 }
 

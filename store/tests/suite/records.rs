@@ -98,3 +98,23 @@ fn a_list_goes_on_where_the_last_one_ended() {
     assert_eq!((first.len(), rest.len()), (3, 2));
     assert_eq!(rest[0].decision.subject, "publisher 1");
 }
+
+#[test]
+fn the_log_of_processes_that_were_killed_is_short_again_when_the_state_is_opened() {
+    let place = Place::new();
+    let mut log = place.state().into_os_string();
+    log.push("-wal");
+    let length = || std::fs::metadata(&log).unwrap().len();
+    let store = place.open();
+    let mut count = 0;
+    while length() < 300 * 1024 {
+        store.record(&decision(count), now()).unwrap();
+        count += 1;
+    }
+    // As a process leaves it that had no time to close it.
+    std::mem::forget(store);
+    let store = place.open();
+    assert_eq!(length(), 0);
+    let all = store.decisions(&Filter::default()).unwrap();
+    assert_eq!(i64::try_from(all.len()).unwrap(), count);
+}
