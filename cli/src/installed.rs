@@ -1,5 +1,6 @@
 //! The store of installed bundles: where it is, and what of it may run.
 
+use std::fs::File;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -82,7 +83,7 @@ pub(crate) fn contents(
     standing: &Standing,
     output: &Output,
 ) -> Result<Vec<Content>, Failure> {
-    let verify = |bytes: &[u8]| standing.archive(bytes);
+    let verify = |file: &mut File| standing.archive_file(file);
     let mut contents = Vec::new();
     for loaded in store.load_all_as(&verify, &trust::read, standing.now)? {
         match loaded.bundle.map_err(Failure::from).flatten() {

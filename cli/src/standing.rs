@@ -1,6 +1,7 @@
 //! Who is trusted at the time of one operation: publishers, the operator's
 //! settings, and what is revoked, with one "now" for all of it.
 
+use std::fs::File;
 use std::time::{Duration, SystemTime};
 
 use toolward_bundle::content::{Content, Origin};
@@ -79,6 +80,11 @@ impl Standing {
         SystemTime::UNIX_EPOCH
             .checked_add(created)?
             .checked_add(longest)
+    }
+
+    /// Verifies an archive in a file.
+    pub(crate) fn archive_file(&self, file: &mut File) -> Result<Verified<Bundle>, Refusal> {
+        verify::archive_file(file, &self.store, &self.options(None))
     }
 
     /// Verifies an archive in memory.

@@ -24,6 +24,7 @@ mod signers;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
 use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
@@ -275,6 +276,23 @@ pub fn archive_reader(
     let mut bytes = Vec::new();
     read_archive(reader, &mut bytes, "the archive")?;
     archive_bytes(&bytes, trust, options)
+}
+
+/// Verifies an archive in an open file, from its beginning. One that isn't compressed, as
+/// [`to_stored_bytes`](crate::archive::to_stored_bytes) makes it, is verified while it is read: nothing is in memory
+/// twice. Any other is read first, at most [`MAX_BYTES`].
+///
+/// # Errors
+/// The reason for which the bundle is refused.
+pub fn archive_file(
+    file: &mut File,
+    trust: &TrustStore,
+    options: &VerifyOptions<'_>,
+) -> Result<Verified<Bundle>, Refusal> {
+    let (signed, files) = archive::read_file(file, |envelope, manifest| {
+        Signed::new(envelope, manifest, trust, options)
+    })?;
+    signed.with_files(files)
 }
 
 /// Verifies an archive in memory.

@@ -6,6 +6,7 @@
 
 #![expect(clippy::print_stdout, reason = "shares are for whoever runs it")]
 
+use std::fs::File;
 use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
@@ -35,8 +36,8 @@ fn options() -> InstallOptions {
     }
 }
 
-fn verifier(trust: &TrustStore) -> impl Fn(&[u8]) -> Result<Verified<Bundle>, Refusal> + Sync {
-    |bytes| verify::archive_bytes(bytes, trust, &VerifyOptions::default())
+fn verifier(trust: &TrustStore) -> impl Fn(&mut File) -> Result<Verified<Bundle>, Refusal> + Sync {
+    |file| verify::archive_file(file, trust, &VerifyOptions::default())
 }
 
 fn contract(id: &str) -> String {
@@ -193,7 +194,7 @@ fn sizes(criterion: &mut Criterion, key: &SigningKey) -> Result<(), Failure> {
     for megabytes in [1_usize, 10, 200] {
         let bytes = bundle(0, 1, megabytes * 1_000_000, key)?;
         let verify = verifier(&trust);
-        let verified = verify(&bytes)?;
+        let verified = verify::archive_bytes(&bytes, &trust, &VerifyOptions::default())?;
         let place = tempfile::tempdir()?;
         let store = Store::open(
             &place.path().join("store"),
@@ -253,7 +254,11 @@ fn start(
     let mut all = Vec::new();
     let mut objects = Vec::new();
     for number in 0..bundles {
-        let verified = verify(&bundle(number, contracts, 0, key)?)?;
+        let verified = verify::archive_bytes(
+            &bundle(number, contracts, 0, key)?,
+            &trust,
+            &VerifyOptions::default(),
+        )?;
         store.install(&verified, &options())?;
         objects.push(directory.join(format!("objects/{}.toolbundle", verified.manifest_digest)));
         all.push(verified);

@@ -76,7 +76,7 @@ impl Store {
                 found: held.surface,
             });
         }
-        self.open_object(&held, &mut Vec::new(), verify)?;
+        self.open_object(&held, verify)?;
         self.state.write(|sql| {
             // Another update may have taken its place since it was read.
             let waiting = rows::one_held(sql, id)?.filter(|waiting| waiting.digest == held.digest);

@@ -95,8 +95,7 @@ impl Store {
         let bytes = Objects::encode(bundle);
         // The file of a bundle that is there is repaired if it isn't what it should be, and gets the
         // signatures of this one.
-        let mut there = Vec::new();
-        if !self.objects.read(&bundle.manifest_digest, &mut there)? || there != bytes {
+        if !self.objects.holds(&bundle.manifest_digest, &bytes)? {
             self.objects.write(&bundle.manifest_digest, &bytes)?;
         }
         self.state.write(|sql| {

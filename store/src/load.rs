@@ -1,6 +1,7 @@
 //! From the store's files to verified bundles. Each file is read once, and what comes out are the bytes that
 //! were verified, with the trust and the revocations of now.
 
+use std::fs::File;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -16,10 +17,10 @@ use crate::lock;
 use crate::rows::{self, Held, Installed};
 use crate::store::Store;
 
-/// Verifies the bytes of an archive as things stand now:
-/// [`archive_bytes`](toolward_signing::verify::archive_bytes) with the operator's trust store, and whatever
+/// Verifies an archive as things stand now:
+/// [`archive_file`](toolward_signing::verify::archive_file) with the operator's trust store, and whatever
 /// is revoked or denied refused. Called from several threads.
-pub type Verify<'a> = dyn Fn(&[u8]) -> Result<Verified<Bundle>, Refusal> + Sync + 'a;
+pub type Verify<'a> = dyn Fn(&mut File) -> Result<Verified<Bundle>, Refusal> + Sync + 'a;
 
 /// Where a thread leaves what it loaded.
 type Slot<T> = Mutex<Option<Result<T, Error>>>;
@@ -67,7 +68,7 @@ impl Store {
         let _lock = lock::shared(&self.directory)?;
         let installed = self.state.read(|sql| rows::one_installed(sql, id))?;
         let installed = installed.ok_or_else(|| Error::NotInstalled { id: id.to_owned() })?;
-        let bundle = self.open_object(&as_held(&installed), &mut Vec::new(), verify);
+        let bundle = self.open_object(&as_held(&installed), verify);
         let decision = match &bundle {
             Ok(_) => accepted("load", id, "verified".to_owned()),
             Err(error) => refused("load", &as_held(&installed), error),
@@ -104,15 +105,12 @@ impl Store {
         let results: Vec<Slot<T>> = installed.iter().map(|_| Mutex::new(None)).collect();
         let next = AtomicUsize::new(0);
         let work = || {
-            let mut buffer = Vec::new();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let (Some(one), Some(slot)) = (installed.get(number), results.get(number)) else {
                     return;
                 };
-                let result = self
-                    .open_object(&as_held(one), &mut buffer, verify)
-                    .map(make);
+                let result = self.open_object(&as_held(one), verify).map(make);
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
             }
         };
@@ -164,22 +162,20 @@ impl Store {
             .into_iter()
             .chain(held.into_iter().map(|one| (one, true)));
         let all: Vec<_> = all.collect();
-        let (mut refusals, mut buffer) = (0_usize, Vec::new());
+        let mut refusals = 0_usize;
         for (position, (one, held)) in all.iter().enumerate() {
-            let result = self
-                .open_object(one, &mut buffer, verify)
-                .and_then(|bundle| {
-                    let content = Content::from_verified(bundle)?;
-                    let found = BundleSurface::of(&content).digest();
-                    if found == one.surface {
-                        return Ok(());
-                    }
-                    Err(changed(
-                        one,
-                        format!("surface {}", one.surface),
-                        format!("surface {found}"),
-                    ))
-                });
+            let result = self.open_object(one, verify).and_then(|bundle| {
+                let content = Content::from_verified(bundle)?;
+                let found = BundleSurface::of(&content).digest();
+                if found == one.surface {
+                    return Ok(());
+                }
+                Err(changed(
+                    one,
+                    format!("surface {}", one.surface),
+                    format!("surface {found}"),
+                ))
+            });
             if let Err(error) = &result {
                 refusals = refusals.saturating_add(1);
                 self.record(&refused("verify", one, error), now)?;
@@ -203,16 +199,14 @@ impl Store {
     pub(crate) fn open_object(
         &self,
         one: &Held,
-        buffer: &mut Vec<u8>,
         verify: &Verify<'_>,
     ) -> Result<Verified<Bundle>, Error> {
-        if !self.objects.read(&one.digest, buffer)? {
-            return Err(Error::ObjectMissing {
-                id: one.id.clone(),
-                digest: one.digest,
-            });
-        }
-        let bundle = verify(buffer)?;
+        let file = self.objects.open(&one.digest)?;
+        let mut file = file.ok_or_else(|| Error::ObjectMissing {
+            id: one.id.clone(),
+            digest: one.digest,
+        })?;
+        let bundle = verify(&mut file)?;
         if bundle.manifest_digest != one.digest || bundle.manifest.id != one.id {
             let found = format!("{} {}", bundle.manifest.id, bundle.manifest_digest);
             return Err(changed(one, format!("{} {}", one.id, one.digest), found));

@@ -9,15 +9,13 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use toolward_signing::Digest;
 use toolward_signing::archive;
-use toolward_signing::verify::{self, Bundle};
+use toolward_signing::verify::Bundle;
 
 use crate::error::Error;
 use crate::place;
 
 /// How a file of the store ends.
 const ENDING: &str = ".toolbundle";
-/// The most that is read of one: a bundle's limit, and its headers.
-const MAX_BYTES: u64 = verify::MAX_BYTES + 64 * 1024 * 1024;
 
 /// The directories of the objects.
 pub(crate) struct Objects {
@@ -60,34 +58,37 @@ impl Objects {
         })
     }
 
-    /// Reads a file once, in place of what is in `bytes`. False if it is not there.
-    pub(crate) fn read(&self, digest: &Digest, bytes: &mut Vec<u8>) -> Result<bool, Error> {
+    /// Opens a file. `None` if it is not there.
+    pub(crate) fn open(&self, digest: &Digest) -> Result<Option<File>, Error> {
         let fail = |error: std::io::Error| Error::io("a file of the store", error);
         // A pipe in the file's place is not waited for.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match rustix::fs::openat(&self.objects, file_name(digest), flags, Mode::empty())
         {
             Ok(file) => File::from(file),
-            Err(Errno::NOENT) => return Ok(false),
+            Err(Errno::NOENT) => return Ok(None),
             Err(error) => return Err(fail(error.into())),
         };
-        let metadata = file.metadata().map_err(fail)?;
-        if !metadata.is_file() {
+        if !file.metadata().map_err(fail)?.is_file() {
             return Err(Error::Io(format!(
                 "{} is not a regular file",
                 file_name(digest)
             )));
         }
-        let length = metadata.len().min(MAX_BYTES);
-        bytes.clear();
-        let length = usize::try_from(length).unwrap_or(0);
-        if bytes.capacity() < length {
-            // What was in it need not be moved, nor kept meanwhile.
-            *bytes = Vec::new();
-            bytes.reserve_exact(length);
-        }
-        file.take(MAX_BYTES).read_to_end(bytes).map_err(fail)?;
-        Ok(true)
+        Ok(Some(file))
+    }
+
+    /// Whether a file is there, with just these bytes.
+    pub(crate) fn holds(&self, digest: &Digest, bytes: &[u8]) -> Result<bool, Error> {
+        let Some(file) = self.open(digest)? else {
+            return Ok(false);
+        };
+        let most = (bytes.len() as u64).saturating_add(1);
+        let mut there = Vec::with_capacity(bytes.len());
+        file.take(most)
+            .read_to_end(&mut there)
+            .map_err(|error| Error::io("a file of the store", error))?;
+        Ok(there == bytes)
     }
 
     /// Removes every file but those of `keep`. Only for who has the lock alone.

@@ -1,5 +1,6 @@
 //! `verify`: signatures, trust, and every byte.
 
+use std::fs::File;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -54,7 +55,7 @@ fn installed(
         return Ok(Exit::Fine);
     };
     let standing = arguments.trust.standing(environment, output)?;
-    let verify = |bytes: &[u8]| standing.archive(bytes);
+    let verify = |file: &mut File| standing.archive_file(file);
     let mut written = Ok(());
     let refused = store.verify_all(&verify, standing.now, &mut |checked| {
         let (state, code) = match &checked.result {

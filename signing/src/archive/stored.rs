@@ -1,7 +1,7 @@
 //! An archive that is not compressed: for a host's own disk, where the time to read it counts and every
 //! reader of archives still takes it.
 
-use std::io::Read;
+use std::io::{BufRead, Read};
 
 use super::header::{BLOCK, ZEROS, canonical};
 use super::{Contents, END, entry_size};
@@ -66,66 +66,83 @@ impl Frame {
     }
 }
 
-/// The frame of an uncompressed archive, read where it lies. It says what a decoder of zstd says of it, and
-/// copies once.
-pub(crate) struct Stored<'a> {
-    /// What is left of the block that is read.
-    piece: &'a [u8],
-    /// The blocks after it.
-    blocks: &'a [u8],
-    /// What comes after the frame.
-    rest: &'a [u8],
+/// The frame of an uncompressed archive, read as it comes. Only one that is just as [`to_stored_bytes`] makes it
+/// is read here; any other is for a decoder of zstd to read, or to refuse.
+pub(crate) struct Stored<R> {
+    inner: R,
+    /// What is left of the block that is read, in bytes.
+    left: usize,
+    /// Whether it is the last.
+    last: bool,
+    /// What the blocks after it have to come to, in bytes.
+    to_come: u64,
+    odd: bool,
 }
 
-impl<'a> Stored<'a> {
-    /// `None` if the frame is not just as [`to_stored_bytes`] makes one: then it is for a decoder to read,
-    /// or to refuse.
-    pub(crate) fn open(archive: &'a [u8]) -> Option<Self> {
-        let (total, all) = archive.strip_prefix(&FRAME)?.split_first_chunk()?;
-        let (mut after, mut size) = (all, 0_u64);
-        loop {
-            let (piece, last, behind) = block(after)?;
-            size = size.checked_add(piece.len() as u64)?;
-            after = behind;
-            if last {
-                break;
-            }
-            if piece.len() != PIECE {
-                return None;
-            }
-        }
-        let blocks = all.get(..all.len().checked_sub(after.len())?)?;
-        (size == u64::from_le_bytes(*total)).then_some(Self {
-            piece: &[],
-            blocks,
-            rest: after,
+impl<R: BufRead> Stored<R> {
+    /// `None` if what comes begins otherwise.
+    pub(crate) fn open(mut inner: R) -> Option<Self> {
+        let mut head = [0; FRAME.len()];
+        let mut total = [0; 8];
+        inner.read_exact(&mut head).ok()?;
+        inner.read_exact(&mut total).ok()?;
+        (head == FRAME).then(|| Self {
+            inner,
+            left: 0,
+            last: false,
+            to_come: u64::from_le_bytes(total),
+            odd: false,
         })
     }
 
-    /// What comes after the frame.
-    pub(crate) fn rest(&self) -> &'a [u8] {
-        self.rest
+    /// Whether it turned out to be for a decoder: what was said of it so far doesn't count.
+    pub(crate) fn is_odd(&self) -> bool {
+        self.odd
+    }
+
+    /// Whether anything comes after the frame, all of which was read. Then it is odd.
+    pub(crate) fn has_more(&mut self) -> bool {
+        self.odd |= !self.inner.fill_buf().is_ok_and(<[u8]>::is_empty);
+        self.odd
+    }
+
+    fn some(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        while self.left == 0 && !self.last {
+            let mut header = [0; 3];
+            self.inner.read_exact(&mut header).ok()?;
+            let size;
+            (size, self.last) = block(header)?;
+            self.to_come = self.to_come.checked_sub(size as u64)?;
+            let whole = match self.last {
+                true => self.to_come == 0,
+                false => size == PIECE,
+            };
+            self.left = whole.then_some(size)?;
+        }
+        if self.left == 0 || buffer.is_empty() {
+            return Some(0);
+        }
+        let most = self.left.min(buffer.len());
+        let count = self.inner.read(buffer.get_mut(..most)?).ok()?;
+        self.left = self.left.checked_sub(count)?;
+        (count > 0).then_some(count)
     }
 }
 
-/// The content of the first block, if it is a raw one and whole; whether it is the last; what comes after it.
-fn block(bytes: &[u8]) -> Option<(&[u8], bool, &[u8])> {
-    let ([a, b, c], after) = bytes.split_first_chunk()?;
-    let header = u32::from_le_bytes([*a, *b, *c, 0]);
-    let (last, kind, size) = (header & 1 == 1, header >> 1 & 3, header >> 3);
-    let size = usize::try_from(size).ok().filter(|size| *size <= PIECE)?;
-    let (piece, after) = after.split_at_checked(size).filter(|_| kind == 0)?;
-    Some((piece, last, after))
+/// Size and whether it is the last, of a raw block.
+fn block([a, b, c]: [u8; 3]) -> Option<(usize, bool)> {
+    let header = u32::from_le_bytes([a, b, c, 0]);
+    let (last, kind) = (header & 1 == 1, header >> 1 & 3);
+    let size = usize::try_from(header >> 3).ok()?;
+    (kind == 0 && size <= PIECE).then_some((size, last))
 }
 
-impl Read for Stored<'_> {
+impl<R: BufRead> Read for Stored<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        if self.piece.is_empty()
-            && let Some((piece, _, after)) = block(self.blocks)
-        {
-            (self.piece, self.blocks) = (piece, after);
-        }
-        self.piece.read(buffer)
+        self.some(buffer).ok_or_else(|| {
+            self.odd = true;
+            std::io::Error::other("a frame that only a decoder can read")
+        })
     }
 }
 
@@ -151,12 +168,11 @@ mod tests {
             assert_eq!(tar, zstd::decode_all(&*compressed).unwrap());
             assert_eq!(stored, to_stored_bytes(&contents));
             let mut read = Vec::new();
-            Stored::open(&stored)
-                .unwrap()
-                .read_to_end(&mut read)
-                .unwrap();
+            let mut frame = Stored::open(&*stored).unwrap();
+            frame.read_to_end(&mut read).unwrap();
             assert_eq!(read, tar);
-            assert!(Stored::open(&compressed).is_none());
+            assert!(!frame.has_more() && !frame.is_odd());
+            assert!(Stored::open(&*compressed).is_none());
         }
     }
 
@@ -186,16 +202,23 @@ mod tests {
         assert_eq!(read, 0, "what is spoiled in these places is no frame");
         assert!(same_as_decoder(&stored));
         let longer = [&stored[..], b"more"].concat();
-        assert_eq!(Stored::open(&longer).unwrap().rest(), b"more");
+        let mut frame = Stored::open(&*longer).unwrap();
+        frame.read_to_end(&mut Vec::new()).unwrap();
+        assert!(!frame.is_odd());
+        assert!(frame.has_more() && frame.is_odd());
     }
 
-    /// Whether it is read here at all; if so, as a decoder does.
+    /// Whether it is read here; if so, as a decoder does.
     fn same_as_decoder(archive: &[u8]) -> bool {
         let Some(mut stored) = Stored::open(archive) else {
             return false;
         };
         let mut read = Vec::new();
-        stored.read_to_end(&mut read).unwrap();
+        let result = stored.read_to_end(&mut read);
+        assert_eq!(result.is_err(), stored.is_odd());
+        if stored.is_odd() {
+            return false;
+        }
         assert_eq!(zstd::decode_all(archive).ok(), Some(read));
         true
     }

@@ -1,7 +1,8 @@
 //! Reading an archive: one pass, each entry checked as it arrives. Nothing is ever unpacked by a library,
 //! and every header is compared with the only one that its file may have.
 
-use std::io::{ErrorKind, Read};
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Seek as _};
 
 use zstd::stream::read::Decoder;
 
@@ -18,21 +19,72 @@ use crate::{envelope, provenance};
 /// How a zstd frame begins (RFC 8878, section 3.1.1). A skippable frame begins otherwise.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
+/// How much of a file is read at once where little is asked for. More comes straight into its place.
+const AHEAD: usize = 8 * 1024;
+
 /// Reads an archive whose first two entries `open` accepts.
 pub(super) fn read<H: Head>(
     archive: &[u8],
-    open: impl FnOnce(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
+    open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
 ) -> Result<(H, Files), Refusal> {
     if !archive.starts_with(&ZSTD_MAGIC) {
         return Err(Refusal::new(Reason::ArchiveFormat)
             .expected("a file that begins with a zstd frame")
             .found(quoted_bytes(archive.get(..4).unwrap_or(archive))));
     }
-    let mut tar = Tar::new(archive)?;
+    let size = archive.len() as u64;
+    if let Some(result) = read_stored(archive, size, &open) {
+        return result;
+    }
+    let mut decoder = Decoder::with_buffer(archive)
+        .map_err(|error| decoding(&error))?
+        .single_frame();
+    decoder
+        .window_log_max(WINDOW_LOG)
+        .map_err(|error| decoding(&error))?;
+    read_tar(&mut Tar { frame: decoder }, size, &open)
+}
+
+/// Reads an archive in a file from its beginning, as [`read`] does. Nothing but the files is kept in memory if it
+/// isn't compressed.
+pub(super) fn read_file<H: Head>(
+    file: &mut File,
+    open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
+) -> Result<(H, Files), Refusal> {
+    let io = |error: std::io::Error| Refusal::io("the archive", &error);
+    let size = file.metadata().map_err(io)?.len();
+    let buffered = BufReader::with_capacity(AHEAD, &*file);
+    if let Some(result) = read_stored(buffered, size, &open) {
+        return result;
+    }
+    file.rewind().map_err(io)?;
+    let mut bytes = Vec::new();
+    super::read_archive(file, &mut bytes, "the archive")?;
+    read(&bytes, open)
+}
+
+/// Reads an archive that isn't compressed, as a host keeps it; `None` for any other.
+fn read_stored<H: Head>(
+    archive: impl BufRead,
+    size: u64,
+    open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
+) -> Option<Result<(H, Files), Refusal>> {
+    let mut tar = Tar {
+        frame: Stored::open(archive)?,
+    };
+    let result = read_tar(&mut tar, size, open);
+    (!tar.frame.is_odd()).then_some(result)
+}
+
+fn read_tar<H: Head>(
+    tar: &mut Tar<impl Frame>,
+    size: u64,
+    open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
+) -> Result<(H, Files), Refusal> {
     let envelope = tar.document(ENVELOPE_FILE, envelope::MAX_BYTES, Reason::EnvelopeMissing)?;
     let loose = tar.document(manifest::FILE, manifest::MAX_BYTES, Reason::ManifestMissing)?;
     let mut head = open(Some(&envelope), Some(&loose))?;
-    check_ratio(head.manifest(), archive.len() as u64)?;
+    check_ratio(head.manifest(), size)?;
 
     let mut header = tar.header()?;
     if let Some(block) = &header
@@ -136,43 +188,30 @@ fn misplaced(
 }
 
 /// A tar archive in a zstd frame, read forwards.
-struct Tar<'a> {
-    frame: Frame<'a>,
+struct Tar<F> {
+    frame: F,
 }
 
-enum Frame<'a> {
-    /// Not compressed, as a host keeps it.
-    Stored(Stored<'a>),
-    Compressed(Decoder<'a, &'a [u8]>),
+/// A zstd frame: what is in it.
+trait Frame: Read {
+    /// Bytes that come after the frame, all of which was read.
+    fn rest(&mut self) -> usize;
 }
 
-impl Read for Frame<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        match self {
-            Self::Stored(stored) => stored.read(buffer),
-            Self::Compressed(decoder) => decoder.read(buffer),
-        }
+impl Frame for Decoder<'_, &[u8]> {
+    fn rest(&mut self) -> usize {
+        self.get_ref().len()
     }
 }
 
-impl<'a> Tar<'a> {
-    fn new(archive: &'a [u8]) -> Result<Self, Refusal> {
-        if let Some(stored) = Stored::open(archive) {
-            return Ok(Self {
-                frame: Frame::Stored(stored),
-            });
-        }
-        let mut decoder = Decoder::with_buffer(archive)
-            .map_err(|error| decoding(&error))?
-            .single_frame();
-        decoder
-            .window_log_max(WINDOW_LOG)
-            .map_err(|error| decoding(&error))?;
-        Ok(Self {
-            frame: Frame::Compressed(decoder),
-        })
+impl<R: BufRead> Frame for Stored<R> {
+    fn rest(&mut self) -> usize {
+        // How many, its decoder finds out.
+        usize::from(self.has_more())
     }
+}
 
+impl<F: Frame> Tar<F> {
     fn fill(&mut self, buffer: &mut [u8]) -> Result<(), Refusal> {
         self.frame
             .read_exact(buffer)
@@ -248,7 +287,7 @@ impl<'a> Tar<'a> {
     }
 
     /// After the first block of zeros: another, the end of the frame, the end of the file.
-    fn end(mut self) -> Result<(), Refusal> {
+    fn end(&mut self) -> Result<(), Refusal> {
         let mut block = ZEROS;
         self.fill(&mut block)?;
         let trailing = || Refusal::new(Reason::ArchiveTrailingData);
@@ -264,14 +303,9 @@ impl<'a> Tar<'a> {
         {
             return Err(trailing().found("data after the end of the tar archive"));
         }
-        let rest = match self.frame {
-            Frame::Stored(stored) => stored.rest(),
-            Frame::Compressed(decoder) => decoder.finish(),
-        };
-        if rest.is_empty() {
-            Ok(())
-        } else {
-            Err(trailing().found(format!("{} after the zstd frame", bytes(rest.len() as u64))))
+        match self.frame.rest() {
+            0 => Ok(()),
+            rest => Err(trailing().found(format!("{} after the zstd frame", bytes(rest as u64)))),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! One byte changed: refused, or the very same bundle.
 
-use toolward_signing::{publisher, verify};
+use toolward_signing::archive::to_stored_bytes;
+use toolward_signing::verify::{Bundle, Verified};
+use toolward_signing::{Refusal, publisher, verify};
 
 use crate::support::{Sample, acme, compress, key, options, same, tar_of};
 
@@ -145,6 +147,73 @@ fn every_single_byte_change_of_the_archives_encoding_is_refused_or_verifies_to_t
             "cut to {length} bytes"
         );
     }
+}
+
+/// What a verification comes to.
+fn outcome(result: Result<Verified<Bundle>, Refusal>) -> Result<Verified<Bundle>, &'static str> {
+    result.map_err(|refusal| refusal.code())
+}
+
+#[test]
+fn a_file_that_is_read_as_it_is_verified_comes_to_what_its_content_comes_to_when_compressed() {
+    let mut sample = Sample::new();
+    // Three blocks of the frame.
+    let driver = sample.files.get_mut("drivers/text-stats/driver.wasm");
+    driver.unwrap().resize(300_000, 7);
+    let trust = acme();
+    let bundle = verify::archive_bytes(&sample.sign(&[&key(1)]).archive(), &trust, &options());
+    let bundle = bundle.unwrap();
+    let good = to_stored_bytes(&bundle.contents());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("object");
+    let check = |bytes: &[u8], what: &str| {
+        std::fs::write(&path, bytes).unwrap();
+        let mut file = std::fs::File::open(&path).unwrap();
+        let found = outcome(verify::archive_file(&mut file, &trust, &options()));
+        let read = outcome(verify::archive_bytes(bytes, &trust, &options()));
+        let agree = match (&found, &read) {
+            (Ok(one), Ok(other)) => same(one, other),
+            (Err(one), Err(other)) => one == other,
+            _ => false,
+        };
+        assert!(agree, "{what}: {found:?}, in memory {read:?}");
+        match zstd::decode_all(bytes) {
+            // Where a decoder finds an archive in it, that archive decides.
+            Ok(tar) => match (
+                &found,
+                outcome(verify::archive_bytes(&compress(&tar), &trust, &options())),
+            ) {
+                (Ok(one), Ok(other)) => assert!(same(one, &other), "{what}"),
+                (Err(one), Err(other)) => assert_eq!(*one, other, "{what}"),
+                (Err(one), Ok(_)) => assert_eq!(*one, "archive-trailing-data", "{what}"),
+                (Ok(_), Err(other)) => panic!("{what}: accepted, and compressed {other}"),
+            },
+            Err(_) => assert!(found.is_err(), "{what}"),
+        }
+        found.is_ok()
+    };
+    assert!(check(&good, "as it is"));
+    assert!(check(&compress(&tar_of(&good)), "compressed"));
+    let blocks = (0..3).map(|block| 14 + block * (128 * 1024 + 3));
+    let headers = (0..14).chain(blocks.flat_map(|start| start..start + 3));
+    let ends = positions(good.len()).step_by(10);
+    for position in headers.chain(ends) {
+        for flip in [0x01, 0x02, 0x08, 0x80] {
+            let mut bad = good.clone();
+            bad[position] ^= flip;
+            check(&bad, &format!("byte {position}, flip {flip:#x}"));
+        }
+        assert!(!check(&good[..position], &format!("cut to {position}")));
+    }
+    for rest in [&b"x"[..], &good] {
+        assert!(!check(&[&good[..], rest].concat(), "with more behind it"));
+    }
+    // A skippable frame is nothing to a decoder, and data after the frame here.
+    let skippable = [0x50, 0x2a, 0x4d, 0x18, 1, 0, 0, 0, 7];
+    assert!(!check(
+        &[&good[..], &skippable].concat(),
+        "and a skippable frame"
+    ));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Files of the store that somebody else changed, and trust that ended.
 
 use std::cell::Cell;
+use std::fs::File;
 
 use toolward_signing::revocation::Revocations;
 use toolward_signing::trust::TrustStore;
@@ -84,8 +85,8 @@ fn a_file_replaced_between_hashing_and_use_is_not_what_is_used() {
     let place = Place::new();
     let store = place.open();
     let installed = install(&store, &Release::new(1));
-    let verify = |bytes: &[u8]| {
-        let bundle = verifier()(bytes)?;
+    let verify = |file: &mut File| {
+        let bundle = verifier()(file)?;
         // It was hashed; now somebody puts another file in its place.
         std::fs::write(place.object(&installed.digest), b"other").unwrap();
         Ok(bundle)
@@ -104,13 +105,13 @@ fn a_revoked_digest_is_refused_at_load_though_it_is_installed() {
     let mut revocations = Revocations::none();
     revocations.deny_bundle(installed.digest);
     let trust = trust_for("acme");
-    let verify = |bytes: &[u8]| {
+    let verify = |file: &mut File| {
         let options = VerifyOptions {
             now: Some(now()),
             revocations: Some(&revocations),
             ..VerifyOptions::default()
         };
-        verify::archive_bytes(bytes, &trust, &options)
+        verify::archive_file(file, &trust, &options)
     };
     let error = store.load("demo.greet", &verify, now()).unwrap_err();
     assert!(
@@ -126,8 +127,8 @@ fn a_bundle_whose_publisher_is_no_longer_trusted_is_refused_at_load() {
     let place = Place::new();
     let store = place.open();
     install(&store, &Release::new(1));
-    let nobody = |bytes: &[u8]| {
-        verify::archive_bytes(bytes, &TrustStore::empty(), &VerifyOptions::default())
+    let nobody = |file: &mut File| {
+        verify::archive_file(file, &TrustStore::empty(), &VerifyOptions::default())
     };
     let error = store.load("demo.greet", &nobody, now()).unwrap_err();
     assert_eq!(error.code(), "unknown-publisher");

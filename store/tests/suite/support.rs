@@ -1,5 +1,6 @@
 //! Small signed bundles, and a store in a temporary directory.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -106,20 +107,20 @@ pub(crate) fn verified(archive: &[u8], publisher: &str) -> Verified<Bundle> {
 }
 
 /// As an operator who trusts `acme` verifies.
-pub(crate) fn verifier() -> impl Fn(&[u8]) -> Result<Verified<Bundle>, Refusal> + Sync {
+pub(crate) fn verifier() -> impl Fn(&mut File) -> Result<Verified<Bundle>, Refusal> + Sync {
     verifier_for("acme")
 }
 
 pub(crate) fn verifier_for(
     publisher: &str,
-) -> impl Fn(&[u8]) -> Result<Verified<Bundle>, Refusal> + Sync {
+) -> impl Fn(&mut File) -> Result<Verified<Bundle>, Refusal> + Sync {
     let trust = trust_for(publisher);
-    move |bytes| {
+    move |file| {
         let options = VerifyOptions {
             now: Some(now()),
             ..VerifyOptions::default()
         };
-        verify::archive_bytes(bytes, &trust, &options)
+        verify::archive_file(file, &trust, &options)
     }
 }
 

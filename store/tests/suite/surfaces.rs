@@ -1,5 +1,6 @@
 //! Updates that change what is seen wait for a person.
 
+use std::fs::File;
 use toolward_signing::Digest;
 use toolward_signing::revocation::Revocations;
 use toolward_signing::verify::{self, VerifyOptions};
@@ -165,13 +166,13 @@ fn an_update_that_was_revoked_while_it_waited_does_not_replace_what_works() {
     let mut revocations = Revocations::none();
     revocations.deny_bundle(held.digest);
     let trust = trust_for("acme");
-    let verify = |bytes: &[u8]| {
+    let verify = |file: &mut File| {
         let options = VerifyOptions {
             now: Some(now()),
             revocations: Some(&revocations),
             ..VerifyOptions::default()
         };
-        verify::archive_bytes(bytes, &trust, &options)
+        verify::archive_file(file, &trust, &options)
     };
     let error = store
         .accept("demo.greet", &held.surface, &verify, now())

@@ -1,5 +1,6 @@
 //! `update`: new releases of what is installed, and the yes to one that was held.
 
+use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
@@ -89,8 +90,8 @@ impl Means {
         let source = Source::parse(&held.source)?;
         let current = self.current(&source, store, standing, output)?;
         let warnings = Mutex::new(Vec::new());
-        let verify = |bytes: &[u8]| {
-            let bundle = standing.archive(bytes)?;
+        let verify = |file: &mut File| {
+            let bundle = standing.archive_file(file)?;
             let freshness = current.freshness();
             let found = freshness.check(&bundle.manifest, &bundle.manifest_digest)?;
             let mut warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
