@@ -43,6 +43,7 @@ pub struct HostBuilder {
     cache: Option<Cache>,
     broker: Option<Broker>,
     continuity: Continuity,
+    defer_engine: bool,
 }
 
 impl HostBuilder {
@@ -126,6 +127,15 @@ impl HostBuilder {
         self
     }
 
+    /// Leaves the engine to be made when a driver first needs it, or by
+    /// [`Host::make_engine`]: it takes some milliseconds that a program may not
+    /// have while it starts. Default: it is made by [`HostBuilder::build`], which
+    /// then says if it can't be.
+    pub fn defer_engine(mut self) -> Self {
+        self.defer_engine = true;
+        self
+    }
+
     /// Makes the host. Compiles nothing yet: see [`Host::prepare`].
     ///
     /// # Errors
@@ -174,7 +184,11 @@ impl HostBuilder {
                 .transport
                 .unwrap_or_else(|| Transport::builder().build()),
         };
-        Host::build(self.contents, services, workshop, self.continuity)
+        let host = Host::build(self.contents, services, workshop, self.continuity)?;
+        if !self.defer_engine {
+            host.make_engine()?;
+        }
+        Ok(host)
     }
 }
 

@@ -2,9 +2,7 @@
 //! taken back, how many calls run, and where.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-
-use toolward_policy::Policy;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::admission::Admission;
 use crate::checks::Checks;
@@ -85,25 +83,6 @@ impl Continuity {
         admission
     }
 
-    /// Makes the engine of the first host ahead: that takes a millisecond or two, and
-    /// can be done on another thread while bundles are verified. `limits` and
-    /// `policy` are those that the host will be given; with others it makes its own.
-    /// Where there was a host already, nothing is made.
-    ///
-    /// # Errors
-    ///
-    /// [`HostError::Engine`], as [`HostBuilder::build`](crate::HostBuilder::build)
-    /// gives it.
-    pub fn prepare(&self, limits: &Limits, policy: &Policy) -> Result<(), HostError> {
-        if lock(&self.shared.admission).is_some() {
-            return Ok(());
-        }
-        let limits = limits.clone().with(policy.limits());
-        let admission = self.admission(&limits);
-        self.ready(&admission, &EngineProfile::for_limits(&limits))
-            .map(drop)
-    }
-
     /// The engine for calls that `admission` lets in. One that another admission
     /// fills may have no slot left.
     pub(crate) fn ready(
@@ -133,6 +112,42 @@ impl Continuity {
     }
 }
 
+/// The engine of one host, made when it is first asked for.
+pub(crate) struct HostEngine {
+    continuity: Continuity,
+    admission: Arc<Admission>,
+    profile: EngineProfile,
+    made: OnceLock<Ready>,
+}
+
+impl HostEngine {
+    pub(crate) fn new(
+        continuity: Continuity,
+        admission: Arc<Admission>,
+        profile: EngineProfile,
+    ) -> Self {
+        Self {
+            continuity,
+            admission,
+            profile,
+            made: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn profile(&self) -> &EngineProfile {
+        &self.profile
+    }
+
+    /// The engine. The first time takes some milliseconds.
+    pub(crate) fn get(&self) -> Result<&Ready, HostError> {
+        if let Some(ready) = self.made.get() {
+            return Ok(ready);
+        }
+        let ready = self.continuity.ready(&self.admission, &self.profile)?;
+        Ok(self.made.get_or_init(|| ready))
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -153,20 +168,15 @@ mod tests {
             concurrency: 2,
             ..Limits::default()
         };
-        let prepared = continuity.prepare(&limits, &Policy::empty());
-        prepared.expect("an engine");
-        let prepared = lock(&continuity.shared.ready)
-            .as_ref()
-            .map(|(_, ready)| ready.linker.clone());
-        let prepared = prepared.expect("it was kept");
-        assert!(Arc::ptr_eq(&prepared, &ready(&limits)));
+        let first = ready(&limits);
+        assert!(Arc::ptr_eq(&first, &ready(&limits)));
         // As many slots, and others may fill them.
         let queue = Limits {
             queue: limits.queue + 1,
             ..limits.clone()
         };
         let other = ready(&queue);
-        assert!(!Arc::ptr_eq(&prepared, &other));
+        assert!(!Arc::ptr_eq(&first, &other));
         assert!(Arc::ptr_eq(&other, &ready(&queue)));
         // The same admission, and slots of another size.
         let table = Limits {

@@ -12,7 +12,7 @@ use toolward_policy::{Confirmed, Decision, Effects};
 use crate::admission::Admission;
 use crate::checks::{self, Checks};
 use crate::compile::Workshop;
-use crate::continuity::Continuity;
+use crate::continuity::{Continuity, HostEngine};
 use crate::dispatch::{self, Ended};
 use crate::error::HostError;
 use crate::grant;
@@ -77,9 +77,9 @@ impl Host {
         let admission = continuity.admission(&services.limits);
         let catalogue = Catalogue::build(contents, &services, &continuity, &admission)?;
         let profile = EngineProfile::for_limits(&services.limits);
-        let ready = continuity.ready(&admission, &profile)?;
+        let engine = HostEngine::new(continuity.clone(), admission.clone(), profile);
         let component_bytes = services.limits.component_bytes;
-        let preparer = Preparer::new(ready, workshop, component_bytes);
+        let preparer = Preparer::new(engine, workshop, component_bytes);
         Ok(Self {
             inner: Arc::new(Inner {
                 preparer: Arc::new(preparer),
@@ -240,6 +240,17 @@ impl Host {
                 move || validate::validate(resolved, request, &host.inner.services.limits),
             )
             .await
+    }
+
+    /// Makes the engine now, if the host was built to make it
+    /// [when it is needed](crate::HostBuilder::defer_engine). Takes some
+    /// milliseconds, on the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Engine`]. Calls fail then, too; the next one tries again.
+    pub fn make_engine(&self) -> Result<(), HostError> {
+        self.inner.preparer.make_engine()
     }
 
     /// Compiles the drivers of all tools, or takes them from the cache, so that

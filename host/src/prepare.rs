@@ -12,6 +12,8 @@ use toolward_signing::Digest;
 use wasmtime::component::Component;
 
 use crate::compile::{CompileError, CompileReason, Stage, Workshop};
+use crate::continuity::HostEngine;
+use crate::error::HostError;
 use crate::observer::{Compiling, Observer};
 use crate::registry::LoadedDriver;
 use crate::result::{CallError, ErrorClass, ErrorCode};
@@ -27,7 +29,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// What all drivers of a host are prepared with.
 pub(crate) struct Preparer {
-    ready: Ready,
+    engine: HostEngine,
     workshop: Workshop,
     /// The largest component, in bytes.
     component_bytes: usize,
@@ -46,12 +48,17 @@ pub(crate) struct Preparation {
 }
 
 impl Preparer {
-    pub(crate) fn new(ready: Ready, workshop: Workshop, component_bytes: usize) -> Self {
+    pub(crate) fn new(engine: HostEngine, workshop: Workshop, component_bytes: usize) -> Self {
         Self {
-            ready,
+            engine,
             workshop,
             component_bytes,
         }
+    }
+
+    /// Makes the engine, unless it is there.
+    pub(crate) fn make_engine(&self) -> Result<(), HostError> {
+        self.engine.get().map(drop)
     }
 
     /// The driver, ready to be instantiated.
@@ -88,11 +95,14 @@ impl Preparer {
         if preparation.done.get().is_some() || preparation.failed_since(asked) {
             return;
         }
-        let (host, shared) = (Job::new(self), driver.clone());
+        let (host, shared) = (self.clone(), driver.clone());
         // The thread holds the lock, not the caller: it goes on if the caller
         // goes away, and even if nobody drives the caller's runtime.
         let task = tokio::task::spawn_blocking(move || {
-            let result = host.run(&shared);
+            // The engine is made here, where waiting for it holds up nobody else.
+            let job = Job::new(&host);
+            drop(host);
+            let result = job.and_then(|job| job.run(&shared));
             shared.preparation.finish(result);
             drop(busy);
         });
@@ -134,13 +144,17 @@ struct Job {
 }
 
 impl Job {
-    fn new(host: &Arc<Preparer>) -> Self {
-        Self {
+    fn new(host: &Arc<Preparer>) -> Result<Self, CompileError> {
+        let ready = host
+            .engine
+            .get()
+            .map_err(|error| CompileError::new(CompileReason::Unavailable, error.to_string()))?;
+        Ok(Self {
             host: Arc::downgrade(host),
-            ready: host.ready.clone(),
+            ready: ready.clone(),
             workshop: host.workshop.clone(),
             component_bytes: host.component_bytes,
-        }
+        })
     }
 
     fn run(self, driver: &LoadedDriver) -> Result<Prepared, CompileError> {
@@ -151,12 +165,14 @@ impl Job {
             ));
         };
         let component = self.load(driver, &digest, &wasm)?;
-        let host = self
-            .host
-            .upgrade()
-            .ok_or_else(|| CompileError::new(CompileReason::Cancelled, "its host has gone"))?;
+        if self.host.strong_count() == 0 {
+            return Err(CompileError::new(
+                CompileReason::Cancelled,
+                "its host has gone",
+            ));
+        }
         let invalid = |text: String| CompileError::new(CompileReason::Invalid, text);
-        let pre = host
+        let pre = self
             .ready
             .linker
             .instantiate_pre(&component)
@@ -271,7 +287,7 @@ fn refused(driver: &LoadedDriver, error: &CompileError) -> CallError {
 impl fmt::Debug for Preparer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Preparer")
-            .field("profile", &self.ready.profile)
+            .field("profile", &self.engine.profile())
             .field("workshop", &self.workshop)
             .finish_non_exhaustive()
     }

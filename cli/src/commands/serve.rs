@@ -5,10 +5,11 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
-use toolward_host::{Continuity, Host, HostBuilder, LOCAL, Limits};
+use toolward_host::{Continuity, Host, HostBuilder, LOCAL};
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
 use toolward_mcp::{Service, Surface, SurfaceError, stdio};
@@ -91,16 +92,13 @@ pub(crate) fn run(
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
     let granted = Arc::new(granted);
     let continuity = Continuity::new();
-    // What fails there fails again where it is needed.
-    let engine = || drop(continuity.prepare(&Limits::default(), &granted.policy));
-    let ((), loaded) = beside(engine, || load(source, since, environment, output));
     let Loaded {
         looking,
         seen,
         named,
         contents,
         ends,
-    } = loaded?;
+    } = load(source, since, environment, output)?;
     // Its program starts when the processors have less to do.
     let cache = &arguments.cache;
     let start = || cache.broker(environment, &Output::new(json, false));
@@ -120,7 +118,8 @@ pub(crate) fn run(
         let (granted, broker) = (granted.clone(), broker.clone());
         let continuity = continuity.clone();
         move |builder: HostBuilder, contents: &[Content]| -> Result<Surface, Failure> {
-            let builder = builder.continuity(&continuity);
+            // The handshake needs none.
+            let builder = builder.continuity(&continuity).defer_engine();
             let host = arguments.cache.host(builder, &broker)?;
             let most = arguments.defer_above;
             Ok(Surface::new(host, contents, &granted.policy, most)?)
@@ -163,9 +162,21 @@ pub(crate) fn run(
         stop: shutdown.clone(),
         belief: Believed::since(began),
     });
+    let (tell, mut without_engine) = oneshot::channel();
+    let stop = shutdown.clone();
     let preparing = runtime.spawn(async move {
         // The client waits for its handshake; a call of a tool makes its own driver ready.
         tokio::time::sleep(HANDSHAKE).await;
+        let made = spawn_blocking({
+            let host = host.clone();
+            move || host.make_engine()
+        });
+        if let Ok(Err(error)) = made.await {
+            // Nobody waits for it where the server ends just now.
+            let _ = tell.send(error);
+            stop.cancel();
+            return;
+        }
         prepare(host).await;
     });
     let looked = look(watch, serving.clone(), preparing)?;
@@ -189,6 +200,9 @@ pub(crate) fn run(
     let looked = looked.recv_timeout(ENDING).unwrap_or(Ok(()));
     // Guests that still run are gone with their runtime.
     runtime.shutdown_background();
+    if let Ok(error) = without_engine.try_recv() {
+        return Err(error.into());
+    }
     served.and(looked).map(|()| Exit::Fine)
 }
 

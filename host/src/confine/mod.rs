@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 pub use report::{Confined, Part, State};
 
 use landlock::AccessFs;
+use wasmtime::PoolingAllocationConfig;
 
 use self::landlock_rules::{READ, Rules, WRITE};
 
@@ -201,6 +202,9 @@ impl Confinement {
         if self.strict && report.state != State::Full {
             return Err(ConfineError::Incomplete(report.missing()));
         }
+        // The engine reads which pages a guest wrote from a file that it opens once,
+        // which can't be opened any more by an engine that is made later.
+        PoolingAllocationConfig::is_pagemap_scan_available();
         let mut rules = Rules::new(&self.network, false)?;
         if self.system {
             for path in system::files() {

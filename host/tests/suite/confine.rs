@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{ioctl_tiocsctty, setsid};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use toolward_host::confine::{Confinement, Network, State, outlook};
+use wasmtime::PoolingAllocationConfig;
 
 use self::attempts::Attempts;
 
@@ -136,8 +137,14 @@ fn an_escaped_guest_reaches_no_file_program_or_socket_but_those_that_were_kept()
         "read a writable file",
         "remove a file in a writable directory",
         "rename a file within a writable directory",
+        "see which of its own pages were written",
         "start a thread",
     ];
+    // An older kernel can't tell.
+    let told = |what: &str| {
+        PoolingAllocationConfig::is_pagemap_scan_available() || !what.starts_with("see which")
+    };
+    let expected: Vec<_> = expected.into_iter().filter(|what| told(what)).collect();
     let names: Vec<_> = allowed.iter().map(|(what, _)| what.as_str()).collect();
     assert_eq!(names, expected);
     assert!(could.len() > 40, "{could:#?}");

@@ -186,3 +186,34 @@ async fn what_is_taken_back_between_two_attempts_is_not_tried_again() {
     assert_eq!(reply.result.unwrap_err().code, ErrorCode::WITHDRAWN);
     assert_eq!(reply.metadata.attempts, 1);
 }
+
+#[tokio::test]
+async fn an_engine_that_was_put_off_is_made_by_the_first_call_or_when_it_is_asked_for() {
+    let fixture = Fixture::new(Extra::default());
+    let host = fixture.builder().defer_engine().build().unwrap();
+    assert!(host.call(echo()).await.result.is_ok());
+    let host = fixture.builder().defer_engine().build().unwrap();
+    host.make_engine().unwrap();
+    host.make_engine().unwrap();
+    assert!(host.call(echo()).await.result.is_ok());
+}
+
+#[tokio::test]
+async fn an_engine_that_can_not_be_made_is_told_of_at_once_or_where_it_was_put_off() {
+    let fixture = Fixture::new(Extra::default());
+    // More slots than any machine has address space for.
+    let limits = Limits {
+        concurrency: 1 << 20,
+        ..Limits::default()
+    };
+    let builder = || fixture.builder().limits(limits.clone());
+    let error = builder().build().unwrap_err();
+    assert_eq!(error.code(), "engine-unavailable");
+    let host = builder().defer_engine().build().unwrap();
+    assert_eq!(host.make_engine().unwrap_err().code(), error.code());
+    let error = host.call(echo()).await.result.unwrap_err();
+    assert_eq!(error.code, ErrorCode::UPSTREAM_ERROR);
+    let cause = error.cause.unwrap();
+    assert_eq!(cause["code"], "compiler-unavailable");
+    assert!(error.message.contains("engine"), "{}", error.message);
+}

@@ -13,6 +13,8 @@ use rustix::process::{
     Pid, Resource, Rlimit, getppid, getrlimit, prlimit, setrlimit, test_kill_process,
 };
 
+use wasmtime::PoolingAllocationConfig;
+
 use super::raw::{self, Sending};
 
 /// Says what it could do.
@@ -51,6 +53,11 @@ impl Attempts {
     }
 
     pub(super) fn files(&self) {
+        // What an engine asks that is made later.
+        self.tell(
+            "see which of its own pages were written",
+            PoolingAllocationConfig::is_pagemap_scan_available(),
+        );
         self.read("read a kept file", self.at("read/file"));
         self.list("list a kept directory", self.at("read"));
         self.write("change a file kept for reading", self.at("read/file"));
