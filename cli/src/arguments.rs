@@ -126,3 +126,38 @@ mod tests {
         }
     }
 }
+
+/// The same command line with one subcommand only. Describing all of them takes a
+/// good part of a millisecond, which an agent's client waits for.
+#[derive(Debug, Parser)]
+struct Serving {
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Serve,
+}
+
+#[derive(Debug, Subcommand)]
+enum Serve {
+    Serve(serve::Arguments),
+}
+
+impl Cli {
+    /// What the process was started with. Whatever has to be said about that, help
+    /// and errors, is said before this returns, if it does.
+    pub(crate) fn of_process() -> Self {
+        if std::env::args_os()
+            .nth(1)
+            .is_some_and(|word| word == "serve")
+            && let Ok(serving) = Serving::try_parse()
+        {
+            let Serve::Serve(arguments) = serving.command;
+            return Self {
+                json: serving.json,
+                command: Command::Serve(arguments),
+            };
+        }
+        Self::parse()
+    }
+}

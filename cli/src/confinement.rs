@@ -18,9 +18,8 @@ pub(crate) struct ConfineFlags {
 
 impl ConfineFlags {
     /// Gives up every right that `confinement` doesn't keep, but reading what
-    /// the broker compiles. Call it with the host made and the runtime not yet:
-    /// engine and broker open what they need before, and threads that are there
-    /// already would go free.
+    /// the broker compiles. Call it with the host made, the broker started and the
+    /// runtime not yet: threads that are there already would go free.
     pub(crate) fn apply(
         &self,
         confinement: Confinement,

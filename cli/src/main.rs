@@ -28,14 +28,12 @@ mod trust;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 use crate::arguments::Cli;
 use crate::environment::Environment;
 use crate::output::Output;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::of_process();
     let environment = Environment::read();
     let mut output = Output::new(cli.json, environment.colour);
     let exit = match commands::run(cli.command, &environment, &mut output) {

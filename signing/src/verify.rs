@@ -274,13 +274,13 @@ pub fn archive_reader(
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
     let mut bytes = Vec::new();
-    read_archive(reader, &mut bytes, "the archive")?;
+    read_archive(reader, MAX_BYTES, &mut bytes, "the archive")?;
     archive_bytes(&bytes, trust, options)
 }
 
 /// Verifies an archive in an open file, from its beginning. One that isn't compressed, as
 /// [`to_stored_bytes`](crate::archive::to_stored_bytes) makes it, is verified while it is read: nothing is in memory
-/// twice. Any other is read first, at most [`MAX_BYTES`].
+/// twice. Any other is read first.
 ///
 /// # Errors
 /// The reason for which the bundle is refused.
@@ -376,19 +376,24 @@ fn open_archive(path: &Path) -> Result<Vec<u8>, Refusal> {
     let file = cap_std::fs::File::open_ambient(path, ambient_authority()).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
     let mut bytes = Vec::with_capacity(usize::try_from(length.min(MAX_BYTES)).unwrap_or(0));
-    read_archive(file, &mut bytes, &place())?;
+    read_archive(file, MAX_BYTES, &mut bytes, &place())?;
     Ok(bytes)
 }
 
-fn read_archive(reader: impl Read, bytes: &mut Vec<u8>, place: &str) -> Result<(), Refusal> {
+fn read_archive(
+    reader: impl Read,
+    most: u64,
+    bytes: &mut Vec<u8>,
+    place: &str,
+) -> Result<(), Refusal> {
     reader
-        .take(MAX_BYTES + 1)
+        .take(most.saturating_add(1))
         .read_to_end(bytes)
         .map_err(|error| Refusal::io(place, &error))?;
-    if bytes.len() as u64 > MAX_BYTES {
+    if bytes.len() as u64 > most {
         return Err(Refusal::new(Reason::TooLarge)
             .at(place)
-            .expected("at most 536870912 bytes"));
+            .expected(format!("at most {most} bytes")));
     }
     Ok(())
 }

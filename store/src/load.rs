@@ -1,4 +1,4 @@
-//! From the store's files to verified bundles. Each file is read once, and what comes out are the bytes that
+//! From the store's files to verified bundles. Each file is opened once, and what comes out are the bytes that
 //! were verified, with the trust and the revocations of now.
 
 use std::fs::File;
@@ -8,8 +8,8 @@ use std::time::SystemTime;
 
 use toolward_bundle::Content;
 use toolward_bundle::surface::BundleSurface;
-use toolward_signing::Refusal;
 use toolward_signing::verify::{Bundle, Verified};
+use toolward_signing::{Reason, Refusal};
 
 use crate::decisions::{NewDecision, Verdict};
 use crate::error::Error;
@@ -206,7 +206,11 @@ impl Store {
             id: one.id.clone(),
             digest: one.digest,
         })?;
-        let bundle = verify(&mut file)?;
+        let bundle = verify(&mut file).map_err(|refusal| match refusal.reason() {
+            // Nothing was found out about the bundle.
+            Reason::Io => Error::Io(format!("a file of the store: {refusal}")),
+            _ => refusal.into(),
+        })?;
         if bundle.manifest_digest != one.digest || bundle.manifest.id != one.id {
             let found = format!("{} {}", bundle.manifest.id, bundle.manifest_digest);
             return Err(changed(one, format!("{} {}", one.id, one.digest), found));

@@ -171,17 +171,11 @@ fn shorten_log(sql: &Connection, path: &Path) -> Result<(), Error> {
     if std::fs::metadata(log).map_or(0, |log| log.len()) <= LOG_KEPT {
         return Ok(());
     }
-    // Whoever reads or writes just now isn't waited for: the next process tries again.
+    // Whoever reads or writes just now isn't waited for, and what a full or read-only disk refuses may still be
+    // read: the next process tries again.
     sql.busy_timeout(Duration::ZERO)?;
-    let busy: rusqlite::Result<bool> =
-        sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
-    sql.busy_timeout(PATIENCE)?;
-    match busy {
-        Err(error) if error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) => {
-            Err(error.into())
-        }
-        _ => Ok(()),
-    }
+    let _ = sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    Ok(sql.busy_timeout(PATIENCE)?)
 }
 
 /// Whether the file has the tables; false for an empty one. An error for anything that isn't this version's.

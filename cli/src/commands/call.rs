@@ -187,23 +187,34 @@ impl CacheFlags {
         environment: &Environment,
         output: &Output,
     ) -> Result<Broker, Failure> {
+        let broker = self.unstarted(environment, output)?;
+        broker.start()?;
+        Ok(broker)
+    }
+
+    /// Who will compile drivers, once it is started.
+    pub(crate) fn unstarted(
+        &self,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Broker, Failure> {
         let command = compiling::command()?;
         let builder = || Broker::builder(command.clone());
         let directory = match (&self.cache_dir, &environment.cache_directory) {
             _ if self.no_cache => None,
             // A directory that was asked for must do; the default may not.
-            (Some(directory), _) => return Ok(builder().cache(directory).start()?),
+            (Some(directory), _) => return Ok(builder().cache(directory).open()?),
             (None, directory) => directory.as_ref(),
         };
         if let Some(directory) = directory {
-            match builder().cache(directory).start() {
+            match builder().cache(directory).open() {
                 Err(error @ HostError::Cache { .. }) => {
                     output.warning(format!("{error}; compiled drivers are not kept"));
                 }
-                started => return Ok(started?),
+                opened => return Ok(opened?),
             }
         }
-        Ok(builder().start()?)
+        Ok(builder().open()?)
     }
 
     /// The host, with its drivers compiled by this broker.

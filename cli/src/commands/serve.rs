@@ -88,7 +88,6 @@ pub(crate) fn run(
     let environment: &'static Environment = Box::leak(Box::new(environment.clone()));
     let source = &arguments.source;
     let (began, since) = (Instant::now(), SystemTime::now());
-    let json = output.json();
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
     let granted = Arc::new(granted);
     let continuity = Continuity::new();
@@ -99,20 +98,7 @@ pub(crate) fn run(
         contents,
         ends,
     } = load(source, since, environment, output)?;
-    // Its program starts when the processors have less to do.
-    let cache = &arguments.cache;
-    let start = || cache.broker(environment, &Output::new(json, false));
-    let first = || builder(arguments, environment, &granted, &contents, None);
-    let (broker, first) = beside(start, first);
-    let (broker, first) = (broker?, first?);
-    let place = match arguments.http {
-        Some(address) => Place::Http(listen(address)?),
-        None => Place::Stdio(Streams::take().map_err(StdioError::from)?),
-    };
-    let door = match &place {
-        Place::Http(_) => Some(arguments.access.door(arguments.trust_client)?),
-        Place::Stdio(_) => None,
-    };
+    let broker = arguments.cache.unstarted(environment, output)?;
     let means = &arguments.means;
     let shown = {
         let (granted, broker) = (granted.clone(), broker.clone());
@@ -125,7 +111,23 @@ pub(crate) fn run(
             Ok(Surface::new(host, contents, &granted.policy, most)?)
         }
     };
-    let surface = shown(first, &contents)?;
+    // Its program starts when the processors have less to do.
+    let start = || broker.start();
+    let first = || {
+        let builder = builder(arguments, environment, &granted, &contents, None)?;
+        shown(builder, &contents)
+    };
+    let (started, surface) = beside(start, first);
+    started?;
+    let surface = surface?;
+    let place = match arguments.http {
+        Some(address) => Place::Http(listen(address)?),
+        None => Place::Stdio(Streams::take().map_err(StdioError::from)?),
+    };
+    let door = match &place {
+        Place::Http(_) => Some(arguments.access.door(arguments.trust_client)?),
+        Place::Stdio(_) => None,
+    };
     let host = surface.host().clone();
     // What is not kept can't be opened later.
     let buckets = Some(host.needs().buckets);
@@ -163,21 +165,12 @@ pub(crate) fn run(
         belief: Believed::since(began),
     });
     let (tell, mut without_engine) = oneshot::channel();
-    let stop = shutdown.clone();
+    // Goes on when other bundles come: their host has the same engine.
+    let engine = runtime.spawn(make_engine(host.clone(), tell, shutdown.clone()));
     let preparing = runtime.spawn(async move {
-        // The client waits for its handshake; a call of a tool makes its own driver ready.
-        tokio::time::sleep(HANDSHAKE).await;
-        let made = spawn_blocking({
-            let host = host.clone();
-            move || host.make_engine()
-        });
-        if let Ok(Err(error)) = made.await {
-            // Nobody waits for it where the server ends just now.
-            let _ = tell.send(error);
-            stop.cancel();
-            return;
+        if engine.await.is_ok() {
+            prepare(host).await;
         }
-        prepare(host).await;
     });
     let looked = look(watch, serving.clone(), preparing)?;
     runtime.spawn(async move { serving.doubt().await });
@@ -200,8 +193,8 @@ pub(crate) fn run(
     let looked = looked.recv_timeout(ENDING).unwrap_or(Ok(()));
     // Guests that still run are gone with their runtime.
     runtime.shutdown_background();
-    if let Ok(error) = without_engine.try_recv() {
-        return Err(error.into());
+    if let Ok(failure) = without_engine.try_recv() {
+        return Err(failure);
     }
     served.and(looked).map(|()| Exit::Fine)
 }
@@ -332,6 +325,21 @@ fn local(may_approve: bool) -> Principal {
         tools: Tools::All,
         may_approve,
     }
+}
+
+/// Makes the engine; the server ends where there is none. The client waits for its
+/// handshake first, and a call before that makes the engine itself.
+async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: CancellationToken) {
+    tokio::time::sleep(HANDSHAKE).await;
+    let made = spawn_blocking(move || host.make_engine()).await;
+    let failure = match made {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.into(),
+        Err(error) => Failure::new(Exit::Failed, "engine-unavailable", error),
+    };
+    // Nobody waits for it where the server ends just now.
+    let _ = tell.send(failure);
+    stop.cancel();
 }
 
 /// Compiles what is not compiled yet, while clients connect already.

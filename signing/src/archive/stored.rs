@@ -1,7 +1,7 @@
 //! An archive that is not compressed: for a host's own disk, where the time to read it counts and every
 //! reader of archives still takes it.
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, ErrorKind, Read};
 
 use super::header::{BLOCK, ZEROS, canonical};
 use super::{Contents, END, entry_size};
@@ -102,7 +102,11 @@ impl<R: BufRead> Stored<R> {
 
     /// Whether anything comes after the frame, all of which was read. Then it is odd.
     pub(crate) fn has_more(&mut self) -> bool {
-        self.odd |= !self.inner.fill_buf().is_ok_and(<[u8]>::is_empty);
+        let ends = self
+            .inner
+            .read_exact(&mut [0])
+            .is_err_and(|error| error.kind() == ErrorKind::UnexpectedEof);
+        self.odd |= !ends;
         self.odd
     }
 
@@ -123,7 +127,13 @@ impl<R: BufRead> Stored<R> {
             return Some(0);
         }
         let most = self.left.min(buffer.len());
-        let count = self.inner.read(buffer.get_mut(..most)?).ok()?;
+        let place = buffer.get_mut(..most)?;
+        let count = loop {
+            match self.inner.read(place) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => break result.ok()?,
+            }
+        };
         self.left = self.left.checked_sub(count)?;
         (count > 0).then_some(count)
     }

@@ -22,6 +22,9 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// How much of a file is read at once where little is asked for. More comes straight into its place.
 const AHEAD: usize = 8 * 1024;
 
+/// The most that is read of one that may not be compressed: a bundle's limit, and its headers.
+const UNCOMPRESSED_BYTES: u64 = super::MAX_BYTES + 64 * 1024 * 1024;
+
 /// Reads an archive whose first two entries `open` accepts.
 pub(super) fn read<H: Head>(
     archive: &[u8],
@@ -53,13 +56,14 @@ pub(super) fn read_file<H: Head>(
 ) -> Result<(H, Files), Refusal> {
     let io = |error: std::io::Error| Refusal::io("the archive", &error);
     let size = file.metadata().map_err(io)?.len();
+    file.rewind().map_err(io)?;
     let buffered = BufReader::with_capacity(AHEAD, &*file);
     if let Some(result) = read_stored(buffered, size, &open) {
         return result;
     }
     file.rewind().map_err(io)?;
     let mut bytes = Vec::new();
-    super::read_archive(file, &mut bytes, "the archive")?;
+    super::read_archive(file, UNCOMPRESSED_BYTES, &mut bytes, "the archive")?;
     read(&bytes, open)
 }
 
@@ -315,5 +319,45 @@ fn decoding(error: &std::io::Error) -> Refusal {
         Refusal::new(Reason::ArchiveTruncated)
     } else {
         Refusal::new(Reason::ArchiveFormat).found(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::{Contents, to_bytes, to_stored_bytes};
+
+    struct Nothing(Manifest);
+
+    impl Head for Nothing {
+        fn manifest(&self) -> &Manifest {
+            &self.0
+        }
+
+        fn provenance(&mut self, _bytes: &[u8]) -> Result<(), Refusal> {
+            Ok(())
+        }
+
+        fn progress(&mut self, _count: usize) {}
+    }
+
+    #[test]
+    fn an_archive_that_is_not_compressed_is_read_as_it_comes_and_others_are_decoded() {
+        let contents = Contents {
+            envelope: b"{}",
+            manifest: b"id = 1\n",
+            provenance: None,
+            files: Vec::new(),
+        };
+        let streams = |bytes: &[u8]| {
+            let refuse = |_: Option<&[u8]>, _: Option<&[u8]>| Err(Refusal::new(Reason::Expired));
+            let read = read_stored::<Nothing>(bytes, bytes.len() as u64, refuse);
+            read.map(|result| result.err().map(|refusal| refusal.reason()))
+        };
+        let stored = to_stored_bytes(&contents);
+        assert_eq!(streams(&stored), Some(Some(Reason::Expired)));
+        assert_eq!(streams(&to_bytes(&contents).unwrap()), None);
+        // Cut within the manifest.
+        assert_eq!(streams(&stored[..stored.len() / 3]), None);
     }
 }

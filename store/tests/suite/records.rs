@@ -113,6 +113,15 @@ fn the_log_of_processes_that_were_killed_is_short_again_when_the_state_is_opened
     }
     // As a process leaves it that had no time to close it.
     std::mem::forget(store);
+    // While somebody reads an older state, it stays.
+    let reader = rusqlite::Connection::open(place.state()).unwrap();
+    let read = "BEGIN; SELECT count(*) FROM decision";
+    reader.execute_batch(read).unwrap();
+    place.open().record(&decision(count), now()).unwrap();
+    drop(place.open());
+    assert!(length() > 300 * 1024);
+    drop(reader);
+    count += 1;
     let store = place.open();
     assert_eq!(length(), 0);
     let all = store.decisions(&Filter::default()).unwrap();

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::process::{memory, standing};
 use super::raw::{PATIENCE, Raw};
-use super::served::{machine, stdio};
+use super::served::{self, machine, stdio};
+use crate::support::Run;
 
 const SUM: &str = "test_sum";
 const ENDLESS: &str = "test_endless";
@@ -334,5 +335,22 @@ fn nothing_but_messages_reaches_standard_output() {
     assert!(
         rest.iter().all(|message| message["jsonrpc"] == "2.0"),
         "{rest:?}"
+    );
+}
+
+#[test]
+fn a_server_whose_engine_can_not_be_made_ends_and_says_so() {
+    let machine = served::plain();
+    // Address space for the program, and none for the slots of an engine. Its input stays open: a server whose
+    // client goes at once ends in good order.
+    let mut shell = machine.program("sh");
+    shell.args(["-c", "sleep 3 | (ulimit -v 4000000 && exec \"$0\" \"$@\")"]);
+    let served = served::plain_stdio(&machine);
+    shell.arg(served.get_program()).args(served.get_args());
+    let ended = Run::new(shell).end();
+    assert_eq!(ended.code, Some(1), "{ended}");
+    assert!(
+        ended.stderr.contains("error[engine-unavailable]"),
+        "{ended}"
     );
 }

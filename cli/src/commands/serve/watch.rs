@@ -320,7 +320,7 @@ fn digests(contents: &[Content]) -> Vec<Digest> {
 
 /// A surface without anything.
 fn nothing() -> Result<Surface, Failure> {
-    let host = Host::builder().build()?;
+    let host = Host::builder().defer_engine().build()?;
     Ok(Surface::new(host, &[], &Policy::empty(), usize::MAX)?)
 }
 

@@ -20,7 +20,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use toolward_signing::Digest;
@@ -64,9 +64,14 @@ pub struct Broker {
 
 #[derive(Debug)]
 struct Inner {
-    link: Link,
+    /// Empty until it is started.
+    link: OnceLock<Link>,
+    starting: Mutex<()>,
+    command: BrokerCommand,
     shelf: Option<Shelf>,
     limits: CompileLimits,
+    workers: usize,
+    component_bytes: usize,
     /// Requests that may still be sent: no more than there are workers.
     places: Mutex<usize>,
     freed: Condvar,
@@ -111,65 +116,50 @@ impl BrokerBuilder {
         self
     }
 
-    /// Starts the broker. Do it before any guest runs, and before the process
-    /// confines itself. Returns at once: whether the broker could start
-    /// shows at the first component.
+    /// Starts the broker: [`BrokerBuilder::open`] and [`Broker::start`] in one.
     ///
     /// # Errors
     ///
-    /// [`HostError::Cache`] when the cache directory can't be used safely,
-    /// [`HostError::Broker`] when the program can't be started.
+    /// Those of the two.
     pub fn start(self) -> Result<Broker, HostError> {
-        let fail = |error: std::io::Error| HostError::Broker {
-            program: self.command.program.clone(),
-            problem: error.to_string(),
-        };
+        let broker = self.open()?;
+        broker.start()?;
+        Ok(broker)
+    }
+
+    /// Opens the cache, and starts nothing yet: a host can be built with it while
+    /// [`Broker::start`] runs on another thread.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Cache`] when the cache directory can't be used safely.
+    pub fn open(self) -> Result<Broker, HostError> {
         // The broker has another working directory.
         let cache = self.cache.as_ref().map(std::path::absolute);
-        let cache = cache.transpose().map_err(fail)?;
+        let cache = cache
+            .transpose()
+            .map_err(|error| cannot_start(&self.command, &error))?;
         let shelf = cache.map(Shelf::open).transpose()?;
-        let (mut socket, theirs) = UnixStream::pair().map_err(fail)?;
-        let child = Command::new(&self.command.program)
-            .args(&self.command.broker)
-            .env_clear()
-            .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            // What is typed to end this process must not reach the broker first:
-            // it ends when this process does, and has to clean up.
-            .process_group(0)
-            .spawn()
-            .map_err(fail)?;
-        let start = Start {
-            protocol: PROTOCOL,
-            program: self.command.program.clone().into_os_string(),
-            arguments: self.command.worker.clone(),
-            cache: shelf.as_ref().map(|shelf| shelf.directory().into()),
-            limits: self.limits,
-            workers: self.workers,
-            component_bytes: self.component_bytes,
-        };
-        let told = frame::start(&mut socket, &start);
-        let known = shelf.as_ref().and_then(Shelf::public_key);
-        let artefact_bytes = usize::try_from(self.limits.artefact_bytes).unwrap_or(usize::MAX);
-        let link = Link::new(child, socket, known, artefact_bytes);
-        match told {
-            // One that is gone already shows at the first component.
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                return Err(fail(error));
-            }
-            _ => {}
-        }
         Ok(Broker {
             inner: Arc::new(Inner {
-                link,
+                link: OnceLock::new(),
+                starting: Mutex::default(),
+                command: self.command,
                 shelf,
                 limits: self.limits,
+                workers: self.workers,
+                component_bytes: self.component_bytes,
                 places: Mutex::new(self.workers),
                 freed: Condvar::new(),
             }),
         })
+    }
+}
+
+fn cannot_start(command: &BrokerCommand, error: &std::io::Error) -> HostError {
+    HostError::Broker {
+        program: command.program.clone(),
+        problem: error.to_string(),
     }
 }
 
@@ -183,6 +173,26 @@ impl Broker {
             workers: cores().saturating_sub(1).max(1),
             component_bytes: crate::Limits::default().component_bytes,
         }
+    }
+
+    /// Starts the broker, unless it was. Do it before any guest runs, and before the
+    /// process confines itself. Returns at once: whether the broker could start
+    /// shows at the first component. Without, no component can be loaded.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Broker`] when the program can't be started.
+    pub fn start(&self) -> Result<(), HostError> {
+        let inner = &*self.inner;
+        let _starting = inner
+            .starting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if inner.link.get().is_none() {
+            let link = inner.start()?;
+            let _ = inner.link.set(link);
+        }
+        Ok(())
     }
 
     /// What compiling one component may cost.
@@ -217,7 +227,10 @@ impl Broker {
         };
         let mut watch = |_| ControlFlow::Continue(());
         let _place = self.inner.place(&mut watch)?;
-        self.inner.link.compile(claim, wasm, &mut watch).map(drop)
+        self.inner
+            .link()?
+            .compile(claim, wasm, &mut watch)
+            .map(drop)
     }
 
     /// Loads a component: from the cache, else as the broker has it compiled.
@@ -229,20 +242,21 @@ impl Broker {
         watch: &mut Watch<'_>,
     ) -> Result<Component, CompileError> {
         let inner = &*self.inner;
+        let link = inner.link()?;
         let cached = || {
-            let (shelf, public) = (inner.shelf.as_ref()?, inner.link.public()?);
+            let (shelf, public) = (inner.shelf.as_ref()?, link.public()?);
             shelf.get(engine, claim, &public)
         };
         if let Some(component) = cached() {
             return Ok(component);
         }
         let _place = inner.place(watch)?;
-        match inner.link.compile(claim, wasm, watch)? {
+        match link.compile(claim, wasm, watch)? {
             Made::Cached => cached().ok_or_else(|| {
                 CompileError::unavailable("what the broker compiled can't be read from the cache")
             }),
             Made::Artefact { signature, bytes } => {
-                let public = inner.link.public();
+                let public = link.public();
                 let holds = public
                     .is_some_and(|public| claim.holds(&blake3::hash(&bytes), &signature, &public));
                 match holds {
@@ -257,6 +271,47 @@ impl Broker {
 }
 
 impl Inner {
+    fn start(&self) -> Result<Link, HostError> {
+        let fail = |error: std::io::Error| cannot_start(&self.command, &error);
+        let (mut socket, theirs) = UnixStream::pair().map_err(fail)?;
+        let child = Command::new(&self.command.program)
+            .args(&self.command.broker)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // What is typed to end this process must not reach the broker first:
+            // it ends when this process does, and has to clean up.
+            .process_group(0)
+            .spawn()
+            .map_err(fail)?;
+        let shelf = self.shelf.as_ref();
+        let start = Start {
+            protocol: PROTOCOL,
+            program: self.command.program.clone().into_os_string(),
+            arguments: self.command.worker.clone(),
+            cache: shelf.map(|shelf| shelf.directory().into()),
+            limits: self.limits,
+            workers: self.workers,
+            component_bytes: self.component_bytes,
+        };
+        let told = frame::start(&mut socket, &start);
+        let known = shelf.and_then(Shelf::public_key);
+        let artefact_bytes = usize::try_from(self.limits.artefact_bytes).unwrap_or(usize::MAX);
+        let link = Link::new(child, socket, known, artefact_bytes);
+        match told {
+            // One that is gone already shows at the first component.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(error)),
+            _ => Ok(link),
+        }
+    }
+
+    fn link(&self) -> Result<&Link, CompileError> {
+        let link = self.link.get();
+        link.ok_or_else(|| CompileError::unavailable("the compile broker was not started"))
+    }
+
     /// Waits for a place among those whose component is compiled.
     fn place(&self, watch: &mut Watch<'_>) -> Result<Place<'_>, CompileError> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
