@@ -168,7 +168,7 @@ pub(crate) fn run(
     // Goes on when other bundles come: their host has the same engine.
     let engine = runtime.spawn(make_engine(host.clone(), tell, shutdown.clone()));
     let preparing = runtime.spawn(async move {
-        if engine.await.is_ok() {
+        if let Ok(true) = engine.await {
             prepare(host).await;
         }
     });
@@ -328,18 +328,20 @@ fn local(may_approve: bool) -> Principal {
 }
 
 /// Makes the engine; the server ends where there is none. The client waits for its
-/// handshake first, and a call before that makes the engine itself.
-async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: CancellationToken) {
+/// handshake first, and a call before that makes the engine itself. Whether it is
+/// there comes back.
+async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: CancellationToken) -> bool {
     tokio::time::sleep(HANDSHAKE).await;
     let made = spawn_blocking(move || host.make_engine()).await;
     let failure = match made {
-        Ok(Ok(())) => return,
+        Ok(Ok(())) => return true,
         Ok(Err(error)) => error.into(),
         Err(error) => Failure::new(Exit::Failed, "engine-unavailable", error),
     };
     // Nobody waits for it where the server ends just now.
     let _ = tell.send(failure);
     stop.cancel();
+    false
 }
 
 /// Compiles what is not compiled yet, while clients connect already.

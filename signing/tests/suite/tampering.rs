@@ -1,5 +1,7 @@
 //! One byte changed: refused, or the very same bundle.
 
+use std::io::{Seek as _, SeekFrom};
+
 use toolward_signing::archive::to_stored_bytes;
 use toolward_signing::verify::{Bundle, Verified};
 use toolward_signing::{Refusal, publisher, verify};
@@ -169,6 +171,8 @@ fn a_file_that_is_read_as_it_is_verified_comes_to_what_its_content_comes_to_when
     let check = |bytes: &[u8], what: &str| {
         std::fs::write(&path, bytes).unwrap();
         let mut file = std::fs::File::open(&path).unwrap();
+        // Wherever somebody left it, it is read from the beginning.
+        file.seek(SeekFrom::Start(9)).unwrap();
         let found = outcome(verify::archive_file(&mut file, &trust, &options()));
         let read = outcome(verify::archive_bytes(bytes, &trust, &options()));
         let agree = match (&found, &read) {
