@@ -86,6 +86,41 @@ pub(crate) enum Command {
     InternalCompileWorker,
 }
 
+/// The same command line with one subcommand only. Describing all of them takes a
+/// good part of a millisecond, which an agent's client waits for.
+#[derive(Debug, Parser)]
+struct Serving {
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Serve,
+}
+
+#[derive(Debug, Subcommand)]
+enum Serve {
+    Serve(serve::Arguments),
+}
+
+impl Cli {
+    /// What the process was started with. Whatever has to be said about that, help
+    /// and errors, is said before this returns, if it does.
+    pub(crate) fn of_process() -> Self {
+        if std::env::args_os()
+            .nth(1)
+            .is_some_and(|word| word == "serve")
+            && let Ok(serving) = Serving::try_parse()
+        {
+            let Serve::Serve(arguments) = serving.command;
+            return Self {
+                json: serving.json,
+                command: Command::Serve(arguments),
+            };
+        }
+        Self::parse()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,39 +160,25 @@ mod tests {
             Cli::try_parse_from(["toolward", "call", "t", "--dev", "d", flag]).unwrap_err();
         }
     }
-}
 
-/// The same command line with one subcommand only. Describing all of them takes a
-/// good part of a millisecond, which an agent's client waits for.
-#[derive(Debug, Parser)]
-struct Serving {
-    #[arg(long, global = true)]
-    json: bool,
-
-    #[command(subcommand)]
-    command: Serve,
-}
-
-#[derive(Debug, Subcommand)]
-enum Serve {
-    Serve(serve::Arguments),
-}
-
-impl Cli {
-    /// What the process was started with. Whatever has to be said about that, help
-    /// and errors, is said before this returns, if it does.
-    pub(crate) fn of_process() -> Self {
-        if std::env::args_os()
-            .nth(1)
-            .is_some_and(|word| word == "serve")
-            && let Ok(serving) = Serving::try_parse()
-        {
-            let Serve::Serve(arguments) = serving.command;
-            return Self {
-                json: serving.json,
-                command: Command::Serve(arguments),
+    #[test]
+    fn serving_is_described_alone_as_among_all() {
+        for line in [
+            "toolward serve",
+            "toolward serve --stdio --json --bundle b --trust-key k --policy p",
+            "toolward serve --http 127.0.0.1:0 --no-token --defer-above 7",
+        ] {
+            let Serving { json, command } = Serving::try_parse_from(line.split(' ')).unwrap();
+            let Serve::Serve(alone) = command;
+            let all = Cli::try_parse_from(line.split(' ')).unwrap();
+            let Command::Serve(among) = all.command else {
+                panic!("{line}");
             };
+            assert_eq!(json, all.json);
+            assert_eq!(format!("{alone:?}"), format!("{among:?}"));
         }
-        Self::parse()
+        for line in ["toolward serve --help", "toolward serve --stdio --http 1"] {
+            assert!(Serving::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
     }
 }

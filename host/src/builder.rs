@@ -141,8 +141,8 @@ impl HostBuilder {
     /// # Errors
     ///
     /// [`HostError`] when two bundles bring the same id, the directory of a
-    /// workspace is one that guests must not reach, or the engine can't be made (unless that was
-    /// [put off](HostBuilder::defer_engine)).
+    /// workspace is one that guests must not reach, or the engine can't be made
+    /// (unless that was [put off](HostBuilder::defer_engine)).
     pub fn build(self) -> Result<Host, HostError> {
         let workshop = match self.broker {
             Some(broker) => Workshop::Broker(broker),

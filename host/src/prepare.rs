@@ -287,7 +287,7 @@ fn refused(driver: &LoadedDriver, error: &CompileError) -> CallError {
 impl fmt::Debug for Preparer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Preparer")
-            .field("profile", &self.engine.profile())
+            .field("profile", self.engine.profile())
             .field("workshop", &self.workshop)
             .finish_non_exhaustive()
     }

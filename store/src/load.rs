@@ -104,12 +104,12 @@ impl Store {
         let installed = self.state.read(rows::all_installed)?;
         let results: Vec<Slot<T>> = installed.iter().map(|_| Mutex::new(None)).collect();
         let next = AtomicUsize::new(0);
+        let take = || {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            Some((installed.get(number)?, results.get(number)?))
+        };
         let work = || {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let (Some(one), Some(slot)) = (installed.get(number), results.get(number)) else {
-                    return;
-                };
+            while let Some((one, slot)) = take() {
                 let result = self.open_object(&as_held(one), verify).map(make);
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
             }

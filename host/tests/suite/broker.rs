@@ -123,6 +123,20 @@ async fn a_driver_is_compiled_by_a_worker_kept_and_found_again() {
 }
 
 #[tokio::test]
+async fn a_host_is_built_with_a_broker_that_is_started_later_and_once() {
+    let workshop = Workshop::new();
+    let builder = Broker::builder(workshop.command("worker_process"));
+    let broker = builder.cache(workshop.cache()).open().unwrap();
+    let host = host(broker.clone());
+    assert_eq!(workshop.processes().len(), 0);
+    assert_eq!(code(&refused(&host).await), "compiler-unavailable");
+    broker.start().unwrap();
+    broker.start().unwrap();
+    still_serves(&host).await;
+    workshop.wait_for_processes(1);
+}
+
+#[tokio::test]
 async fn the_signing_key_lies_apart_from_what_a_serving_process_reads() {
     let workshop = Workshop::new();
     let broker = workshop.broker("worker_process");

@@ -132,7 +132,8 @@ impl BrokerBuilder {
     ///
     /// # Errors
     ///
-    /// [`HostError::Cache`] when the cache directory can't be used safely.
+    /// [`HostError::Cache`] when the cache directory can't be used safely,
+    /// [`HostError::Broker`] when its path can't be made absolute.
     pub fn open(self) -> Result<Broker, HostError> {
         // The broker has another working directory.
         let cache = self.cache.as_ref().map(std::path::absolute);
