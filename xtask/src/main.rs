@@ -30,6 +30,7 @@ usage: cargo xtask CHORE
   docs [--check]       the book's tables of codes, from those in the crates
   test [ARGUMENT...]   everything that tests need, then all tests; arguments go to
                        the last `cargo test`
+  long [ARGUMENT...]   the same, with the tests that can run longer at full size
   licences             whether every dependency's licence is one we take
   book [--check]       docs/ as HTML in target/book; --check: only its links
 
@@ -49,7 +50,8 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
         "bindings" => bindings::run(check?),
         "docs" => generate::docs(check?),
         "examples" => generate::examples(check?),
-        "test" => test::run(arguments),
+        "test" => test::run(test::Size::Short, arguments),
+        "long" => test::run(test::Size::Long, arguments),
         "licences" => licences::check(),
         "book" => book::run(check?),
         other => Err(format!("no chore is called {other}\n\n{USAGE}")),

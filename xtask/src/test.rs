@@ -1,11 +1,24 @@
-//! `test`: one command that sets up what the tests need and runs them all.
+//! `test` and `long`: one command that sets up what the tests need and runs them
+//! all; `long` gives those that can run longer their full size.
 
 use std::process::Command;
 
 use crate::{Outcome, bindings, book, guests, process, repository};
 
+/// How much the tests do that can do more: those that read [`LONG`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// What every change is tested with.
+    Short,
+    /// What a release is tested with: a million calls, hours at most.
+    Long,
+}
+
+/// Set for tests that run at their full size.
+const LONG: &str = "TOOLWARD_LONG";
+
 /// Cheap checks first, the big build last: it ends with cargo's own results.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
     let root = repository::root()?;
     book::run(true)?;
     bindings::run(true)?;
@@ -31,10 +44,14 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     )?;
 
     println!("tests of the workspace:");
-    process::run(
-        Command::new(repository::cargo())
-            .args(["test", "--locked", "--workspace"])
-            .args(arguments)
-            .current_dir(&root),
-    )
+    let mut tests = Command::new(repository::cargo());
+    tests
+        .args(["test", "--locked", "--workspace"])
+        .args(arguments)
+        .env_remove(LONG)
+        .current_dir(&root);
+    if size == Size::Long {
+        tests.env(LONG, "1");
+    }
+    process::run(&mut tests)
 }

@@ -9,9 +9,12 @@ use serde_json::{Value, json};
 use super::process::{Standing, standing};
 use super::raw::{PATIENCE, Raw};
 use super::served;
+use crate::support::long;
 
-/// How many calls, where `TOOLWARD_SOAK_CALLS` says nothing else.
+/// How many calls every change is tested with.
 const CALLS: u64 = 30_000;
+/// How many calls `cargo xtask long` makes.
+const CALLS_LONG: u64 = 1_000_000;
 /// Calls at once.
 const AT_ONCE: usize = 64;
 /// How many calls later an endless one is cancelled.
@@ -114,8 +117,7 @@ impl Soak {
 
 #[test]
 fn calls_without_number_lose_no_answer_and_leave_nothing_behind() {
-    let calls = std::env::var("TOOLWARD_SOAK_CALLS");
-    let calls = calls.map_or(CALLS, |count| count.parse().expect("a number of calls"));
+    let calls = if long() { CALLS_LONG } else { CALLS };
     let machine = served::plain();
     let mut soak = Soak {
         raw: Raw::open(served::plain_stdio(&machine), json!({})),

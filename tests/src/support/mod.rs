@@ -32,6 +32,11 @@ pub(crate) const EXAMPLES: [&str; 9] = [
 /// Those whose contracts declare nothing.
 pub(crate) const PURE: [&str; 4] = ["csv-summary", "json-query", "markdown-html", "text-stats"];
 
+/// Whether tests run at their full size, as `cargo xtask long` has them.
+pub(crate) fn long() -> bool {
+    std::env::var_os("TOOLWARD_LONG").is_some()
+}
+
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
