@@ -10,6 +10,7 @@ use rmcp::model::{ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, Requ
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::{JsonRpcMessageCodec, JsonRpcMessageCodecError};
+use serde::Serialize;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder as _;
@@ -28,6 +29,10 @@ const MEMORY: usize = 256 << 20;
 const CANCELLED: usize = 256;
 /// Longest id, in bytes. It is kept as long as its request is open.
 const LONGEST_ID: usize = 256;
+/// While so many bytes wait to be read by the client, errors without an id are dropped.
+/// A client can't tell which of its lines such an error answers, so a flood of bad
+/// lines must neither fill the queue nor keep good messages from being read.
+const UNADDRESSED: usize = 64 << 10;
 /// When to come back, for who asks too much at once.
 const COME_BACK: Duration = Duration::from_secs(1);
 /// JSON-RPC, for servers to define: refused before it was looked at.
@@ -154,13 +159,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Paced<R, W> {
                 self.refuse(id, invalid("Invalid request".to_owned(), "no-message"));
                 None
             }
-            // To a line that is none of the protocol's, an answer would be none either.
             Err(error) => {
-                tracing::debug!(%error, "a line that is no JSON was ignored");
-                if id.is_some() {
-                    let data = json!({ "code": "not-json" });
-                    self.refuse(id, ErrorData::parse_error("expected JSON", Some(data)));
-                }
+                tracing::debug!(%error, "a line is not JSON");
+                let data = json!({ "code": "not-json" });
+                self.refuse(id, ErrorData::parse_error("expected JSON", Some(data)));
                 None
             }
         }
@@ -194,12 +196,28 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Paced<R, W> {
 
     fn refuse(&self, id: Option<RequestId>, error: ErrorData) {
         tracing::debug!(?id, %error, "a message was refused");
-        let answer = Outgoing::error(error, id);
-        if let Ok(line) = line(&answer) {
+        if id.is_none() && self.writing.waiting() >= UNADDRESSED {
+            return;
+        }
+        let refusal = Refusal {
+            jsonrpc: "2.0",
+            id: id.as_ref(),
+            error: &error,
+        };
+        if let Ok(line) = line(&refusal) {
             // Written when its turn comes: nobody waits for it here.
             let _ = self.writing.put(line);
         }
     }
+}
+
+/// An error that answers a message. JSON-RPC 2.0 section 5 wants a null `id` where the
+/// request's can't be told; the library's own type would leave the member out.
+#[derive(Serialize)]
+struct Refusal<'a> {
+    jsonrpc: &'static str,
+    id: Option<&'a RequestId>,
+    error: &'a ErrorData,
 }
 
 /// What becomes of a message that is not parsed.
@@ -235,7 +253,7 @@ fn asked(scan: &Scan<'_>) -> Option<RequestId> {
     }
 }
 
-fn line(message: &Outgoing) -> io::Result<Vec<u8>> {
+fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     Ok(line)

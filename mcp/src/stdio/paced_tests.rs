@@ -68,8 +68,8 @@ impl Both {
 
     async fn is_refused(&mut self, id: impl Into<Value>, number: i64, code: &str) -> Value {
         let told = self.told().await;
-        let id = id.into();
-        assert_eq!(told.get("id").cloned().unwrap_or_default(), id, "{told}");
+        // The member is there also where it is null.
+        assert_eq!(told.get("id"), Some(&id.into()), "{told}");
         assert_eq!(told["error"]["code"], number, "{told}");
         assert_eq!(told["error"]["data"]["code"], code, "{told}");
         told
@@ -198,8 +198,6 @@ async fn what_takes_too_much_is_refused_by_its_id_and_the_next_message_is_taken(
         .replace(r#""id":1,"#, "")
         .replace("tools/call", "x");
     both.say(&notification).await;
-    // Nor is a line that is none of the protocol's, but where it is seen to ask.
-    both.say("{").await;
     both.say(r#"{"id":6,"method":"ping","params":{"a":NaN}}"#)
         .await;
     both.say(r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#)
@@ -216,6 +214,72 @@ async fn what_takes_too_much_is_refused_by_its_id_and_the_next_message_is_taken(
     }
     both.is_refused(6, -32700, "not-json").await;
     both.is_refused(7, -32600, "no-message").await;
+}
+
+#[tokio::test]
+async fn a_line_that_is_not_json_is_answered_with_a_parse_error_and_a_null_id() {
+    let mut both = Both::new();
+    let bad = [
+        "{",
+        "hello",
+        "{\"method\":\"ping\",}",
+        "\u{0}\u{1}",
+        "{\"a\":NaN}",
+        // An answer's id is one of the server's.
+        "{\"id\":4,\"result\":NaN}",
+    ];
+    for line in bad {
+        both.say(line).await;
+    }
+    // JSON, but no message.
+    let odd = [
+        "null",
+        "[]",
+        "42",
+        "{}",
+        r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+    ];
+    for line in odd {
+        both.say(line).await;
+    }
+    both.say(r#"{"jsonrpc":"2.0","id":"a","method":7}"#).await;
+    both.ask(1).await;
+    both.takes_request(1).await;
+    for _ in bad {
+        both.is_refused(Value::Null, -32700, "not-json").await;
+    }
+    for _ in odd {
+        both.is_refused(Value::Null, -32600, "no-message").await;
+    }
+    both.is_refused("a", -32600, "no-message").await;
+}
+
+#[tokio::test]
+async fn a_flood_of_lines_that_are_not_json_fills_no_queue_and_stops_no_message() {
+    let mut both = Both::new();
+    // Many times what the client's end takes in, and nothing of it is read.
+    let line = "x\n".repeat(1000);
+    for _ in 0..60 {
+        both.to.write_all(line.as_bytes()).await.unwrap();
+    }
+    both.ask(1).await;
+    both.takes_request(1).await;
+    let waiting = both.server.writing.waiting();
+    assert!(waiting < 2 * UNADDRESSED, "{waiting}");
+    // A request is answered all the same.
+    both.ask("x".repeat(LONGEST_ID)).await;
+    both.taken().await;
+    both.say(r#"{"jsonrpc":"1.0","id":2,"method":"ping"}"#)
+        .await;
+    both.takes_nothing().await;
+    let mut told = both.told().await;
+    while told["id"].is_null() {
+        told = both.told().await;
+    }
+    assert_eq!(
+        (&told["id"], &told["error"]["code"]),
+        (&json!(2), &json!(-32600))
+    );
 }
 
 #[tokio::test]

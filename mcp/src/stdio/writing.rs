@@ -96,9 +96,14 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Writing<W> {
         }
     }
 
+    /// Bytes that wait to be taken by the client.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.bytes.load(Ordering::Relaxed)
+    }
+
     /// Whether a line of this length may wait with the others.
     pub(super) fn has_room(&self, length: usize) -> bool {
-        let bytes = self.waiting.bytes.load(Ordering::Relaxed);
+        let bytes = self.waiting();
         bytes == 0 || bytes.saturating_add(length) <= MOST
     }
 

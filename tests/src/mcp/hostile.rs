@@ -22,7 +22,7 @@ fn sums(raw: &mut Raw, id: &str) {
 }
 
 #[test]
-fn what_is_no_message_is_answered_or_dropped_and_the_server_goes_on() {
+fn what_is_not_a_message_is_answered_and_the_server_goes_on() {
     let machine = machine("");
     let mut raw = Raw::open(stdio(&machine), json!({}));
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
@@ -65,6 +65,12 @@ fn what_is_no_message_is_answered_or_dropped_and_the_server_goes_on() {
     let code = &answer["result"]["_meta"]["toolward/error"]["code"];
     assert_eq!(code, "input_invalid", "{answer}");
     sums(&mut raw, "after");
+    // Three of the lines are not JSON.
+    let rest = raw.rest();
+    let parse_errors = rest.iter().filter(|message| {
+        message.get("id") == Some(&Value::Null) && message["error"]["code"] == -32700
+    });
+    assert_eq!(parse_errors.count(), 3, "{rest:?}");
 }
 
 #[test]
