@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answers::Wrong;
 use super::body::{Held, Kind};
+use super::connections::Place;
 use super::gates::{Gate, Gates};
 use super::memory::Memory;
 use super::names::{Names, single};
@@ -79,8 +80,12 @@ async fn messages<H: ServerHandler>(
     request: Request,
 ) -> Response {
     let (mut parts, body) = request.into_parts();
+    let place = parts.extensions.remove::<Arc<Place>>();
     let answered = async {
         let identity = guard.identified(&parts).await?;
+        if let Some(place) = place {
+            place.prove(&identity.principal.name);
+        }
         // From here on nobody can log a token, or pass it on.
         for secret in [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE] {
             parts.headers.remove(secret);

@@ -5,12 +5,21 @@ use std::time::Duration;
 /// Limits of the HTTP server. What a call may use is limited by the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once. Another is told to come back and closed, so that it
-    /// holds no memory.
+    /// Connections at once. For another one a connection is dropped on which no valid
+    /// token was shown yet; where there is none, the new one is told to come back and
+    /// closed.
     pub connections: usize,
-    /// Connections at once from one address (of IPv6: one /64 network). Behind a
-    /// proxy all clients have one address: there it is as high as `connections`.
+    /// Connections at once from one address: all of this machine's loopback addresses
+    /// count as one, and so does a /64 network of IPv6. Behind a proxy all clients
+    /// have one address: there it is as high as `connections`.
     pub connections_per_address: usize,
+    /// Connections at once that one principal keeps for further requests, counted
+    /// for whoever shows the first token. Beyond them a connection is closed after its
+    /// first answer.
+    pub connections_per_principal: usize,
+    /// How long a connection may stay without a valid token once half of the
+    /// connections, of all or of its address, are taken.
+    pub newcomer_within: Duration,
     /// Requests of one principal at once, where its token says nothing else. The
     /// next one is told to come back.
     pub requests: usize,
@@ -49,6 +58,8 @@ impl Default for Limits {
         Self {
             connections: 512,
             connections_per_address: 256,
+            connections_per_principal: 128,
+            newcomer_within: Duration::from_secs(2),
             requests: 32,
             streams: 16,
             sessions: 32,

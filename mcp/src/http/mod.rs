@@ -6,6 +6,7 @@ mod answers;
 mod authenticate;
 mod body;
 mod connection;
+mod connections;
 mod error;
 mod gates;
 mod guard;
@@ -19,7 +20,7 @@ pub mod tokens;
 pub use authenticate::{Authenticate, Authenticating, Identity, Refusal};
 pub use error::HttpError;
 pub use limits::Limits;
-pub use serving::{Ended, serve};
+pub use serving::{Ended, bind, serve};
 pub(crate) use sessions::calling;
 
 use std::fmt;

@@ -3,9 +3,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rmcp::ServerHandler;
@@ -14,7 +19,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Counts, Stalling};
+use super::connection::Stalling;
+use super::connections::{Connections, Place};
 use super::gates::Gates;
 use super::guard::{Guard, routes};
 use super::memory::Memory;
@@ -45,6 +51,20 @@ const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
 pub struct Ended {
     /// Connections that were cut off, because what they waited for took too long.
     pub cut: usize,
+}
+
+/// Listens at an address. As many connections wait to be taken as the system allows:
+/// what does not fit is lost for a second, and a flood fills what the standard library
+/// asks for. To be called before the process confines itself.
+///
+/// # Errors
+///
+/// When the address is none of this machine's, or in use.
+pub fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+    let listener = std::net::TcpListener::bind(address)?;
+    rustix::net::listen(&listener, i32::MAX)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 /// Serves on a socket that listens, until `shutdown` is cancelled: then it takes no
@@ -109,10 +129,7 @@ where
         .max_headers(HEADERS)
         .half_close(false);
 
-    let counts = Arc::new(Counts::new(
-        limits.connections,
-        limits.connections_per_address,
-    ));
+    let counts = Connections::new(&limits);
     let mut connections = JoinSet::new();
     loop {
         let (stream, peer) = tokio::select! {
@@ -120,29 +137,34 @@ where
             Some(_) = connections.join_next() => continue,
             accepted = accept(&listener) => accepted,
         };
-        let Some(counted) = counts.count(peer) else {
+        let Some(mut counted) = counts.admit(peer, Instant::now()) else {
             // As much as the system takes at once: nobody waits for this client.
             let _ = stream.try_write(BUSY);
             continue;
         };
         set_up(&stream, limits.read_within);
-        let connection = http.serve_connection(
-            TokioIo::new(Stalling::new(stream, limits.read_within)),
-            service.clone(),
-        );
+        let reset = Arc::new(AtomicBool::new(false));
+        let stalling = Stalling::new(stream, limits.read_within, Arc::clone(&reset));
+        let served = answering(service.clone(), Arc::clone(counted.place()));
+        let connection = http.serve_connection(TokioIo::new(stalling), served);
         let shutdown = shutdown.clone();
         connections.spawn(async move {
-            let _counted = counted;
             let mut connection = std::pin::pin!(connection);
-            let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = shutdown.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
+            let ending = async {
+                tokio::select! {
+                    ended = connection.as_mut() => return ended,
+                    () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
                 }
+                connection.await
             };
-            if let Err(error) = ended {
-                tracing::debug!(%error, "a connection broke");
+            tokio::select! {
+                ended = ending => if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection broke");
+                },
+                () = counted.left() => {
+                    reset.store(true, Ordering::Relaxed);
+                    tracing::debug!("a connection without a token made room for another");
+                }
             }
         });
     }
@@ -156,6 +178,30 @@ where
     tidying.abort();
     connections.shutdown().await;
     Ok(Ended { cut })
+}
+
+/// Has the requests of a connection handled, which know their connection, and tells
+/// the client when no more are taken on it.
+fn answering<S, B>(
+    service: S,
+    place: Arc<Place>,
+) -> impl Service<Request<Incoming>, Response = Response<B>, Error = S::Error, Future: Send>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Future: Send>,
+{
+    service_fn(move |mut request: Request<Incoming>| {
+        let place = Arc::clone(&place);
+        request.extensions_mut().insert(Arc::clone(&place));
+        let answer = service.call(request);
+        async move {
+            let mut answer = answer.await?;
+            if place.is_last() {
+                let close = HeaderValue::from_static("close");
+                answer.headers_mut().insert(CONNECTION, close);
+            }
+            Ok(answer)
+        }
+    })
 }
 
 /// The next connection. Connections that broke before they were taken, and a system

@@ -125,6 +125,11 @@ impl Request {
         text + "\r\n"
     }
 
+    /// The head and the body.
+    pub(crate) fn whole(&self) -> String {
+        self.head() + &self.body
+    }
+
     /// Opens a connection and writes the request.
     pub(crate) async fn begin(&self, to: SocketAddr) -> TcpStream {
         let mut stream = TcpStream::connect(to).await.unwrap();

@@ -91,16 +91,15 @@ async fn a_client_that_takes_no_answer_is_dropped() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_are_told_to_come_back() {
+async fn where_no_connection_can_be_dropped_another_is_told_to_come_back() {
     let mut settings = open();
     settings.limits.connections_per_address = 3;
     let server = Server::start(settings);
     let mut held = Vec::new();
     for _ in 0..3 {
-        held.push(TcpStream::connect(server.address).await.unwrap());
+        held.push(Request::call("wait").begin(server.address).await);
     }
-    // So that the three were taken before the fourth.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    server.saw(|seen| &seen.started, 3).await;
     let mut fourth = TcpStream::connect(server.address).await.unwrap();
     let mut bytes = Vec::new();
     let read = tokio::time::timeout(PATIENCE, fourth.read_to_end(&mut bytes));

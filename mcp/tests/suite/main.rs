@@ -11,6 +11,7 @@
 
 mod client;
 mod fixture;
+mod flood;
 mod limits;
 mod names;
 mod sessions;
