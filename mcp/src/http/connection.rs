@@ -1,16 +1,143 @@
-//! One connection: how long it may take nothing of what is sent to it, and how it is
-//! dropped.
+//! One connection: how its requests are handled, how it ends, and how long its client
+//! may take nothing of what is sent to it.
 
+use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use axum::Router;
+use axum::body::Body;
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::connections::{Connections, Place};
+
+/// What one is told for whom there is no room.
+const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
+    Retry-After: 1\r\nContent-Length: 0\r\n\r\n";
+
+/// How long a connection on which nothing was asked yet is waited for when the server
+/// is shut down: its first request may be on its way.
+const FIRST_REQUEST: Duration = Duration::from_secs(1);
+
+/// What connections are served with.
+pub(super) struct Taking {
+    pub(super) http: http1::Builder,
+    pub(super) service: TowerToHyperService<Router>,
+    pub(super) connections: Arc<Connections>,
+    pub(super) read_within: Duration,
+    /// From when on each answer is the last of its connection.
+    pub(super) draining: CancellationToken,
+    pub(super) shutdown: CancellationToken,
+}
+
+impl Taking {
+    /// Takes a connection; what comes back serves it to its end.
+    pub(super) fn take(
+        &self,
+        stream: TcpStream,
+        peer: IpAddr,
+    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let Some(mut counted) = self.connections.admit(peer, Instant::now()) else {
+            // As much as the system takes at once: nobody waits for this client.
+            let _ = stream.try_write(BUSY);
+            return None;
+        };
+        set_up(&stream, self.read_within);
+        let reset = Arc::new(AtomicBool::new(false));
+        let stalling = Stalling::new(stream, self.read_within, Arc::clone(&reset));
+        let place = Arc::clone(counted.place());
+        let service = self.answering(Arc::clone(&place));
+        let connection = self.http.serve_connection(TokioIo::new(stalling), service);
+        let shutdown = self.shutdown.clone();
+        Some(async move {
+            let mut connection = std::pin::pin!(connection);
+            let served = async {
+                tokio::select! {
+                    ended = connection.as_mut() => return ended,
+                    () = shutdown.cancelled() => {}
+                }
+                if !place.was_used() {
+                    tokio::select! {
+                        ended = connection.as_mut() => return ended,
+                        () = tokio::time::sleep(FIRST_REQUEST) => {}
+                    }
+                }
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            };
+            tokio::select! {
+                served = served => if let Err(error) = served {
+                    tracing::debug!(%error, "a connection broke");
+                },
+                () = counted.left() => {
+                    reset.store(true, Ordering::Relaxed);
+                    tracing::debug!("a connection without a token made room for another");
+                }
+            }
+        })
+    }
+
+    /// Has the requests of a connection handled, which know their connection, and
+    /// tells the client when no more are taken on it.
+    fn answering(
+        &self,
+        place: Arc<Place>,
+    ) -> impl Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
+    + use<> {
+        let (service, draining) = (self.service.clone(), self.draining.clone());
+        let shutdown = self.shutdown.clone();
+        service_fn(move |mut request: Request<Incoming>| {
+            place.used();
+            request.extensions_mut().insert(Arc::clone(&place));
+            let answer = service.call(request);
+            let (place, draining) = (Arc::clone(&place), draining.clone());
+            let shutdown = shutdown.clone();
+            async move {
+                let mut answer = answer.await?;
+                if place.is_last() || draining.is_cancelled() || shutdown.is_cancelled() {
+                    let close = HeaderValue::from_static("close");
+                    answer.headers_mut().insert(CONNECTION, close);
+                }
+                Ok(answer)
+            }
+        })
+    }
+}
+
+/// Has the system send what is written at once, and notice clients that are lost
+/// without a word. Set on each connection: those that were made before the server
+/// began to take them have nothing from the socket that they come from.
+fn set_up(stream: &TcpStream, patience: Duration) {
+    let kept = || -> rustix::io::Result<()> {
+        rustix::net::sockopt::set_tcp_nodelay(stream, true)?;
+        rustix::net::sockopt::set_socket_keepalive(stream, true)?;
+        #[cfg(target_os = "linux")]
+        {
+            let milliseconds = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+            rustix::net::sockopt::set_tcp_keepidle(stream, patience)?;
+            rustix::net::sockopt::set_tcp_user_timeout(stream, milliseconds)?;
+        }
+        Ok(())
+    };
+    if let Err(error) = kept() {
+        tracing::debug!(%error, "a connection may be slow, and be lost without notice");
+    }
+}
 
 /// A connection that breaks when its client takes nothing for a while although
 /// something waits to be sent.

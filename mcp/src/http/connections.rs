@@ -57,6 +57,7 @@ pub(super) struct Counted {
 pub(super) struct Place {
     connections: Arc<Connections>,
     number: u64,
+    used: AtomicBool,
     proven: AtomicBool,
     last: AtomicBool,
 }
@@ -108,6 +109,7 @@ impl Connections {
         let place = Place {
             connections: Arc::clone(self),
             number,
+            used: AtomicBool::new(false),
             proven: AtomicBool::new(false),
             last: AtomicBool::new(false),
         };
@@ -234,6 +236,16 @@ impl Place {
         let principal = kept.then(|| Arc::clone(principal));
         open.proven.insert(self.number, principal);
         self.last.store(!kept, Ordering::Relaxed);
+    }
+
+    /// A request came on it.
+    pub(super) fn used(&self) {
+        self.used.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a request ever came on it.
+    pub(super) fn was_used(&self) -> bool {
+        self.used.load(Ordering::Relaxed)
     }
 
     /// Whether its next answer is its last.

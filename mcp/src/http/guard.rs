@@ -25,7 +25,7 @@ use super::gates::{Gate, Gates};
 use super::memory::Memory;
 use super::names::{Names, single};
 use super::sessions::{Caller, Sessions};
-use super::{Access, HEALTH_PATH, Identity, Limits, PATH, Refusal, body};
+use super::{Access, HEALTH_PATH, Identity, Limits, PATH, READY_PATH, Refusal, body};
 use crate::messages::{self, Flaw};
 
 /// Memory that a request takes while it is handled, however small its message is.
@@ -45,6 +45,8 @@ pub(super) struct Guard<H> {
     pub(super) read: Arc<Memory>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) protocol: StreamableHttpService<H, Sessions>,
+    /// From when on the server is not ready.
+    pub(super) draining: CancellationToken,
     /// Ends streams without end.
     pub(super) closing: CancellationToken,
 }
@@ -54,9 +56,18 @@ pub(super) fn routes<H: ServerHandler>(guard: Arc<Guard<H>>) -> Router {
     Router::new()
         .route(PATH, any(messages::<H>))
         .route(HEALTH_PATH, get(|| async { "ok\n" }))
+        .route(READY_PATH, get(ready::<H>))
         .fallback(|| async { Wrong::Missing })
         .layer(from_fn_with_state(Arc::clone(&guard), named::<H>))
         .with_state(guard)
+}
+
+/// Whether more requests should be sent here.
+async fn ready<H: ServerHandler>(State(guard): State<Arc<Guard<H>>>) -> (StatusCode, &'static str) {
+    match guard.draining.is_cancelled() || guard.closing.is_cancelled() {
+        false => (StatusCode::OK, "ready\n"),
+        true => (StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
+    }
 }
 
 /// Refuses requests for other names and of other machines' pages, whatever they ask.

@@ -26,6 +26,8 @@ pub(crate) use sessions::calling;
 use std::fmt;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::principal::Principal;
 
 /// Where clients send their messages to.
@@ -33,6 +35,10 @@ pub const PATH: &str = "/mcp";
 
 /// Where anybody may ask whether the server runs. The answer says nothing else.
 pub const HEALTH_PATH: &str = "/healthz";
+
+/// Where a proxy asks whether to send requests here: 200 if so, 503 once the server is
+/// about to end. The answer says nothing else, and needs no token.
+pub const READY_PATH: &str = "/readyz";
 
 /// How the server is set up.
 #[derive(Debug, Clone)]
@@ -49,6 +55,11 @@ pub struct Settings {
     pub origins: Vec<String>,
     /// How much at once.
     pub limits: Limits,
+    /// Cancelled some time before the server is shut down: from then on
+    /// [`READY_PATH`] answers 503 and each answer is the last of its connection, but
+    /// connections and requests are taken still. Proxies and clients have the time in
+    /// between to go elsewhere.
+    pub draining: CancellationToken,
 }
 
 impl Settings {
@@ -60,6 +71,7 @@ impl Settings {
             hosts: Vec::new(),
             origins: Vec::new(),
             limits: Limits::default(),
+            draining: CancellationToken::new(),
         }
     }
 }

@@ -3,15 +3,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use http::header::CONNECTION;
-use http::{HeaderValue, Request, Response};
-use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -19,8 +14,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::Stalling;
-use super::connections::{Connections, Place};
+use super::connection::Taking;
+use super::connections::Connections;
 use super::gates::Gates;
 use super::guard::{Guard, routes};
 use super::memory::Memory;
@@ -41,10 +36,6 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// How long to wait when the system has no room for another connection.
 const NO_ROOM: Duration = Duration::from_millis(100);
-
-/// What one is told for whom there is no room.
-const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
-    Retry-After: 1\r\nContent-Length: 0\r\n\r\n";
 
 /// How the server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,9 +61,11 @@ pub fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
 /// Serves on a socket that listens, until `shutdown` is cancelled: then it takes no
 /// more connections, ends the streams on which clients only listen, lets calls
 /// finish for [`Limits::finish_within`](super::Limits::finish_within) and cancels
-/// the rest. `handler` makes a handler for each session, and for each request of
-/// the newer era; the [`Principal`](crate::principal::Principal) is in the
-/// extensions of the [`http::request::Parts`] of a request.
+/// the rest. Clients that reuse connections, and proxies, lose no request if
+/// [`Settings::draining`] is cancelled some seconds before. `handler` makes a handler
+/// for each session, and for each request of the newer era; the
+/// [`Principal`](crate::principal::Principal) is in the extensions of the
+/// [`http::request::Parts`] of a request.
 pub async fn serve<H, F>(
     listener: std::net::TcpListener,
     handler: F,
@@ -119,9 +112,9 @@ where
         read: Memory::new(limits.memory / 4),
         sessions,
         protocol,
+        draining: settings.draining.clone(),
         closing,
     });
-    let service = TowerToHyperService::new(routes(guard));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.head_within)
@@ -129,7 +122,14 @@ where
         .max_headers(HEADERS)
         .half_close(false);
 
-    let counts = Connections::new(&limits);
+    let taking = Taking {
+        http,
+        service: TowerToHyperService::new(routes(guard)),
+        connections: Connections::new(&limits),
+        read_within: limits.read_within,
+        draining: settings.draining,
+        shutdown: shutdown.clone(),
+    };
     let mut connections = JoinSet::new();
     loop {
         let (stream, peer) = tokio::select! {
@@ -137,38 +137,15 @@ where
             Some(_) = connections.join_next() => continue,
             accepted = accept(&listener) => accepted,
         };
-        let Some(mut counted) = counts.admit(peer, Instant::now()) else {
-            // As much as the system takes at once: nobody waits for this client.
-            let _ = stream.try_write(BUSY);
-            continue;
-        };
-        set_up(&stream, limits.read_within);
-        let reset = Arc::new(AtomicBool::new(false));
-        let stalling = Stalling::new(stream, limits.read_within, Arc::clone(&reset));
-        let served = answering(service.clone(), Arc::clone(counted.place()));
-        let connection = http.serve_connection(TokioIo::new(stalling), served);
-        let shutdown = shutdown.clone();
-        connections.spawn(async move {
-            let mut connection = std::pin::pin!(connection);
-            let ending = async {
-                tokio::select! {
-                    ended = connection.as_mut() => return ended,
-                    () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
-                }
-                connection.await
-            };
-            tokio::select! {
-                ended = ending => if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection broke");
-                },
-                () = counted.left() => {
-                    reset.store(true, Ordering::Relaxed);
-                    tracing::debug!("a connection without a token made room for another");
-                }
-            }
-        });
+        if let Some(connection) = taking.take(stream, peer) {
+            connections.spawn(connection);
+        }
     }
-    drop(listener);
+    for (stream, peer) in waiting(listener, limits.connections)? {
+        if let Some(connection) = taking.take(stream, peer) {
+            connections.spawn(connection);
+        }
+    }
     let all = async { while connections.join_next().await.is_some() {} };
     let cut = match tokio::time::timeout(limits.finish_within, all).await {
         Ok(()) => 0,
@@ -178,30 +155,6 @@ where
     tidying.abort();
     connections.shutdown().await;
     Ok(Ended { cut })
-}
-
-/// Has the requests of a connection handled, which know their connection, and tells
-/// the client when no more are taken on it.
-fn answering<S, B>(
-    service: S,
-    place: Arc<Place>,
-) -> impl Service<Request<Incoming>, Response = Response<B>, Error = S::Error, Future: Send>
-where
-    S: Service<Request<Incoming>, Response = Response<B>, Future: Send>,
-{
-    service_fn(move |mut request: Request<Incoming>| {
-        let place = Arc::clone(&place);
-        request.extensions_mut().insert(Arc::clone(&place));
-        let answer = service.call(request);
-        async move {
-            let mut answer = answer.await?;
-            if place.is_last() {
-                let close = HeaderValue::from_static("close");
-                answer.headers_mut().insert(CONNECTION, close);
-            }
-            Ok(answer)
-        }
-    })
 }
 
 /// The next connection. Connections that broke before they were taken, and a system
@@ -218,22 +171,23 @@ async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
     }
 }
 
-/// Has the system send what is written at once, and notice clients that are lost
-/// without a word. Set on each connection: those that were made before the server
-/// began to take them have nothing from the socket that they come from.
-fn set_up(stream: &TcpStream, patience: Duration) {
-    let kept = || -> rustix::io::Result<()> {
-        rustix::net::sockopt::set_tcp_nodelay(stream, true)?;
-        rustix::net::sockopt::set_socket_keepalive(stream, true)?;
-        #[cfg(target_os = "linux")]
-        {
-            let milliseconds = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
-            rustix::net::sockopt::set_tcp_keepidle(stream, patience)?;
-            rustix::net::sockopt::set_tcp_user_timeout(stream, milliseconds)?;
+/// The connections that were made and not taken yet when a listener is closed, so that
+/// those who connected in time are answered, too.
+fn waiting(listener: TcpListener, most: usize) -> Result<Vec<(TcpStream, IpAddr)>, HttpError> {
+    let listener = listener.into_std().map_err(HttpError::Listener)?;
+    let mut waiting = Vec::new();
+    // A flood would go on for ever.
+    for _ in 0..most {
+        match listener.accept() {
+            Ok((stream, peer)) => {
+                let stream = stream.set_nonblocking(true).map(|()| stream);
+                if let Ok(stream) = stream.and_then(TcpStream::from_std) {
+                    waiting.push((stream, SocketAddr::ip(&peer)));
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+            Err(error) => tracing::debug!(%error, "a connection could not be taken"),
         }
-        Ok(())
-    };
-    if let Err(error) = kept() {
-        tracing::debug!(%error, "a connection may be slow, and be lost without notice");
     }
+    Ok(waiting)
 }

@@ -10,6 +10,7 @@
 )]
 
 mod client;
+mod draining;
 mod fixture;
 mod flood;
 mod limits;

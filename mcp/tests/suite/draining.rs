@@ -1,0 +1,210 @@
+//! A server that is about to end, behind a proxy that asks whether it is ready, and with
+//! clients that reuse their connections: no request is lost.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+use toolward_mcp::http::Ended;
+
+use crate::client::{Answer, PATIENCE, Request, Session, finish, until};
+use crate::fixture::{Server, open};
+
+const ROUNDS: usize = 20;
+/// Clients that go by what answers say, and as many that go by what the proxy knows.
+const CLIENTS: usize = 4;
+
+/// A connection that is used for one request after another.
+struct Reused(TcpStream);
+
+impl Reused {
+    /// `None` if nobody listens: then nothing was sent, and nothing is lost.
+    async fn to(address: SocketAddr) -> Option<Self> {
+        Some(Self(TcpStream::connect(address).await.ok()?))
+    }
+
+    /// Sends a request and reads the answer to it, whose length it says.
+    async fn ask(&mut self, request: &Request) -> Answer {
+        let lost = "a request was lost";
+        self.0
+            .write_all(request.whole().as_bytes())
+            .await
+            .expect(lost);
+        let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
+        loop {
+            let count = self.0.read(&mut part).await.expect(lost);
+            assert_ne!(count, 0, "{lost}: {:?}", String::from_utf8_lossy(&bytes));
+            bytes.extend_from_slice(&part[..count]);
+            if !bytes.windows(4).any(|end| end == b"\r\n\r\n") {
+                continue;
+            }
+            let answer = Answer::parse(&bytes);
+            let length = answer.header("content-length").map(|text| text.parse());
+            if length == Some(Ok(answer.body.len())) {
+                return answer;
+            }
+        }
+    }
+}
+
+fn kept(request: Request) -> Request {
+    request.without("Connection")
+}
+
+/// Asks again and again over one connection until an answer says that it is the last
+/// one, or nobody listens. Returns how often it asked.
+async fn until_told(address: SocketAddr) -> usize {
+    let call = kept(Request::call("who"));
+    let mut connection = Reused::to(address).await.expect("it listens");
+    for asked in 1.. {
+        let answer = connection.ask(&call).await.handled();
+        if answer.header("connection") == Some("close") {
+            return asked;
+        }
+    }
+    0
+}
+
+/// Asks again and again, over a new connection where the last one was closed, until the
+/// proxy knows that the server is not ready.
+async fn until_not_ready(address: SocketAddr, not_ready: CancellationToken) -> usize {
+    let call = kept(Request::call("who"));
+    let mut connection = None;
+    let mut asked = 0;
+    while !not_ready.is_cancelled() {
+        let mut open = match connection.take() {
+            Some(open) => open,
+            None => Reused::to(address).await.expect("it listens"),
+        };
+        let answer = open.ask(&call).await.handled();
+        if answer.header("connection") != Some("close") {
+            connection = Some(open);
+        }
+        asked += 1;
+    }
+    asked
+}
+
+/// Asks whether the server is ready until it is not.
+async fn watch_ready(address: SocketAddr) {
+    loop {
+        let answer = Request::new("GET", "/readyz").send(address).await;
+        match (answer.status, &*answer.body) {
+            (200, "ready\n") => tokio::time::sleep(Duration::from_millis(10)).await,
+            (503, "draining\n") => return,
+            _ => panic!("{answer:?}"),
+        }
+    }
+}
+
+async fn ends(server: &mut Server) -> Ended {
+    let running = tokio::time::timeout(PATIENCE, &mut server.running);
+    running.await.unwrap().unwrap().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn twenty_restarts_under_load_lose_no_request() {
+    let mut asked = 0;
+    for _ in 0..ROUNDS {
+        let draining = CancellationToken::new();
+        let mut settings = open();
+        settings.draining = draining.clone();
+        let mut server = Server::start(settings);
+        let not_ready = CancellationToken::new();
+        let told = (0..CLIENTS).map(|_| tokio::spawn(until_told(server.address)));
+        let told: Vec<_> = told.collect();
+        let proxied =
+            (0..CLIENTS).map(|_| tokio::spawn(until_not_ready(server.address, not_ready.clone())));
+        let proxied: Vec<_> = proxied.collect();
+        let watching = tokio::spawn(watch_ready(server.address));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+
+        // What a proxy takes to notice is its own time: the server waits for it.
+        draining.cancel();
+        let noticed = async {
+            watching.await.unwrap();
+            not_ready.cancel();
+            for client in told.into_iter().chain(proxied) {
+                asked += client.await.unwrap();
+            }
+        };
+        tokio::time::timeout(PATIENCE, noticed).await.unwrap();
+        server.shutdown.cancel();
+        assert_eq!(ends(&mut server).await, Ended { cut: 0 });
+    }
+    assert!(asked >= ROUNDS * CLIENTS * 2, "{asked}");
+}
+
+#[tokio::test]
+async fn while_it_drains_it_takes_connections_and_each_answer_is_the_last_one() {
+    let draining = CancellationToken::new();
+    let mut settings = open();
+    settings.draining = draining.clone();
+    let mut server = Server::start(settings);
+    let call = kept(Request::call("who"));
+    let mut before = Reused::to(server.address).await.unwrap();
+    let answer = before.ask(&call).await.handled();
+    assert_eq!(answer.header("connection"), None);
+    let ready = Request::new("GET", "/readyz").send(server.address).await;
+    assert_eq!((ready.status, &*ready.body), (200, "ready\n"));
+
+    draining.cancel();
+    let mut after = Reused::to(server.address).await.unwrap();
+    for connection in [&mut before, &mut after] {
+        let answer = connection.ask(&call).await.handled();
+        assert_eq!(answer.header("connection"), Some("close"), "{answer:?}");
+    }
+    let ready = Request::new("GET", "/readyz").send(server.address).await;
+    assert_eq!((ready.status, &*ready.body), (503, "draining\n"));
+    // The process is alive all the while.
+    let alive = Request::new("GET", "/healthz").send(server.address).await;
+    assert_eq!(alive.status, 200);
+    server.shutdown.cancel();
+    assert_eq!(ends(&mut server).await, Ended { cut: 0 });
+}
+
+#[tokio::test]
+async fn a_request_on_a_connection_that_was_just_made_is_answered_at_the_end() {
+    let mut server = Server::start(open());
+    // A call keeps the server until it is released.
+    let waiting = Request::call("wait").begin(server.address).await;
+    server.saw(|seen| &seen.started, 1).await;
+    let mut made = Reused::to(server.address).await.unwrap();
+    server.shutdown.cancel();
+    let answer = made.ask(&kept(Request::call("who"))).await.handled();
+    assert_eq!(answer.header("connection"), Some("close"));
+    server.seen.release.add_permits(1);
+    finish(waiting).await.handled();
+    assert_eq!(ends(&mut server).await, Ended { cut: 0 });
+}
+
+#[tokio::test]
+async fn whether_it_is_ready_is_told_under_its_names_only_and_streams_go_on_while_it_drains() {
+    let draining = CancellationToken::new();
+    let mut settings = open();
+    settings.draining = draining.clone();
+    let server = Server::start(settings);
+    let foreign = Request::new("GET", "/readyz").without("Host");
+    let foreign = foreign.header("Host", "evil.example");
+    foreign
+        .send(server.address)
+        .await
+        .is(421, "host-not-allowed");
+    let posted = Request::new("POST", "/readyz").send(server.address).await;
+    assert_eq!(posted.status, 405);
+
+    let session = Session::begin(server.address, "none").await.unwrap();
+    let mut listens = session.listen().begin(server.address).await;
+    until(&mut listens, "text/event-stream").await;
+    draining.cancel();
+    let mut call = session.call(1, "wait").begin(server.address).await;
+    until(&mut call, "progress").await;
+    server.seen.release.add_permits(1);
+    until(&mut call, "waited").await;
+    // Nothing but comments came meanwhile, and no end.
+    let mut bytes = [0; 64];
+    let read = tokio::time::timeout(Duration::from_millis(100), listens.read(&mut bytes)).await;
+    assert!(read.is_err() || bytes[0] == b':', "{read:?}");
+}
