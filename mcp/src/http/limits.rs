@@ -28,6 +28,9 @@ pub struct Limits {
     /// Sessions of one principal at once, in the protocol's older era. The one that
     /// was idle longest makes room; if none is idle, a new one is refused.
     pub sessions: usize,
+    /// Sessions of all principals at once. Beyond them one that is idle makes room: one
+    /// of the principal's own, or, where it has none, of any.
+    pub sessions_in_all: usize,
     /// How long a session may stay without request, call or stream.
     pub session_idle: Duration,
     /// Bytes of one request's body. A tool's input is limited to 1 MiB before; the
@@ -63,6 +66,7 @@ impl Default for Limits {
             requests: 32,
             streams: 16,
             sessions: 32,
+            sessions_in_all: 1024,
             session_idle: Duration::from_secs(30 * 60),
             body: crate::messages::LONGEST,
             memory: 512 * 1024 * 1024,

@@ -76,6 +76,7 @@ fn unknown() -> io::Error {
 pub(super) struct Sessions {
     by_id: Mutex<HashMap<SessionId, Arc<Session>>>,
     most: usize,
+    most_in_all: usize,
     idle: Duration,
     resume_within: Duration,
     /// Ends the streams on which clients listen; calls go on.
@@ -88,6 +89,7 @@ impl Sessions {
         Self {
             by_id: Mutex::default(),
             most: limits.sessions,
+            most_in_all: limits.sessions_in_all,
             idle: limits.session_idle,
             resume_within: limits.resume_within,
             closing,
@@ -109,16 +111,18 @@ impl Sessions {
         self.own(id).is_some()
     }
 
-    /// Keeps a new session. Where its owner has too many, the one that was idle
-    /// longest makes room.
+    /// Keeps a new session. Where its owner has too many, the one of its own that was
+    /// idle longest makes room; where all have too many together, so does one of its
+    /// own, or, where it has none, the one that was idle longest of all.
     fn keep(&self, session: Arc<Session>) -> Result<Option<Arc<Session>>, io::Error> {
         let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = by_id
-            .values()
-            .filter(|other| other.owner() == session.owner());
+        let is_own = |other: &&Arc<Session>| other.owner() == session.owner();
+        let own = by_id.values().filter(is_own).count();
         let mut gone = None;
-        if own.clone().count() >= self.most {
-            let id = own
+        if own >= self.most || by_id.len() >= self.most_in_all {
+            let id = by_id
+                .values()
+                .filter(|other| own == 0 || is_own(other))
                 .filter_map(|other| Some((other.idle_for()?, other.id())))
                 .max_by_key(|(idle, _)| *idle)
                 .map(|(_, id)| Arc::clone(id))

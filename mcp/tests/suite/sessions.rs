@@ -92,6 +92,26 @@ async fn the_session_that_was_idle_longest_makes_room_and_a_busy_one_stays() {
 }
 
 #[tokio::test]
+async fn where_all_sessions_are_taken_nobody_is_kept_from_having_one() {
+    let two = two();
+    let mut settings = Settings::new(Access::Checked(std::sync::Arc::new(two.tokens.clone())));
+    settings.limits.sessions_in_all = 2;
+    let server = Server::start(settings);
+    let address = server.address;
+    let begin = |token: String| async move { Session::begin(address, &token).await };
+    let first = begin(two.alice.clone()).await.unwrap();
+    let second = begin(two.alice.clone()).await.unwrap();
+    let bobs = begin(two.bob.clone()).await.unwrap();
+    assert_eq!(first.send(first.call(1, "who")).await.status, 404);
+    // Whoever has one gives one of its own.
+    let third = begin(two.alice.clone()).await.unwrap();
+    assert_eq!(second.send(second.call(1, "who")).await.status, 404);
+    for session in [&bobs, &third] {
+        session.send(session.call(1, "who")).await.handled();
+    }
+}
+
+#[tokio::test]
 async fn an_idle_session_ends_and_one_that_listens_stays() {
     let two = two();
     let mut settings = Settings::new(Access::Checked(std::sync::Arc::new(two.tokens.clone())));
