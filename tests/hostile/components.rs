@@ -4,6 +4,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use toolward_bundle::component::{MAX_CORE_INSTANCES, Surface};
+use toolward_host::{Limit, Limits, Origin, Request};
 
 use crate::limits::{TOOL, hit, small, still_serves};
 use crate::world::{Bundle, Guest, error, value};
@@ -72,6 +74,20 @@ async fn a_component_with_one_more_module_is_a_driver_like_any_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_component_runs_with_38_core_instances_and_with_as_many_as_may_be() {
+    let own = Surface::read(&std::fs::read(Guest::Plain.wasm()).unwrap());
+    let own = u32::try_from(own.unwrap().core_instances).unwrap();
+    for count in [38, MAX_CORE_INSTANCES] {
+        let bundle = with_module("(module (func (export \"f\")))", count - own);
+        still_serves(&bundle.host("")).await;
+    }
+    let many = with_module("(module)", MAX_CORE_INSTANCES - own + 1);
+    let refused = many.read().unwrap_err();
+    let said = "the component makes 129 core instances, the limit is 128";
+    assert!(refused.contains(said), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn memories_and_tables_are_counted_together_however_many_there_are() {
     for (wat, times, expected) in [
         (
@@ -117,13 +133,57 @@ async fn a_component_with_too_many_or_too_large_parts_is_not_run() {
         let started = Instant::now();
         let error = error(&host, TOOL, json!({"do": "echo", "value": 1})).await;
         assert_eq!(error.code.as_str(), "upstream_error", "{times} {error:?}");
-        assert!(error.hint.is_some());
-        assert!(started.elapsed() < Duration::from_secs(20));
+        let cause = error.cause.as_ref().map(|cause| &cause["code"]);
+        assert_eq!(cause, Some(&json!("compile-invalid")), "{times} {error:?}");
+        assert!(!error.retryable && error.hint.is_some());
+        assert!(started.elapsed() < Duration::from_secs(60));
         assert_eq!(
             value(&host, "other.tool", json!({"do": "echo", "value": 7})).await,
             json!(7)
         );
     }
+}
+
+/// As a guest whose language makes an exception of it, and goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_that_was_refused_memory_and_goes_on_is_told_of_whatever_its_end() {
+    let grows = "(module (memory 1) (func $f (drop (memory.grow (i32.const 60000)))) (start $f))";
+    let bundle = with_module(grows, 1);
+    let limits = Limits {
+        fuel: Limit::fixed(u64::MAX / 2),
+        ..Limits::default()
+    };
+    let host = bundle.builder("").limits(limits).build().unwrap();
+    let own = json!({"do": "error", "name": "internal"});
+    let own = error(&host, TOOL, own).await;
+    assert_eq!(hit(&own), ("internal", "memory"));
+    assert_eq!(own.origin, Origin::Driver);
+    assert!(own.limit.unwrap().used > 60_000 << 16, "{own:?}");
+    for what in ["trap", "panic", "exit"] {
+        let ended = error(&host, TOOL, json!({"do": what, "name": "x"})).await;
+        assert_eq!(
+            hit(&ended),
+            ("toolward:memory_exceeded", "memory"),
+            "{what}"
+        );
+        assert_eq!(ended.hint, own.hint, "{what}");
+    }
+    // What ended it stands first.
+    let request = Request::with_value(TOOL, json!({"do": "loop"}));
+    let request = request.timeout(Duration::from_millis(200));
+    let late = host.call(request).await.result.unwrap_err();
+    assert_eq!(hit(&late), ("timeout", "timeout_ms"));
+    let hint = late.hint.unwrap();
+    assert!(hint.contains("`timeout_ms`"), "{hint}");
+    assert!(
+        hint.contains("limit `memory`") && hint.contains("`limits.memory_mib`"),
+        "{hint}"
+    );
+    // One that came to a good end is left alone.
+    assert_eq!(
+        value(&host, TOOL, json!({"do": "echo", "value": 7})).await,
+        json!(7)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,60 +1,81 @@
-//! How many instances a component makes of what is nested in it.
+//! How many instances a component makes, counting what is nested in it.
 
-/// The most instances that a component may make of what is nested in it. An
-/// engine lays them all out when it compiles: levels that each instantiate the
-/// one below a hundred times need two kilobytes to ask for 10^12.
+/// The most instances, of components and of core modules together, that a component
+/// may make. An engine lays them all out when it compiles: levels that each
+/// instantiate the one below a hundred times need two kilobytes to ask for 10^12.
 pub(super) const MAX_INSTANCES: usize = 256;
 
-/// Counts, for each level of nesting, the instances that one component of that
-/// level makes at most.
+/// What instantiating one component makes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Made {
+    /// Instances of core modules.
+    pub(super) core: u64,
+    /// Instances of components.
+    pub(super) components: u64,
+}
+
+impl Made {
+    pub(super) fn total(self) -> u64 {
+        self.core.saturating_add(self.components)
+    }
+}
+
+/// One component while it is read.
+#[derive(Debug, Default)]
+struct Level {
+    made: Made,
+    /// What each component makes that can be instantiated here, by its index.
+    known: Vec<Made>,
+}
+
+/// Counts the instances of a component while it is read from start to end. A
+/// component that is instantiated lies before that, and within: it is never taken
+/// from elsewhere.
 #[derive(Debug, Default)]
 pub(super) struct Instantiations {
-    /// By level: most core instances, most component instances.
-    most: Vec<(usize, usize)>,
-    /// The components that enclose the present one, which is `here`.
-    outer: Vec<(usize, usize)>,
-    here: (usize, usize),
+    here: Level,
+    /// The components that enclose the present one.
+    outer: Vec<Level>,
 }
 
 impl Instantiations {
+    /// A core module is instantiated.
     pub(super) fn core(&mut self) {
-        self.here.0 = self.here.0.saturating_add(1);
+        self.here.made.core = self.here.made.core.saturating_add(1);
     }
 
-    pub(super) fn component(&mut self) {
-        self.here.1 = self.here.1.saturating_add(1);
+    /// The component with this index is instantiated. One that is not there is for
+    /// the engine to refuse.
+    pub(super) fn component(&mut self, index: u32) {
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        let inner = self.here.known.get(index).copied().unwrap_or_default();
+        let made = &mut self.here.made;
+        made.core = made.core.saturating_add(inner.core);
+        made.components = made
+            .components
+            .saturating_add(inner.components)
+            .saturating_add(1);
     }
 
+    /// A component is imported. No host gives one.
+    pub(super) fn import(&mut self) {
+        self.here.known.push(Made::default());
+    }
+
+    /// A nested component begins.
     pub(super) fn enter(&mut self) {
         self.outer.push(std::mem::take(&mut self.here));
     }
 
+    /// A nested component ends.
     pub(super) fn leave(&mut self) {
-        self.note();
-        self.here = self.outer.pop().unwrap_or_default();
+        let outer = self.outer.pop().unwrap_or_default();
+        let inner = std::mem::replace(&mut self.here, outer);
+        self.here.known.push(inner.made);
     }
 
-    fn note(&mut self) {
-        let level = self.outer.len();
-        if self.most.len() <= level {
-            self.most.resize(level.saturating_add(1), (0, 0));
-        }
-        if let Some(most) = self.most.get_mut(level) {
-            *most = (most.0.max(self.here.0), most.1.max(self.here.1));
-        }
-    }
-
-    /// At most so many instances in all, if every level instantiates the most
-    /// demanding component of the next.
-    pub(super) fn total(&mut self) -> usize {
-        self.note();
-        self.most
-            .iter()
-            .rev()
-            .fold(0_usize, |below, (core, components)| {
-                components
-                    .saturating_mul(below.saturating_add(1))
-                    .saturating_add(*core)
-            })
+    /// What instantiating the component makes that was read.
+    pub(super) fn made(&self) -> Made {
+        self.here.made
     }
 }

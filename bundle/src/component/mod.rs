@@ -14,7 +14,7 @@ use wasmparser::{
 
 mod instances;
 
-use instances::{Instantiations, MAX_INSTANCES};
+use instances::{Instantiations, MAX_INSTANCES, Made};
 
 /// The interface that a driver exports.
 pub const HANDLER: &str = "toolward:driver/handler@0.1.0";
@@ -30,6 +30,11 @@ pub const MAX_DEPTH: usize = 8;
 /// How many core modules and components may lie inside, at all depths
 /// together: the count bounds this reader's own work.
 pub const MAX_NESTED: usize = 1024;
+
+/// How many core modules a component may instantiate, at all depths together: the
+/// host's engine takes no more. Toolchains make two to eight; a Python driver with its
+/// shared libraries has 14 to 38.
+pub const MAX_CORE_INSTANCES: u32 = 128;
 
 /// How many imports, and how many exports, the top level may have.
 pub const MAX_NAMES: usize = 4096;
@@ -73,6 +78,8 @@ pub struct Surface {
     pub modules: usize,
     /// Components inside the component, at all depths.
     pub components: usize,
+    /// Core modules that are instantiated, at all depths together.
+    pub core_instances: u64,
     /// Length of the binary in bytes.
     pub size: u64,
 }
@@ -98,6 +105,12 @@ pub enum SurfaceError {
         /// What the parser expected.
         message: String,
     },
+    /// More core instances than [`MAX_CORE_INSTANCES`].
+    #[error("the component makes {found} core instances, the limit is {MAX_CORE_INSTANCES}")]
+    TooManyInstances {
+        /// Instances that it makes of core modules, at all depths.
+        found: u64,
+    },
     /// More nested modules, components, imports or exports, or deeper ones,
     /// than the constants of this module let in.
     #[error("the component has more {what} than {limit}")]
@@ -117,7 +130,7 @@ impl SurfaceError {
             Self::TooLarge { .. } => "component-too-large",
             Self::CoreModule => "component-is-module",
             Self::Malformed { .. } => "component-malformed",
-            Self::TooComplex { .. } => "component-too-complex",
+            Self::TooManyInstances { .. } | Self::TooComplex { .. } => "component-too-complex",
         }
     }
 
@@ -133,6 +146,9 @@ impl SurfaceError {
                     .to_owned(),
             ),
             Self::Malformed { .. } => Some("build the driver again: `toolward build`".to_owned()),
+            Self::TooManyInstances { .. } => {
+                Some("link the driver's libraries into fewer core modules".to_owned())
+            }
             Self::TooComplex { .. } => None,
         }
     }
@@ -196,6 +212,7 @@ impl Surface {
             exports: Vec::new(),
             modules: 0,
             components: 0,
+            core_instances: 0,
             size,
         };
         surface.walk(bytes)?;
@@ -284,8 +301,11 @@ impl Surface {
                 }
                 Payload::ComponentInstanceSection(section) => {
                     for instance in section {
-                        if let ComponentInstance::Instantiate { .. } = instance? {
-                            made.component();
+                        if let ComponentInstance::Instantiate {
+                            component_index, ..
+                        } = instance?
+                        {
+                            made.component(component_index);
                         }
                     }
                 }
@@ -305,7 +325,11 @@ impl Surface {
                 }
                 Payload::ComponentImportSection(section) if top => {
                     for import in section {
-                        let name = checked_name(import?.name.name)?;
+                        let import = import?;
+                        if let ComponentTypeRef::Component(_) = import.ty {
+                            made.import();
+                        }
+                        let name = checked_name(import.name.name)?;
                         if self.imports.len() >= MAX_NAMES {
                             return Err(too_complex("imports", MAX_NAMES));
                         }
@@ -330,10 +354,10 @@ impl Surface {
                         made.leave();
                         parser = outer;
                     }
-                    None if made.total() > MAX_INSTANCES => {
-                        return Err(too_complex("instances", MAX_INSTANCES));
+                    None if rest.is_empty() => {
+                        self.core_instances = made.made().core;
+                        return bounded_instances(made.made());
                     }
-                    None if rest.is_empty() => return Ok(()),
                     None => return Err(truncated(bytes)),
                 },
                 _ => {}
@@ -347,6 +371,16 @@ impl Surface {
         }
         Ok(())
     }
+}
+
+fn bounded_instances(made: Made) -> Result<(), SurfaceError> {
+    if made.core > u64::from(MAX_CORE_INSTANCES) {
+        return Err(SurfaceError::TooManyInstances { found: made.core });
+    }
+    if made.total() > MAX_INSTANCES as u64 {
+        return Err(too_complex("instances", MAX_INSTANCES));
+    }
+    Ok(())
 }
 
 fn is_known_import(name: &str) -> bool {
@@ -415,8 +449,53 @@ mod tests {
         assert!(bomb(2, 4).is_ok());
         let refused = bomb(6, 16).unwrap_err();
         assert_eq!(refused.code(), "component-too-complex");
-        assert!(refused.to_string().contains("instances"), "{refused}");
+        assert!(
+            refused.to_string().contains("16777216 core instances"),
+            "{refused}"
+        );
         assert_eq!(bomb(1, 1000).unwrap_err().code(), "component-too-complex");
+    }
+
+    #[test]
+    fn so_many_core_instances_are_taken_and_one_more_is_refused_with_the_number() {
+        let flat = |count: usize| {
+            let made = "(core instance (instantiate $m))".repeat(count);
+            surface(&format!("(component (core module $m) {made})"))
+        };
+        assert!(flat(38).is_ok() && flat(128).is_ok());
+        let refused = flat(129).unwrap_err();
+        assert_eq!(refused.code(), "component-too-complex");
+        assert_eq!(
+            refused.to_string(),
+            "the component makes 129 core instances, the limit is 128"
+        );
+        assert!(refused.hint().is_some());
+    }
+
+    #[test]
+    fn each_component_counts_as_often_as_it_is_instantiated() {
+        // One with many core instances that is made once, beside one that is made often.
+        let nested = |small: usize| {
+            let many = "(core instance (instantiate $m))".repeat(100);
+            let made = "(instance (instantiate $small))".repeat(small);
+            surface(&format!(
+                "(component
+                    (component $large (core module $m) {many})
+                    (component $small (core module $m) (core instance (instantiate $m)))
+                    (component $unused (core module $m) {many})
+                    (instance (instantiate $large)) {made})"
+            ))
+        };
+        assert!(nested(28).is_ok());
+        let refused = nested(29).unwrap_err().to_string();
+        assert!(refused.contains("129 core instances"), "{refused}");
+        // Components alone are counted, too.
+        let made = "(instance (instantiate $c))".repeat(257);
+        let refused = surface(&format!("(component (component $c) {made})")).unwrap_err();
+        assert!(
+            refused.to_string().contains("instances than 256"),
+            "{refused}"
+        );
     }
 
     #[test]

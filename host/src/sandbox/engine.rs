@@ -10,7 +10,9 @@ use wasmtime::{
     PoolingAllocationConfig,
 };
 
-use super::limiter::{INSTANCES, MEMORIES, TABLES};
+use toolward_bundle::component::MAX_CORE_INSTANCES;
+
+use super::limiter::{MEMORIES, TABLES};
 use super::{State, v0_1};
 use crate::error::HostError;
 use crate::limits::Limits;
@@ -84,12 +86,13 @@ impl EngineProfile {
         let mut pool = PoolingAllocationConfig::new();
         pool.total_component_instances(self.slots)
             // Room for all slots at their most: a driver with many instances
-            // takes nothing from its neighbours.
-            .total_core_instances(self.slots.saturating_mul(INSTANCES))
+            // takes nothing from its neighbours. The pool only counts them; memory is
+            // taken when one is made.
+            .total_core_instances(self.slots.saturating_mul(MAX_CORE_INSTANCES))
             .total_memories(self.slots.saturating_mul(MEMORIES))
             .total_tables(self.slots.saturating_mul(TABLES))
             .total_stacks(self.slots)
-            .max_core_instances_per_component(INSTANCES)
+            .max_core_instances_per_component(MAX_CORE_INSTANCES)
             .max_memories_per_component(MEMORIES)
             .max_tables_per_component(TABLES)
             .max_memories_per_module(MEMORIES)

@@ -1,13 +1,11 @@
 //! Counts memory and tables of one call over all instances together.
 //! wasmtime's own `StoreLimits` counts each memory by itself.
 
+use toolward_bundle::component::MAX_CORE_INSTANCES;
 use wasmtime::ResourceLimiter;
 
 use super::Exceeded;
 
-/// Core instances in one component: a guest from a common toolchain has two
-/// to six (module, adapter, shims).
-pub(crate) const INSTANCES: u32 = 32;
 /// Memories in one component.
 pub(crate) const MEMORIES: u32 = 4;
 /// Tables in one component.
@@ -106,7 +104,7 @@ impl ResourceLimiter for Limiter {
     }
 
     fn instances(&self) -> usize {
-        INSTANCES as usize
+        MAX_CORE_INSTANCES as usize
     }
 
     fn tables(&self) -> usize {

@@ -31,6 +31,18 @@ fn every_example_is_clean() {
 }
 
 #[test]
+fn more_core_instances_than_a_host_takes_are_refused_with_the_number() {
+    let machine = machine();
+    let made = "(core instance (instantiate $m))".repeat(129);
+    let component = wat::parse_str(format!("(component (core module $m) {made})")).unwrap();
+    machine.write("b/drivers/hostile/driver.wasm", component);
+    let lines = machine.toolward("check b --json").ends(1).json_lines();
+    let said = "the component makes 129 core instances, the limit is 128";
+    let refused = |line: &serde_json::Value| line["message"].as_str().unwrap().contains(said);
+    assert!(lines.iter().any(refused), "{lines:#?}");
+}
+
+#[test]
 fn each_line_of_json_is_one_diagnostic_with_its_place() {
     let machine = machine();
     let contract = machine
