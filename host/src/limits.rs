@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use toolward_contract::driver::DriverLimits;
+use toolward_contract::tool::DEFAULT_TIMEOUT;
 use toolward_policy::{LimitSetting, LimitSettings};
 
 /// One limit: what a call gets when nobody asks, and the most it can ask for.
@@ -35,13 +36,18 @@ impl<T: Ord + Copy> Limit<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Fuel of all attempts of a call, in wasmtime's units: about one per
-    /// instruction.
-    /// Stops endless loops even where the clock does not move.
+    /// instruction. Ends loops even where the clock does not move. By default
+    /// [`Limits::fuel_for`] the default timeout, which is more than an interpreter
+    /// spends in that time: as a rule the clock ends an endless loop.
     pub fuel: Limit<u64>,
     /// The most wall clock that a contract gets, from dispatch to the terminal
     /// result, retries included. A contract always asks: for 30 s where it gives
     /// no `timeout_ms` (AIP-14).
     pub timeout: Duration,
+    /// The wall clock that the default of [`Limits::fuel`] is made for, whatever a
+    /// contract asks for. Contracts that give no `timeout_ms` get 30 s (AIP-14), and
+    /// that is the default here, too.
+    pub default_timeout: Duration,
     /// Bytes of all linear memories of a call together.
     pub memory_bytes: Limit<u64>,
     /// Bytes of structured output and content blocks together.
@@ -114,10 +120,11 @@ impl Default for Limits {
         const MIB: u64 = 1 << 20;
         Self {
             fuel: Limit {
-                default: 10_000_000_000,
-                maximum: 100_000_000_000,
+                default: Self::fuel_for(DEFAULT_TIMEOUT),
+                maximum: 10_000_000_000_000,
             },
             timeout: Duration::from_secs(300),
+            default_timeout: DEFAULT_TIMEOUT,
             memory_bytes: Limit {
                 default: 64 * MIB,
                 maximum: 256 * MIB,
@@ -190,12 +197,29 @@ impl Default for Limits {
     }
 }
 
+/// Fuel for each second of the default timeout. An interpreter burns about 16 G in
+/// a second on a fast machine.
+const FUEL_PER_SECOND: u64 = 20_000_000_000;
+
 impl Limits {
-    /// These limits, with what a policy says on top of them.
+    /// More fuel than an interpreter spends in this time: 20 G for each second.
+    #[must_use]
+    pub fn fuel_for(timeout: Duration) -> u64 {
+        let fuel = timeout.as_millis() * u128::from(FUEL_PER_SECOND / 1000);
+        u64::try_from(fuel).unwrap_or(u64::MAX)
+    }
+
+    /// These limits, with what a policy says on top of them. Where it says something
+    /// about the timeout and nothing about fuel, fuel's default follows.
     #[must_use]
     pub fn with(mut self, settings: &LimitSettings) -> Self {
+        let follows = self.fuel.default == Self::fuel_for(self.default_timeout)
+            && settings.get("fuel").default.is_none();
         for (name, setting) in settings.iter() {
             self.set(name, setting);
+        }
+        if follows {
+            self.fuel.default = Self::fuel_for(self.default_timeout).max(1);
         }
         self
     }
@@ -221,6 +245,8 @@ impl Limits {
                     .maximum
                     .or(setting.default)
                     .map_or(self.timeout, millis);
+                let default = setting.default.map_or(self.default_timeout, millis);
+                self.default_timeout = default.min(self.timeout);
             }
             "memory_bytes" => range(&mut self.memory_bytes),
             "output_bytes" => range(&mut self.output_bytes),
@@ -354,6 +380,38 @@ mod tests {
             let limits = Limits::default().with(&settings);
             assert_ne!(limits, Limits::default(), "{name}");
         }
+    }
+
+    #[test]
+    fn fuel_follows_the_operators_timeout_and_no_contracts() {
+        let fuel = |settings: &[(&str, Option<u64>, Option<u64>)], asked: Option<u64>| {
+            let mut all = LimitSettings::default();
+            for (name, default, maximum) in settings {
+                let (default, maximum) = (*default, *maximum);
+                let setting = LimitSetting { default, maximum };
+                all.set(name, setting).expect("a known name");
+            }
+            let limits = Limits::default().with(&all);
+            let mut driver = DriverLimits::default();
+            driver.fuel = asked;
+            let [short, long] = [1, 300]
+                .map(|seconds| CallLimits::new(&limits, Duration::from_secs(seconds), &driver));
+            assert_eq!(short.fuel, long.fuel);
+            short.fuel
+        };
+        const G: u64 = 1_000_000_000;
+        assert_eq!(fuel(&[], None), 600 * G);
+        assert_eq!(fuel(&[], Some(7)), 7);
+        assert_eq!(fuel(&[], Some(u64::MAX)), 10_000 * G);
+        let timeout = |default, maximum| ("timeout_ms", default, maximum);
+        assert_eq!(fuel(&[timeout(Some(60_000), Some(90_000))], None), 1200 * G);
+        assert_eq!(fuel(&[timeout(None, Some(90_000))], None), 600 * G);
+        assert_eq!(fuel(&[timeout(None, Some(10_000))], None), 200 * G);
+        // What the operator says about fuel itself stays as it is.
+        let own = [("fuel", Some(5), None), timeout(Some(60_000), None)];
+        assert_eq!(fuel(&own, None), 5);
+        let capped = [("fuel", None, Some(9)), timeout(Some(60_000), None)];
+        assert_eq!((fuel(&capped, None), fuel(&capped, Some(20))), (9, 9));
     }
 
     #[test]

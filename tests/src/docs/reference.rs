@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use toolward_bundle::component::MAX_CORE_INSTANCES;
 use toolward_host::{Limit, Limits};
 
 use crate::support::{Machine, root};
@@ -40,13 +41,13 @@ fn asked_for(limits: &Limits) -> [Row; 14] {
             "fuel",
             limits.fuel,
             count,
-            "`limits.fuel` in DRIVER.md. About one unit per instruction, all attempts together",
+            "`limits.fuel` in DRIVER.md. About one unit per instruction, all attempts together. The default is 20 G for each second of the operator's default `timeout_ms`, more than an interpreter spends in that time: as a rule the clock ends an endless loop",
         ),
         row(
             "timeout_ms",
-            // What a contract that gives no `timeout_ms` asks for.
+            // Also what a contract that gives no `timeout_ms` asks for.
             Limit {
-                default: toolward_contract::tool::DEFAULT_TIMEOUT,
+                default: limits.default_timeout,
                 maximum: limits.timeout,
             },
             milliseconds,
@@ -248,8 +249,14 @@ fn limits() -> String {
          and egress cover all attempts; everything else is counted anew for each. Starting a component is guest \
          code and lies inside every limit.\n\n\
          Some limits are the host's own and can't be set: `host_call_bytes`, 256 KiB that a guest hands over \
-         in one call of the host; and in a component 32 core instances, 4 memories and 16 tables.\n",
+         in one call of the host; and in a component ",
     );
+    writeln!(
+        page,
+        "{MAX_CORE_INSTANCES} core instances, which `check`, `pack` and `install` count, too, 4 memories and \
+         16 tables."
+    )
+    .unwrap();
     page
 }
 
