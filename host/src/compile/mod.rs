@@ -121,9 +121,9 @@ fn own(
     wasm: &[u8],
 ) -> Result<Component, CompileError> {
     if let Some(cache) = cache
-        && let Some(component) = cache.get(engine, claim)
+        && let Some(loaded) = verdict(cache.get(engine, claim))
     {
-        return Ok(component);
+        return loaded;
     }
     let bytes = compiler.compile(wasm, profile)?;
     if let Some(cache) = cache {
@@ -136,10 +136,60 @@ fn own(
 }
 
 fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component, CompileError> {
-    artefact::from_own_bytes(engine, bytes).map_err(|error| {
-        CompileError::new(
-            CompileReason::Invalid,
-            format!("the compiled code was refused by the engine: {error:#}"),
-        )
-    })
+    artefact::from_own_bytes(engine, bytes).map_err(|error| refused(&error))
+}
+
+/// What the cache says for good: the component, or a verdict on it. Where loading it
+/// failed for the machine's sake, compiling it anew may do.
+fn verdict(
+    cached: Option<Result<Component, CompileError>>,
+) -> Option<Result<Component, CompileError>> {
+    match cached {
+        Some(Err(error)) if !error.reason().is_verdict() => {
+            tracing::warn!(%error, "a cached driver was not loaded");
+            None
+        }
+        cached => cached,
+    }
+}
+
+/// What it means that the engine does not load code that was compiled for it: a
+/// verdict on the component, as when it has more tables than the pool takes, unless
+/// the system failed.
+fn refused(error: &wasmtime::Error) -> CompileError {
+    let system = error.is::<wasmtime::OutOfMemory>()
+        || error
+            .chain()
+            .any(|cause| cause.is::<std::io::Error>() || cause.is::<rustix::io::Errno>());
+    let (reason, what) = match system {
+        true => (CompileReason::Unavailable, "could not be loaded"),
+        false => (CompileReason::Invalid, "is refused by the engine"),
+    };
+    CompileError::new(reason, format!("its compiled code {what}: {error:#}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wasmtime::error::Context as _;
+
+    #[test]
+    fn only_a_failure_of_the_system_is_no_verdict() {
+        let reason = |error| refused(&error).reason();
+        let failed = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
+        assert_eq!(
+            reason(wasmtime::Error::msg("too many tables")),
+            CompileReason::Invalid
+        );
+        assert_eq!(
+            reason(wasmtime::Error::from(failed())),
+            CompileReason::Unavailable
+        );
+        let wrapped = Err::<(), _>(failed()).context("mapping it").unwrap_err();
+        assert_eq!(reason(wrapped), CompileReason::Unavailable);
+        assert_eq!(
+            reason(wasmtime::Error::from(rustix::io::Errno::NOMEM)),
+            CompileReason::Unavailable
+        );
+    }
 }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use toolward_bundle::component::Surface;
 use toolward_host::compile::broker::{run_broker, run_worker};
-use toolward_host::{Broker, BrokerCommand, CallError, CompileLimits, Host};
+use toolward_host::{Broker, BrokerCommand, Cache, CallError, CompileLimits, Host};
 
 use crate::fixture::{Extra, Fixture, error, still_serves};
 
@@ -199,7 +200,7 @@ async fn an_artefact_that_another_broker_signed_is_not_taken() {
 async fn a_worker_that_takes_too_long_is_ended_and_its_driver_refused_for_good() {
     let workshop = Workshop::new();
     let limits = CompileLimits {
-        wall: Duration::from_millis(500),
+        wall: Duration::from_secs(5),
         ..CompileLimits::default()
     };
     let broker = Broker::builder(workshop.command("worker_that_sleeps"))
@@ -210,13 +211,60 @@ async fn a_worker_that_takes_too_long_is_ended_and_its_driver_refused_for_good()
     let error = refused(&host).await;
     assert_eq!(code(&error), "compile-time");
     assert!(!error.retryable);
-    assert!(started.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_secs(40));
     assert_eq!(workshop.processes().len(), 1, "the broker alone is left");
     assert_eq!(workshop.artefacts(), Vec::<PathBuf>::new());
 
     let again = Instant::now();
     assert_eq!(code(&refused(&host).await), "compile-time");
     assert!(again.elapsed() < limits.wall, "the verdict is kept");
+}
+
+/// The hostile driver with a module whose memory no host gives: it compiles, and the
+/// engine refuses it when it is loaded.
+fn too_large() -> Fixture {
+    let fixture = Fixture::new(Extra::default());
+    let path = "drivers/hostile/driver.wasm";
+    let mut wasm = std::fs::read(fixture.path().join(path)).unwrap();
+    let module = wat::parse_str("(module (memory 65536))").unwrap();
+    wasm.extend([1, u8::try_from(module.len()).unwrap()]);
+    wasm.extend(module);
+    // One instance of it, the module after all others.
+    let modules = Surface::read(&wasm).unwrap().modules;
+    wasm.extend([2, 4, 1, 0, u8::try_from(modules - 1).unwrap(), 0]);
+    fixture.write(path, wasm);
+    fixture
+}
+
+#[tokio::test]
+async fn a_component_that_the_engine_refuses_at_load_is_invalid_at_once() {
+    let workshop = Workshop::new();
+    let own = tempfile::tempdir().unwrap();
+    let (fixture, cache) = (too_large(), own.path().join("cache"));
+    let hosts = || {
+        let builder = || Host::builder().bundle(fixture.content());
+        let bare = Broker::builder(workshop.command("worker_process"));
+        [
+            builder().broker(workshop.broker("worker_process")),
+            builder().broker(bare.start().unwrap()),
+            builder().cache(Cache::open(&cache).unwrap()),
+            builder(),
+        ]
+        .map(|builder| builder.build().unwrap())
+    };
+    // The second time it is found in a cache, where there is one.
+    for _ in 0..2 {
+        for host in hosts() {
+            let error = refused(&host).await;
+            assert_eq!(code(&error), "compile-invalid", "{error:?}");
+            assert!(!error.retryable && error.retry_after.is_none());
+            assert!(error.message.contains("memory"), "{error}");
+            assert_eq!(
+                error.hint.as_deref(),
+                Some("report this to the driver's publisher")
+            );
+        }
+    }
 }
 
 #[tokio::test]

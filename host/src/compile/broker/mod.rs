@@ -248,13 +248,15 @@ impl Broker {
             let (shelf, public) = (inner.shelf.as_ref()?, link.public()?);
             shelf.get(engine, claim, &public)
         };
-        if let Some(component) = cached() {
-            return Ok(component);
+        if let Some(loaded) = super::verdict(cached()) {
+            return loaded;
         }
         let _place = inner.place(watch)?;
         match link.compile(claim, wasm, watch)? {
-            Made::Cached => cached().ok_or_else(|| {
-                CompileError::unavailable("what the broker compiled can't be read from the cache")
+            Made::Cached => cached().unwrap_or_else(|| {
+                Err(CompileError::unavailable(
+                    "what the broker compiled can't be read from the cache",
+                ))
             }),
             Made::Artefact { signature, bytes } => {
                 let public = link.public();

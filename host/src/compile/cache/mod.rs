@@ -16,8 +16,9 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use self::keys::{own_and_private, write_new};
-use super::artefact;
+use super::error::CompileError;
 use super::seal::{Claim, SIGNATURE};
+use super::{artefact, refused};
 use crate::error::HostError;
 
 const ARTEFACTS: &str = "artefacts";
@@ -61,8 +62,13 @@ impl Cache {
         &self.key
     }
 
-    /// The component compiled for `engine`, where a genuine artefact is there.
-    pub(super) fn get(&self, engine: &Engine, claim: Claim<'_>) -> Option<Component> {
+    /// The component compiled for `engine`, where a genuine artefact is there; or why
+    /// that can't be loaded.
+    pub(super) fn get(
+        &self,
+        engine: &Engine,
+        claim: Claim<'_>,
+    ) -> Option<Result<Component, CompileError>> {
         self.shelf.get(engine, claim, &self.key.public())
     }
 
@@ -129,18 +135,16 @@ impl Shelf {
         keys::public(&self.directory).ok()
     }
 
+    /// See [`Cache::get`].
     pub(super) fn get(
         &self,
         engine: &Engine,
         claim: Claim<'_>,
         public: &PublicKey,
-    ) -> Option<Component> {
+    ) -> Option<Result<Component, CompileError>> {
         let file = self.find(claim, public)?;
-        artefact::from_checked_file(engine, &file)
-            .inspect_err(|error| {
-                tracing::warn!(%error, "a cached driver was refused by the engine");
-            })
-            .ok()
+        let loaded = artefact::from_checked_file(engine, &file);
+        Some(loaded.map_err(|error| refused(&error)))
     }
 
     fn find(&self, claim: Claim<'_>, public: &PublicKey) -> Option<File> {
