@@ -10,6 +10,7 @@ use crate::error::HostError;
 use crate::limits::Limits;
 use crate::registry::Standing;
 use crate::sandbox::engine::{EngineProfile, Ready};
+use crate::sandbox::turns::Turns;
 
 /// Ties hosts together of which each takes the place of the one before, while calls
 /// that began there go on: a server that loads its bundles anew has one for all its
@@ -30,6 +31,7 @@ struct Shared {
     standings: Mutex<HashMap<String, Weak<Standing>>>,
     admission: Mutex<Option<Arc<Admission>>>,
     checks: Arc<Checks>,
+    turns: Arc<Turns>,
     /// The engine in whose slots the calls run that this admission lets in.
     ready: Mutex<Option<(Arc<Admission>, Ready)>>,
 }
@@ -100,6 +102,11 @@ impl Continuity {
         let ready = profile.ready()?;
         *known = Some((admission.clone(), ready.clone()));
         Ok(ready)
+    }
+
+    /// The turns of running guests on the processors.
+    pub(crate) fn turns(&self) -> Arc<Turns> {
+        self.shared.turns.clone()
     }
 
     /// The places for long checks.

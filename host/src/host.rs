@@ -23,6 +23,7 @@ use crate::request::Request;
 use crate::resolve::{self, Resolved};
 use crate::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Reply};
 use crate::sandbox::engine::EngineProfile;
+use crate::sandbox::turns::Turns;
 use crate::services::Services;
 use crate::validate::{self, Call, Validated};
 use crate::{approval, asking};
@@ -41,6 +42,7 @@ struct Inner {
     catalogue: Catalogue,
     admission: Arc<Admission>,
     checks: Arc<Checks>,
+    turns: Arc<Turns>,
     continuity: Continuity,
 }
 
@@ -87,6 +89,7 @@ impl Host {
                 catalogue,
                 admission,
                 checks: continuity.checks(),
+                turns: continuity.turns(),
                 continuity,
             }),
         })
@@ -208,6 +211,7 @@ impl Host {
                 services: &inner.services,
                 admission: &inner.admission,
                 checks: &inner.checks,
+                turns: &inner.turns,
                 prepared,
             },
             metadata,

@@ -12,6 +12,7 @@
 mod approvals;
 mod buckets;
 mod components;
+mod fair;
 mod files;
 mod limits;
 mod matrix;

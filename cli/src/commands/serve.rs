@@ -148,6 +148,7 @@ pub(crate) fn run(
     stderr::detach()?;
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers())
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Exit::Failed, "runtime-unavailable", error))?;
@@ -197,6 +198,13 @@ pub(crate) fn run(
         return Err(failure);
     }
     served.and(looked).map(|()| Exit::Fine)
+}
+
+/// One thread more than there are cores: guests run on as many as there are cores, and
+/// whatever they compute, one is left that answers clients.
+fn workers() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores.saturating_add(1)
 }
 
 /// Looks for changes on a thread of its own. How that ended comes back, if it does.

@@ -5,6 +5,7 @@ use crate::result::{CallError, Captured, Metadata};
 use crate::sandbox::AttemptLimits;
 use crate::sandbox::context::Context;
 use crate::sandbox::run::{self, Prepared};
+use crate::sandbox::turns::Spender;
 use crate::sandbox::v0_1::types::Invocation;
 
 use super::{Attempted, Attempts, Clock, ending};
@@ -15,6 +16,8 @@ pub(crate) struct Component<'a> {
     pub(crate) context: &'a Context,
     pub(crate) invocation: Invocation,
     pub(crate) asker: Asker,
+    /// Who is to have turns; nobody where its caller has them.
+    pub(crate) spender: Option<Spender<'a>>,
     /// Fuel for all attempts together.
     pub(crate) fuel: u64,
     pub(crate) memory_bytes: u64,
@@ -41,6 +44,7 @@ impl Attempts for Component<'_> {
             self.context,
             limits,
             &self.invocation,
+            self.spender,
             clock.deadline,
         )
         .await;

@@ -19,6 +19,7 @@ use crate::sandbox::deadline;
 use crate::sandbox::run::Prepared;
 use crate::sandbox::secrets::CallSecrets;
 use crate::sandbox::tools::{self, SlotCell};
+use crate::sandbox::turns::{Spender, Turns};
 use crate::sandbox::v0_1::types::Invocation;
 use crate::services::Services;
 use crate::validate::Call;
@@ -30,6 +31,7 @@ pub(crate) struct Means<'a> {
     pub(crate) services: &'a Arc<Services>,
     pub(crate) admission: &'a Admission,
     pub(crate) checks: &'a Checks,
+    pub(crate) turns: &'a Turns,
     /// The driver's component; `None` where the host itself makes the requests.
     pub(crate) prepared: Option<&'a Prepared>,
 }
@@ -164,6 +166,12 @@ pub(crate) async fn start(
                     nested: caller.is_some(),
                     rounds,
                 },
+                // A called tool runs in its caller's turns.
+                spender: caller.is_none().then_some(Spender {
+                    turns: means.turns,
+                    principal: &call.principal,
+                    publisher: &route.driver.publisher,
+                }),
                 fuel: least(route.limits.fuel, caller.map(|caller| caller.fuel)),
                 memory_bytes: least(
                     route.limits.memory_bytes,

@@ -7,8 +7,13 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::task::Poll;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
 use std::time::Instant;
+
+use tokio::time::Sleep;
+
+use super::turns::{self, Polls, Turn};
 
 /// The future did not end before its deadline, and was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +31,48 @@ pub(crate) async fn before<F: Future + Unpin>(
     poll_fn(|context| {
         let polled = Pin::new(&mut future).poll(context);
         if Instant::now() >= deadline {
+            return Poll::Ready(Err(Elapsed));
+        }
+        // The timer is only set once there is something to wait for.
+        if polled.is_pending() && timer.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(Elapsed));
+        }
+        polled.map(Ok)
+    })
+    .await
+}
+
+/// [`before`] for a guest, which is polled only in its turns. `began` is about now.
+pub(super) async fn in_turns<F: Future + Unpin>(
+    deadline: Instant,
+    mut turn: Turn<'_>,
+    began: Instant,
+    polls: Arc<Polls>,
+    mut guest: F,
+) -> Result<F::Output, Elapsed> {
+    let waker = Waker::from(polls.clone());
+    let mut timer = pin!(tokio::time::sleep_until(deadline.into()));
+    // Looks, while it waits for a turn, for others that have one and don't take it.
+    let mut watch: Option<Pin<Box<Sleep>>> = None;
+    let mut began = Some(began);
+    poll_fn(|context| {
+        if turn.begin(context).is_pending() {
+            began = None;
+            let watch = watch.get_or_insert_with(|| Box::pin(tokio::time::sleep(turns::PATIENCE)));
+            while watch.as_mut().poll(context).is_ready() {
+                turn.watch();
+                let now = tokio::time::Instant::now();
+                let next = now.checked_add(turns::PATIENCE).unwrap_or(now);
+                watch.as_mut().reset(next);
+            }
+            if Instant::now() >= deadline || timer.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Err(Elapsed));
+            }
+            return Poll::Pending;
+        }
+        let began = began.take().unwrap_or_else(Instant::now);
+        let (polled, ended) = turn.run(&mut guest, began, &polls, &waker, context);
+        if ended >= deadline {
             return Poll::Ready(Err(Elapsed));
         }
         // The timer is only set once there is something to wait for.

@@ -15,6 +15,7 @@ pub(crate) mod secrets;
 mod sockets;
 mod state;
 pub(crate) mod tools;
+pub(crate) mod turns;
 mod turnstile;
 pub(crate) mod v0_1;
 

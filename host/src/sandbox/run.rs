@@ -5,7 +5,6 @@ use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use futures_util::FutureExt;
@@ -15,6 +14,7 @@ use super::capture::Capture;
 use super::context::Context;
 use super::deadline;
 use super::engine::YIELD_INTERVAL;
+use super::turns::{Polls, Spender, Turn};
 use super::turnstile::{HOST_CALL_BYTES, Turnstile};
 use super::v0_1::{self, DriverPre};
 use super::{AttemptLimits, DeadlinePassed, Exceeded, State};
@@ -43,6 +43,9 @@ pub(crate) struct Usage {
     /// Fuel consumed. Too low after a hardware trap: don't bill by it.
     pub(crate) fuel: u64,
     pub(crate) peak_memory: u64,
+    /// Memory or table space that the guest was refused. A language may catch that
+    /// and go on.
+    pub(crate) refused: Option<Exceeded>,
     pub(crate) logs: Vec<LogRecord>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -66,12 +69,14 @@ pub(crate) enum Ending {
 }
 
 /// Runs one attempt. Never later than `deadline`, with no more than `own`
-/// limits, and otherwise with no more than the call's.
+/// limits, and otherwise with no more than the call's. In turns with other calls;
+/// where nobody is its spender, in those of its caller.
 pub(crate) async fn attempt(
     prepared: &Prepared,
     context: &Context,
     own: AttemptLimits,
     call: &v0_1::types::Invocation,
+    spender: Option<Spender<'_>>,
     deadline: Instant,
 ) -> (Ending, Usage) {
     let limits = &context.limits;
@@ -79,8 +84,12 @@ pub(crate) async fn attempt(
     let mut store = Store::new(engine, State::new(context, &own, deadline));
     let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
 
-    let polls = Arc::new(AtomicU32::new(0));
-    let armed = arm(&mut store, limits, own.fuel, deadline, polls.clone());
+    let polls = Arc::new(Polls::default());
+    let now = Instant::now();
+    let result = limits.output_bytes.saturating_add(RESULT_SLACK);
+    let result = usize::try_from(result).unwrap_or(usize::MAX);
+    let turnstile = Turnstile::new(deadline, polls.clone(), now, result);
+    let armed = arm(&mut store, limits, own.fuel, turnstile);
     let result = match armed {
         Err(error) => Ok(Ok(Err(error))),
         Ok(()) => {
@@ -93,12 +102,17 @@ pub(crate) async fn attempt(
                     .await
             });
             let counted = poll_fn(|context| {
-                polls.fetch_add(1, Ordering::Relaxed);
+                polls.counted();
                 guest.as_mut().poll(context)
             });
-            AssertUnwindSafe(deadline::before(deadline, counted))
-                .catch_unwind()
-                .await
+            let run = async {
+                let Some(spender) = spender else {
+                    return deadline::before(deadline, counted).await;
+                };
+                let turn = Turn::new(spender);
+                deadline::in_turns(deadline, turn, now, polls.clone(), counted).await
+            };
+            AssertUnwindSafe(run).catch_unwind().await
         }
     };
 
@@ -123,6 +137,7 @@ pub(crate) async fn attempt(
     let usage = Usage {
         fuel: own.fuel.saturating_sub(store.get_fuel().unwrap_or(0)),
         peak_memory: store.data().limiter.peak_memory(),
+        refused: store.data().limiter.exceeded(),
         logs: store.data_mut().log.take(),
         ..captured(&stdout, &stderr)
     };
@@ -134,13 +149,9 @@ fn arm(
     store: &mut Store<State>,
     limits: &CallLimits,
     fuel: u64,
-    deadline: Instant,
-    polls: Arc<AtomicU32>,
+    mut turnstile: Turnstile,
 ) -> wasmtime::Result<()> {
     store.limiter(|state| &mut state.limiter);
-    let result = limits.output_bytes.saturating_add(RESULT_SLACK);
-    let result = usize::try_from(result).unwrap_or(usize::MAX);
-    let mut turnstile = Turnstile::new(deadline, polls, result);
     store.call_hook(move |store, crossing| turnstile.pass(store, crossing));
     store.set_max_component_handles(usize::try_from(limits.resources).unwrap_or(usize::MAX));
     store.set_fuel(fuel)?;

@@ -6,12 +6,12 @@
 //! is made to, for the sake of its neighbours.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use wasmtime::{CallHook, Result, StoreContextMut};
 
 use super::engine::YIELD_INTERVAL;
+use super::turns::Polls;
 use super::{DeadlinePassed, State};
 use crate::violations::EndsCall;
 
@@ -29,8 +29,7 @@ pub(super) const HOST_CALL_BYTES: usize = 256 << 10;
 /// The state of one store's hook.
 pub(crate) struct Turnstile {
     deadline: Instant,
-    /// How often the guest has been polled: rises with each yield.
-    polls: Arc<AtomicU32>,
+    polls: Arc<Polls>,
     seen: u32,
     turn: Instant,
     shortened: bool,
@@ -40,14 +39,19 @@ pub(crate) struct Turnstile {
 }
 
 impl Turnstile {
-    /// A hook that ends the guest at `deadline` and lets its results be
+    /// A hook, made `now`, that ends the guest at `deadline` and lets its results be
     /// `result_bytes` large.
-    pub(crate) fn new(deadline: Instant, polls: Arc<AtomicU32>, result_bytes: usize) -> Self {
+    pub(super) fn new(
+        deadline: Instant,
+        polls: Arc<Polls>,
+        now: Instant,
+        result_bytes: usize,
+    ) -> Self {
         Self {
             deadline,
             polls,
             seen: 0,
-            turn: Instant::now(),
+            turn: now,
             shortened: false,
             depth: 0,
             result_bytes,
@@ -87,7 +91,7 @@ impl Turnstile {
         if store.data().tools.is_some() {
             store.data_mut().meter.fuel = store.get_fuel()?;
         }
-        let polls = self.polls.load(Ordering::Relaxed);
+        let polls = self.polls.count();
         if polls != self.seen {
             (self.seen, self.turn) = (polls, now);
             if self.shortened {

@@ -1,0 +1,425 @@
+//! Turns of running guests on the processors: as many guests run at once as there
+//! are cores, and of those that wait the principal that has spent least goes first.
+//!
+//! A guest runs from one yield to the next, about a million units of fuel, and
+//! needs a permit for that. While permits are free and nobody waits, taking one is
+//! one atomic operation. Else the guest waits outside of the runtime's queue and is
+//! woken for its turn, so that the runtime is not busy with guests that may not run.
+//! A guest that waits in the host, or for a tool that it calls, has no permit. A
+//! called tool runs within its caller's turns and spends what the root's principal
+//! has.
+
+mod ledger;
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use futures_util::task::AtomicWaker;
+
+use self::ledger::{Claim, Ledger, Payer};
+use crate::checks::cores;
+
+/// A turn that was given and not taken for so long is given to somebody else: its
+/// future may not be polled at all.
+pub(super) const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Time that a call spends before it is entered in the ledger, as long as nobody
+/// waits. A short call so takes no lock.
+const UNBOOKED: Duration = Duration::from_millis(1);
+
+/// The turns of a host, and of those that take its place.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    /// Those that wait in the upper half, permits that are taken in the lower.
+    counts: AtomicU64,
+    permits: u64,
+    start: Instant,
+    queue: Mutex<Queue>,
+}
+
+const ONE_WAITS: u64 = 1 << 32;
+const TAKEN: u64 = ONE_WAITS - 1;
+
+/// Bounded by the calls that run, of which each principal has a share: see
+/// [`crate::Limits::concurrency`].
+#[derive(Debug, Default)]
+struct Queue {
+    ledger: Ledger,
+    waiting: Vec<Waiting>,
+    /// Turns that were given and perhaps not taken yet, and when.
+    given: Vec<(Waiting, Duration)>,
+    claims: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    seat: Arc<Seat>,
+    waker: Waker,
+    payer: Payer,
+    number: u64,
+}
+
+impl Waiting {
+    fn claim(&self) -> Claim {
+        Claim {
+            payer: self.payer,
+            tardy: self.seat.tardy.load(Ordering::Relaxed),
+            number: self.number,
+        }
+    }
+}
+
+/// What a waiting guest and the queue both see of its turn.
+#[derive(Debug, Default)]
+struct Seat {
+    state: AtomicU8,
+    /// It was given a turn and did not take it.
+    tardy: AtomicBool,
+}
+
+const WAITS: u8 = 0;
+const GIVEN: u8 = 1;
+/// Taken, or taken back for good.
+const OVER: u8 = 2;
+
+impl Seat {
+    fn is(&self, state: u8) -> bool {
+        self.state.load(Ordering::Acquire) == state
+    }
+
+    fn turn(&self, from: u8, to: u8) -> bool {
+        self.state
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self::new(cores())
+    }
+}
+
+impl Turns {
+    /// Turns of which `permits` may be taken at once.
+    fn new(permits: usize) -> Self {
+        Self {
+            counts: AtomicU64::new(0),
+            permits: u64::try_from(permits.max(1)).unwrap_or(1),
+            start: Instant::now(),
+            queue: Mutex::default(),
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a permit, if one is free and nobody waits for it.
+    fn take(&self) -> bool {
+        self.counts
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |counts| {
+                (counts < self.permits).then(|| counts.saturating_add(1))
+            })
+            .is_ok()
+    }
+
+    /// Gives a permit back, if nobody waits for it.
+    fn put(&self) -> bool {
+        self.counts
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |counts| {
+                (counts < ONE_WAITS).then(|| counts.saturating_sub(1))
+            })
+            .is_ok()
+    }
+
+    /// Gives the free permits to those that go first, and wakes them; but for the
+    /// holder of `own`, who looks at its seat anyway.
+    fn give(&self, mut queue: MutexGuard<'_, Queue>, own: Option<&Arc<Seat>>) {
+        let now = self.now();
+        let queued = &mut *queue;
+        queued.given.retain(|(given, _)| given.seat.is(GIVEN));
+        let mut woken = Vec::new();
+        // Nobody takes or gives back a permit past the queue while somebody waits.
+        while self.counts.load(Ordering::Acquire) & TAKEN < self.permits {
+            let claims = queued.waiting.iter().map(Waiting::claim);
+            let Some(first) = queued.ledger.first(claims, now) else {
+                break;
+            };
+            let waiting = queued.waiting.swap_remove(first);
+            // One less waits, and one more permit is taken.
+            self.counts.fetch_sub(ONE_WAITS - 1, Ordering::AcqRel);
+            waiting.seat.state.store(GIVEN, Ordering::Release);
+            if !own.is_some_and(|own| Arc::ptr_eq(own, &waiting.seat)) {
+                woken.push(waiting.waker.clone());
+            }
+            queued.given.push((waiting, now));
+        }
+        drop(queue);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Takes back the turns that were given so long ago and not taken, and gives them
+    /// to others.
+    pub(super) fn reclaim(&self, patience: Duration) {
+        let mut queue = self.lock();
+        let now = self.now();
+        let late: Vec<_> = queue
+            .given
+            .extract_if(.., |(given, at)| {
+                now.saturating_sub(*at) >= patience && given.seat.turn(GIVEN, WAITS)
+            })
+            .collect();
+        for (late, _) in late {
+            late.seat.tardy.store(true, Ordering::Relaxed);
+            queue.waiting.push(late);
+            self.counts.fetch_add(ONE_WAITS - 1, Ordering::AcqRel);
+        }
+        self.give(queue, None);
+    }
+}
+
+/// Who spends the time of a call: the root's principal, on a tool of this publisher.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spender<'a> {
+    pub(crate) turns: &'a Turns,
+    pub(crate) principal: &'a str,
+    pub(crate) publisher: &'a str,
+}
+
+/// The polls of one guest, and whether it was woken while it was polled.
+#[derive(Debug, Default)]
+pub(super) struct Polls {
+    count: AtomicU32,
+    woken: AtomicBool,
+    task: AtomicWaker,
+}
+
+impl Polls {
+    /// How often it has been polled: rises with each yield.
+    pub(super) fn count(&self) -> u32 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Counts a poll.
+    pub(super) fn counted(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Wake for Polls {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::Release);
+        self.task.wake();
+    }
+}
+
+/// How a slice of a guest ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slice {
+    /// It yielded, or was woken already: it wants another turn at once.
+    Yielded,
+    /// It waits for something, or has ended.
+    Left,
+}
+
+/// The turns of one guest. Gives back what it has when it is dropped.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    spender: Spender<'a>,
+    /// Its accounts, once it had to wait or has spent some time.
+    payer: Option<Payer>,
+    phase: Phase,
+    unbooked: Duration,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// It wants no turn.
+    Idle,
+    Waits(Arc<Seat>, Waker),
+    Runs,
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(spender: Spender<'a>) -> Self {
+        Self {
+            spender,
+            payer: None,
+            phase: Phase::Idle,
+            unbooked: Duration::ZERO,
+        }
+    }
+
+    /// Ready when the guest may be polled; [`Turn::end`] follows. Else the task is
+    /// woken when its turn has come.
+    pub(super) fn begin(&mut self, context: &Context<'_>) -> Poll<()> {
+        let turns = self.spender.turns;
+        match &mut self.phase {
+            Phase::Runs => return Poll::Ready(()),
+            Phase::Idle if turns.take() => {
+                self.phase = Phase::Runs;
+                return Poll::Ready(());
+            }
+            Phase::Idle => {
+                let mut queue = turns.lock();
+                self.book(&mut queue);
+                let seat = self.claim(&mut queue, context);
+                turns.give(queue, Some(&seat));
+            }
+            Phase::Waits(seat, waker) => {
+                seat.tardy.store(false, Ordering::Relaxed);
+                if !waker.will_wake(context.waker()) {
+                    waker.clone_from(context.waker());
+                    let mut queue = turns.lock();
+                    let own = |waiting: &&mut Waiting| Arc::ptr_eq(&waiting.seat, seat);
+                    if let Some(own) = queue.waiting.iter_mut().find(own) {
+                        own.waker.clone_from(waker);
+                    }
+                }
+            }
+        }
+        match &self.phase {
+            Phase::Waits(seat, _) if seat.turn(GIVEN, OVER) => {
+                self.phase = Phase::Runs;
+                Poll::Ready(())
+            }
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Gives turns that nobody takes to others.
+    pub(super) fn watch(&self) {
+        self.spender.turns.reclaim(PATIENCE);
+    }
+
+    /// Polls the guest for one slice, which [`Turn::begin`] let begin; and when that
+    /// ended. `waker` is that of `polls`.
+    pub(super) fn run<F: Future + Unpin>(
+        &mut self,
+        guest: &mut F,
+        began: Instant,
+        polls: &Polls,
+        waker: &Waker,
+        context: &Context<'_>,
+    ) -> (Poll<F::Output>, Instant) {
+        polls.task.register(context.waker());
+        polls.woken.store(false, Ordering::Release);
+        let polled = Pin::new(guest).poll(&mut Context::from_waker(waker));
+        let ended = Instant::now();
+        let slice = match polled.is_pending() && polls.woken.load(Ordering::Acquire) {
+            true => Slice::Yielded,
+            false => Slice::Left,
+        };
+        self.end(ended.saturating_duration_since(began), slice, context);
+        (polled, ended)
+    }
+
+    /// Ends a slice that took so long.
+    fn end(&mut self, took: Duration, slice: Slice, context: &Context<'_>) {
+        let turns = self.spender.turns;
+        self.unbooked = self.unbooked.saturating_add(took);
+        self.phase = Phase::Idle;
+        if turns.put() {
+            if self.unbooked >= UNBOOKED {
+                self.book(&mut turns.lock());
+            }
+            return;
+        }
+        let mut queue = turns.lock();
+        self.book(&mut queue);
+        let seat = match slice {
+            Slice::Yielded => Some(self.claim(&mut queue, context)),
+            Slice::Left => None,
+        };
+        turns.counts.fetch_sub(1, Ordering::AcqRel);
+        // A guest that yields has woken its task: it looks at its seat.
+        turns.give(queue, seat.as_ref());
+    }
+
+    /// Queues up.
+    fn claim(&mut self, queue: &mut Queue, context: &Context<'_>) -> Arc<Seat> {
+        let payer = self.payer(queue);
+        let number = queue.claims;
+        queue.claims = queue.claims.saturating_add(1);
+        let seat = Arc::new(Seat::default());
+        let waker = context.waker().clone();
+        queue.waiting.push(Waiting {
+            seat: seat.clone(),
+            waker: waker.clone(),
+            payer,
+            number,
+        });
+        let counts = &self.spender.turns.counts;
+        counts.fetch_add(ONE_WAITS, Ordering::AcqRel);
+        self.phase = Phase::Waits(seat.clone(), waker);
+        seat
+    }
+
+    /// Enters what it has spent.
+    fn book(&mut self, queue: &mut Queue) {
+        let payer = self.payer(queue);
+        let spent = std::mem::take(&mut self.unbooked);
+        queue.ledger.spend(payer, spent, self.spender.turns.now());
+    }
+
+    fn payer(&mut self, queue: &mut Queue) -> Payer {
+        let Spender {
+            turns,
+            principal,
+            publisher,
+        } = self.spender;
+        *self
+            .payer
+            .get_or_insert_with(|| queue.ledger.open(principal, publisher, turns.now()))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let turns = self.spender.turns;
+        let mut runs = match &self.phase {
+            Phase::Runs => !turns.put(),
+            Phase::Idle | Phase::Waits(..) => false,
+        };
+        if !runs && self.payer.is_none() {
+            return;
+        }
+        let mut queue = turns.lock();
+        if let Phase::Waits(seat, _) = &self.phase {
+            let own = |waiting: &Waiting| Arc::ptr_eq(&waiting.seat, seat);
+            match queue.waiting.iter().position(own) {
+                Some(index) => {
+                    queue.waiting.swap_remove(index);
+                    turns.counts.fetch_sub(ONE_WAITS, Ordering::AcqRel);
+                }
+                // Its turn had come, and nobody took it back.
+                None => runs = seat.turn(GIVEN, OVER),
+            }
+        }
+        if self.payer.is_some() {
+            self.book(&mut queue);
+        }
+        if let Some(payer) = self.payer {
+            queue.ledger.close(payer);
+        }
+        if runs {
+            turns.counts.fetch_sub(1, Ordering::AcqRel);
+        }
+        turns.give(queue, None);
+    }
+}
+
+#[cfg(test)]
+mod tests;

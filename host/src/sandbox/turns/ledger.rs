@@ -1,0 +1,371 @@
+//! Who has spent how much processor time in the last ten seconds, and so who goes
+//! first. Decides only; waiting and waking are [`super`]'s.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::time::Duration;
+
+/// Parts that a window is counted in. One is dropped at a time.
+const BUCKETS: usize = 10;
+
+/// The length of one part.
+const BUCKET: Duration = Duration::from_secs(1);
+
+/// Accounts at once. Whoever comes when there are as many shares one account with
+/// all others that do: no number of principals makes a host keep more.
+const MOST_ACCOUNTS: usize = 4096;
+
+/// The index of the account that is shared when there are too many.
+const SHARED: usize = 0;
+
+/// Nanoseconds that were spent in the last ten seconds.
+#[derive(Debug, Default)]
+struct Window {
+    parts: [u64; BUCKETS],
+    total: u64,
+    /// The bucket, counted from the start of the clock, that is filled now.
+    latest: u64,
+}
+
+impl Window {
+    fn advance(&mut self, bucket: u64) {
+        let gone = bucket.saturating_sub(self.latest);
+        for past in 1..=gone.min(BUCKETS as u64) {
+            let part = part_of(self.latest.saturating_add(past));
+            if let Some(part) = self.parts.get_mut(part) {
+                self.total = self.total.saturating_sub(std::mem::take(part));
+            }
+        }
+        self.latest = self.latest.max(bucket);
+    }
+
+    fn add(&mut self, nanoseconds: u64, bucket: u64) {
+        self.advance(bucket);
+        if let Some(part) = self.parts.get_mut(part_of(self.latest)) {
+            *part = part.saturating_add(nanoseconds);
+            self.total = self.total.saturating_add(nanoseconds);
+        }
+    }
+
+    fn total(&mut self, bucket: u64) -> u64 {
+        self.advance(bucket);
+        self.total
+    }
+}
+
+fn part_of(bucket: u64) -> usize {
+    usize::try_from(bucket % BUCKETS as u64).unwrap_or_default()
+}
+
+#[derive(Debug)]
+struct Account {
+    key: u64,
+    window: Window,
+    /// Calls that have it open.
+    holders: u32,
+}
+
+impl Account {
+    fn new(key: u64) -> Self {
+        Self {
+            key,
+            window: Window::default(),
+            holders: 0,
+        }
+    }
+}
+
+/// The two accounts that a call spends from. Open until it is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Payer {
+    principal: usize,
+    publisher: usize,
+}
+
+/// One that wants a turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Claim {
+    pub(super) payer: Payer,
+    /// It was given a turn and did not take it: all others go before it.
+    pub(super) tardy: bool,
+    /// Rises with each claim: among equals the oldest goes first.
+    pub(super) number: u64,
+}
+
+/// The accounts of all principals, and within each of the publishers whose tools
+/// it runs.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    accounts: Vec<Option<Account>>,
+    free: Vec<usize>,
+    by_key: HashMap<u64, usize>,
+    /// Keyed with a secret, so that nobody can choose two names with one account.
+    keys: RandomState,
+    swept: u64,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            accounts: vec![Some(Account::new(0))],
+            free: Vec::new(),
+            by_key: HashMap::new(),
+            keys: RandomState::new(),
+            swept: 0,
+        }
+    }
+}
+
+impl Ledger {
+    /// The accounts of a principal that runs a tool of a publisher.
+    pub(super) fn open(&mut self, principal: &str, publisher: &str, now: Duration) -> Payer {
+        self.sweep(bucket_of(now));
+        Payer {
+            principal: self.account(self.keys.hash_one(principal)),
+            publisher: self.account(self.keys.hash_one((principal, publisher))),
+        }
+    }
+
+    /// Ends what [`Ledger::open`] began. What was spent stays for its time.
+    pub(super) fn close(&mut self, payer: Payer) {
+        for index in [payer.principal, payer.publisher] {
+            if let Some(Some(account)) = self.accounts.get_mut(index) {
+                account.holders = account.holders.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Counts what was spent.
+    pub(super) fn spend(&mut self, payer: Payer, spent: Duration, now: Duration) {
+        let nanoseconds = nanoseconds(spent);
+        for index in [payer.principal, payer.publisher] {
+            if let Some(Some(account)) = self.accounts.get_mut(index) {
+                account.window.add(nanoseconds, bucket_of(now));
+            }
+        }
+    }
+
+    /// The index of the claim that goes first: that of the principal who has spent
+    /// least, of its publishers the one on which least was spent, of these the
+    /// oldest.
+    pub(super) fn first(
+        &mut self,
+        claims: impl Iterator<Item = Claim>,
+        now: Duration,
+    ) -> Option<usize> {
+        let bucket = bucket_of(now);
+        let order = |claim: Claim| {
+            (
+                claim.tardy,
+                self.spent(claim.payer.principal, bucket),
+                self.spent(claim.payer.publisher, bucket),
+                claim.number,
+            )
+        };
+        let ordered = claims.map(order).enumerate();
+        ordered
+            .min_by_key(|(_, order)| *order)
+            .map(|(index, _)| index)
+    }
+
+    fn spent(&mut self, index: usize, bucket: u64) -> u64 {
+        match self.accounts.get_mut(index) {
+            Some(Some(account)) => account.window.total(bucket),
+            _ => 0,
+        }
+    }
+
+    fn account(&mut self, key: u64) -> usize {
+        let index = match self.by_key.get(&key) {
+            Some(index) => *index,
+            None if self.by_key.len() >= MOST_ACCOUNTS => SHARED,
+            None => {
+                let index = self.free.pop().unwrap_or_else(|| {
+                    self.accounts.push(None);
+                    self.accounts.len().saturating_sub(1)
+                });
+                if let Some(place) = self.accounts.get_mut(index) {
+                    *place = Some(Account::new(key));
+                }
+                self.by_key.insert(key, index);
+                index
+            }
+        };
+        if let Some(Some(account)) = self.accounts.get_mut(index) {
+            account.holders = account.holders.saturating_add(1);
+        }
+        index
+    }
+
+    /// Drops the accounts that nobody has open and of which nothing was spent for
+    /// ten seconds. At most once in each bucket.
+    fn sweep(&mut self, bucket: u64) {
+        if bucket <= self.swept {
+            return;
+        }
+        self.swept = bucket;
+        for (index, place) in self.accounts.iter_mut().enumerate().skip(1) {
+            if let Some(account) = place
+                && account.holders == 0
+                && account.window.total(bucket) == 0
+            {
+                self.by_key.remove(&account.key);
+                *place = None;
+                self.free.push(index);
+            }
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn bucket_of(now: Duration) -> u64 {
+    now.as_secs() / BUCKET.as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const SLICE: Duration = Duration::from_millis(1);
+
+    /// The payer of the claim that goes first of these, each older than the next.
+    fn first(ledger: &mut Ledger, payers: &[Payer], now: Duration) -> Payer {
+        let claims = payers.iter().zip(0..).map(|(payer, number)| Claim {
+            payer: *payer,
+            tardy: false,
+            number,
+        });
+        payers[ledger.first(claims, now).unwrap()]
+    }
+
+    /// Runs slices of those that always want a turn, and counts them.
+    fn turns(ledger: &mut Ledger, payers: &[Payer], slices: u32) -> Vec<u32> {
+        let mut numbers: Vec<u64> = (0..payers.len() as u64).collect();
+        let mut next = numbers.len() as u64;
+        let mut counts = vec![0; payers.len()];
+        for slice in 0..slices {
+            let now = SLICE * slice;
+            let claims = payers.iter().zip(&numbers).map(|(payer, number)| Claim {
+                payer: *payer,
+                tardy: false,
+                number: *number,
+            });
+            let index = ledger.first(claims, now).unwrap();
+            ledger.spend(payers[index], SLICE, now);
+            counts[index] += 1;
+            numbers[index] = next;
+            next += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn whoever_has_spent_least_goes_first_and_among_equals_the_oldest() {
+        let mut ledger = Ledger::default();
+        let alice = ledger.open("alice", "acme", Duration::ZERO);
+        let bob = ledger.open("bob", "acme", Duration::ZERO);
+        assert_eq!(first(&mut ledger, &[bob, alice], SLICE), bob);
+        assert_eq!(first(&mut ledger, &[alice, bob], SLICE), alice);
+        ledger.spend(alice, SLICE, SLICE);
+        assert_eq!(first(&mut ledger, &[alice, bob], SLICE), bob);
+        ledger.spend(bob, SLICE * 2, SLICE);
+        assert_eq!(first(&mut ledger, &[alice, bob], SLICE), alice);
+    }
+
+    #[test]
+    fn what_was_spent_counts_for_ten_seconds() {
+        let mut ledger = Ledger::default();
+        let alice = ledger.open("alice", "acme", Duration::ZERO);
+        let bob = ledger.open("bob", "acme", Duration::ZERO);
+        ledger.spend(alice, SECOND, SECOND / 2);
+        ledger.spend(bob, SLICE, SECOND * 5);
+        assert_eq!(first(&mut ledger, &[alice, bob], SECOND * 9), bob);
+        assert_eq!(first(&mut ledger, &[alice, bob], SECOND * 11), alice);
+        // After a long time nothing is left of either.
+        assert_eq!(first(&mut ledger, &[bob, alice], SECOND * 1000), bob);
+    }
+
+    #[test]
+    fn principals_share_equally_however_many_calls_each_makes() {
+        let mut ledger = Ledger::default();
+        let mut payers = vec![ledger.open("greedy", "acme", Duration::ZERO); 96];
+        payers.push(ledger.open("modest", "acme", Duration::ZERO));
+        let counts = turns(&mut ledger, &payers, 9600);
+        assert_eq!(counts[96], 4800);
+        assert!(counts[..96].iter().all(|count| *count == 50), "{counts:?}");
+    }
+
+    #[test]
+    fn many_publishers_give_a_principal_no_more_and_share_what_it_has() {
+        let mut ledger = Ledger::default();
+        let mut payers: Vec<_> = (0..9)
+            .map(|number| ledger.open("many", &format!("publisher{number}"), Duration::ZERO))
+            .collect();
+        payers.push(ledger.open("one", "acme", Duration::ZERO));
+        let counts = turns(&mut ledger, &payers, 9000);
+        assert_eq!(counts[9], 4500);
+        assert_eq!(counts[..9], [500; 9]);
+        // Nor does a publisher get more of one principal by more calls.
+        let mut ledger = Ledger::default();
+        let mut payers = vec![ledger.open("alice", "busy", Duration::ZERO); 9];
+        payers.push(ledger.open("alice", "quiet", Duration::ZERO));
+        assert_eq!(turns(&mut ledger, &payers, 9000)[9], 4500);
+    }
+
+    #[test]
+    fn one_that_did_not_take_its_turn_goes_after_all_others() {
+        let mut ledger = Ledger::default();
+        let payer = ledger.open("alice", "acme", Duration::ZERO);
+        let other = ledger.open("bob", "acme", Duration::ZERO);
+        ledger.spend(other, SECOND, Duration::ZERO);
+        let claims = [(payer, true), (other, false)];
+        let claims = claims
+            .iter()
+            .zip(0..)
+            .map(|((payer, tardy), number)| Claim {
+                payer: *payer,
+                tardy: *tardy,
+                number,
+            });
+        assert_eq!(ledger.first(claims, SLICE), Some(1));
+        assert_eq!(ledger.first(std::iter::empty(), SLICE), None);
+    }
+
+    #[test]
+    fn idle_accounts_go_after_ten_seconds_and_open_ones_stay() {
+        let mut ledger = Ledger::default();
+        let gone = ledger.open("gone", "acme", Duration::ZERO);
+        ledger.spend(gone, SLICE, Duration::ZERO);
+        ledger.close(gone);
+        let open = ledger.open("open", "acme", Duration::ZERO);
+        ledger.spend(open, SLICE, Duration::ZERO);
+        let other = ledger.open("other", "acme", SECOND * 9);
+        assert_eq!(ledger.by_key.len(), 6);
+        ledger.close(other);
+        let again = ledger.open("again", "acme", SECOND * 12);
+        assert_eq!(ledger.by_key.len(), 4, "open and again");
+        assert_ne!(again, open);
+        assert_eq!(ledger.open("open", "acme", SECOND * 12), open);
+    }
+
+    #[test]
+    fn principals_without_number_share_one_account() {
+        let mut ledger = Ledger::default();
+        for number in 0..3 * MOST_ACCOUNTS {
+            let payer = ledger.open(&number.to_string(), "acme", Duration::ZERO);
+            ledger.spend(payer, SLICE, Duration::ZERO);
+            ledger.close(payer);
+        }
+        assert_eq!(ledger.by_key.len(), MOST_ACCOUNTS);
+        assert_eq!(ledger.accounts.len(), MOST_ACCOUNTS + 1);
+        let crowded = ledger.open("late", "acme", Duration::ZERO);
+        assert_eq!((crowded.principal, crowded.publisher), (SHARED, SHARED));
+        ledger.open("later", "acme", SECOND * 20);
+        assert_eq!(ledger.by_key.len(), 2, "there is room again");
+    }
+}

@@ -1,0 +1,146 @@
+//! Processor time is shared by principal: beside as many endless loops of one as may
+//! run, another's calls take about as long as alone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolward_host::{Host, Limit, Limits, Observer, Progress, Request};
+
+use crate::world::{Bundle, Guest};
+
+const LOOPS: usize = 96;
+
+/// Fuel of a neighbour's call: some ten turns.
+const WORK: u64 = 10_000_000;
+
+/// Calls of a neighbour in one round, alone and beside the loops.
+const CALLS: usize = 50;
+
+const ROUNDS: usize = 5;
+
+/// How much longer a neighbour's calls may take, at the 99th percentile.
+const SLOWER: f64 = 3.0;
+
+/// Whoever shares the machine comes and goes. Without turns the calls take some fifty
+/// times as long, each time.
+const TRIES: usize = 3;
+
+/// Counts guests that have begun.
+#[derive(Default)]
+struct Begun(AtomicUsize);
+
+impl Observer for Begun {
+    fn progress(&self, _: &Progress) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// `a.tool` may call `b.tool`. Neither time nor fuel ends a call, and no share but
+/// the principals' holds one up.
+fn host() -> (Bundle, Host) {
+    let bundle = Bundle::of(
+        "a.tool",
+        Guest::Plain,
+        "timeout_ms: 300000\nrequires:\n  tools: [b.tool]\n",
+        "",
+    )
+    .with("b.tool", Guest::Plain, "timeout_ms: 300000\n", "");
+    let limits = Limits {
+        fuel: Limit::fixed(u64::MAX / 2),
+        concurrency_per_tool: 128,
+        concurrency_per_publisher: 128,
+        ..Limits::default()
+    };
+    let host = bundle
+        .builder("[[grant]]\npublisher = \"PUBLISHER\"\nrequires = [\"tool:b.tool\"]\n")
+        .limits(limits)
+        .build()
+        .unwrap();
+    (bundle, host)
+}
+
+/// One call of the modest principal.
+async fn modest(host: &Host, times: u64) -> (Duration, u64) {
+    let echo = json!({"do": "echo", "value": 1});
+    let input = json!({"do": "repeat", "times": times, "step": echo});
+    let request = Request::with_value("b.tool", input).principal("modest");
+    let started = Instant::now();
+    let reply = host.call(request).await;
+    let took = started.elapsed();
+    assert_eq!(reply.result.unwrap().structured["value"]["times"], times);
+    (took, reply.metadata.fuel)
+}
+
+async fn calls(host: &Host, times: u64, took: &mut Vec<Duration>) {
+    for _ in 0..CALLS {
+        took.push(modest(host, times).await.0);
+    }
+}
+
+/// The time that one in a hundred exceeds.
+fn p99(times: &mut [Duration]) -> f64 {
+    times.sort();
+    times[times.len() * 99 / 100].as_secs_f64()
+}
+
+/// How many times as long a neighbour's calls take while the greedy principal runs
+/// this as often as it may. Rounds beside the loops and alone take turns, so that
+/// whatever else the machine does meets both alike.
+async fn slower(host: &Host, greedy: &Value) -> f64 {
+    assert_eq!(host.prepare().await.len(), 0);
+    // As much work on each machine: fuel counts instructions.
+    let (_, little) = modest(host, 10).await;
+    let (_, more) = modest(host, 110).await;
+    let times = WORK * 100 / (more - little);
+    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        calls(host, times, &mut alone).await;
+        let begun = Arc::new(Begun::default());
+        let loops: Vec<_> = (0..LOOPS)
+            .map(|_| {
+                let request = Request::with_value("a.tool", greedy.clone())
+                    .principal("greedy")
+                    .observer(begun.clone());
+                let host = host.clone();
+                tokio::spawn(async move { host.call(request).await })
+            })
+            .collect();
+        while begun.0.load(Ordering::Relaxed) < LOOPS {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        calls(host, times, &mut beside).await;
+        for task in loops {
+            assert!(!task.is_finished(), "it runs for minutes");
+            task.abort();
+            assert!(task.await.unwrap_err().is_cancelled());
+        }
+    }
+    let (alone, beside) = (p99(&mut alone), p99(&mut beside));
+    beside / alone
+}
+
+async fn is_fair(greedy: Value) {
+    let (_bundle, host) = host();
+    let mut seen = Vec::new();
+    for _ in 0..TRIES {
+        let slower = slower(&host, &greedy).await;
+        if slower <= SLOWER {
+            return;
+        }
+        seen.push(slower);
+    }
+    panic!("a neighbour's calls took {seen:.1?} times as long");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_neighbours_calls_keep_their_pace_beside_endless_loops_of_another() {
+    is_fair(json!({"do": "steps", "steps": [{"do": "progress", "n": 1}, {"do": "loop"}]})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_called_tools_compute_is_their_root_principals() {
+    let endless = json!({"do": "call-tool", "tool": "b.tool", "input": {"do": "loop"}});
+    is_fair(json!({"do": "steps", "steps": [{"do": "progress", "n": 1}, endless]})).await;
+}
