@@ -27,7 +27,7 @@ pub(super) fn output_of(
     violations: &Violations,
     late: impl Fn() -> CallError,
 ) -> Result<Attempted, CallError> {
-    match ending {
+    let ended = match ending {
         Ending::Returned(Ok(Outcome::Done(output))) => Ok(Attempted::Done(output)),
         Ending::Returned(Ok(Outcome::NeedsInput(asked))) => {
             questions(asked, asker, violations).map(Attempted::Asks)
@@ -82,7 +82,28 @@ pub(super) fn output_of(
             )
             .with_hint("report this to the authors of Toolward, with the driver's bundle"))
         }
+    };
+    match usage.refused {
+        Some(refused) => ended.map_err(|error| after(refused, error)),
+        None => ended,
     }
+}
+
+/// An error of a guest that was refused memory before, and went on to another end: it
+/// says so, whatever the guest's language made of it.
+fn after(refused: Exceeded, mut error: CallError) -> CallError {
+    let over = over(refused);
+    if error.limit.is_some_and(|hit| hit.limit == refused.limit) {
+        return error;
+    }
+    // Another limit that ended it stands first.
+    error.limit = error.limit.or(over.limit);
+    let raise = over.hint.unwrap_or_default();
+    error.hint = Some(match error.hint {
+        None => raise,
+        Some(own) => format!("{own}; before, {}: {raise}", over.message),
+    });
+    error
 }
 
 /// What becomes of questions: none is put to anybody that was not granted.
