@@ -16,7 +16,6 @@ pub(crate) const TOOL: &str = "hostile.limits";
 pub(crate) fn small() -> Limits {
     Limits {
         fuel: Limit::fixed(300_000_000),
-        timeout: Duration::from_secs(20),
         ..Limits::default()
     }
 }
@@ -132,7 +131,7 @@ async fn a_huge_string_for_any_import_ends_the_call_and_a_long_one_is_refused() 
         let long = json!({"do": "large-import", "name": import, "n": 100_000});
         let got = value(&host, TOOL, long).await;
         assert_ne!(got, json!("no such import"));
-        assert!(started.elapsed() < Duration::from_secs(10), "{import}");
+        assert!(started.elapsed() < Duration::from_secs(60), "{import}");
     }
     still_serves(&host).await;
 }
@@ -178,7 +177,7 @@ async fn a_result_that_claims_bytes_that_are_not_there_is_refused() {
             let input = json!({"do": "forged-output", "name": name, "n": n});
             let started = Instant::now();
             let error = call(&host, TOOL, input).await.result.expect_err(name);
-            assert!(started.elapsed() < Duration::from_secs(10));
+            assert!(started.elapsed() < Duration::from_secs(60));
             assert!(error.hint.is_some(), "{name} {n}: {error:?}");
             assert!(serde_json::to_string(&error).unwrap().len() < 20_000);
         }
@@ -214,19 +213,18 @@ async fn results_that_are_too_many_too_deep_or_too_long_are_refused_or_cut() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_for_what_never_comes_ends_at_the_deadline() {
-    let limits = Limits {
-        timeout: Duration::from_millis(300),
-        ..Limits::default()
-    };
+    let (_bundle, host) = plain(Limits::default());
     for input in [
         json!({"do": "block-forever"}),
         json!({"do": "sleep", "n": u64::from(u32::MAX)}),
     ] {
         let started = Instant::now();
-        let error = ends(input.clone(), limits.clone()).await;
+        let request = Request::with_value(TOOL, input.clone()).timeout(Duration::from_millis(300));
+        let error = host.call(request).await.result.unwrap_err();
         assert_eq!(hit(&error), ("timeout", "timeout_ms"), "{input}");
         assert_eq!(error.limit.unwrap().allowed, 300);
-        assert!(started.elapsed() < Duration::from_secs(10));
+        assert!(started.elapsed() < Duration::from_secs(20));
+        still_serves(&host).await;
     }
 }
 
@@ -266,7 +264,7 @@ async fn an_input_that_is_too_large_too_deep_or_not_strict_never_reaches_the_dri
         let error = reply.result.expect_err("an input like this");
         assert_eq!(error.code.as_str(), "input_invalid", "{error:?}");
         assert_eq!(reply.metadata.attempts, 0);
-        assert!(started.elapsed() < Duration::from_secs(10));
+        assert!(started.elapsed() < Duration::from_secs(60));
     }
     let largest = (1_u64 << 53) - 1;
     let got = value(&host, TOOL, json!({"do": "echo", "value": largest})).await;
@@ -300,9 +298,9 @@ fn networked(server: &Server, limits: Limits) -> (Bundle, Host) {
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_on_requests_hold_for_a_call_and_the_tools_that_it_calls() {
     let server = Server::start(|request| {
-        // Who answers early is heard, whatever is still to be sent.
+        // The body is cut off by the host, so that no such request is ever whole.
         if request.starts_with("POST") {
-            std::thread::sleep(Duration::from_millis(300));
+            return None;
         }
         let size = if request.contains("/large") {
             50_000

@@ -489,7 +489,7 @@ async fn a_server_that_never_answers_ends_at_the_deadline() {
         json!({"do": "http", "url": url(&server, "/")}),
     )
     .await;
-    assert!(started.elapsed().as_secs() < 5);
+    assert!(started.elapsed().as_secs() < 30);
     assert_eq!(error.code.as_str(), "timeout", "{error:?}");
 }
 

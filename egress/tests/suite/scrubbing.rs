@@ -215,7 +215,7 @@ async fn an_answer_before_its_end_is_passed_on_while_it_comes() {
     })
     .await;
     let mut body = ask(&vault, &vault.call()).await.into_body();
-    let frame = tokio::time::timeout(Duration::from_secs(2), body.frame()).await;
+    let frame = tokio::time::timeout(Duration::from_secs(30), body.frame()).await;
     let data = frame
         .expect("it is not held")
         .unwrap()

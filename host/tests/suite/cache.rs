@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use toolward_host::{Cache, CompileError, CompileReason, Compiler, EngineProfile, Host, InProcess};
@@ -159,14 +160,39 @@ async fn a_compiler_that_fails_is_asked_once_and_the_call_says_so() {
     }
 }
 
-/// Takes its time, and counts.
-#[derive(Debug, Clone, Default)]
-struct Slow(Counting);
+/// Counts, and compiles when it is told to.
+#[derive(Debug, Clone)]
+struct Slow {
+    counting: Counting,
+    begun: Arc<tokio::sync::Notify>,
+    may: Arc<Mutex<Receiver<()>>>,
+    tell: Sender<()>,
+}
+
+impl Default for Slow {
+    fn default() -> Self {
+        let (tell, may) = channel();
+        Self {
+            counting: Counting::default(),
+            begun: Arc::default(),
+            may: Arc::new(Mutex::new(may)),
+            tell,
+        }
+    }
+}
+
+impl Slow {
+    fn go_on(&self) {
+        self.tell.send(()).unwrap();
+    }
+}
 
 impl Compiler for Slow {
     fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
-        std::thread::sleep(Duration::from_millis(300));
-        self.0.compile(wasm, profile)
+        self.begun.notify_one();
+        let told = self.may.lock().unwrap();
+        told.recv_timeout(Duration::from_secs(60)).unwrap();
+        self.counting.compile(wasm, profile)
     }
 }
 
@@ -182,10 +208,11 @@ fn slow() -> (Host, Slow) {
 }
 
 /// Makes the first call and goes away while its driver compiles.
-async fn begin_and_leave(host: &Host) {
-    let call = crate::fixture::run(host, serde_json::json!({"do": "echo"}));
-    let left = tokio::time::timeout(Duration::from_millis(50), call).await;
-    assert!(left.is_err(), "it compiles");
+async fn begin_and_leave(host: &Host, slow: &Slow) {
+    tokio::select! {
+        reply = crate::fixture::run(host, serde_json::json!({"do": "echo"})) => panic!("{reply:?}"),
+        () = slow.begun.notified() => {}
+    }
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -198,25 +225,29 @@ fn runtime() -> tokio::runtime::Runtime {
 #[tokio::test]
 async fn a_call_that_is_dropped_while_its_driver_compiles_leaves_it_to_the_next() {
     let (host, slow) = slow();
-    begin_and_leave(&host).await;
+    begin_and_leave(&host, &slow).await;
+    slow.go_on();
     still_serves(&host).await;
-    assert_eq!(slow.0.0.load(Ordering::SeqCst), 1, "the first went on");
+    let compiled = slow.counting.0.load(Ordering::SeqCst);
+    assert_eq!(compiled, 1, "the first went on");
 }
 
 #[test]
 fn a_runtime_that_ends_while_a_driver_compiles_is_no_verdict_on_the_driver() {
-    let (host, _) = slow();
+    let (host, slow) = slow();
     let first = runtime();
-    first.block_on(begin_and_leave(&host));
+    first.block_on(begin_and_leave(&host, &slow));
     first.shutdown_background();
+    slow.go_on();
     runtime().block_on(still_serves(&host));
 }
 
 #[test]
 fn a_runtime_that_nobody_drives_any_more_holds_up_no_other() {
-    let (host, _) = slow();
+    let (host, slow) = slow();
     let idle = runtime();
-    idle.block_on(begin_and_leave(&host));
+    idle.block_on(begin_and_leave(&host, &slow));
+    slow.go_on();
     runtime().block_on(async {
         tokio::time::timeout(Duration::from_secs(60), still_serves(&host))
             .await

@@ -3,16 +3,15 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use toolward_host::{
     Answer, Answerable, ApprovalRequest, Approver, Continuity, ErrorCode, Host, Limits, Request,
     Resume, Verdict,
 };
 use toolward_policy::Policy;
 
-use crate::fixture::{Extra, Fixture, run, still_serves};
+use crate::fixture::{Begun, Extra, Fixture, run, still_serves};
 
 const FORM: Answerable = Answerable {
     form: true,
@@ -151,23 +150,20 @@ async fn calls_that_run_on_an_earlier_host_count_against_the_limits_of_later_one
         let earlier = one(limits.clone(), &continuity);
         still_serves(&earlier).await;
         let later = one(limits.clone(), &continuity);
-        let sleep = async |host: &Host| run(host, json!({"do": "sleep", "n": 700})).await;
-        let second = async {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            run(&later, json!({"do": "echo"})).await
-        };
-        let (slow, fast) = tokio::join!(sleep(&earlier), second);
-        assert!(slow.result.is_ok(), "{:?}", slow.result);
+        let slow = Begun::steps(&earlier, json!([{"do": "sleep", "n": 5000}])).await;
+        let fast = run(&later, json!({"do": "echo"})).await;
         assert_eq!(fast.result.unwrap_err().code, ErrorCode::RATE_LIMITED);
+        let slow = slow.reply().await;
+        assert!(slow.result.is_ok(), "{:?}", slow.result);
         still_serves(&later).await;
     }
     // Under other limits it is counted anew.
     let earlier = one(of(1, 1), &continuity);
     still_serves(&earlier).await;
     let later = one(of(2, 2), &continuity);
-    let sleep: Value = json!({"do": "sleep", "n": 300});
-    let (slow, fast) = tokio::join!(run(&earlier, sleep), run(&later, json!({"do": "echo"})));
-    assert!(slow.result.is_ok() && fast.result.is_ok());
+    let slow = Begun::steps(&earlier, json!([{"do": "sleep", "n": 300}])).await;
+    let fast = run(&later, json!({"do": "echo"})).await;
+    assert!(slow.reply().await.result.is_ok() && fast.result.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -176,13 +172,22 @@ async fn what_is_taken_back_between_two_attempts_is_not_tried_again() {
         tool: "retry:\n  max_attempts: 3\n  backoff: fixed\n  initial_ms: 1000\nidempotent: true\n",
         ..Extra::default()
     });
-    let host = fixture.host();
-    still_serves(&host).await;
-    let revoked = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        assert!(host.withdraw(&digest_of(&fixture), "revoked"));
+    let limits = Limits {
+        concurrency: 1,
+        queue: 0,
+        ..Limits::default()
     };
-    let (reply, ()) = tokio::join!(run(&host, json!({"do": "flaky", "n": 3})), revoked);
+    let host = fixture.builder().limits(limits).build().unwrap();
+    still_serves(&host).await;
+    let running = tokio::spawn({
+        let host = host.clone();
+        // Waits so long before it fails.
+        async move { run(&host, json!({"do": "slow-flaky", "n": 3000})).await }
+    });
+    // Refused, because the first attempt has the only slot.
+    while host.call(echo()).await.result.is_ok() {}
+    assert!(host.withdraw(&digest_of(&fixture), "revoked"));
+    let reply = running.await.unwrap();
     assert_eq!(reply.result.unwrap_err().code, ErrorCode::WITHDRAWN);
     assert_eq!(reply.metadata.attempts, 1);
 }

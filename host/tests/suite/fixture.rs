@@ -1,12 +1,16 @@
 //! Bundles for tests: the hostile driver behind a contract of the test's own.
 
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use toolward_bundle::content::Content;
-use toolward_host::{Cache, CallError, Host, HostBuilder, Limits, Reply, Request};
+use toolward_host::{
+    Cache, CallError, Host, HostBuilder, Limits, Observer, Progress, Reply, Request,
+};
 
 /// An unsigned bundle in a directory that goes with it.
 pub(crate) struct Fixture {
@@ -146,6 +150,41 @@ pub(crate) async fn error(host: &Host, input: Value) -> CallError {
     match reply.result {
         Ok(output) => panic!("an output: {}", output.structured),
         Err(error) => error,
+    }
+}
+
+/// A call of `hostile.run` whose guest has begun.
+pub(crate) struct Begun {
+    call: JoinHandle<Reply>,
+}
+
+/// Hears the first word of a guest.
+struct Hears(Arc<Notify>);
+
+impl Observer for Hears {
+    fn progress(&self, _: &Progress) {
+        self.0.notify_one();
+    }
+}
+
+impl Begun {
+    /// Starts a call of these steps, and returns when the guest carries them out.
+    pub(crate) async fn steps(host: &Host, steps: Value) -> Self {
+        let mut all = vec![json!({"do": "progress", "n": 1})];
+        all.extend(steps.as_array().unwrap().iter().cloned());
+        let input = json!({"do": "steps", "steps": all});
+        let told = Arc::new(Notify::new());
+        let request =
+            Request::with_value("hostile.run", input).observer(Arc::new(Hears(told.clone())));
+        let host = host.clone();
+        let call = tokio::spawn(async move { host.call(request).await });
+        told.notified().await;
+        Self { call }
+    }
+
+    /// How it ended.
+    pub(crate) async fn reply(self) -> Reply {
+        self.call.await.unwrap()
     }
 }
 

@@ -212,20 +212,20 @@ async fn a_retryable_failure_of_an_idempotent_tool_is_tried_again() {
 #[tokio::test]
 async fn one_deadline_covers_all_attempts() {
     let host = Fixture::new(Extra {
-        tool: "timeout_ms: 300\nidempotent: true\nretry:\n  max_attempts: 100\n  backoff: fixed\n  \
+        tool: "timeout_ms: 6000\nidempotent: true\nretry:\n  max_attempts: 100\n  backoff: fixed\n  \
                initial_ms: 1\n",
         ..Extra::default()
     })
     .host();
     let started = std::time::Instant::now();
-    let reply = run(&host, json!({"do": "slow-flaky", "n": 50})).await;
+    let reply = run(&host, json!({"do": "slow-flaky", "n": 1000})).await;
     assert!(reply.result.is_err());
     assert!(
         (2..=7).contains(&reply.metadata.attempts),
         "{}",
         reply.metadata.attempts
     );
-    assert!(started.elapsed() < std::time::Duration::from_secs(20));
+    assert!(started.elapsed() < std::time::Duration::from_secs(60));
 }
 
 #[tokio::test]

@@ -1,11 +1,9 @@
 //! A bundle that is taken back while the host runs.
 
-use std::time::Duration;
-
 use serde_json::json;
-use toolward_host::{Limits, Request};
+use toolward_host::Limits;
 
-use crate::fixture::{limited, run, still_serves};
+use crate::fixture::{Begun, limited, run, still_serves};
 
 #[tokio::test]
 async fn a_bundle_that_was_taken_back_is_served_no_more() {
@@ -37,15 +35,8 @@ async fn a_call_that_runs_goes_on() {
     let host = limited(Limits::default());
     still_serves(&host).await;
     let bundle = host.tool("hostile.run").unwrap().bundle;
-    let running = tokio::spawn({
-        let host = host.clone();
-        async move {
-            let input = json!({"do": "sleep", "n": 500});
-            host.call(Request::with_value("hostile.run", input)).await
-        }
-    });
-    tokio::time::sleep(Duration::from_millis(150)).await;
+    let running = Begun::steps(&host, json!([{"do": "sleep", "n": 500}])).await;
     assert!(host.withdraw(&bundle, "revoked"));
-    let reply = running.await.unwrap();
+    let reply = running.reply().await;
     assert!(reply.result.is_ok(), "{:?}", reply.result);
 }

@@ -23,7 +23,7 @@ fn a_write_waits_for_another_process_until_the_deadline_and_reads_go_on() {
     let error = hasty.set("key", b"new").expect_err("locked");
     assert_eq!(error.code(), "store-busy");
     assert!(start.elapsed() >= SOON);
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(start.elapsed() < Duration::from_secs(30));
     assert_eq!(own.get("key").unwrap().unwrap(), b"old");
 
     // A dead process holds nothing.

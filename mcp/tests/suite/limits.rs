@@ -109,8 +109,12 @@ async fn where_no_connection_can_be_dropped_another_is_told_to_come_back() {
     assert_eq!(answer.header("retry-after"), Some("1"));
 
     held.pop();
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    Request::call("who").send(server.address).await.handled();
+    // The server has yet to notice.
+    let began = Instant::now();
+    while Request::call("who").send(server.address).await.status != 200 {
+        assert!(began.elapsed() < PATIENCE, "its room was not given back");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 #[tokio::test]

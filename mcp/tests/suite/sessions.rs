@@ -121,7 +121,7 @@ async fn an_idle_session_ends_and_one_that_listens_stays() {
     let mut stream = listens.listen().begin(server.address).await;
     until(&mut stream, "text/event-stream").await;
     let idle = Session::begin(server.address, &two.alice).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(1000)).await;
+    tokio::time::sleep(Duration::from_millis(3000)).await;
     assert_eq!(idle.send(idle.call(1, "who")).await.status, 404);
     listens.send(listens.call(1, "who")).await.handled();
 }

@@ -1,6 +1,6 @@
 //! Shutting down: nothing new, what runs may finish, nothing waits for ever.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::net::TcpStream;
 use toolward_mcp::http::Ended;
@@ -59,7 +59,9 @@ async fn a_call_that_does_not_finish_is_cancelled() {
 
 #[tokio::test]
 async fn clients_that_only_listen_or_idle_hold_nothing_up() {
-    let mut server = Server::start(open());
+    let mut settings = open();
+    settings.limits.finish_within = Duration::from_secs(3600);
+    let mut server = Server::start(settings);
     let session = Session::begin(server.address, "none").await.unwrap();
     let mut listens = session.listen().begin(server.address).await;
     until(&mut listens, "text/event-stream").await;
@@ -70,8 +72,6 @@ async fn clients_that_only_listen_or_idle_hold_nothing_up() {
         .await;
     let _idle = TcpStream::connect(server.address).await.unwrap();
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let began = Instant::now();
     server.shutdown.cancel();
     assert_eq!(ended(&mut server).await, Ended { cut: 0 });
-    assert!(began.elapsed() < Duration::from_secs(5));
 }

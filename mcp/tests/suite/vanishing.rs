@@ -9,13 +9,14 @@ use crate::fixture::{Server, open};
 
 #[tokio::test]
 async fn in_the_newer_era_a_client_that_vanishes_cancels_its_call_at_once() {
-    let server = Server::start(open());
+    let mut settings = open();
+    // In which one of the older era could come back.
+    settings.limits.resume_within = Duration::from_secs(3600);
+    let server = Server::start(settings);
     let stream = Request::call("wait").begin(server.address).await;
     server.saw(|seen| &seen.started, 1).await;
     drop(stream);
-    let began = Instant::now();
     server.saw(|seen| &seen.cancelled, 1).await;
-    assert!(began.elapsed() < Duration::from_secs(2));
     assert_eq!(server.count(|seen| &seen.finished), 0);
 }
 
@@ -50,7 +51,7 @@ async fn in_the_older_era_a_client_that_stays_away_cancels_its_call() {
 #[tokio::test]
 async fn in_the_older_era_a_client_that_comes_back_in_time_gets_its_result() {
     let mut settings = open();
-    settings.limits.resume_within = Duration::from_millis(1500);
+    settings.limits.resume_within = Duration::from_secs(6);
     let server = Server::start(settings);
     let session = Session::begin(server.address, "none").await.unwrap();
     let mut stream = session.call(1, "wait").begin(server.address).await;
@@ -71,7 +72,7 @@ async fn in_the_older_era_a_client_that_comes_back_in_time_gets_its_result() {
         .await;
     until(&mut again, "text/event-stream").await;
     // Longer than it would have lived alone.
-    tokio::time::sleep(Duration::from_millis(2500)).await;
+    tokio::time::sleep(Duration::from_secs(8)).await;
     assert_eq!(server.count(|seen| &seen.cancelled), 0);
     server.seen.release.add_permits(1);
     until(&mut again, "waited").await;
@@ -80,7 +81,7 @@ async fn in_the_older_era_a_client_that_comes_back_in_time_gets_its_result() {
 #[tokio::test]
 async fn a_call_whose_client_has_gone_takes_its_room_until_it_has_ended() {
     let mut settings = open();
-    settings.limits.resume_within = Duration::from_millis(1500);
+    settings.limits.resume_within = Duration::from_secs(6);
     settings.limits.requests = 1;
     let server = Server::start(settings);
     let session = Session::begin(server.address, "none").await.unwrap();

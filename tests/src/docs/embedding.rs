@@ -41,7 +41,7 @@ fn limited(content: Content, directory: &Path) -> Result<Host, Box<dyn Error>> {
 async fn words(host: &Host, text: &str) -> String {
     // ANCHOR: errors
     let request = Request::with_value("text.stats", json!({ "text": text }));
-    let reply = host.call(request.timeout(Duration::from_secs(1))).await;
+    let reply = host.call(request.timeout(Duration::from_secs(10))).await;
     match reply.result {
         Ok(output) => output.structured["words"].to_string(),
         Err(error) if error.code.as_str() == "timeout" => "too long".to_owned(),

@@ -1,7 +1,7 @@
 //! Clients that forge, flood, stall and vanish, on standard input and output. (Over
 //! HTTP: `mcp/tests/suite`.)
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -227,19 +227,28 @@ fn a_client_that_asks_and_reads_nothing_fills_its_own_pipe_and_not_our_memory() 
     assert!(resident < 400 << 10, "{resident} KiB");
 }
 
+/// Starts an endless call, and waits until its guest says that it runs.
+fn runs(raw: &mut Raw, id: &str) {
+    let meta = json!({"progressToken": id});
+    raw.send(&json!({
+        "jsonrpc": "2.0", "id": id, "method": "tools/call",
+        "params": {"name": ENDLESS, "arguments": {}, "_meta": meta},
+    }));
+    let told = raw.next(PATIENCE).expect("it reports progress");
+    assert_eq!(told["params"]["progressToken"], id, "{told}");
+}
+
 #[test]
 fn a_call_that_never_ends_delays_no_other_and_ends_when_it_is_cancelled() {
     let machine = machine("[limits]\nconcurrency = 2\n\n");
     let mut raw = Raw::open(stdio(&machine), json!({}));
-    raw.call("endless", ENDLESS, &json!({}));
-    std::thread::sleep(Duration::from_millis(500));
+    runs(&mut raw, "endless");
     // It holds one of two places; the other serves on.
     for number in 0..20 {
         sums(&mut raw, &format!("beside {number}"));
     }
-    raw.call("endless too", ENDLESS, &json!({}));
     // Requests that come together start in any order.
-    std::thread::sleep(Duration::from_millis(500));
+    runs(&mut raw, "endless too");
     raw.call("waits", SUM, &json!({"numbers": [1]}));
     std::thread::sleep(Duration::from_millis(300));
     let rest = raw.rest();
@@ -249,13 +258,8 @@ fn a_call_that_never_ends_delays_no_other_and_ends_when_it_is_cancelled() {
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
     };
     raw.send(&cancel("endless"));
-    let started = Instant::now();
     let answer = raw.answer("waits");
     assert_eq!(answer["result"]["structuredContent"]["sum"], 1, "{answer}");
-    assert!(
-        started.elapsed() < Duration::from_secs(10),
-        "long before the deadline"
-    );
     raw.send(&cancel("endless too"));
     sums(&mut raw, "after");
     let rest = raw.rest();

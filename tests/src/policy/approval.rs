@@ -256,9 +256,9 @@ fn what_always_asks_or_can_not_be_undone_is_not_preapproved() {
 #[test]
 fn thinking_takes_none_of_the_calls_time() {
     let machine = asking();
-    let mut session = at_a_terminal(&machine, "--timeout 1500", "a");
+    let mut session = at_a_terminal(&machine, "--timeout 5000", "a");
     session.sees(QUESTION);
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(Duration::from_secs(6));
     session.types("y\r");
     let left = session.leaves();
     assert_eq!(left.code, Some(0), "{left:?}");
