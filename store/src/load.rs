@@ -100,6 +100,30 @@ impl Store {
         make: &(dyn Fn(Verified<Bundle>) -> T + Sync),
         now: SystemTime,
     ) -> Result<Vec<Loaded<T>>, Error> {
+        let loaded = self.each_installed(verify, make)?;
+        self.record_load(&loaded, now)?;
+        Ok(loaded)
+    }
+
+    /// Verifies all installed bundles as [`Store::load_all_as`] does, and records nothing: for lists, which say
+    /// what would be loaded.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn examine<T: Send>(
+        &self,
+        verify: &Verify<'_>,
+        make: &(dyn Fn(Verified<Bundle>) -> T + Sync),
+    ) -> Result<Vec<Loaded<T>>, Error> {
+        self.each_installed(verify, make)
+    }
+
+    /// Loads all installed bundles, by id, on all processors.
+    fn each_installed<T: Send>(
+        &self,
+        verify: &Verify<'_>,
+        make: &(dyn Fn(Verified<Bundle>) -> T + Sync),
+    ) -> Result<Vec<Loaded<T>>, Error> {
         let _lock = lock::shared(&self.directory)?;
         let installed = self.state.read(rows::all_installed)?;
         let results: Vec<Slot<T>> = installed.iter().map(|_| Mutex::new(None)).collect();
@@ -127,7 +151,7 @@ impl Store {
             }
         });
         let lost = || Err(Error::Io("a bundle was not loaded".to_owned()));
-        let loaded: Vec<Loaded<T>> = installed
+        let loaded = installed
             .into_iter()
             .zip(results)
             .map(|(installed, slot)| Loaded {
@@ -136,10 +160,8 @@ impl Store {
                     .into_inner()
                     .unwrap_or_else(PoisonError::into_inner)
                     .unwrap_or_else(lost),
-            })
-            .collect();
-        self.record_load(&loaded, now)?;
-        Ok(loaded)
+            });
+        Ok(loaded.collect())
     }
 
     /// Verifies all that is installed or held, one after the other, as deeply as an installation does, and
