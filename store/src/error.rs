@@ -6,6 +6,9 @@ use rusqlite::ErrorCode;
 use toolward_bundle::ContentError;
 use toolward_signing::{Digest, Refusal};
 
+/// `SQLITE_IOERR_SHMSIZE`.
+const INDEX_SIZE: i32 = 10 | (19 << 8);
+
 /// An operation was refused, or failed. What was installed before still is.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -103,6 +106,14 @@ pub enum Error {
     /// The disk is full, or the file larger than this process may write.
     #[error("the disk of the store is full")]
     Full,
+    /// The store can be read and not written.
+    #[error("the store can't be written to: its disk or directory is read-only")]
+    ReadOnly,
+    /// The newest changes of the state can't be read.
+    #[error(
+        "the newest changes of the store can't be read: its log has no index, and none can be made"
+    )]
+    LogUnreadable,
     /// The operating system or SQLite failed.
     #[error("the store failed: {0}")]
     Io(String),
@@ -127,6 +138,8 @@ impl Error {
             Self::Version { .. } => "store-version",
             Self::Busy => "store-busy",
             Self::Full => "disk-full",
+            Self::ReadOnly => "store-read-only",
+            Self::LogUnreadable => "store-log-unreadable",
             Self::Io(_) => "store-io",
         }
     }
@@ -157,10 +170,22 @@ impl Error {
             Self::Version { found, expected } if found > expected => "update toolward",
             Self::Version { .. } => "use the version of toolward that made the file",
             Self::Busy => "find out which process holds the store, and try again",
-            Self::Full => "make room on the disk",
+            Self::Full => {
+                "make room on the disk: `toolward remove ID` frees the file of a bundle that is not needed"
+            }
+            Self::ReadOnly => "make the store's directories writable for their user again",
+            Self::LogUnreadable => {
+                "what was revoked last may be in it: make room on the disk, or make the store's directories \
+                 writable again"
+            }
             Self::Io(_) => return None,
         };
         Some(hint.to_owned())
+    }
+
+    /// Whether it says of a disk that it takes nothing.
+    pub(crate) fn is_of_disk(&self) -> bool {
+        matches!(self, Self::Full | Self::ReadOnly)
     }
 
     /// A failure of the operating system.
@@ -170,6 +195,7 @@ impl Error {
             std::io::ErrorKind::StorageFull
             | std::io::ErrorKind::QuotaExceeded
             | std::io::ErrorKind::FileTooLarge => Self::Full,
+            std::io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly,
             _ => Self::Io(format!("{what}: {error}")),
         }
     }
@@ -186,6 +212,15 @@ impl From<rusqlite::Error> for Error {
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
             Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::ReadOnly) => Self::ReadOnly,
+            // The index of the log could not be made as long as it has to be.
+            Some(_)
+                if error
+                    .sqlite_error()
+                    .is_some_and(|own| own.extended_code == INDEX_SIZE) =>
+            {
+                Self::Full
+            }
             // The constraints say what this crate itself keeps true.
             Some(
                 ErrorCode::DatabaseCorrupt

@@ -19,6 +19,39 @@ pub struct Collected {
 }
 
 impl Store {
+    /// Frees the files of a bundle that is to be removed, with all garbage, where the disk has no room for
+    /// [`Store::remove`] to be written down. Nothing else goes: not what is known of sequences, documents and
+    /// revocations. Until it is removed the bundle is one whose file is missing.
+    ///
+    /// # Errors
+    /// [`Error::NotInstalled`]; [`Error::ReadOnly`] where nothing can be removed either.
+    pub fn make_room(&self, id: &str) -> Result<Collected, Error> {
+        let _lock = lock::exclusive(&self.directory)?;
+        let (own, used): (HashSet<Digest>, HashSet<Digest>) = self.state.read(|sql| {
+            let installed = rows::all_installed(sql)?.into_iter();
+            let installed = installed.map(|installed| (installed.id, installed.digest));
+            let held = rows::all_held(sql)?.into_iter();
+            let all: Vec<_> = installed
+                .chain(held.map(|held| (held.id, held.digest)))
+                .collect();
+            if !all.iter().any(|(own, _)| own == id) {
+                return Err(Error::NotInstalled { id: id.to_owned() });
+            }
+            let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(own, _)| own == id);
+            let digests = |all: Vec<(String, Digest)>| all.into_iter().map(|(_, digest)| digest);
+            let used: HashSet<Digest> = digests(others).collect();
+            let own: HashSet<Digest> = digests(own).filter(|one| !used.contains(one)).collect();
+            Ok((own, used))
+        })?;
+        // What changed last, and is not known, may refer to any other file.
+        let keep = |digest: &Digest| match self.log_unread() {
+            true => !own.contains(digest),
+            false => used.contains(digest),
+        };
+        let (objects, temporary) = self.objects.sweep(keep)?;
+        Ok(Collected { objects, temporary })
+    }
+
     /// Collects garbage. Waits for whoever writes or reads a bundle, and keeps them waiting meanwhile.
     ///
     /// # Errors

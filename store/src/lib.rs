@@ -21,6 +21,7 @@ mod lock;
 pub mod marks;
 mod object;
 mod place;
+mod reading;
 mod rows;
 mod schema;
 pub mod search;

@@ -73,7 +73,7 @@ impl Store {
             Ok(_) => accepted("load", id, "verified".to_owned()),
             Err(error) => refused("load", &as_held(&installed), error),
         };
-        let recorded = self.record(&decision, now);
+        let recorded = self.recorded(self.record(&decision, now));
         // A refusal stands, whether or not it can be written down.
         let bundle = bundle?;
         recorded?;
@@ -200,7 +200,7 @@ impl Store {
             });
             if let Err(error) = &result {
                 refusals = refusals.saturating_add(1);
-                self.record(&refused("verify", one, error), now)?;
+                self.recorded(self.record(&refused("verify", one, error), now))?;
             }
             tell(&Checked {
                 id: one.id.clone(),
@@ -213,7 +213,7 @@ impl Store {
         }
         let sound = all.len().saturating_sub(refusals);
         let reason = format!("{sound} of {} bundles verified", all.len());
-        self.record(&accepted("verify", "all", reason), now)?;
+        self.recorded(self.record(&accepted("verify", "all", reason), now))?;
         Ok(refusals)
     }
 
@@ -262,9 +262,9 @@ impl Store {
         }
         if accepted == loaded.len() {
             // That all was well need not survive a power cut: a start waits for no disk.
-            return self.record_soon(&decisions, now);
+            return self.recorded(self.record_soon(&decisions, now));
         }
-        self.record_all(&decisions, now)
+        self.recorded(self.record_all(&decisions, now))
     }
 }
 

@@ -18,7 +18,7 @@ const NAP: Duration = Duration::from_millis(2);
 
 /// A lock on the objects of a store, as long as it lives.
 pub(crate) struct Lock {
-    _file: OwnedFd,
+    _file: Option<OwnedFd>,
 }
 
 /// Shares the objects: none is removed meanwhile.
@@ -34,12 +34,26 @@ pub(crate) fn exclusive(directory: impl AsFd) -> Result<Lock, Error> {
 fn take(directory: impl AsFd, operation: FlockOperation) -> Result<Lock, Error> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // Opened each time: a lock belongs to what was opened, so that threads have locks of their own.
-    let file = rustix::fs::openat(directory, FILE, flags, Mode::RUSR | Mode::WUSR)
-        .map_err(|error| Error::io("the store's lock", error))?;
+    let fail = |error: Errno| Error::io("the store's lock", error);
+    let directory = directory.as_fd();
+    let file = match rustix::fs::openat(directory, FILE, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => file,
+        // Reading is enough for a lock, where the file is there.
+        Err(Errno::ROFS | Errno::ACCESS | Errno::NOSPC) => {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match rustix::fs::openat(directory, FILE, flags, Mode::empty()) {
+                Ok(file) => file,
+                // Nobody can have it where nobody could make it.
+                Err(Errno::NOENT) => return Ok(Lock { _file: None }),
+                Err(error) => return Err(fail(error)),
+            }
+        }
+        Err(error) => return Err(fail(error)),
+    };
     let start = Instant::now();
     loop {
         match rustix::fs::flock(&file, operation) {
-            Ok(()) => return Ok(Lock { _file: file }),
+            Ok(()) => return Ok(Lock { _file: Some(file) }),
             Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < PATIENCE => {
                 std::thread::sleep(NAP);
             }

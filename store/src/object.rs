@@ -121,6 +121,7 @@ fn remove_all(directory: &OwnedFd, kept: impl Fn(&str) -> bool) -> Result<u64, E
     for name in names {
         match rustix::fs::unlinkat(directory, &name, AtFlags::empty()) {
             Ok(()) => removed = removed.saturating_add(1),
+            Err(Errno::ROFS | Errno::ACCESS) => return Err(Error::ReadOnly),
             // Nothing of ours is a directory.
             Err(Errno::NOENT | Errno::ISDIR | Errno::PERM) => {}
             Err(error) => return Err(fail(error)),

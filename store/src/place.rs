@@ -8,7 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Access, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::error::Error;
 
@@ -40,6 +41,25 @@ pub(crate) fn directory(path: &Path) -> Result<(PathBuf, OwnedFd), Error> {
         .map_err(|error| unusable(&path, format_args!("can't be read: {error}")))?;
     own_and_private(&path, &metadata)?;
     Ok((path, opened.into()))
+}
+
+/// The error of a file beside which SQLite can't make what it needs, for what it is where nothing can be
+/// written there.
+pub(crate) fn of(file: &Path, error: Error) -> Error {
+    let parent = file.parent().unwrap_or(file);
+    match (error, rustix::fs::access(parent, Access::WRITE_OK)) {
+        (Error::Io(_), Err(Errno::ROFS | Errno::ACCESS)) => Error::ReadOnly,
+        (error, _) => error,
+    }
+}
+
+/// Opens a directory that is there, if it is the user's own and nobody else's.
+pub(crate) fn existing(path: &Path) -> Result<(PathBuf, OwnedFd), Error> {
+    if !path.is_dir() {
+        return Err(unusable(path, "is not a directory"));
+    }
+    // Nothing is made where something is.
+    directory(path)
 }
 
 /// The state's file, made (0600) if it isn't there, in a directory of its user alone; without links.

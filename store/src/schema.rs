@@ -104,17 +104,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
         | OpenFlags::SQLITE_OPEN_READ_WRITE;
     let mut sql = Connection::open_with_flags(path, flags)?;
     sql.busy_timeout(PATIENCE)?;
-    sql.set_prepared_statement_cache_capacity(64);
-    // The file lies where nobody else writes; still, nothing in it is to run.
-    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
-    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
-    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
-    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
-    sql.pragma_update(None, "temp_store", "MEMORY")?;
-    sql.pragma_update(None, "cell_size_check", true)?;
-    sql.pragma_update(None, "foreign_keys", true)?;
+    harden(&sql)?;
     // What was committed survives the machine: else the state could name a file that was collected since.
     wait_for_disk(&sql, true)?;
     // All of it from one state: another process may make the tables just now.
@@ -135,6 +125,20 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
     }
     transaction.commit()?;
     Ok(sql)
+}
+
+/// Settings of every connection. The file lies where nobody else writes; still, nothing in it is to run.
+pub(crate) fn harden(sql: &Connection) -> rusqlite::Result<()> {
+    sql.set_prepared_statement_cache_capacity(64);
+    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+    sql.pragma_update(None, "temp_store", "MEMORY")?;
+    sql.pragma_update(None, "cell_size_check", true)?;
+    sql.pragma_update(None, "foreign_keys", true)
 }
 
 /// Turns write-ahead logging on. SQLite asks no busy handler while it does so.
@@ -179,7 +183,7 @@ fn shorten_log(sql: &Connection, path: &Path) -> Result<(), Error> {
 }
 
 /// Whether the file has the tables; false for an empty one. An error for anything that isn't this version's.
-fn recognise(sql: &Connection) -> Result<bool, Error> {
+pub(crate) fn recognise(sql: &Connection) -> Result<bool, Error> {
     let application: i64 = sql.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let version: i64 = sql.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let tables: i64 = sql.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;

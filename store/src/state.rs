@@ -7,15 +7,43 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::error::Error;
 use crate::schema;
 
+/// Why a state can only be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Unwritable {
+    /// There is no room.
+    Full,
+    /// Nobody may write.
+    ReadOnly,
+}
+
 /// The state in SQLite.
 pub(crate) struct State {
     sql: Mutex<Connection>,
+    /// Why it can't be written to, if so.
+    unwritable: Option<Unwritable>,
 }
 
 impl State {
     pub(crate) fn new(sql: Connection) -> Self {
         Self {
             sql: Mutex::new(sql),
+            unwritable: None,
+        }
+    }
+
+    /// A state that is only read.
+    pub(crate) fn read_only(sql: Connection, why: Unwritable) -> Self {
+        Self {
+            unwritable: Some(why),
+            ..Self::new(sql)
+        }
+    }
+
+    fn writable(&self) -> Result<(), Error> {
+        match self.unwritable {
+            Some(Unwritable::Full) => Err(Error::Full),
+            Some(Unwritable::ReadOnly) => Err(Error::ReadOnly),
+            None => Ok(()),
         }
     }
 
@@ -33,6 +61,7 @@ impl State {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
+        self.writable()?;
         // A panic in between rolled its transaction back: the connection is sound.
         let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);
         // Whatever became of a write before that did not wait.
@@ -46,6 +75,7 @@ impl State {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
+        self.writable()?;
         let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);
         schema::wait_for_disk(&sql, false)?;
         transact(&mut sql, TransactionBehavior::Immediate, work)

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use toolward_bundle::surface::BundleSurface;
@@ -13,9 +14,10 @@ use crate::decisions::{self, Decision, Filter, NewDecision, Verdict};
 use crate::error::Error;
 use crate::marks::{self, DocumentKind, Following, Mark};
 use crate::object::Objects;
+use crate::reading::{self, Reading};
 use crate::rows::{self, Installed};
 use crate::search::{self, Found};
-use crate::state::State;
+use crate::state::{State, Unwritable};
 use crate::tools::{self, InstalledTool};
 use crate::{place, schema, times};
 
@@ -25,6 +27,9 @@ pub struct Store {
     pub(crate) directory: OwnedFd,
     pub(crate) objects: Objects,
     pub(crate) state: State,
+    log_unread: bool,
+    /// Why decisions could not be written down, if so.
+    unrecorded: Mutex<Option<&'static str>>,
 }
 
 impl Store {
@@ -42,8 +47,81 @@ impl Store {
         Ok(Self {
             directory: opened,
             objects: Objects::new(objects, temporary),
-            state: State::new(schema::open(&state)?),
+            state: State::new(schema::open(&state).map_err(|error| place::of(&state, error))?),
+            log_unread: false,
+            unrecorded: Mutex::default(),
         })
+    }
+
+    /// Opens a store as [`Store::open`] does, or, where its disk is full or read-only, one that can only be
+    /// read: what can't be written down then is not ([`Store::unrecorded`]), and what would change something
+    /// fails with [`Error::Full`] or [`Error::ReadOnly`].
+    ///
+    /// # Errors
+    /// Those of [`Store::open`].
+    pub fn open_to_read(directory: &Path, state: &Path) -> Result<Self, Error> {
+        let failed = match Self::open(directory, state) {
+            Err(
+                error @ (Error::Full | Error::ReadOnly | Error::Io(_) | Error::Unusable { .. }),
+            ) => error,
+            opened => return opened,
+        };
+        // What is not even there, or is not the user's own, is told as it was.
+        let places = || {
+            let (directory, opened) = place::existing(directory)?;
+            let (_, objects) = place::existing(&directory.join("objects"))?;
+            let (_, temporary) = place::existing(&directory.join("tmp"))?;
+            Ok::<_, Error>((opened, objects, temporary))
+        };
+        let (Ok((opened, objects, temporary)), true) = (places(), state.is_file()) else {
+            return Err(failed);
+        };
+        let Reading { sql, log_unread } = reading::open(&place::file(state)?)?;
+        let why = match failed {
+            Error::Full => Unwritable::Full,
+            _ => Unwritable::ReadOnly,
+        };
+        Ok(Self {
+            directory: opened,
+            objects: Objects::new(objects, temporary),
+            state: State::read_only(sql, why),
+            log_unread,
+            unrecorded: Mutex::default(),
+        })
+    }
+
+    /// Whether the newest changes could not be read: what comes from here may have been revoked, replaced or
+    /// removed since. For showing only.
+    #[must_use]
+    pub fn log_unread(&self) -> bool {
+        self.log_unread
+    }
+
+    /// The code of the error for which decisions were not written down, if any was not.
+    #[must_use]
+    pub fn unrecorded(&self) -> Option<&'static str> {
+        *self
+            .unrecorded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note that a decision that stands could not be written down for lack of a disk.
+    ///
+    /// # Errors
+    /// Any other reason for which it could not be.
+    pub(crate) fn recorded(&self, result: Result<(), Error>) -> Result<(), Error> {
+        match result {
+            Err(error) if error.is_of_disk() => {
+                let mut unrecorded = self
+                    .unrecorded
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                unrecorded.get_or_insert(error.code());
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     /// What is installed, by id.
