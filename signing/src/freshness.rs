@@ -80,6 +80,15 @@ impl Freshness<'_> {
     }
 }
 
+/// The maximum age that counts where two are set.
+#[must_use]
+pub fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 /// Refuses what was made longer than `max_age` before `now`.
 ///
 /// # Errors

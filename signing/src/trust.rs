@@ -7,6 +7,7 @@ mod settings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::document::Signed;
 use crate::fingerprint::Fingerprint;
@@ -22,7 +23,7 @@ use crate::verify::Verified;
 
 use checks::{checked_publisher, insert};
 
-pub use settings::{TABLES, TrustSettings};
+pub use settings::{TABLES, TrustSettings, max_age};
 
 /// The ids of the example keys in `examples/keys/`. Their private halves are public, so that a trust store
 /// refuses them, and `--trust-key` takes them with a warning.
@@ -43,6 +44,7 @@ pub struct Publisher {
     prefixes: Vec<Prefix>,
     ad_hoc: bool,
     document: Option<FromDocument>,
+    max_age: Option<Duration>,
 }
 
 /// What a publisher document says beyond keys and threshold.
@@ -94,6 +96,12 @@ impl Publisher {
     #[must_use]
     pub fn expires(&self) -> Option<Timestamp> {
         self.document.as_ref()?.expires
+    }
+
+    /// How old its bundles may be, where the operator says so of this publisher.
+    #[must_use]
+    pub fn max_age(&self) -> Option<Duration> {
+        self.max_age
     }
 
     /// Whether its publisher document revokes this key.
@@ -204,6 +212,14 @@ impl TrustStore {
         insert(Arc::make_mut(&mut self.publishers), publisher)
     }
 
+    /// Bounds how old the bundles of a configured publisher may be, as the operator's own maximum does for those
+    /// of all: of two the shorter one counts. A name that nobody has changes nothing.
+    pub fn limit_age(&mut self, publisher: &str, max_age: Duration) {
+        if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
+            Arc::make_mut(publisher).max_age = Some(max_age);
+        }
+    }
+
     /// A store that trusts one key for every id, as `--trust-key` does. The manifest's publisher name does
     /// not matter to it; the publisher is called `key:` and the key id. It takes the example
     /// key, and [`TrustStore::warnings`] says so.
@@ -230,6 +246,7 @@ impl TrustStore {
             prefixes: vec![Prefix::all()],
             ad_hoc: true,
             document: None,
+            max_age: None,
         }));
     }
 

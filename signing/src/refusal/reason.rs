@@ -190,7 +190,7 @@ reasons! {
         "get the publisher's current release, or raise `max_age_days` in `[trust]`";
     /// A bundle from a remote source that nothing says is current.
     FreshnessUnknown = "freshness-unknown", "nothing says that this is the current release",
-        "name the source's signed index in `[[channel]]`, or a maximum age (`max_age_days` in `[trust]`)";
+        "say how old releases may be: `toolward trust update PUBLISHER --max-age-days 90`, or `max_age_days` in `[trust]`; or name the source's signed index in `[[channel]]`";
     /// A bundle that the channel does not list.
     ChannelUnlisted = "channel-unlisted", "the channel does not list this bundle",
         "get the bundle from the channel that lists it";

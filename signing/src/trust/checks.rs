@@ -95,5 +95,6 @@ pub(super) fn checked_publisher(
         prefixes,
         ad_hoc: false,
         document: None,
+        max_age: None,
     })
 }

@@ -146,13 +146,7 @@ impl TrustSettings {
             .trust
             .max_age_days
             .map(|days| {
-                if (1..=MAX_DAYS).contains(&days) {
-                    Ok(Duration::from_secs(days.saturating_mul(DAY)))
-                } else {
-                    Err(invalid("trust.max_age_days")
-                        .expected(format!("1 to {MAX_DAYS} days"))
-                        .found(days.to_string()))
-                }
+                max_age(days).map_err(|refusal| refusal.at("trust.max_age_days").hinted(HINT))
             })
             .transpose()?;
         Ok(Self {
@@ -181,6 +175,19 @@ impl TrustSettings {
             Mode::Audit => vec![AUDIT_WARNING.to_owned()],
         }
     }
+}
+
+/// A maximum age that is given in days.
+///
+/// # Errors
+/// [`Reason::TrustInvalid`] for less than a day or more than a hundred years.
+pub fn max_age(days: u64) -> Result<Duration, Refusal> {
+    if (1..=MAX_DAYS).contains(&days) {
+        return Ok(Duration::from_secs(days.saturating_mul(DAY)));
+    }
+    Err(Refusal::new(Reason::TrustInvalid)
+        .expected(format!("a maximum age of 1 to {MAX_DAYS} days"))
+        .found(days.to_string()))
 }
 
 /// What a person who switched `mode = "audit"` on is told.
