@@ -270,6 +270,7 @@ impl Content {
         // The time is no part of what runs; any fixed one will do.
         let options = PackOptions {
             source_date_epoch: Some(0),
+            ..PackOptions::default()
         };
         let packed = author::pack(directory, &options)?;
         // Policy names the directory, so it has one spelling.

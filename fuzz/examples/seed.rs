@@ -44,6 +44,7 @@ fn main() {
         created: Timestamp::parse("2026-11-01T00:00:00Z").expect("a time"),
         expires: None,
         min_host: Some("0.1.0".parse().expect("a version")),
+        provenance: true,
         tools: ToolsEntry {
             path: path("tools.json"),
             blake3: Digest::of(tools),

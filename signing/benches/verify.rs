@@ -73,6 +73,7 @@ fn bundle() -> Result<Bundle, Box<dyn std::error::Error>> {
         created: Timestamp::parse("2026-01-01T00:00:00Z")?,
         expires: None,
         min_host: None,
+        provenance: false,
         tools: ToolsEntry {
             path: BundlePath::parse("tools.json")?,
             blake3: Digest::of(tools),

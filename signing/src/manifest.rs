@@ -152,6 +152,9 @@ pub struct Manifest {
     pub expires: Option<Timestamp>,
     /// The oldest host that can run the bundle.
     pub min_host: Option<Version>,
+    /// Whether `provenance.dsse.json` belongs to the bundle: without the file it is refused, so that nobody on
+    /// the way takes it out unnoticed.
+    pub provenance: bool,
     /// `tools.json`.
     pub tools: ToolsEntry,
     /// All other files, but the manifest, its envelope and the provenance.

@@ -187,7 +187,7 @@ pub struct VerifyOptions<'a> {
     pub mode: Mode,
     /// How old a bundle may be, counted from `created`, if there is a limit.
     pub max_age: Option<Duration>,
-    /// Whether a bundle without provenance is refused.
+    /// Whether a bundle is refused whose manifest doesn't announce provenance.
     pub require_provenance: bool,
     /// What is known to be revoked, if anything is.
     pub revocations: Option<&'a Revocations>,

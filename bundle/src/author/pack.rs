@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use semver::Version;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_contract::index::Index;
 use toolward_signing::Refusal;
@@ -27,7 +28,14 @@ pub struct PackOptions {
     /// Seconds since 1970, as in the variable of that name: the time of a
     /// bundle whose `bundle.toml` has no `created`.
     pub source_date_epoch: Option<i64>,
+    /// Whether the manifest announces provenance, which is to be added to the
+    /// bundle then ([`Sealed::attest`](super::Sealed::attest)).
+    pub provenance: bool,
 }
+
+/// The first version of this host that knows `provenance` in a manifest. Others
+/// refuse a manifest with a key that they don't know.
+const PROVENANCE_SINCE: Version = Version::new(0, 1, 0);
 
 /// A bundle that is ready to be signed.
 #[derive(Debug, Clone)]
@@ -102,7 +110,11 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, AuthorErr
         publisher: bundle.publisher,
         created,
         expires: bundle.expires,
-        min_host: bundle.min_host,
+        min_host: match options.provenance {
+            true => bundle.min_host.max(Some(PROVENANCE_SINCE)),
+            false => bundle.min_host,
+        },
+        provenance: options.provenance,
         tools,
         files: entries,
     };

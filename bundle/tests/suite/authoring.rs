@@ -107,6 +107,7 @@ fn the_time_comes_from_the_file_else_from_the_caller_else_it_is_missing() {
     assert_eq!(error.code(), "created-missing");
     let options = PackOptions {
         source_date_epoch: Some(0),
+        ..PackOptions::default()
     };
     let packed = pack(demo.path(), &options).unwrap();
     assert_eq!(packed.manifest.created.to_string(), "1970-01-01T00:00:00Z");

@@ -28,7 +28,8 @@ pub(crate) struct Arguments {
     key: Vec<PathBuf>,
 
     /// Say from which sources the components were built, and by which compiler
-    /// (`rustc --version`); signed with the first key
+    /// (`rustc --version`); signed with the first key. Without that statement the
+    /// bundle is refused then
     #[arg(long, value_name = "COMPILER", requires = "key")]
     provenance: Option<String>,
 
@@ -71,6 +72,7 @@ pub(crate) fn run(
     }
     let options = PackOptions {
         source_date_epoch: source_date_epoch(environment)?,
+        provenance: arguments.provenance.is_some(),
     };
     let packed = author::pack(&arguments.directory, &options)?;
     for warning in &packed.warnings {

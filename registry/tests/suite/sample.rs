@@ -47,6 +47,7 @@ impl Sample {
             created: Timestamp::parse("2026-11-01T12:00:00Z").unwrap(),
             expires: None,
             min_host: None,
+            provenance: false,
             tools: ToolsEntry {
                 path: BundlePath::parse("tools.json").unwrap(),
                 blake3: Digest::of(&tools),

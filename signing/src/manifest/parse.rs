@@ -24,6 +24,7 @@ struct Raw {
     created: Spanned<String>,
     expires: Option<Spanned<String>>,
     min_host: Option<Spanned<String>>,
+    provenance: Option<Spanned<bool>>,
     artifacts: RawArtifacts,
 }
 
@@ -126,6 +127,11 @@ impl Reader<'_> {
                 .min_host
                 .map(|value| self.value(&value, |text| version(text)))
                 .transpose()?,
+            provenance: raw
+                .provenance
+                .map(|value| self.value(&value, only_true))
+                .transpose()?
+                .is_some(),
             tools: self.tools(&raw.artifacts.tools)?,
             files: raw
                 .artifacts
@@ -187,6 +193,16 @@ fn number(number: &u64) -> Result<u64, Refusal> {
         Err(Refusal::new(Reason::ManifestField)
             .expected("an integer of at most 2^63 - 1")
             .found(number.to_string()))
+    }
+}
+
+/// A key that is written only where it says yes: there is one way to write each manifest.
+fn only_true(value: &bool) -> Result<(), Refusal> {
+    match value {
+        true => Ok(()),
+        false => Err(Refusal::new(Reason::ManifestField)
+            .expected("`provenance = true`, or no such key")
+            .found("false")),
     }
 }
 

@@ -39,6 +39,9 @@ fn head(text: &mut String, manifest: &Manifest) -> std::fmt::Result {
     if let Some(min_host) = &manifest.min_host {
         writeln!(text, "min_host = \"{min_host}\"")?;
     }
+    if manifest.provenance {
+        writeln!(text, "provenance = true")?;
+    }
     writeln!(text, "\n[artifacts.tools]")?;
     writeln!(text, "path = \"{}\"", manifest.tools.path)?;
     writeln!(text, "blake3 = \"{}\"", manifest.tools.blake3)?;

@@ -70,6 +70,14 @@ pub(super) fn envelope_missing() -> Refusal {
     Refusal::new(Reason::EnvelopeMissing).at(ENVELOPE_FILE)
 }
 
+pub(super) fn provenance_missing() -> Refusal {
+    Refusal::new(Reason::ProvenanceMissing)
+        .at(provenance::FILE)
+        .expected("the file, which the signed manifest announces")
+        .found("none")
+        .hinted("the bundle was changed after it was signed: get it again from its publisher")
+}
+
 pub(super) fn manifest_missing() -> Refusal {
     Refusal::new(Reason::ManifestMissing).at(FILE)
 }
@@ -117,6 +125,12 @@ impl<'a> Signed<'a> {
             warnings.push(EXAMPLE_WARNING.to_owned());
         }
         check_host(&manifest, options)?;
+        if options.require_provenance && !manifest.provenance {
+            return Err(Refusal::new(Reason::ProvenanceMissing)
+                .at(FILE)
+                .expected("`provenance = true`, which `[trust]` requires")
+                .found("no such key"));
+        }
         for refusal in check_age(&manifest, &publisher, options) {
             match options.mode {
                 Mode::Enforce => return Err(refusal),
@@ -151,8 +165,8 @@ impl<'a> Signed<'a> {
 
     /// The bundle, from files that were compared with the manifest, all of them.
     pub(super) fn with_files(self, files: Files) -> Result<Verified<Bundle>, Refusal> {
-        if self.options.require_provenance && self.provenance.is_none() {
-            return Err(Refusal::new(Reason::ProvenanceMissing).at(provenance::FILE));
+        if self.manifest.provenance && self.provenance.is_none() {
+            return Err(provenance_missing());
         }
         let (provenance, provenance_bytes) = self.provenance.unzip();
         Ok(Verified(Bundle {
@@ -241,7 +255,7 @@ fn check_age(
                 .found(expires.to_string()),
         );
     }
-    if let Some(max_age) = options.max_age {
+    if let Some(max_age) = freshness::shorter(options.max_age, publisher.max_age()) {
         refusals.extend(freshness::check_age(manifest.created, max_age, now).err());
     }
     if let Some(expires) = publisher.expires()

@@ -5,7 +5,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::document::{Files, Head, check_loose, manifest_missing, parse_envelope, parse_manifest};
+use super::document::{
+    Files, Head, check_loose, manifest_missing, parse_envelope, parse_manifest, provenance_missing,
+};
 use super::{Form, archive, directory, locate};
 use crate::digest::Digest;
 use crate::envelope::Envelope;
@@ -50,6 +52,9 @@ pub fn integral(path: &Path) -> Result<Integral, Refusal> {
         Form::Directory(root) => directory::read(&root, Unsigned::new)?,
         Form::Archive(bytes) => archive::read(&bytes, Unsigned::new)?,
     };
+    if head.manifest.provenance && head.provenance.is_none() {
+        return Err(provenance_missing());
+    }
     Ok(Integral {
         manifest_digest: Digest::of(&head.manifest_bytes),
         manifest: head.manifest,

@@ -284,6 +284,7 @@ fn pythons_tomllib_reads_the_manifest_the_same() {
     let manifest = Sample {
         expires: Some("2027-01-01T00:00:00Z".to_owned()),
         min_host: Some("0.1.0".to_owned()),
+        announces_provenance: true,
         ..Sample::new()
     }
     .manifest();
@@ -327,6 +328,7 @@ print(json.dumps(tomllib.load(open(sys.argv[1], 'rb'))))
         "created": manifest.created.to_string(),
         "expires": "2027-01-01T00:00:00Z",
         "min_host": "0.1.0",
+        "provenance": true,
         "artifacts": {
             "tools": entry("tools.json", tools.blake3, tools.size, ("version", 2.into())),
             "files": files,

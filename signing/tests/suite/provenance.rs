@@ -3,7 +3,9 @@
 use toolward_signing::provenance::{PAYLOAD_TYPE, Provenance, SourceSet};
 use toolward_signing::{Digest, sources};
 
-use crate::support::{Sample, Signed, acme, code, envelope, key};
+use toolward_signing::verify::VerifyOptions;
+
+use crate::support::{Sample, Signed, acme, code, envelope, key, options};
 
 fn claim() -> Provenance {
     Provenance::new(
@@ -45,6 +47,58 @@ fn provenance_by_the_publisher_about_this_manifest_is_read() {
 fn a_bundle_without_provenance_has_none() {
     let bundle = Sample::new().sign(&[&key(1)]).verify(&acme()).unwrap();
     assert!(bundle.provenance.is_none() && bundle.provenance_bytes.is_none());
+}
+
+/// A bundle whose manifest announces its provenance, signed with it.
+fn announced() -> Signed {
+    let sample = Sample {
+        announces_provenance: true,
+        ..Sample::new()
+    };
+    let mut signed = sample.sign(&[&key(1)]);
+    let statement = claim().statement(&signed.manifest).unwrap();
+    signed.provenance = Some(envelope(PAYLOAD_TYPE, &statement, &[&key(1)]));
+    signed
+}
+
+#[test]
+fn announced_provenance_can_not_be_taken_out() {
+    let mut signed = announced();
+    let bundle = signed.verify(&acme()).unwrap();
+    assert!(bundle.manifest.provenance && bundle.provenance.is_some());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("b.toolbundle");
+    std::fs::write(&file, signed.archive()).unwrap();
+    toolward_signing::verify::integral(&file).unwrap();
+
+    signed.provenance = None;
+    let refusal = signed.verify(&acme()).unwrap_err();
+    assert_eq!(refusal.code(), "provenance-missing");
+    assert!(refusal.hint().unwrap().contains("changed"), "{refusal:?}");
+    std::fs::write(&file, signed.archive()).unwrap();
+    let refusal = toolward_signing::verify::integral(&file).unwrap_err();
+    assert_eq!(refusal.code(), "provenance-missing");
+}
+
+#[test]
+fn where_provenance_is_demanded_the_manifest_has_to_announce_it() {
+    let demanding = VerifyOptions {
+        require_provenance: true,
+        ..options()
+    };
+    let verify = |signed: &Signed| {
+        toolward_signing::verify::archive_bytes(&signed.archive(), &acme(), &demanding)
+    };
+    verify(&announced()).unwrap();
+    // The file alone could have been there or not.
+    let loose = with(|signed| {
+        let statement = claim().statement(&signed.manifest).unwrap();
+        envelope(PAYLOAD_TYPE, &statement, &[&key(1)])
+    });
+    assert_eq!(code(verify(&loose)), "provenance-missing");
+    // And before anything but the envelope was fetched.
+    let early = toolward_signing::verify::envelope(&loose.envelope, &acme(), &demanding);
+    assert_eq!(early.unwrap_err().code(), "provenance-missing");
 }
 
 #[test]

@@ -35,6 +35,7 @@ pub(crate) struct Sample {
     pub(crate) publisher: String,
     pub(crate) expires: Option<String>,
     pub(crate) min_host: Option<String>,
+    pub(crate) announces_provenance: bool,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
 }
 
@@ -60,6 +61,7 @@ impl Sample {
             publisher: "acme".to_owned(),
             expires: None,
             min_host: None,
+            announces_provenance: false,
             files: files.map(|(path, bytes)| (path.to_owned(), bytes)).into(),
         }
     }
@@ -74,6 +76,7 @@ impl Sample {
             created: Timestamp::parse(CREATED).unwrap(),
             expires: self.expires.as_deref().map(|text| text.parse().unwrap()),
             min_host: self.min_host.as_deref().map(|text| text.parse().unwrap()),
+            provenance: self.announces_provenance,
             tools: ToolsEntry {
                 path: BundlePath::parse("tools.json").unwrap(),
                 blake3: Digest::of(tools),

@@ -5,6 +5,7 @@ mod age;
 mod changed;
 mod confused;
 mod inconsistent;
+mod stripped;
 mod trust;
 mod unfinished;
 
