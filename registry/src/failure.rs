@@ -62,6 +62,11 @@ impl Failure {
         Self::new(Reason::Io).at(place).found(error.to_string())
     }
 
+    /// A part of the work that ended by a panic.
+    pub(crate) fn panicked(error: impl fmt::Display) -> Self {
+        Self::new(Reason::Failed).found(error.to_string())
+    }
+
     /// Why, unless it is a refusal of the bundle itself.
     #[must_use]
     pub fn reason(&self) -> Option<Reason> {

@@ -21,6 +21,8 @@ mod pushing;
 #[cfg(test)]
 mod realms;
 #[cfg(test)]
+mod releases;
+#[cfg(test)]
 mod retries;
 #[cfg(test)]
 mod sample;
