@@ -8,6 +8,7 @@ use std::path::Component;
 use serde::Serialize;
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
 
+use crate::context::ContextRule;
 use crate::document;
 use crate::error::{self, Code, PolicyError, quoted};
 use crate::policy::{Policy, RULES, TABLES};
@@ -19,6 +20,7 @@ use crate::rule::{DenyRule, Rule, Secret, SecretSource, Service, Share, Workspac
 pub(crate) enum Table {
     Workspace,
     Secret,
+    Context,
     Service,
     Share,
     Document,
@@ -44,6 +46,7 @@ impl fmt::Display for Place {
         let table = match self.table {
             Table::Workspace => "workspace",
             Table::Secret => "secret",
+            Table::Context => "context",
             Table::Service => "service",
             Table::Share => "share",
             Table::Document => "document",
@@ -62,6 +65,7 @@ pub(crate) fn policy(policy: &Policy) -> Found {
     let tables = [
         (Table::Workspace, policy.workspaces.len(), TABLES),
         (Table::Secret, policy.secrets.len(), TABLES),
+        (Table::Context, policy.contexts.len(), TABLES),
         (Table::Service, policy.services.len(), TABLES),
         (Table::Share, policy.shares.len(), TABLES),
         (Table::Document, policy.documents.len(), TABLES),
@@ -82,6 +86,7 @@ pub(crate) fn policy(policy: &Policy) -> Found {
     }
     each(Table::Workspace, &policy.workspaces, workspace)?;
     each(Table::Secret, &policy.secrets, secret)?;
+    each(Table::Context, &policy.contexts, ContextRule::check)?;
     each(Table::Service, &policy.services, service)?;
     each(Table::Share, &policy.shares, share)?;
     each(Table::Document, &policy.documents, document::check)?;
@@ -93,6 +98,7 @@ pub(crate) fn policy(policy: &Policy) -> Found {
     unique(Table::Secret, &policy.secrets, |table| {
         format!("{} of {}", table.slug, table.publisher)
     })?;
+    unique(Table::Context, &policy.contexts, ContextRule::name)?;
     unique(Table::Service, &policy.services, |table| table.name.clone())?;
     unique(Table::Share, &policy.shares, |table| {
         format!("{} for {}", table.database, table.to)

@@ -159,6 +159,7 @@ codes! {
     WORKSPACE = "policy-workspace", "No plain virtual path, or no absolute directory.";
     WORKSPACE_OVERLAP = "policy-workspace-overlap", "Two workspaces in one directory, or one inside the other, and not both `shared`.";
     SECRET = "policy-secret", "A secret's source or use is incomplete or contradicts itself.";
+    CONTEXT = "policy-context", "A `[[context]]` without one tool, principal or driver, or with values that can't be some.";
     ORIGIN = "policy-origin", "No `https://host[:port]`.";
     HEADER = "policy-header", "No name of a header that a secret may go out in, or that a guest may set.";
     METHOD = "policy-method", "No method that a secret may go out with.";

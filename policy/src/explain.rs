@@ -7,6 +7,7 @@ use std::fmt;
 use serde::Serialize;
 use toolward_contract::capability::Capability;
 
+use crate::context::{ContextLack, Contexts};
 use crate::decide;
 use crate::decision::{AskReason, Contract, Decision, Implementation, Request, Why};
 use crate::declared::DeclaredBy;
@@ -54,6 +55,10 @@ pub struct Explanation {
     pub effects: Effects,
     /// What happens at the first attempt to go beyond the grant.
     pub on_violation: OnViolation,
+    /// Why the tool has no context, where its contract requires one. It is blocked
+    /// then, but for callers that give one themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextLack>,
     /// The lines to add to the policy, where the tool is blocked.
     pub lines_to_add: String,
 }
@@ -104,6 +109,9 @@ pub fn explain(
         preapproved: Vec::new(),
         effects: own.join(request.reachable),
         on_violation: view.on_violation(),
+        context: Contexts::of(contract, implementation, policy)
+            .lack()
+            .cloned(),
         lines_to_add: String::new(),
     };
     match decision {
@@ -119,6 +127,16 @@ pub fn explain(
             explanation.lines_to_add = denial.lines_to_add();
             explanation.denied_by = denial.denied_by;
         }
+    }
+    if let Some(lack) = &explanation.context {
+        explanation.outcome = Outcome::Deny;
+        let between = match explanation.lines_to_add.is_empty() {
+            true => "",
+            false => "\n",
+        };
+        let lines = lack.lines_to_add();
+        explanation.lines_to_add.push_str(between);
+        explanation.lines_to_add.push_str(&lines);
     }
     let blocked = explanation.outcome == Outcome::Deny;
     explanation.capabilities = examined
@@ -267,6 +285,13 @@ impl fmt::Display for Explanation {
         writeln!(f, "  driver {} of {}", self.driver, self.driver_publisher)?;
         for rule in &self.denied_by {
             writeln!(f, "  denied by {rule}")?;
+        }
+        if let Some(lack) = &self.context {
+            writeln!(
+                f,
+                "  context: the contract requires one\n    missing {}",
+                lack.why
+            )?;
         }
         if self.capabilities.is_empty() {
             writeln!(f, "  declares nothing, and gets nothing")?;

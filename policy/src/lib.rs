@@ -4,6 +4,7 @@
 mod binding;
 mod check;
 mod confirmed;
+mod context;
 mod decide;
 mod decision;
 mod declared;
@@ -22,6 +23,10 @@ mod read;
 mod rule;
 
 pub use confirmed::Confirmed;
+pub use context::{
+    ContextLack, ContextRule, ContextSource, ContextText, ContextValue, ContextWhy, Contexts,
+    GivenContext,
+};
 pub use decide::decide;
 pub use decision::{
     Allowed, AskReason, Contract, Decision, Denial, Implementation, Missing, Request, Why,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
 
+use crate::context::{ContextLack, Contexts};
 use crate::decision::{Contract, Decision, Denial, Implementation, Missing, Request, Why};
 use crate::declared::DeclaredBy;
 use crate::examine::View;
@@ -127,6 +128,10 @@ pub fn suggest<'a>(
         {
             lines.add(&denial);
         }
+        let contexts = Contexts::of(&contract, &implementation, policy);
+        lines
+            .contexts
+            .extend(contexts.lack().map(ContextLack::lines_to_add));
     }
     lines.write()
 }
@@ -149,6 +154,8 @@ struct Lines {
     secrets: BTreeMap<(String, String), BTreeSet<String>>,
     services: BTreeMap<String, BTreeSet<String>>,
     grants: BTreeMap<Key, [CapabilitySet; 2]>,
+    /// Whole blocks.
+    contexts: BTreeSet<String>,
     remarks: Vec<String>,
 }
 
@@ -160,6 +167,7 @@ impl Lines {
             secrets: BTreeMap::new(),
             services: BTreeMap::new(),
             grants: BTreeMap::new(),
+            contexts: BTreeSet::new(),
             remarks: Vec::new(),
         }
     }
@@ -274,10 +282,8 @@ impl Lines {
             }
             blocks.push(block);
         }
-        let blocks: Vec<String> = blocks
-            .into_iter()
-            .map(|block| block.join("\n") + "\n")
-            .collect();
+        let blocks = blocks.into_iter().map(|block| block.join("\n") + "\n");
+        let blocks: Vec<String> = blocks.chain(self.contexts).collect();
         blocks.join("\n")
     }
 }
@@ -327,7 +333,7 @@ fn choose(egress: &BTreeSet<String>) -> String {
 }
 
 /// A comment on one line, in which nothing looks like something else.
-fn comment(text: &str) -> String {
+pub(crate) fn comment(text: &str) -> String {
     let mut comment = String::from("# ");
     for c in text.chars().take(REMARK) {
         match c {
@@ -357,7 +363,7 @@ pub(crate) fn list<T: AsRef<str>>(key: &str, values: impl IntoIterator<Item = T>
 }
 
 /// A TOML basic string.
-fn text(value: &str) -> String {
+pub(crate) fn text(value: &str) -> String {
     let mut quoted = String::from("\"");
     for c in value.chars() {
         match c {

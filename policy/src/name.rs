@@ -164,6 +164,16 @@ impl ToolPattern {
         })
     }
 
+    /// Whether a segment stands for others.
+    pub(crate) fn has_wildcard(&self) -> bool {
+        self.segments.iter().any(|segment| segment == "*")
+    }
+
+    /// The major version, if it names one.
+    pub(crate) fn major(&self) -> Option<u64> {
+        self.major
+    }
+
     /// Whether a tool falls under it.
     #[must_use]
     pub fn matches(&self, id: &str, major: u64) -> bool {

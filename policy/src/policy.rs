@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::check::{self, Place, Table};
+use crate::context::{ContextRule, ContextSource, ContextValue};
 use crate::document::DocumentRule;
 use crate::error::{self, PolicyError};
 use crate::limits::LimitSettings;
@@ -78,6 +79,7 @@ pub struct Policy {
     pub(crate) denies: Vec<Placed<DenyRule>>,
     pub(crate) workspaces: Vec<Workspace>,
     pub(crate) secrets: Vec<Secret>,
+    pub(crate) contexts: Vec<ContextRule>,
     pub(crate) services: Vec<Service>,
     pub(crate) shares: Vec<Share>,
     pub(crate) documents: Vec<DocumentRule>,
@@ -110,6 +112,7 @@ impl Policy {
         self.denies.extend(later.denies);
         self.workspaces.extend(later.workspaces);
         self.secrets.extend(later.secrets);
+        self.contexts.extend(later.contexts);
         self.services.extend(later.services);
         self.shares.extend(later.shares);
         self.documents.extend(later.documents);
@@ -145,6 +148,26 @@ impl Policy {
     #[must_use]
     pub fn secrets(&self) -> &[Secret] {
         &self.secrets
+    }
+
+    /// `[[context]]`: the state that tools are given.
+    #[must_use]
+    pub fn contexts(&self) -> &[ContextRule] {
+        &self.contexts
+    }
+
+    /// Looks up the values of `[[context]]` that come from a variable or a file,
+    /// once: `look` gives the text, or says what is wrong, and never the text in
+    /// that. Without it a tool whose context needs one of them is blocked.
+    #[must_use]
+    pub fn with_contexts(
+        mut self,
+        look: &mut dyn FnMut(&ContextSource) -> Result<String, String>,
+    ) -> Self {
+        let rules = self.contexts.iter_mut();
+        let values = rules.flat_map(|rule| rule.values.values_mut());
+        values.for_each(|value| value.look_up(look));
+        self
     }
 
     /// `[[service]]`: the hosts behind external services.
@@ -226,6 +249,12 @@ impl PolicyBuilder {
     /// Adds a `[[secret]]`.
     pub fn secret(mut self, secret: Secret) -> Self {
         self.policy.secrets.push(secret);
+        self
+    }
+
+    /// Adds a `[[context]]`.
+    pub fn context(mut self, rule: ContextRule) -> Self {
+        self.policy.contexts.push(rule);
         self
     }
 
@@ -327,6 +356,11 @@ fn resolve(policy: &mut Policy, base: &Path) -> Result<(), PolicyError> {
         };
         Some(name)
     });
+    let rules = policy.contexts.iter_mut();
+    let in_contexts = rules
+        .flat_map(|rule| rule.values.values_mut())
+        .filter_map(ContextValue::file);
+    let in_secrets = in_secrets.chain(in_contexts);
     for name in in_secrets.chain(&mut policy.ca_file) {
         if !name.is_empty() {
             *name = base

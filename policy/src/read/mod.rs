@@ -1,6 +1,7 @@
 //! The policy part of `toolward.toml`: text in, a checked [`Policy`] or the
 //! first error with its place out.
 
+mod context;
 mod fields;
 mod tables;
 
@@ -135,6 +136,7 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
         workspace
     );
     each!("secret", Table::Secret, TABLES, tables::secret, secret);
+    each!("context", Table::Context, TABLES, context::context, context);
     each!("service", Table::Service, TABLES, tables::service, service);
     each!("share", Table::Share, TABLES, tables::share, share);
     each!(

@@ -293,7 +293,7 @@ fn capabilities(
     Ok(read.map(|capabilities| capabilities.into_iter().collect()))
 }
 
-fn required<'t, T>(
+pub(super) fn required<'t, T>(
     fields: &mut Fields<'t, '_>,
     key: &'static str,
     read: impl FnOnce(&'t str) -> Result<T, PolicyError>,
@@ -302,7 +302,7 @@ fn required<'t, T>(
     read(fields::text(value, key)?).map_err(|error| error.at(value.span()))
 }
 
-fn optional<'t, T>(
+pub(super) fn optional<'t, T>(
     fields: &mut Fields<'t, '_>,
     key: &'static str,
     read: impl FnOnce(&'t str) -> Result<T, PolicyError>,

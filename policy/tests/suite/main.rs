@@ -6,6 +6,7 @@
 )]
 
 mod approvals;
+mod contexts;
 mod drivers;
 mod explanations;
 mod files;
