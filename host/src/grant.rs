@@ -9,7 +9,7 @@ use toolward_policy::{Decision, Denial};
 use crate::host::ToolInfo;
 use crate::registry::{Question, Route};
 use crate::result::{CallError, ErrorClass, ErrorCode};
-use crate::validate::{Call, Validated};
+use crate::validate::{self, Call, Validated};
 
 /// A call with its grant; the next stage takes nothing else.
 pub(crate) struct Granted<T> {
@@ -39,8 +39,9 @@ pub(crate) fn apply(call: Validated<Call>) -> Result<Granted<Call>, CallError> {
 }
 
 impl ToolInfo {
-    /// The error with which every call of the tool ends that fits its contract:
-    /// policy blocks each of its drivers, or there is none. It is the caller's to
+    /// The error with which every call of the tool ends that fits its contract and
+    /// brings no context of its own: policy blocks each of its drivers, there is
+    /// none, or the operator gives no context that it requires. It is the caller's to
     /// read, and names what is missing but no line of a policy.
     #[must_use]
     pub fn refusal(&self) -> Option<CallError> {
@@ -54,7 +55,7 @@ impl ToolInfo {
             Some(Some(first)) if denials.all(|denial| denial.is_some()) => {
                 Some(denied(&tool, first))
             }
-            Some(_) => None,
+            Some(_) => self.context.as_ref().map(validate::context_missing),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use toolward_bundle::content::Content;
 use toolward_contract::driver::DriverKind;
-use toolward_policy::{Confirmed, Decision, Effects};
+use toolward_policy::{Confirmed, ContextLack, Decision, Effects};
 
 use crate::admission::Admission;
 use crate::checks::{self, Checks};
@@ -63,6 +63,9 @@ pub struct ToolInfo {
     /// that it reaches included; `None` where there is no such driver, and so no
     /// call can run.
     pub effects: Option<Effects>,
+    /// Why calls that bring no context of their own can't run, where the contract
+    /// requires one and the operator gives none to anybody.
+    pub context: Option<ContextLack>,
     /// What the operator believes of what the contract says of it.
     pub confirmed: Confirmed,
     /// Its icon, or its bundle's. Untrusted bytes.
@@ -302,6 +305,7 @@ fn info(entry: &ToolEntry) -> ToolInfo {
             .map(|route| (route.driver.driver.id.to_string(), route.decision.clone()))
             .collect(),
         effects: entry.effects(),
+        context: entry.context_lack(),
         confirmed: entry.confirmed(),
         icon: entry.icon.clone(),
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolward_contract::json;
 use toolward_contract::schema::Schema;
+use toolward_policy::{ContextLack, ContextText};
 
 use crate::approval::Approver;
 use crate::asking::{self, Answerable, Facts, Resumed};
@@ -48,6 +49,8 @@ pub(crate) struct Call {
     pub(crate) shown_input: Value,
     /// The validated context; `{}` where the contract has no schema for one.
     pub(crate) context: String,
+    /// The texts in it that nothing may show, by the names of their values.
+    pub(crate) context_secrets: Vec<(String, ContextText)>,
     pub(crate) timeout: Duration,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) principal: String,
@@ -93,16 +96,25 @@ pub(crate) fn validate(
     })?;
     check(&contract.inputs, &input, "input")?;
 
-    let context = match (&contract.context_schema, request.context) {
-        (None, _) => Value::Object(serde_json::Map::new()),
-        (Some(schema), context) => {
-            let context = context.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+    let brought = match (&contract.context_schema, request.context) {
+        (None, _) => Some(Value::Object(serde_json::Map::new())),
+        (Some(schema), Some(context)) => {
             check(schema, &context, "context")?;
-            context
+            Some(context)
         }
+        (Some(_), None) => None,
     };
 
-    let route = pick(&resolved, &input)?;
+    let principal = brought.is_none().then_some(request.principal.as_str());
+    let route = pick(&resolved, &input, principal)?;
+    let (context, context_secrets) = match brought {
+        Some(context) => (context, Vec::new()),
+        None => {
+            let given = route.contexts.get(&request.principal);
+            let given = given.map_err(context_missing)?;
+            (given.value.clone(), given.secrets.clone())
+        }
+    };
     let shown_input = match route.question {
         Some(_) => input.clone(),
         None => Value::Null,
@@ -133,6 +145,7 @@ pub(crate) fn validate(
         input: call_input,
         shown_input,
         context,
+        context_secrets,
         timeout,
         observer: request.observer,
         principal: request.principal,
@@ -147,18 +160,30 @@ pub(crate) fn validate(
 
 /// The first driver that has dropped none of the inputs that are used and is not
 /// denied; where all of those are denied, the first of them, for the denial.
-fn pick(resolved: &Resolved, input: &Value) -> Result<Arc<Route>, CallError> {
+/// `principal` is whose context the operator has to have given, if the call brings
+/// none.
+fn pick(
+    resolved: &Resolved,
+    input: &Value,
+    principal: Option<&str>,
+) -> Result<Arc<Route>, CallError> {
     let used = |name: &String| input.get(name).is_some();
     let mut dropped = None;
     let mut denied = None;
+    let mut lacking = None;
     for route in resolved.routes() {
         if let Some(name) = route.implements.drop_inputs.iter().find(|name| used(name)) {
             dropped = Some((name.clone(), route.driver.driver.id.to_string()));
         } else if !route.is_open() {
             denied.get_or_insert(route);
+        } else if let Some(Err(lack)) = principal.map(|name| route.contexts.get(name)) {
+            lacking.get_or_insert(lack);
         } else {
             return Ok(route.clone());
         }
+    }
+    if let Some(lack) = lacking {
+        return Err(context_missing(lack));
     }
     if let Some(route) = denied {
         return Ok(route.clone());
@@ -170,6 +195,21 @@ fn pick(resolved: &Resolved, input: &Value) -> Result<Arc<Route>, CallError> {
         format!("the driver `{driver}` does not support the input `{input}`"),
     )
     .with_hint(format!("leave out `{input}`")))
+}
+
+/// The error of a call whose context the operator has not given. Whoever calls may
+/// be an agent: the lines to add are the command's to show.
+pub(crate) fn context_missing(lack: &ContextLack) -> CallError {
+    let tool = &lack.tool;
+    CallError::new(
+        ErrorCode::UNAUTHORISED,
+        ErrorClass::CapabilityGap,
+        format!("`{tool}` is blocked: it requires a context that the operator has not given"),
+    )
+    .with_cause(json!({ "missing": ["context"] }))
+    .with_hint(format!(
+        "the operator decides: `toolward policy explain {tool}` shows what is missing"
+    ))
 }
 
 fn check(schema: &Schema, value: &Value, what: &str) -> Result<(), CallError> {

@@ -98,6 +98,7 @@ pub(crate) async fn start(
         &call.principal,
         root.stores.clone(),
     );
+    secrets.keep_out(&call.context_secrets);
     let violations = Violations::new(grant.on_violation())
         .of(&route.driver.reported)
         .hiding(secrets.clone());

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use toolward_bundle::content::Content;
 use toolward_contract::tool::Tool;
-use toolward_policy::{Confirmed, Decision, Effects};
+use toolward_policy::{Confirmed, ContextLack, Decision, Effects};
 
 use crate::admission::{Admission, Gate};
 use crate::continuity::Continuity;
@@ -63,6 +63,17 @@ impl ToolEntry {
             })
             .reduce(Confirmed::and)
             .unwrap_or_default()
+    }
+
+    /// Why the operator gives no context to any of the routes by which a call may
+    /// run, if that is so.
+    pub(crate) fn context_lack(&self) -> Option<ContextLack> {
+        let mut first = None;
+        for route in self.open_routes() {
+            let lack = route.contexts.lack()?;
+            first.get_or_insert(lack);
+        }
+        first.cloned()
     }
 
     /// What a call can bring about, whichever of its drivers it goes to.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use toolward_contract::driver::{DriverKind, Implements, Platform};
 use toolward_contract::tool::{Approval, Retry, Tool};
-use toolward_policy::{AskReason, Contract, Decision, Implementation, Request};
+use toolward_policy::{AskReason, Contexts, Contract, Decision, Implementation, Request};
 
 use super::closure::{self, Candidate, Reach};
 use super::driver::LoadedDriver;
@@ -22,6 +22,8 @@ pub(crate) struct Route {
     pub(crate) limits: CallLimits,
     pub(crate) retry: Option<Retry>,
     pub(crate) decision: Decision,
+    /// What the operator gives to calls that bring no context of their own.
+    pub(crate) contexts: Contexts,
     /// What its sandboxes get; `None` where the decision denies it.
     pub(crate) access: Option<Arc<Access>>,
     /// What a person is asked first; `None` where nobody has to be.
@@ -136,18 +138,16 @@ fn route(
 ) -> Route {
     let timeout = driver.driver.timeout(contract, implements);
     let limits = CallLimits::new(&services.limits, timeout, &driver.driver.limits);
-    let decision = toolward_policy::decide(
-        &Contract {
-            tool: contract,
-            publisher,
-        },
-        &Implementation {
-            driver: &driver.driver,
-            publisher: &driver.publisher,
-        },
-        &services.policy,
-        &Request::reaching(reach.effects),
-    );
+    let of = Contract {
+        tool: contract,
+        publisher,
+    };
+    let by = Implementation {
+        driver: &driver.driver,
+        publisher: &driver.publisher,
+    };
+    let reaching = Request::reaching(reach.effects);
+    let decision = toolward_policy::decide(&of, &by, &services.policy, &reaching);
     let (allowed, reasons) = match &decision {
         Decision::Allow(allowed) => (Some(allowed), None),
         Decision::Ask(allowed, reasons) => (Some(allowed), Some(reasons)),
@@ -161,6 +161,7 @@ fn route(
         implements: implements.clone(),
         driver: driver.clone(),
         limits,
+        contexts: Contexts::of(&of, &by, &services.policy),
         decision,
     }
 }

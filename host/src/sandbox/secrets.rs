@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolward_egress::{SecretValues, ValueError};
-use toolward_policy::{Grant, SecretGrant};
+use toolward_policy::{ContextText, Grant, SecretGrant};
 use zeroize::Zeroizing;
 
 use super::Exceeded;
@@ -100,6 +100,14 @@ impl CallSecrets {
         })
     }
 
+    /// Also keeps these texts of the call's context out of all that it shows.
+    pub(crate) fn keep_out(&self, texts: &[(String, ContextText)]) {
+        for (name, text) in texts {
+            let value = SecretValue::new(text.as_str().as_bytes().to_vec());
+            self.remember(name, &value);
+        }
+    }
+
     fn grant(&self, slug: &str) -> Option<&SecretGrant> {
         self.granted.iter().find(|grant| grant.slug == slug)
     }
@@ -172,9 +180,6 @@ impl CallSecrets {
 
     /// What keeps the used values out of what is shown; `None` where none was used.
     pub(crate) fn redactor(&self) -> Option<Arc<Redactor>> {
-        if self.granted.is_empty() {
-            return None;
-        }
         self.used
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -6,7 +6,7 @@ mod sources;
 
 use std::fmt;
 
-pub use sources::Sources;
+pub use sources::{Sources, read_file};
 
 use zeroize::Zeroizing;
 

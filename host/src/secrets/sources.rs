@@ -128,6 +128,17 @@ impl SecretStore for Sources {
     }
 }
 
+/// Reads the value in a file as [`Sources`] reads that of a secret: nobody else may
+/// read the file, no link is followed, a line's end at its end is dropped. `None`
+/// where there is no such file.
+///
+/// # Errors
+///
+/// When it can't be read, or may not be.
+pub fn read_file(path: &Path) -> Result<Option<SecretValue>, SecretError> {
+    read(path, true)
+}
+
 /// Reads a file that nobody else may read. A line's end at its end is dropped
 /// where people write the file.
 fn read(path: &Path, by_people: bool) -> Result<Option<SecretValue>, SecretError> {

@@ -17,6 +17,7 @@ mod buckets;
 mod cache;
 mod compiling;
 mod confine;
+mod contexts;
 mod continuing;
 mod endings;
 mod files;

@@ -102,7 +102,7 @@ async fn the_driver_gets_the_validated_context_and_nothing_where_none_is_declare
     let missing = host
         .call(Request::new("hostile.run", r#"{"do": "call"}"#))
         .await;
-    assert_eq!(missing.result.unwrap_err().code.as_str(), "input_invalid");
+    assert_eq!(missing.result.unwrap_err().code.as_str(), "unauthorised");
     let request = Request::new("hostile.run", r#"{"do": "call"}"#).context(json!({"tenant": "a"}));
     let call = host.call(request).await.result.unwrap().structured;
     assert_eq!(
