@@ -139,7 +139,7 @@ pub(crate) fn of(host: &Host) -> Result<Catalogue, CatalogueError> {
     let mut catalogue = Catalogue::default();
     let mut icons = icons::Room::default();
     for (name, info) in named {
-        match info.effects {
+        match info.effects.filter(|_| info.context.is_none()) {
             Some(effects) => {
                 let listed = describe::listed(name, info, effects, &mut icons);
                 catalogue.listed.push(listed);
