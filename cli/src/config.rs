@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
-use toolward_policy::{Policy, PolicyError};
+use toolward_host::secrets;
+use toolward_policy::{ContextSource, Policy, PolicyError};
 use toolward_signing::trust::{TrustSettings, TrustStore};
 
-use crate::environment::Environment;
+use crate::environment::{self, Environment};
 use crate::failure::Failure;
 use crate::files;
 use crate::trust::Trust;
@@ -169,6 +170,8 @@ impl Granted {
         for path in &flags.policy {
             granted.add(&ConfigFile::read(path)?)?;
         }
+        // Once: what changes later counts for the next process.
+        granted.policy = granted.policy.with_contexts(&mut context_value);
         Ok(granted)
     }
 
@@ -181,6 +184,21 @@ impl Granted {
         self.files.push(self.place.clone());
         Ok(())
     }
+}
+
+/// The text of a value of `[[context]]`, as that of a secret is read.
+fn context_value(source: &ContextSource) -> Result<String, String> {
+    let bytes = match source {
+        ContextSource::Env(name) => {
+            let value = environment::secret(name);
+            return value.ok_or_else(|| format!("the environment variable {name} is not set"));
+        }
+        ContextSource::File(path) => secrets::read_file(Path::new(path))
+            .map_err(|error| error.to_string())?
+            .ok_or_else(|| format!("{path}: there is no such file"))?,
+        ContextSource::Written(_) => return Err("it is written in the policy".to_owned()),
+    };
+    String::from_utf8(bytes.bytes().to_vec()).map_err(|_| "it is not UTF-8".to_owned())
 }
 
 /// Where the user's configuration is.

@@ -80,6 +80,11 @@ impl Means {
         for path in sources.files() {
             builder = builder.protect("a secret's file", path);
         }
+        for rule in granted.policy.contexts() {
+            for path in rule.files() {
+                builder = builder.protect("a context's file", path);
+            }
+        }
         builder = builder.secrets(sources);
         if let Some(transport) = transport(&granted.policy)? {
             builder = builder.transport(transport);

@@ -6,7 +6,7 @@ use std::path::Path;
 use toolward_host::secrets::{SecretStore as _, Sources};
 use toolward_host::{Host, LOCAL};
 use toolward_keyvalue::Store;
-use toolward_policy::{LimitSetting, Policy, SecretSource, Service, Workspace};
+use toolward_policy::{ContextRule, LimitSetting, Policy, SecretSource, Service, Workspace};
 
 use super::doctor::{Check, State, mode};
 use super::policy;
@@ -68,6 +68,7 @@ pub(super) fn checks(trust: &Trust, flags: &PolicyFlags, environment: &Environme
     checks.extend(policy.workspaces().iter().map(workspace));
     checks.extend(overlaps(&granted, trust, environment));
     checks.extend(secrets(policy, environment));
+    checks.extend(policy.contexts().iter().map(context));
     checks.extend(policy.services().iter().filter_map(service));
     checks.push(state_directory(environment));
     checks.extend(buckets(environment));
@@ -123,6 +124,27 @@ fn overlaps(granted: &Granted, trust: &Trust, environment: &Environment) -> Opti
         Some(hint) => check.hint(hint),
         None => check,
     })
+}
+
+/// Whether the values of a `[[context]]` are there. They are never shown.
+fn context(rule: &ContextRule) -> Check {
+    const NAME: &str = "context";
+    let principal = rule.principal.as_deref().unwrap_or("everybody");
+    let name = format!("{} of {} for {principal}", rule.tool, rule.publisher);
+    if rule.is_placeholder() {
+        let waits = format!("{name}: nobody has chosen yet who gets it and where it comes from");
+        return Check::new(NAME, State::Warning, waits)
+            .hint("replace what `# choose` marks in its [[context]]");
+    }
+    let problems = rule
+        .problems()
+        .map(|(value, why)| format!("{value}: {why}"));
+    let problems: Vec<String> = problems.collect();
+    match problems.as_slice() {
+        [] => Check::new(NAME, State::Ok, format!("{name} has its values")),
+        some => Check::new(NAME, State::Warning, format!("{name}: {}", some.join("; ")))
+            .hint("the tool is blocked until each value is there"),
+    }
 }
 
 fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {

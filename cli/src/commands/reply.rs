@@ -56,6 +56,11 @@ pub(super) fn exit_of(reply: &Reply) -> Exit {
 pub(super) fn lines_to_add(host: &Host, tool: &str, reply: &Reply) -> Option<String> {
     let error = reply.result.as_ref().err()?;
     let tool = host.tool(tool)?;
+    // Before a driver was picked nothing but its context was found missing.
+    let lack = tool.context.as_ref();
+    if let (None, Some(lack)) = (&reply.metadata.driver, lack.filter(|_| is_denial(error))) {
+        return Some(lack.lines_to_add());
+    }
     let driver = reply.metadata.driver.as_ref()?;
     let blocked = tool
         .drivers

@@ -2,6 +2,7 @@
 
 mod approval;
 mod blocked;
+mod contexts;
 mod documents;
 mod files;
 mod layers;
