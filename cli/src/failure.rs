@@ -38,7 +38,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// Why a command ends without having done its work.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
     pub(crate) code: String,

@@ -21,7 +21,7 @@ use crate::confinement::ConfineFlags;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::hosting::Means;
-use crate::installed::{self, StoreFlags};
+use crate::installed::{self, RefusedTool, StoreFlags};
 use crate::output::Output;
 use crate::progress::{Bar, PATIENCE};
 use crate::standing::Standing;
@@ -180,6 +180,45 @@ impl Source {
     }
 }
 
+impl Source {
+    /// Why a tool that none of these contents has is not there, if an installed
+    /// bundle that was left out brings it.
+    pub(crate) fn withheld<'c>(
+        &self,
+        tool: &str,
+        contents: impl IntoIterator<Item = &'c Content>,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Option<Failure>, Failure> {
+        let named = |content: &Content| {
+            let tools = content.tools.iter();
+            let mut tools = tools.map(|entry| &entry.tool);
+            tools.any(|one| one.id.as_str() == tool || one.major_id() == tool)
+        };
+        if !matches!(self.whence(), Whence::Installed) || contents.into_iter().any(named) {
+            return Ok(None);
+        }
+        let Some(store) = self.store.existing(environment)? else {
+            return Ok(None);
+        };
+        installed::withheld(tool, &store, &self.trust, environment, output)
+    }
+
+    /// The tools of installed bundles that were left out.
+    pub(crate) fn refused(
+        &self,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Vec<RefusedTool>, Failure> {
+        match (self.whence(), self.store.existing(environment)?) {
+            (Whence::Installed, Some(store)) => {
+                installed::refused_tools(&store, &self.trust, environment, output)
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
 impl CacheFlags {
     /// Who compiles drivers, and keeps them.
     pub(crate) fn broker(
@@ -242,6 +281,9 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let source = &arguments.source;
     let contents = source.contents(environment, output)?;
+    if let Some(failure) = source.withheld(&arguments.tool, &contents, environment, output)? {
+        return Err(failure);
+    }
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
     let request = request(arguments, &contents, output)?;
     // What is refused above leaves nothing behind, a cache neither.

@@ -12,10 +12,11 @@ use toolward_host::confine::{self, Confinement};
 use toolward_host::{Cache, Host};
 
 use super::build::guest_cargo;
-use super::doctor_policy;
+use super::{doctor_policy, doctor_store};
 use crate::config::{ConfigFile, PolicyFlags, default_config, is_missing};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
+use crate::installed::StoreFlags;
 use crate::output::Output;
 use crate::trust::Trust;
 
@@ -33,6 +34,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     policies: PolicyFlags,
+
+    #[command(flatten)]
+    store: StoreFlags,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -86,6 +90,12 @@ pub(crate) fn run(
         publishers(&trust, environment),
         guest_toolchain(arguments, environment),
     ];
+    checks.extend(doctor_store::checks(
+        &arguments.store,
+        &trust,
+        environment,
+        output,
+    ));
     checks.extend(doctor_policy::checks(
         &trust,
         &arguments.policies,

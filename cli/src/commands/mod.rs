@@ -7,6 +7,7 @@ pub(crate) mod compiling;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 mod doctor_policy;
+mod doctor_store;
 pub(crate) mod inspect;
 pub(crate) mod install;
 pub(crate) mod keys;

@@ -1,15 +1,24 @@
-//! `list` and `remove`: what is installed, and no more.
+//! `list` and `remove`: what is installed, and whether it would be loaded now.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
+use toolward_bundle::text::visible_line;
+use toolward_store::Held;
 
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
-use crate::installed::StoreFlags;
+use crate::installed::{self, Examined, StoreFlags, next_step};
 use crate::output::Output;
+use crate::trust::Trust;
+
+/// Longest reason why a bundle is not loaded, in characters.
+const REASON: usize = 400;
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
+    #[command(flatten)]
+    trust: Trust,
+
     #[command(flatten)]
     store: StoreFlags,
 }
@@ -20,33 +29,17 @@ impl List {
         environment: &Environment,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
-        let Some(store) = self.store.existing(environment)? else {
+        let Some(store) = self.store.shown(environment, output)? else {
             output.note("nothing is installed");
             return Ok(Exit::Fine);
         };
         let pending = store.pending()?;
-        for installed in store.list()? {
-            let held = pending.iter().find(|(held, _)| held.id == installed.id);
-            if output.json() {
-                output.value(&json!({
-                    "id": installed.id, "version": installed.version.to_string(),
-                    "sequence": installed.sequence, "publisher": installed.publisher,
-                    "digest": installed.digest, "surface": installed.surface,
-                    "source": installed.source, "installed": installed.at.to_string(),
-                    "held": held.map(|(held, _)| held.version.to_string()),
-                    "held_surface": held.map(|(held, _)| held.surface),
-                }))?;
-                continue;
-            }
-            output.line(format!(
-                "{} {} (sequence {}) by {}",
-                installed.id, installed.version, installed.sequence, installed.publisher
-            ))?;
-            if let Some((held, _)) = held {
-                output.line(format!(
-                    "  {} is held; surface {}",
-                    held.version, held.surface
-                ))?;
+        for one in installed::examined(&store, &self.trust, environment, output)? {
+            let mut held = pending.iter().map(|(held, _)| held);
+            let held = held.find(|held| held.id == one.installed.id);
+            match output.json() {
+                true => output.value(&as_json(&one, held))?,
+                false => show(&one, held, output)?,
             }
         }
         // What waits for a first yes, with nothing installed.
@@ -60,6 +53,7 @@ impl List {
                     "publisher": held.publisher, "digest": null, "surface": null,
                     "source": held.source, "installed": null,
                     "held": held.version.to_string(), "held_surface": held.surface,
+                    "state": "held", "error": null,
                 }))?;
                 continue;
             }
@@ -69,6 +63,49 @@ impl List {
             ))?;
         }
         Ok(Exit::Fine)
+    }
+}
+
+fn as_json(one: &Examined, held: Option<&Held>) -> Value {
+    let installed = &one.installed;
+    let error = one.refusal().map(|failure| {
+        let mut hints = failure.hints.clone();
+        hints.push(next_step(&installed.id));
+        json!({
+            "code": failure.code, "message": failure.message, "hint": hints.join("\n"),
+        })
+    });
+    json!({
+        "id": installed.id, "version": installed.version.to_string(),
+        "sequence": installed.sequence, "publisher": installed.publisher,
+        "digest": installed.digest, "surface": installed.surface,
+        "source": installed.source, "installed": installed.at.to_string(),
+        "held": held.map(|held| held.version.to_string()),
+        "held_surface": held.map(|held| held.surface),
+        "state": one.word(), "error": error,
+    })
+}
+
+fn show(one: &Examined, held: Option<&Held>, output: &mut Output) -> Result<(), Failure> {
+    let installed = &one.installed;
+    output.line(format!(
+        "{} {} (sequence {}) by {}",
+        installed.id, installed.version, installed.sequence, installed.publisher
+    ))?;
+    if let Some(failure) = one.refusal() {
+        output.line(format!(
+            "  NOT LOADED: {} ({})",
+            visible_line(&failure.message, REASON),
+            failure.code
+        ))?;
+        output.line(format!("  hint: {}", next_step(&installed.id)))?;
+    }
+    match held {
+        Some(held) => output.line(format!(
+            "  {} is held; surface {}",
+            held.version, held.surface
+        )),
+        None => Ok(()),
     }
 }
 
@@ -87,17 +124,10 @@ impl Remove {
         environment: &Environment,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
-        let not_installed = || toolward_store::Error::NotInstalled {
-            id: self.id.clone(),
-        };
-        let store = self
-            .store
-            .existing(environment)?
-            .ok_or_else(not_installed)?;
-        store.remove(&self.id, std::time::SystemTime::now())?;
-        let collected = store.gc()?;
+        let now = std::time::SystemTime::now();
+        let files = self.store.remove(&self.id, now, environment)?;
         if output.json() {
-            output.value(&json!({ "ok": true, "removed": self.id, "files": collected.objects }))?;
+            output.value(&json!({ "ok": true, "removed": self.id, "files": files }))?;
         } else {
             output.line(format!("{}: removed", self.id))?;
         }

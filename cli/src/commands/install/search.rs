@@ -8,7 +8,7 @@ use toolward_store::search::{SearchEntry, rank};
 use super::current;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
-use crate::installed::StoreFlags;
+use crate::installed::{self, StoreFlags};
 use crate::output::Output;
 use crate::sources::NetworkFlags;
 use crate::trust::Trust;
@@ -69,18 +69,26 @@ impl Search {
                 if let (Some(entry), Some(listed)) =
                     (entries.get(ranked.index), bundles.get(ranked.index))
                 {
-                    found(entry, &listed.id, &listed.version.to_string(), output)?;
+                    found(entry, &listed.id, &listed.version.to_string(), None, output)?;
                 }
             }
             return Ok(Exit::Fine);
         }
-        let Some(store) = self.store.existing(environment)? else {
+        let Some(store) = self.store.shown(environment, output)? else {
             output.note("nothing is installed");
             return Ok(Exit::Fine);
         };
-        for match_ in store.search(&query, SHOWN)? {
+        let matches = store.search(&query, SHOWN)?;
+        let examined = match matches.is_empty() {
+            true => Vec::new(),
+            false => installed::examined(&store, &self.trust, environment, output)?,
+        };
+        for match_ in matches {
             let tool = &match_.tool;
-            found(&tool.entry, &tool.bundle, &tool.version.to_string(), output)?;
+            let of = |one: &&installed::Examined| one.installed.id == tool.bundle;
+            let refusal = examined.iter().find(of).and_then(|one| one.refusal());
+            let version = tool.version.to_string();
+            found(&tool.entry, &tool.bundle, &version, refusal, output)?;
         }
         Ok(Exit::Fine)
     }
@@ -90,12 +98,15 @@ fn found(
     entry: &SearchEntry,
     bundle: &str,
     version: &str,
+    refusal: Option<&Failure>,
     output: &mut Output,
 ) -> Result<(), Failure> {
+    let code = refusal.map(|failure| failure.code.as_str());
     if output.json() {
         return output.value(&json!({
             "tool": entry.id, "name": entry.title, "description": entry.description,
             "tags": entry.tags, "publisher": entry.publisher, "bundle": bundle, "version": version,
+            "refused": code,
         }));
     }
     output.line(format!(
@@ -103,8 +114,10 @@ fn found(
         visible_line(&entry.id, 200),
         visible_line(&entry.description, 200)
     ))?;
+    let refused = code.map(|code| format!(", NOT LOADED ({code})"));
     output.line(format!(
-        "  {bundle} {version} by {}",
-        visible_line(&entry.publisher, 200)
+        "  {bundle} {version} by {}{}",
+        visible_line(&entry.publisher, 200),
+        refused.unwrap_or_default()
     ))
 }

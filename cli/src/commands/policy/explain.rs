@@ -43,6 +43,11 @@ pub(crate) fn run(
         .iter()
         .map(|(content, _)| content.manifest.id.as_str());
     if found.is_empty() && documents.is_empty() && !ids.any(|id| id == name) {
+        let contents = bundles.iter().map(|(content, _)| content);
+        let source = &arguments.subject.source;
+        if let Some(failure) = source.withheld(name, contents, environment, output)? {
+            return Err(failure);
+        }
         let failure = nothing(&bundles, Some(name));
         return Err(match known.get(..known.len().min(KNOWN)) {
             Some([first, more @ ..]) => {

@@ -28,7 +28,8 @@ pub(crate) fn run(
     let (bundles, granted) = arguments.subject.read(environment, output)?;
     let found = explanations(&bundles, &granted.policy, None);
     let documents = documents::all(&bundles, &granted.policy);
-    if found.is_empty() && documents.is_empty() {
+    let refused = arguments.subject.source.refused(environment, output)?;
+    if found.is_empty() && documents.is_empty() && refused.is_empty() {
         return Err(nothing(&bundles, None));
     }
     for one in &found {
@@ -55,6 +56,24 @@ pub(crate) fn run(
         }
         output.line(line)?;
     }
+    for (tool, one, failure) in &refused {
+        let (id, publisher) = (&one.id, &one.publisher);
+        let reason = format!("{} ({})", failure.message, failure.code);
+        if output.json() {
+            output.value(&json!({
+                "tool": tool,
+                "driver": null,
+                "publisher": publisher,
+                "state": "refused",
+                "bundle": id,
+                "code": failure.code,
+                "reasons": [reason],
+            }))?;
+            continue;
+        }
+        let reason = visible_line(&reason, REASONS);
+        output.line(format!("REFUSED  {tool} of {id}: {reason}"))?;
+    }
     for document in &documents {
         match output.json() {
             true => output.value(&document.json())?,
@@ -73,5 +92,9 @@ fn reasons(one: &Explanation) -> Vec<String> {
         let asked = capability.asked.as_ref().unwrap_or(&capability.declared);
         Some(format!("{asked}: {why}"))
     });
-    asked.chain(denied).chain(missing).collect()
+    let context = one
+        .context
+        .iter()
+        .map(|lack| format!("context: {}", lack.why));
+    asked.chain(denied).chain(missing).chain(context).collect()
 }

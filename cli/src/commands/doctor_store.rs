@@ -1,0 +1,53 @@
+//! The installed bundles as `doctor` sees them: the store, and whether each
+//! bundle would be loaded now.
+
+use super::doctor::{Check, State};
+use crate::environment::Environment;
+use crate::failure::Failure;
+use crate::installed::{self, StoreFlags, next_step};
+use crate::output::Output;
+use crate::trust::Trust;
+
+const NAME: &str = "installed";
+
+/// One check of the store, and one for each bundle that is not loaded.
+pub(super) fn checks(
+    store: &StoreFlags,
+    trust: &Trust,
+    environment: &Environment,
+    output: &Output,
+) -> Vec<Check> {
+    let store = match store.existing(environment) {
+        Ok(Some(store)) => store,
+        Ok(None) => return vec![Check::new(NAME, State::Ok, "nothing is installed")],
+        Err(failure) => return vec![broken(failure)],
+    };
+    let examined = match installed::examined(&store, trust, environment, output) {
+        Ok(examined) => examined,
+        Err(failure) => return vec![broken(failure)],
+    };
+    let sound = examined
+        .iter()
+        .filter(|one| matches!(one.state, installed::State::Verified));
+    let sound = sound.count();
+    let message = format!("{sound} of {} installed bundles verify", examined.len());
+    let mut checks = vec![Check::new(NAME, State::Ok, message)];
+    for one in &examined {
+        let Some(failure) = one.refusal() else {
+            continue;
+        };
+        let id = &one.installed.id;
+        let message = format!("{id} is not loaded: {} ({})", failure.message, failure.code);
+        checks.push(Check::new(NAME, State::Warning, message).hint(next_step(id)));
+    }
+    checks
+}
+
+fn broken(failure: Failure) -> Check {
+    let message = format!("{} ({})", failure.message, failure.code);
+    let check = Check::new(NAME, State::Error, message);
+    match failure.hints.first() {
+        Some(hint) => check.hint(hint.as_str()),
+        None => check,
+    }
+}
