@@ -11,7 +11,7 @@ use toolward_bundle::text::visible_line;
 use super::check::counted;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
-use crate::installed::StoreFlags;
+use crate::installed::{self, StoreFlags};
 use crate::output::Output;
 use crate::trust::Trust;
 
@@ -38,14 +38,14 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let Some(bundle) = &arguments.bundle else {
-        return installed(arguments, environment, output);
+        return all(arguments, environment, output);
     };
     let content = arguments.trust.content(bundle, environment, output)?;
     report(&content, output)?;
     Ok(Exit::Fine)
 }
 
-fn installed(
+fn all(
     arguments: &Arguments,
     environment: &Environment,
     output: &mut Output,
@@ -81,6 +81,7 @@ fn installed(
         }
     })?;
     written?;
+    installed::unrecorded(&store, output);
     Ok(if refused == 0 {
         Exit::Fine
     } else {
