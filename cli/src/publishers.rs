@@ -6,7 +6,9 @@ mod place;
 mod removed;
 mod writing;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use toolward_signing::id::{self, Prefix};
@@ -40,6 +42,46 @@ pub(crate) struct Grant {
     /// The keys that signed the list of revocations that is kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) revocation_signers: Vec<String>,
+    /// What shows that a release of it from elsewhere is current.
+    #[serde(default, skip_serializing_if = "FreshnessRule::is_empty")]
+    pub(crate) freshness: FreshnessRule,
+}
+
+/// What shows that a release of a publisher is current, where it comes over the
+/// network: a maximum age, or the channel that lists it. `[trust]` counts as well.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FreshnessRule {
+    /// How old its releases may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max_age_days: Option<u64>,
+    /// The `[[channel]]` that its releases are held to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) channel: Option<String>,
+}
+
+impl FreshnessRule {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The maximum age.
+    pub(crate) fn max_age(&self) -> Result<Option<Duration>, Failure> {
+        let max_age = self.max_age_days.map(toolward_signing::trust::max_age);
+        max_age
+            .transpose()
+            .map_err(|refusal| Failure::usage(refusal.code(), &refusal))
+    }
+}
+
+impl std::fmt::Display for FreshnessRule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.max_age_days, &self.channel) {
+            (Some(days), _) => write!(f, "at most {days} days old"),
+            (None, Some(channel)) => write!(f, "what the channel {channel} lists"),
+            (None, None) => f.write_str("no rule"),
+        }
+    }
 }
 
 /// One known publisher.
@@ -82,6 +124,17 @@ impl Trusted {
         self
     }
 
+    /// The channels that the operator holds publishers to, by publisher.
+    pub(crate) fn channels(&self) -> BTreeMap<String, String> {
+        let known = self.known.iter();
+        known
+            .filter_map(|known| {
+                let channel = known.grant.freshness.channel.clone()?;
+                Some((known.document.name.clone(), channel))
+            })
+            .collect()
+    }
+
     /// Adds all publishers to those of the configuration. Names and keys belong
     /// to one each.
     pub(crate) fn add_to(&self, store: &mut TrustStore) -> Result<(), Failure> {
@@ -94,6 +147,9 @@ impl Trusted {
                         "take the publisher out of toolward.toml, or: toolward trust remove {name}"
                     ))
                 })?;
+            if let Some(max_age) = known.grant.freshness.max_age()? {
+                store.limit_age(&known.document.name, max_age);
+            }
         }
         Ok(())
     }

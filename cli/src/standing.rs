@@ -1,11 +1,13 @@
 //! Who is trusted at the time of one operation: publishers, the operator's
 //! settings, and what is revoked, with one "now" for all of it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
 use toolward_bundle::content::{Content, Origin};
 use toolward_signing::Refusal;
+use toolward_signing::freshness;
 use toolward_signing::moment::Timestamp;
 use toolward_signing::publisher::Terms;
 use toolward_signing::revocation::Revocations;
@@ -18,6 +20,8 @@ pub(crate) struct Standing {
     pub(crate) store: TrustStore,
     pub(crate) settings: TrustSettings,
     pub(crate) revocations: Revocations,
+    /// The channels that the releases of publishers are held to, by publisher.
+    pub(crate) channels: BTreeMap<String, String>,
     pub(crate) now: SystemTime,
 }
 
@@ -66,17 +70,18 @@ impl Standing {
             [
                 manifest.expires.and_then(ahead),
                 known.and_then(|known| known.expires()).and_then(ahead),
-                self.too_old(manifest.created),
+                self.too_old(manifest.created, known.and_then(|known| known.max_age())),
             ]
         });
         moments.flatten().filter(|moment| *moment > self.now).min()
     }
 
     /// When something made at this time is older than is allowed.
-    fn too_old(&self, created: Timestamp) -> Option<SystemTime> {
+    fn too_old(&self, created: Timestamp, max_age: Option<Duration>) -> Option<SystemTime> {
         let created = Duration::from_secs(u64::try_from(created.unix()).ok()?);
         // One second more: an age that is reached is still allowed.
-        let longest = self.settings.max_age?.checked_add(Duration::from_secs(1))?;
+        let longest = freshness::shorter(self.settings.max_age, max_age)?;
+        let longest = longest.checked_add(Duration::from_secs(1))?;
         SystemTime::UNIX_EPOCH
             .checked_add(created)?
             .checked_add(longest)

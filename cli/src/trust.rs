@@ -114,6 +114,7 @@ impl Trust {
                     store: TrustStore::empty(),
                     settings: TrustSettings::default(),
                     revocations,
+                    channels: trusted.channels(),
                     now: SystemTime::now(),
                 })
             }
@@ -172,6 +173,7 @@ impl Trust {
             store,
             settings,
             revocations,
+            channels: trusted.channels(),
             now: SystemTime::now(),
         })
     }

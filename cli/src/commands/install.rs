@@ -2,6 +2,7 @@
 
 mod current;
 mod list;
+mod newest;
 mod search;
 mod update;
 
@@ -62,6 +63,21 @@ pub(crate) struct Install {
     means: Means,
 }
 
+/// Where a bundle is taken from.
+struct Place {
+    source: Source,
+    /// As it is remembered for updates.
+    kept: String,
+}
+
+impl Place {
+    fn parse(text: &str) -> Result<Self, Failure> {
+        let source = Source::parse(text)?;
+        let kept = kept(&source, text)?;
+        Ok(Self { source, kept })
+    }
+}
+
 impl Install {
     pub(crate) fn run(
         &self,
@@ -71,7 +87,8 @@ impl Install {
         let means = &self.means;
         let standing = means.trust.standing(environment, output)?;
         let store = means.store.open(environment)?;
-        means.install(&self.source, None, &store, &standing, environment, output)
+        let place = Place::parse(&self.source)?;
+        means.install(&place, None, &store, &standing, environment, output)
     }
 }
 
@@ -82,33 +99,35 @@ impl Means {
             .map_err(|refusal: toolward_signing::Refusal| Failure::usage(refusal.code(), &refusal))
     }
 
-    /// What a source is held to now.
+    /// What a source is held to now, for bundles of this publisher.
     fn current<'a>(
         &self,
         source: &Source,
+        publisher: &str,
         store: &Store,
         standing: &'a Standing,
         output: &Output,
     ) -> Result<Current<'a>, Failure> {
         let channel = self.channel.as_deref();
-        Current::of(source, channel, &self.network, store, standing, output)
+        let network = &self.network;
+        Current::of(source, publisher, channel, network, store, standing, output)
     }
 
-    /// Installs what a source has, which must be the bundle that is expected.
+    /// Installs what a place has, which must be the bundle that is expected.
     fn install(
         &self,
-        from: &str,
+        place: &Place,
         expected: Option<&str>,
         store: &Store,
         standing: &Standing,
         environment: &Environment,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
-        let source = Source::parse(from)?;
-        let current = self.current(&source, store, standing, output)?;
+        let source = &place.source;
         let bundle = self
             .network
-            .bundle(&source, expected, standing, environment, output)?;
+            .bundle(source, expected, standing, environment, output)?;
+        let current = self.current(source, bundle.publisher.name(), store, standing, output)?;
         let warnings = current
             .freshness()
             .check(&bundle.manifest, &bundle.manifest_digest)
@@ -117,7 +136,7 @@ impl Means {
             output.warning(warning);
         }
         let options = InstallOptions {
-            source: kept(&source, from)?,
+            source: place.kept.clone(),
             now: standing.now,
             allow_rollback: self.allow_rollback.clone(),
             accept: self.accepted()?,

@@ -1,6 +1,7 @@
 //! `trust`: publishers by their documents: first use, rotation, revocation.
 
 mod adding;
+mod freshness;
 mod removing;
 mod updating;
 
@@ -18,6 +19,8 @@ use crate::output::Output;
 use crate::publishers::Known;
 use crate::sources::NetworkFlags;
 use crate::trust::Trust;
+
+use freshness::FreshnessFlags;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -52,6 +55,8 @@ enum Command {
         #[arg(long)]
         fingerprint: Option<String>,
         #[command(flatten)]
+        freshness: FreshnessFlags,
+        #[command(flatten)]
         means: Means,
     },
     /// List the publishers that are trusted by document
@@ -75,6 +80,8 @@ enum Command {
         /// A list of what the publisher revokes
         #[arg(long, value_name = "SOURCE")]
         revocations: Option<String>,
+        #[command(flatten)]
+        freshness: FreshnessFlags,
         #[command(flatten)]
         means: Means,
     },
@@ -102,16 +109,18 @@ pub(crate) fn run(
             source,
             prefix,
             fingerprint,
+            freshness,
             means,
-        } => subject(means).add(source, prefix, fingerprint.as_deref(), output),
+        } => subject(means).add(source, prefix, fingerprint.as_deref(), freshness, output),
         Command::List { means } => subject(means).list(output),
         Command::Show { name, means } => subject(means).show(name, output),
         Command::Update {
             name,
             source,
             revocations,
+            freshness,
             means,
-        } => subject(means).update(name, source, revocations.as_deref(), output),
+        } => subject(means).update(name, source, revocations.as_deref(), freshness, output),
         Command::Remove {
             name,
             forget_revocations,
@@ -213,6 +222,8 @@ fn told(known: &Known, output: &mut Output) -> Result<(), Failure> {
             "fingerprint": fingerprint,
             "prefixes": known.grant.prefixes,
             "source": known.grant.source,
+            "max_age_days": known.grant.freshness.max_age_days,
+            "channel": known.grant.freshness.channel,
             "revoked_bundles": bundles,
         }));
     }
@@ -225,6 +236,9 @@ fn told(known: &Known, output: &mut Output) -> Result<(), Failure> {
         visible_line(&known.grant.prefixes.join(", "), 400)
     ))?;
     output.line(format!("  fingerprint  {fingerprint}"))?;
+    if !known.grant.freshness.is_empty() {
+        output.line(format!("  freshness    {}", known.grant.freshness))?;
+    }
     if bundles > 0 {
         output.line(format!("  revoked      {bundles} bundles"))?;
     }

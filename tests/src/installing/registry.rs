@@ -15,9 +15,9 @@ use crate::support::{Machine, root};
 const START: Duration = Duration::from_secs(60);
 
 /// A running registry.
-struct Server {
+pub(super) struct Server {
     child: Child,
-    address: String,
+    pub(super) address: String,
     _folder: tempfile::TempDir,
 }
 
@@ -29,8 +29,14 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Starts one, or says loudly that there is none.
-    fn start() -> Option<Self> {
+    /// Starts one that speaks plain http, or says loudly that there is none.
+    pub(super) fn start() -> Option<Self> {
+        Self::with(|_| String::new())
+    }
+
+    /// Starts one with more lines in the `http` part of its configuration, which may
+    /// name files in its folder.
+    pub(super) fn with(more: impl FnOnce(&Path) -> String) -> Option<Self> {
         let program = match program() {
             Ok(program) => program,
             Err(reason) => {
@@ -44,8 +50,9 @@ impl Server {
         let file = folder.path().join("config.yml");
         let config = format!(
             "version: 0.1\nlog:\n  level: info\nstorage:\n  filesystem:\n    rootdirectory: {}/data\n\
-             http:\n  addr: 127.0.0.1:0\n",
-            folder.path().display()
+             http:\n  addr: 127.0.0.1:0\n{}",
+            folder.path().display(),
+            more(folder.path())
         );
         std::fs::write(&file, config).unwrap();
         let mut child = Command::new(program)
@@ -77,7 +84,7 @@ impl Server {
         Some(server(address.expect("the registry did not start")))
     }
 
-    fn reference(&self, tag: &str) -> String {
+    pub(super) fn reference(&self, tag: &str) -> String {
         format!("oci://{}/acme/text-stats:{tag}", self.address)
     }
 }

@@ -1,9 +1,12 @@
 //! Whether a release is the current one: the index of the channel that its source
 //! is held to, and its age.
 
+use std::time::Duration;
+
 use toolward_registry::{DocumentKind, Source};
+use toolward_signing::Digest;
 use toolward_signing::channel::{self, Channel, VerifiedIndex};
-use toolward_signing::freshness::{Freshness, Origin};
+use toolward_signing::freshness::{self, Freshness, Origin};
 use toolward_store::{Store, marks};
 
 use crate::failure::Failure;
@@ -15,21 +18,24 @@ use crate::standing::Standing;
 pub(super) struct Current<'a> {
     origin: Origin,
     index: Option<VerifiedIndex>,
+    max_age: Option<Duration>,
     standing: &'a Standing,
 }
 
 impl<'a> Current<'a> {
     /// Fetches the index of the channel that `source` is held to: the one named,
-    /// or the only one, for what comes from elsewhere.
+    /// the one that the operator holds this publisher to, or the only one, for
+    /// what comes from elsewhere.
     pub(super) fn of(
         source: &Source,
+        publisher: &str,
         named: Option<&str>,
         network: &NetworkFlags,
         store: &Store,
         standing: &'a Standing,
         output: &Output,
     ) -> Result<Self, Failure> {
-        let index = match held_to(source, named, standing)? {
+        let index = match held_to(source, publisher, named, standing)? {
             Some(channel) => Some(fetched(channel, network, store, standing)?),
             None => None,
         };
@@ -41,11 +47,20 @@ impl<'a> Current<'a> {
         } else {
             Origin::Local
         };
+        let publisher = standing.store.publisher(publisher);
+        let own = publisher.and_then(|publisher| publisher.max_age());
         Ok(Self {
             origin,
             index,
+            max_age: freshness::shorter(standing.settings.max_age, own),
             standing,
         })
+    }
+
+    /// The digest of the release of this bundle that the channel lists.
+    pub(super) fn listed(&self, id: &str) -> Option<Digest> {
+        let index = self.index.as_ref()?;
+        index.get(id).map(|listed| listed.digest)
     }
 
     /// How a bundle is found to be current.
@@ -53,7 +68,7 @@ impl<'a> Current<'a> {
         Freshness {
             origin: self.origin,
             index: self.index.as_ref(),
-            max_age: self.standing.settings.max_age,
+            max_age: self.max_age,
             now: self.standing.now,
             mode: self.standing.settings.mode,
         }
@@ -62,9 +77,17 @@ impl<'a> Current<'a> {
 
 fn held_to<'a>(
     source: &Source,
+    publisher: &str,
     name: Option<&str>,
     standing: &'a Standing,
 ) -> Result<Option<&'a Channel>, Failure> {
+    let of_publisher = || {
+        standing
+            .channels
+            .get(publisher)
+            .filter(|_| source.is_remote())
+    };
+    let name = name.or_else(|| of_publisher().map(String::as_str));
     match (name, standing.settings.channels.as_slice()) {
         (Some(name), _) => named(name, standing).map(Some),
         (None, _) if !source.is_remote() => Ok(None),

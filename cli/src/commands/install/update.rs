@@ -7,9 +7,9 @@ use clap::Args;
 use serde_json::json;
 use toolward_registry::Source;
 use toolward_signing::Digest;
-use toolward_store::{Held, Store};
+use toolward_store::{Held, Installed, Store};
 
-use super::{Means, told};
+use super::{Means, Place, newest, told};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -40,22 +40,19 @@ impl Update {
                 return means.accept(&held, &surface, &store, &standing, output);
             }
         }
-        let mut sources = Vec::new();
-        for installed in store.list()? {
-            if self.id.as_ref().is_none_or(|id| *id == installed.id) {
-                sources.push((installed.id, installed.source));
-            }
-        }
-        if let (Some(id), true) = (&self.id, sources.is_empty()) {
+        let mut all = store.list()?;
+        all.retain(|installed| self.id.as_ref().is_none_or(|id| *id == installed.id));
+        if let (Some(id), true) = (&self.id, all.is_empty()) {
             return Err(toolward_store::Error::NotInstalled { id: id.clone() }.into());
         }
         let mut worst = Exit::Fine;
-        for (id, source) in sources {
-            let one = means.install(&source, Some(&id), &store, &standing, environment, output);
+        for installed in all {
+            let id = &installed.id;
+            let one = means.update(&installed, &store, &standing, environment, output);
             let exit = match one {
                 Ok(exit) => exit,
                 Err(failure) if self.id.is_some() => return Err(failure),
-                Err(failure) => failed(&id, &failure, output)?,
+                Err(failure) => failed(id, &failure, output)?,
             };
             worst = worst.max(exit);
         }
@@ -78,6 +75,32 @@ fn failed(id: &str, failure: &Failure, output: &mut Output) -> Result<Exit, Fail
 }
 
 impl Means {
+    /// Installs the newest release that the source of an installed bundle has.
+    fn update(
+        &self,
+        installed: &Installed,
+        store: &Store,
+        standing: &Standing,
+        environment: &Environment,
+        output: &mut Output,
+    ) -> Result<Exit, Failure> {
+        let place = Place::parse(&installed.source)?;
+        let place = match newest::repository(&place.source) {
+            Some((repository, pattern)) => {
+                let publisher = &installed.publisher;
+                let current = self.current(&place.source, publisher, store, standing, output)?;
+                let listed = current.listed(&installed.id);
+                let network = &self.network;
+                newest::find(
+                    installed, repository, &pattern, listed, network, standing, output,
+                )?
+            }
+            None => place,
+        };
+        let expected = Some(installed.id.as_str());
+        self.install(&place, expected, store, standing, environment, output)
+    }
+
     /// Installs what was held, if it is still trusted and current.
     fn accept(
         &self,
@@ -88,7 +111,7 @@ impl Means {
         output: &mut Output,
     ) -> Result<Exit, Failure> {
         let source = Source::parse(&held.source)?;
-        let current = self.current(&source, store, standing, output)?;
+        let current = self.current(&source, &held.publisher, store, standing, output)?;
         let warnings = Mutex::new(Vec::new());
         let verify = |file: &mut File| {
             let bundle = standing.archive_file(file)?;

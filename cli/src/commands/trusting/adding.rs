@@ -8,10 +8,10 @@ use toolward_signing::fingerprint::Fingerprint;
 use toolward_signing::publisher::{self, VerifiedPublisher};
 use toolward_store::marks;
 
-use super::{Subject, record, told};
+use super::{FreshnessFlags, Subject, record, told};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::publishers::{Grant, Known, Trusted};
+use crate::publishers::{FreshnessRule, Grant, Known, Trusted};
 use crate::sources::kept;
 use crate::standing::Standing;
 
@@ -21,20 +21,26 @@ impl Subject<'_> {
         source: &str,
         prefixes: &[String],
         fingerprint: Option<&str>,
+        freshness: &FreshnessFlags,
         output: &mut Output,
     ) -> Result<(), Failure> {
         let publishers = self.means.trust.publishers(self.environment)?;
         let store = self.means.store.open(self.environment)?;
-        let grant = Grant {
+        let mut grant = Grant {
             prefixes: prefixes.to_vec(),
             source: kept(&Source::parse(source)?, source)?,
             revocation_signers: Vec::new(),
+            freshness: FreshnessRule::default(),
         };
         let network = &self.means.network;
         let bytes = network.document(source, DocumentKind::Publisher)?;
         // Who has this name, or one of these keys, is told before anybody is asked.
-        let (_, known) = self.candidate(&bytes, &grant, &publishers.all()?, output)?;
+        let (standing, known) = self.candidate(&bytes, &grant, &publishers.all()?, output)?;
+        // A rule that can't be one is refused before anybody is asked.
+        freshness.given(&standing.settings)?;
         compared(&known.document, fingerprint, output)?;
+        let name = &known.document.name;
+        grant.freshness = freshness.given_or_asked(name, &standing.settings, output)?;
         // A person was waited for: others may have come first.
         let writing = publishers.exclusive()?;
         let (standing, known) = self.candidate(&bytes, &grant, &writing.all()?, output)?;

@@ -7,7 +7,7 @@ use toolward_store::Store;
 use toolward_store::decisions::{NewDecision, Verdict};
 use toolward_store::marks::{self, Following};
 
-use super::{Subject, record, told, unknown};
+use super::{FreshnessFlags, Subject, record, told, unknown};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::publishers::{Known, Writing};
@@ -18,14 +18,18 @@ impl Subject<'_> {
         name: &str,
         sources: &[String],
         revocations: Option<&str>,
+        freshness: &FreshnessFlags,
         output: &mut Output,
     ) -> Result<(), Failure> {
         let publishers = self.means.trust.publishers(self.environment)?;
         let store = self.means.store.open(self.environment)?;
         let own = [self.known(name)?.grant.source];
-        let sources = match (sources, revocations) {
-            ([], Some(_)) => &[][..],
-            ([], None) => &own[..],
+        let trust = &self.means.trust;
+        let settings = trust.standing_or_empty(&publishers.all()?, self.environment, output)?;
+        let freshness = freshness.given(&settings.settings)?;
+        let sources = match (sources, revocations.is_some() || freshness.is_some()) {
+            ([], true) => &[][..],
+            ([], false) => &own[..],
             (sources, _) => sources,
         };
         // All of the network first: meanwhile others may change whom they trust.
@@ -41,6 +45,13 @@ impl Subject<'_> {
         let mut known = self.rotated(name, &chain, &writing, &store, output)?;
         if let Some(list) = list {
             known = self.revoked(known, &list, &writing, &store, output)?;
+        }
+        if let Some(rule) = freshness {
+            known.grant.freshness = rule;
+            writing.write(&known)?;
+            let reason = format!("freshness: {}", known.grant.freshness);
+            let now = std::time::SystemTime::now();
+            record(&store, "trust-update", name, None, &reason, now)?;
         }
         drop(writing);
         told(&known, output)

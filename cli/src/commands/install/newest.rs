@@ -1,0 +1,150 @@
+//! The newest release in a repository, for a bundle that was installed by the tag
+//! of a version. Tags only say where to look: the highest sequence among the
+//! verified releases of this bundle and this publisher counts.
+
+use toolward_bundle::text::visible_line;
+use toolward_registry::{Reference, Release, Source, TagPattern};
+use toolward_signing::verify;
+use toolward_signing::{Digest, Reason, Refusal};
+use toolward_store::Installed;
+
+use super::Place;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::progress::Bar;
+use crate::sources::{self, NetworkFlags};
+use crate::standing::Standing;
+
+/// How many releases that were passed over are named.
+const NAMED: usize = 5;
+
+/// A verified release.
+struct Candidate {
+    sequence: u64,
+    digest: Digest,
+}
+
+/// The repository to look in, and how its tags look, if a source is a version's tag.
+/// A digest stands for one release, and other tags are moved by their publisher.
+pub(super) fn repository(source: &Source) -> Option<(&Reference, TagPattern)> {
+    match source {
+        Source::Registry(reference) if reference.digest().is_none() => {
+            Some((reference, TagPattern::of(reference.tag()?)?))
+        }
+        _ => None,
+    }
+}
+
+/// Finds the release to install: the one that the channel lists, where there is one,
+/// else the newest. It is fetched by digest, so that it is the one that was looked at.
+pub(super) fn find(
+    installed: &Installed,
+    repository: &Reference,
+    pattern: &TagPattern,
+    listed: Option<Digest>,
+    network: &NetworkFlags,
+    standing: &Standing,
+    output: &Output,
+) -> Result<Place, Failure> {
+    let options = standing.options(None);
+    let verify = |envelope: &[u8]| {
+        let announced = verify::envelope(envelope, &standing.store, &options)?;
+        let manifest = &announced.manifest;
+        let publisher = announced.publisher.name();
+        if manifest.id != installed.id || publisher != installed.publisher {
+            return Err(Refusal::new(Reason::WrongBundle)
+                .expected(format!("{} of {}", installed.id, installed.publisher))
+                .found(format!("{} of {publisher}", manifest.id)));
+        }
+        // Who runs a release does not ask for what comes before one.
+        let early = !manifest.version.pre.is_empty() && installed.version.pre.is_empty();
+        Ok((!early).then_some(Candidate {
+            sequence: manifest.sequence,
+            digest: announced.manifest_digest,
+        }))
+    };
+    let client = network.client()?;
+    let bar = Bar::new(format!("looking for releases of {}", installed.id), output);
+    let (_, seen) = sources::followed();
+    let releases = client.releases(repository, pattern, verify);
+    let releases = sources::run(&bar, &seen, releases)??;
+    drop(bar);
+    if releases.left_out > 0 {
+        output.warning(format!(
+            "{} has {} more tags of versions than are looked at; those with the highest versions were",
+            repository.without_version(),
+            releases.left_out
+        ));
+    }
+    let found = releases.found.iter().enumerate().filter_map(|(at, one)| {
+        let candidate = one.accepted.as_ref().ok()?.as_ref()?;
+        Some((at, one, candidate))
+    });
+    let found: Vec<_> = found.collect();
+    let is_listed = |(_, _, one): &&(usize, &Release<_>, &Candidate)| Some(one.digest) == listed;
+    let newest = || {
+        let rank = |(at, _, one): &&(usize, &Release<_>, &Candidate)| {
+            (one.sequence, std::cmp::Reverse(*at))
+        };
+        found.iter().max_by_key(rank)
+    };
+    let Some((at, release, _)) = found.iter().find(is_listed).or_else(newest) else {
+        return Err(nothing(installed, repository, releases.found));
+    };
+    let passed_over = releases.found.iter().take(*at);
+    passed_over_warnings(passed_over, repository, output);
+    let tagged = repository.with_tag(&release.tag)?;
+    let kept = tagged.to_string();
+    let pinned = match release.digest {
+        Some(digest) => tagged.with_digest(digest),
+        None => tagged,
+    };
+    Ok(Place {
+        source: Source::Registry(pinned),
+        kept,
+    })
+}
+
+/// Says which tags above the one that is taken lead to nothing that can be.
+fn passed_over_warnings<'r, T: 'r>(
+    above: impl Iterator<Item = &'r Release<T>>,
+    repository: &Reference,
+    output: &Output,
+) {
+    let refused = above.filter_map(|one| Some((one, one.accepted.as_ref().err()?)));
+    let mut more = 0_usize;
+    for (number, (release, failure)) in refused.enumerate() {
+        if number >= NAMED {
+            more = more.saturating_add(1);
+            continue;
+        }
+        output.warning(format!(
+            "{}:{} is passed over: {} ({})",
+            repository.without_version(),
+            release.tag,
+            visible_line(&failure.to_string(), 400),
+            failure.code()
+        ));
+    }
+    if more > 0 {
+        output.warning(format!("{more} more tags are passed over"));
+    }
+}
+
+/// Why there is nothing to take: what is wrong with the highest version, if anything is.
+fn nothing<T>(installed: &Installed, repository: &Reference, found: Vec<Release<T>>) -> Failure {
+    let mut refused = found.into_iter().filter_map(|one| one.accepted.err());
+    match refused.next() {
+        Some(failure) => failure.into(),
+        None => Failure::new(
+            Exit::Failed,
+            "release-missing",
+            format!(
+                "no tag of {} leads to a release of {}",
+                repository.without_version(),
+                installed.id
+            ),
+        )
+        .hint("find out where the bundle is published now, and install it from there"),
+    }
+}
