@@ -13,6 +13,10 @@ use crate::support::{Draft, Signed};
 fn announced(key: &SigningKey) -> Signed {
     let mut draft = Draft::of("text-stats");
     draft.manifest.provenance = true;
+    with_provenance(&draft, key)
+}
+
+fn with_provenance(draft: &Draft, key: &SigningKey) -> Signed {
     let mut signed = draft.sign(key);
     let claim = Provenance::new(Vec::new(), "rustc 1.95.0".into(), "wasm32-wasip2".into());
     let mut envelope = Envelope::new(PAYLOAD_TYPE, claim.statement(&signed.manifest).unwrap());
@@ -66,8 +70,10 @@ fn who_requires_provenance_takes_only_what_announces_it() {
     ));
     let mut draft = Draft::of("text-stats");
     draft.manifest.publisher = "acme".to_owned();
-    draft
-        .sign(&key)
-        .write_archive(&machine.path("b.toolbundle"));
+    // With the file, which could be taken out.
+    with_provenance(&draft, &key).write_archive(&machine.path("b.toolbundle"));
     refused(&machine, "b.toolbundle", "provenance-missing");
+    draft.manifest.provenance = true;
+    with_provenance(&draft, &key).write_archive(&machine.path("c.toolbundle"));
+    machine.toolward("verify c.toolbundle").ends(0);
 }
