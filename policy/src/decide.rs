@@ -246,7 +246,10 @@ fn network(grant: &mut Grant, view: &View<'_>, asked: &Capability, mutates: bool
         let write = rule.mutates.iter().map(|entry| (entry, mutates));
         for (entry, unsafe_methods) in read.chain(write) {
             if let Some(host) = asked.intersect(entry).and_then(|both| both.host().cloned()) {
-                grant.network.push(host_grant(rule, host, unsafe_methods));
+                let written = entry.host().and_then(HostPattern::port);
+                grant
+                    .network
+                    .push(host_grant(rule, host, written, unsafe_methods));
             }
         }
     }
@@ -257,17 +260,27 @@ fn external(grant: &mut Grant, view: &View<'_>, asked: &Capability, by: Declared
     for placed in view.grants_for(by) {
         if gives(&placed.rule, asked, true) {
             let of_rule = hosts.iter().cloned();
-            let of_rule = of_rule.map(|host| host_grant(&placed.rule, host, true));
+            let of_rule =
+                of_rule.map(|(host, written)| host_grant(&placed.rule, host, written, true));
             grant.network.extend(of_rule);
         }
     }
 }
 
-fn host_grant(rule: &Rule, host: HostPattern, unsafe_methods: bool) -> HostGrant {
+/// A host as it is granted by a line of the policy, which has this port `written`. Plain
+/// http passes to port 80, which no port stands for, and to a port that the line names: a
+/// line without a port says nothing of http at 443.
+fn host_grant(
+    rule: &Rule,
+    host: HostPattern,
+    written: Option<u16>,
+    unsafe_methods: bool,
+) -> HostGrant {
+    let port = host.port();
     HostGrant {
+        plain_http: rule.plain_http && (matches!(port, None | Some(80)) || port == written),
         host,
         unsafe_methods,
-        plain_http: rule.plain_http,
         addresses: rule.addresses.clone(),
         headers: rule.guest_headers.clone(),
     }

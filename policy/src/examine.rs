@@ -169,7 +169,7 @@ impl<'a> View<'a> {
     }
 
     fn denial_of(&self, asked: &Capability) -> Option<&'a RuleId> {
-        let hosts: Vec<HostPattern> = match asked.class() {
+        let hosts: Vec<(HostPattern, _)> = match asked.class() {
             Class::External => self.service_hosts(asked),
             _ => Vec::new(),
         };
@@ -177,7 +177,7 @@ impl<'a> View<'a> {
             overlaps(capability, asked)
                 || capability
                     .host()
-                    .is_some_and(|denied| hosts.iter().any(|host| hosts_overlap(denied, host)))
+                    .is_some_and(|denied| hosts.iter().any(|(host, _)| hosts_overlap(denied, host)))
         };
         self.denies
             .iter()
@@ -236,15 +236,21 @@ impl<'a> View<'a> {
     }
 
     /// The hosts behind an external service, as far as the driver's egress takes
-    /// them in.
-    pub(crate) fn service_hosts(&self, asked: &Capability) -> Vec<HostPattern> {
+    /// them in, each with the port that its `[[service]]` has.
+    pub(crate) fn service_hosts(&self, asked: &Capability) -> Vec<(HostPattern, Option<u16>)> {
         let egress = &self.implementation.driver.egress;
+        let narrowed = |written: &HostPattern| {
+            let host = Capability::of(Class::Network, &written.to_string()).ok();
+            let parts = host.map(|host| declared::narrowed(&host, egress));
+            let parts = parts.into_iter().flatten();
+            let hosts: Vec<_> = parts.filter_map(|part| part.host().cloned()).collect();
+            let port = written.port();
+            hosts.into_iter().map(move |host| (host, port))
+        };
         self.services(asked)
             .filter(|service| !service.is_placeholder())
             .flat_map(|service| &service.hosts)
-            .filter_map(|host| Capability::of(Class::Network, &host.to_string()).ok())
-            .flat_map(|host| declared::narrowed(&host, egress))
-            .filter_map(|host| host.host().cloned())
+            .flat_map(narrowed)
             .collect()
     }
 }

@@ -1,6 +1,6 @@
 //! What a grant holds, and what it does not, case by case.
 
-use toolward_policy::{Decision, OnViolation, Policy, Why};
+use toolward_policy::{Decision, Grant, OnViolation, Policy, Why};
 
 use crate::support::{
     EVERYWHERE, allowed, ask, ask_of, denial, driver, granted, missing, named_tool, policy, tool,
@@ -140,6 +140,80 @@ fn what_one_rule_says_of_its_hosts_is_no_leave_for_those_of_another() {
              with the guest's own cookie",
         ]
     );
+}
+
+/// Which of http and https passes to which port.
+fn passing(grant: &Grant) -> Vec<String> {
+    let mut passing = Vec::new();
+    for (scheme, default) in [("http", 80), ("https", 443)] {
+        for port in [80, 443, 8080] {
+            let mut hosts = grant.network().iter();
+            if hosts.any(|host| {
+                (scheme == "https" || host.plain_http)
+                    && host.host.matches("a.example", port, port == default)
+            }) {
+                passing.push(format!("{scheme}:{port}"));
+            }
+        }
+    }
+    passing
+}
+
+#[test]
+fn plain_http_passes_to_port_80_and_to_a_port_that_the_policy_names() {
+    const BLOCKED: &[&str] = &[];
+    let default: &[&str] = &["http:80", "https:443"];
+    let at_443: &[&str] = &["https:443"];
+    let named_443: &[&str] = &["http:443", "https:443"];
+    let named_80: &[&str] = &["http:80", "https:80"];
+    let named_8080: &[&str] = &["http:8080", "https:8080"];
+    let ports = ["", ":80", ":443", ":8080"];
+    // A line for each port that the contract declares, a column for each that the
+    // policy names.
+    let matrix = [
+        [default, BLOCKED, BLOCKED, BLOCKED],
+        [BLOCKED, named_80, BLOCKED, BLOCKED],
+        [at_443, BLOCKED, named_443, BLOCKED],
+        [BLOCKED, BLOCKED, BLOCKED, named_8080],
+    ];
+    let egress = driver("network: { egress: ['*', '*:80', '*:443', '*:8080'] }");
+    for (declared, line) in ports.iter().zip(matrix) {
+        for (written, expected) in ports.iter().zip(line) {
+            for host in ["a.example", "*.example", "*"] {
+                let own = policy(&format!(
+                    "[[grant]]\npublisher = \"acme\"\nplain_http = true\n\
+                     requires = [\"network:{host}{written}\"]"
+                ));
+                let tool = tool(&format!("requires: {{ network: ['a.example{declared}'] }}"));
+                let decision = ask(&own, &tool, &egress);
+                let found = decision.grant().map(passing).unwrap_or_default();
+                assert_eq!(found, expected, "a.example{declared} by {host}{written}");
+            }
+        }
+    }
+}
+
+#[test]
+fn plain_http_to_a_service_passes_to_port_80_and_to_a_port_that_its_table_names() {
+    for (written, used, expected) in [
+        ("a.example", "a.example", &["http:80", "https:443"][..]),
+        ("a.example", "a.example:443", &["https:443"]),
+        ("a.example:443", "a.example", &["http:443", "https:443"]),
+        (
+            "a.example:8080",
+            "a.example:8080",
+            &["http:8080", "https:8080"],
+        ),
+    ] {
+        let policy = policy(&format!(
+            "[[grant]]\npublisher = \"acme\"\nplain_http = true\nmutates = [\"external:mail\"]\n\
+             [[service]]\nname = \"mail\"\nhosts = [\"{written}\"]"
+        ));
+        let driver = driver(&format!("network: {{ egress: ['{used}'] }}"));
+        let decision = ask(&policy, &tool("mutates: ['external:mail']"), &driver);
+        let found = decision.grant().map(passing).unwrap_or_default();
+        assert_eq!(found, expected, "{used} by {written}");
+    }
 }
 
 #[test]
