@@ -17,6 +17,7 @@ mod grant;
 mod limits;
 mod lines;
 mod name;
+mod narrowing;
 mod overlap;
 mod policy;
 mod read;
@@ -43,6 +44,7 @@ pub use grant::{
 pub use limits::{LimitSetting, LimitSettings};
 pub use lines::suggest;
 pub use name::{Publisher, ToolPattern};
+pub use narrowing::Wider;
 pub use policy::{Policy, PolicyBuilder, RuleId, RuleKind};
 pub use rule::{
     ApprovalClass, Defaults, DenyRule, PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST,

@@ -13,6 +13,7 @@ mod files;
 mod grants;
 mod layers;
 mod matrix;
+mod narrowing;
 mod properties;
 mod suggestions;
 mod support;

@@ -8,8 +8,8 @@ use toolward_contract::capability::{Capability, CapabilitySet, Class};
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{
-    ApprovalClass, Contract, Decision, DenyRule, Effects, Implementation, Policy, PolicyBuilder,
-    Request, Rule, ToolPattern, Why, decide, explain, suggest,
+    ApprovalClass, Contract, Decision, DenyRule, Effects, Grant, Implementation, Policy,
+    PolicyBuilder, Request, Rule, ToolPattern, Why, decide, explain, suggest,
 };
 
 use crate::support::{driver, policy, tool, words};
@@ -317,6 +317,16 @@ fn declares_nothing(policy: &Policy, tool: &Tool, driver: &Driver) -> bool {
     found.capabilities.iter().all(|row| row.asked.is_none())
 }
 
+/// Whether a request passes, as outgoing HTTP reads a grant.
+fn passes(grant: &Grant, host: &str, port: u16, https: bool, change: bool) -> bool {
+    let default_port = port == if https { 443 } else { 80 };
+    grant.network().iter().any(|granted| {
+        granted.host.matches(host, port, default_port)
+            && (https || granted.plain_http)
+            && (!change || granted.unsafe_methods)
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 256,
@@ -341,6 +351,52 @@ proptest! {
         prop_assert!(freedom(&after) <= freedom(&before));
         if after.grant().is_some() {
             prop_assert_eq!(after, before);
+        }
+    }
+
+    #[test]
+    fn a_policy_that_narrows_another_never_gives_more(
+        before in prop::collection::vec(rules(), 0..5),
+        // Which of them stay, with what of their capabilities, and what else changes.
+        edits in prop::collection::vec((any::<bool>(), some(READABLE), 0_u8..6), 5),
+        denies in prop::collection::vec(denies(), 0..2),
+        tool in contracts(), driver in drivers(),
+    ) {
+        let kept = before.iter().zip(&edits).filter(|(_, (kept, ..))| *kept);
+        let after: Vec<Rule> = kept.map(|(rule, (_, less, edit))| {
+            let mut rule = rule.clone();
+            match edit {
+                0 => rule.requires = rule.requires.intersection(less),
+                1 => rule.mutates = rule.mutates.intersection(less),
+                2 => rule.plain_http = !rule.plain_http,
+                3 => rule.preapproved = !rule.preapproved,
+                4 => rule.tool = "notes.append@1".parse().unwrap(),
+                _ => {}
+            }
+            rule
+        }).collect();
+        let before = policy(TABLES).layer(built(&before, &[])).unwrap();
+        let after = policy(TABLES).layer(built(&after, &denies)).unwrap();
+        if after.narrows(&before).is_ok() {
+            let (before, after) = (of(&before, &tool, &driver), of(&after, &tool, &driver));
+            prop_assert!(freedom(&after) <= freedom(&before));
+            if let (Some(before), Some(after)) = (before.grant(), after.grant()) {
+                for host in ["a.example", "b.example", "x.a.example", "elsewhere.test"] {
+                    for port in [80, 443, 8443] {
+                        for (https, change) in
+                            [(true, false), (true, true), (false, false), (false, true)]
+                        {
+                            let now = passes(after, host, port, https, change);
+                            prop_assert!(!now || passes(before, host, port, https, change));
+                        }
+                    }
+                }
+                let before: HashSet<String> = words(before).into_iter().collect();
+                let others = words(after).into_iter().filter(|words| !words.contains(" to "));
+                for words in others {
+                    prop_assert!(before.contains(&words), "{}", words);
+                }
+            }
         }
     }
 

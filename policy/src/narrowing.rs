@@ -1,0 +1,194 @@
+//! Whether one policy gives no more than another one: what a server may take over while
+//! it runs. What can't be shown to be narrower counts as wider.
+
+use std::fmt;
+
+use ipnet::IpNet;
+use toolward_contract::capability::{Capability, CapabilitySet, Class};
+
+use crate::limits::LimitSettings;
+use crate::policy::Policy;
+use crate::rule::{ApprovalClass, Rule, Workspace};
+
+/// Something of a policy that may give more than an earlier policy did.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Wider(String);
+
+fn wider<T: fmt::Display>(what: T) -> Result<(), Wider> {
+    Err(Wider(what.to_string()))
+}
+
+impl Policy {
+    /// Whether every tool gets at most what it gets under `earlier`, and a person is asked
+    /// at least as often. A policy narrows another one when
+    ///
+    /// * each of its grants is for the tools, publishers and driver of an earlier one, and
+    ///   gives a part of what that one gives;
+    /// * each earlier grant that asks more often, or ends a call at a violation, is still
+    ///   there, and so is each deny;
+    /// * workspaces, secrets and documents are earlier ones, and services and shares are
+    ///   the earlier ones: without one of these a tool may get another in its place;
+    /// * no number of `[limits]` is higher or left to the host, no default is weaker, and no
+    ///   other CA file is trusted.
+    ///
+    /// # Errors
+    /// The first thing that is, or may be, wider.
+    pub fn narrows(&self, earlier: &Self) -> Result<(), Wider> {
+        for placed in &self.grants {
+            if !earlier.grants().any(|known| part_of(&placed.rule, known)) {
+                return wider(format_args!(
+                    "{} gives something that no one grant gave",
+                    placed.id
+                ));
+            }
+        }
+        for placed in &earlier.grants {
+            let rule = &placed.rule;
+            let strict =
+                rule.approval != ApprovalClass::Auto || rule.on_violation != Default::default();
+            if strict && !self.grants().any(|known| is_as_strict(known, rule)) {
+                return wider(format_args!(
+                    "{} is no longer there, and was stricter than the defaults",
+                    placed.id
+                ));
+            }
+        }
+        for placed in &earlier.denies {
+            if !self.denies().any(|known| *known == placed.rule) {
+                return wider(format_args!("{} is no longer there", placed.id));
+            }
+        }
+        self.tables_narrow(earlier)?;
+        limits(self.limits(), earlier.limits())?;
+        let (now, before) = (self.defaults(), earlier.defaults());
+        if now.approval.unwrap_or_default() < before.approval.unwrap_or_default()
+            || now.on_violation.unwrap_or_default() < before.on_violation.unwrap_or_default()
+        {
+            return wider("[defaults] is weaker");
+        }
+        match self.ca_file() {
+            Some(file) if earlier.ca_file() != Some(file) => {
+                wider("[network] `ca_file` names another file")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn tables_narrow(&self, earlier: &Self) -> Result<(), Wider> {
+        for workspace in self.workspaces() {
+            let mut known = earlier.workspaces().iter();
+            if !known.any(|known| is_within(workspace, known)) {
+                return wider(format_args!("[[workspace]] {} is another", workspace.path));
+            }
+        }
+        // What it mapped falls to the workspace above it, which is another directory.
+        for gone in earlier.workspaces() {
+            let root = |workspace: &Workspace| {
+                Capability::of(Class::Workspace, &workspace.path.to_string()).ok()
+            };
+            let is_above = |left: &Workspace| match (root(left), root(gone)) {
+                (Some(left), Some(gone)) => left != gone && left.covers(&gone),
+                _ => true,
+            };
+            let is_there = |left: &Workspace| left.path == gone.path;
+            let left = self.workspaces();
+            if !left.iter().any(is_there) && left.iter().any(is_above) {
+                return wider(format_args!(
+                    "[[workspace]] {} is no longer there, and another one takes its path in",
+                    gone.path
+                ));
+            }
+        }
+        let secrets = self.secrets().iter();
+        if let Some(secret) = secrets.clone().find(|one| !earlier.secrets().contains(one)) {
+            return wider(format_args!("[[secret]] {} is another", secret.slug));
+        }
+        let documents = &earlier.documents;
+        if let Some(document) = self.documents.iter().find(|one| !documents.contains(one)) {
+            return wider(format_args!(
+                "a [[document]] of {} is another",
+                document.publisher
+            ));
+        }
+        if !same(self.services(), earlier.services()) {
+            return wider("the [[service]] tables are others");
+        }
+        if !same(self.shares(), earlier.shares()) {
+            return wider("the [[share]] tables are others");
+        }
+        Ok(())
+    }
+}
+
+fn same<T: PartialEq>(some: &[T], others: &[T]) -> bool {
+    some.len() == others.len() && some.iter().all(|one| others.contains(one))
+}
+
+/// Whether two rules are about the same tools, publishers and driver. A rule about fewer
+/// tools is another one: a yes in writing counts more in a rule that names its tool.
+fn is_about_the_same(one: &Rule, other: &Rule) -> bool {
+    one.publisher == other.publisher
+        && one.tool == other.tool
+        && one.driver_publisher == other.driver_publisher
+        && one.driver == other.driver
+}
+
+/// Whether a rule gives a part of what another one gives.
+fn part_of(rule: &Rule, of: &Rule) -> bool {
+    let address = |net: &IpNet| of.addresses.iter().any(|known| known.contains(net));
+    is_about_the_same(rule, of)
+        && capabilities(&rule.requires, &of.requires, rule.plain_http)
+        && capabilities(&rule.mutates, &of.mutates, rule.plain_http)
+        && rule.reveal.iter().all(|slug| of.reveal.contains(slug))
+        && (!rule.plain_http || of.plain_http)
+        && rule.addresses.iter().all(address)
+        && (rule.guest_headers.iter()).all(|name| of.guest_headers.contains(name))
+        && (!rule.preapproved || of.preapproved)
+        && rule.confirms.and(of.confirms) == rule.confirms
+        && rule.approval >= of.approval
+        && rule.on_violation >= of.on_violation
+}
+
+/// Whether each capability is one of others, or a part of one. A host with a port is no
+/// part of the host alone where plain http passes: http at that port would be new.
+fn capabilities(some: &CapabilitySet, of: &CapabilitySet, plain_http: bool) -> bool {
+    some.iter().all(|one| match one.class() {
+        Class::Network if plain_http => of.contains(one),
+        _ => of.covers_one(one),
+    })
+}
+
+fn is_as_strict(rule: &Rule, as_this: &Rule) -> bool {
+    is_about_the_same(rule, as_this)
+        && rule.approval >= as_this.approval
+        && rule.on_violation >= as_this.on_violation
+}
+
+fn is_within(workspace: &Workspace, known: &Workspace) -> bool {
+    workspace.path == known.path
+        && workspace.directory == known.directory
+        && workspace.shared == known.shared
+        && is_at_most(workspace.max_bytes, known.max_bytes)
+        && is_at_most(workspace.max_files, known.max_files)
+}
+
+fn limits(now: &LimitSettings, before: &LimitSettings) -> Result<(), Wider> {
+    for name in LimitSettings::names() {
+        let (now, before) = (now.get(name), before.get(name));
+        if !is_at_most(now.default, before.default) || !is_at_most(now.maximum, before.maximum) {
+            return wider(format_args!(
+                "[limits] `{name}` is higher, or the host's own on one side"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Without a number the host's own holds, which is not known here.
+fn is_at_most(now: Option<u64>, before: Option<u64>) -> bool {
+    match (now, before) {
+        (Some(now), Some(before)) => now <= before,
+        (now, before) => now == before,
+    }
+}

@@ -1,0 +1,225 @@
+//! Which changes of a policy a server may take over while it runs.
+
+use toolward_policy::{Policy, Wider};
+
+use crate::support::{ask, driver, granted, policy, tool};
+
+const POLICY: &str = r#"
+[defaults]
+approval = "on-mutate"
+on_violation = "end"
+
+[network]
+ca_file = "/etc/ca.pem"
+
+[limits]
+timeout_ms = { default = 1000, maximum = 5000 }
+
+[[grant]]
+publisher = "acme"
+tool = "notes.*"
+requires = ["network:*.example", "workspace:/notes", "secret:token"]
+mutates = ["workspace:/docs"]
+reveal = ["token"]
+addresses = ["10.0.0.0/8"]
+guest_headers = ["cookie"]
+preapproved = true
+
+[[grant]]
+publisher = "acme"
+requires = ["network:plain.example"]
+plain_http = true
+approval = "always"
+
+[[deny]]
+capabilities = ["network:evil.example"]
+
+[[workspace]]
+path = "/notes"
+directory = "/srv/notes"
+max_bytes = 100
+
+[[workspace]]
+path = "/docs"
+directory = "/srv/docs"
+
+[[secret]]
+slug = "token"
+publisher = "acme"
+env = "TOKEN"
+origin = "https://a.example"
+header = "x-key"
+
+[[service]]
+name = "mail"
+hosts = ["a.example"]
+
+[[share]]
+database = "counters"
+from = "other"
+to = "acme"
+
+[[document]]
+publisher = "acme"
+prompts = ["*"]
+"#;
+
+/// Whether [`POLICY`] with one text in place of another narrows it.
+fn edited(from: &str, to: &str) -> Result<(), Wider> {
+    assert!(POLICY.contains(from), "{from}");
+    policy(&POLICY.replace(from, to)).narrows(&policy(POLICY))
+}
+
+/// A table of [`POLICY`], from its name to the next one.
+fn table(name: &str) -> &'static str {
+    let start = POLICY.find(name).expect("the table is there");
+    let rest = &POLICY[start..];
+    let end = rest[2..].find("\n[").map_or(rest.len(), |end| end + 3);
+    &rest[..end]
+}
+
+#[test]
+fn what_gives_less_or_asks_more_is_taken() {
+    policy(POLICY).narrows(&policy(POLICY)).unwrap();
+    let always = "[defaults]\napproval = \"always\"\non_violation = \"end\"\n";
+    Policy::empty().narrows(&Policy::empty()).unwrap();
+    policy(always).narrows(&Policy::empty()).unwrap();
+    for (from, to) in [
+        ("\"network:*.example\", ", "\"network:a.example:443\", "),
+        ("\"network:*.example\", ", ""),
+        ("\"workspace:/notes\"", "\"workspace:/notes/today\""),
+        ("mutates = [\"workspace:/docs\"]\n", ""),
+        ("reveal = [\"token\"]\n", ""),
+        ("[\"10.0.0.0/8\"]", "[\"10.1.0.0/16\", \"10.2.3.4\"]"),
+        ("guest_headers = [\"cookie\"]\n", ""),
+        ("preapproved = true\n", ""),
+        ("plain_http = true\n", ""),
+        ("maximum = 5000", "maximum = 4000"),
+        ("default = 1000", "default = 10"),
+        ("max_bytes = 100", "max_bytes = 99"),
+        ("\"on-mutate\"", "\"always\""),
+        ("ca_file = \"/etc/ca.pem\"", ""),
+        ("[[deny]]", "[[deny]]\ntool = \"text.*\"\n\n[[deny]]"),
+        (table("[[grant]]"), ""),
+        (table("[[document]]"), ""),
+        (table("[[secret]]"), ""),
+        (table("[[workspace]]"), ""),
+    ] {
+        assert_eq!(edited(from, to), Ok(()), "{from:?} to {to:?}");
+    }
+}
+
+#[test]
+fn what_gives_more_or_may_do_so_is_not_taken() {
+    let another = "[[grant]]\npublisher = \"other\"\n\n[[deny]]";
+    for (from, to) in [
+        ("[[deny]]", another),
+        ("tool = \"notes.*\"", "tool = \"*\""),
+        // A yes in writing counts for more in a rule that names its tool.
+        ("tool = \"notes.*\"", "tool = \"notes.append\""),
+        (
+            "tool = \"notes.*\"",
+            "tool = \"notes.*\"\ndriver = \"acme.notes\"",
+        ),
+        (
+            "tool = \"notes.*\"",
+            "tool = \"notes.*\"\ndriver_publisher = \"other\"",
+        ),
+        ("\"network:*.example\"", "\"network:*\""),
+        ("\"network:*.example\"", "\"network:a.example:8443\""),
+        ("\"workspace:/notes\"", "\"workspace:/\""),
+        (
+            "mutates = [\"workspace:/docs\"]",
+            "mutates = [\"workspace:/notes\"]",
+        ),
+        ("[\"10.0.0.0/8\"]", "[\"0.0.0.0/0\"]"),
+        ("[\"10.0.0.0/8\"]", "[\"10.0.0.0/8\", \"::1\"]"),
+        ("[\"cookie\"]", "[\"cookie\", \"authorization\"]"),
+        (
+            "preapproved = true\n",
+            "preapproved = true\nplain_http = true\n",
+        ),
+        (
+            "plain_http = true\n",
+            "plain_http = true\npreapproved = true\n",
+        ),
+        // http at that port is new, although https at it is not.
+        ("network:plain.example", "network:plain.example:443"),
+        ("approval = \"always\"", "approval = \"auto\""),
+        // A grant that gives little, and asks.
+        (
+            &POLICY[POLICY
+                .find("[[grant]]\npublisher = \"acme\"\nrequires")
+                .unwrap()..POLICY.find("[[deny]]").unwrap()],
+            "",
+        ),
+        (table("[[deny]]"), ""),
+        ("[\"network:evil.example\"]", "[\"network:worse.example\"]"),
+        ("approval = \"on-mutate\"\n", ""),
+        ("on_violation = \"end\"\n", ""),
+        ("/etc/ca.pem", "/etc/other.pem"),
+        ("maximum = 5000", "maximum = 6000"),
+        (", maximum = 5000", ""),
+        // What the host would set is not known.
+        ("[limits]", "[limits]\nfuel = { maximum = 1 }"),
+        ("/srv/notes", "/srv/others"),
+        ("max_bytes = 100", "max_bytes = 101"),
+        ("max_bytes = 100\n", ""),
+        ("env = \"TOKEN\"", "env = \"OTHER\""),
+        ("https://a.example", "https://b.example"),
+        (
+            "hosts = [\"a.example\"]",
+            "hosts = [\"a.example\", \"b.example\"]",
+        ),
+        (table("[[service]]"), ""),
+        (table("[[share]]"), ""),
+        (
+            "prompts = [\"*\"]",
+            "prompts = [\"*\"]\nresources = [\"*\"]",
+        ),
+    ] {
+        assert!(edited(from, to).is_err(), "{from:?} to {to:?}");
+    }
+}
+
+#[test]
+fn without_a_workspace_its_path_falls_to_no_other() {
+    let text = r#"
+        [[grant]]
+        publisher = "acme"
+        requires = ["workspace:/notes"]
+
+        [[workspace]]
+        path = "/"
+        directory = "/srv/all"
+    "#;
+    let inner = "\n[[workspace]]\npath = \"/notes\"\ndirectory = \"/srv/notes\"\n";
+    let (with, without) = (policy(&(text.to_owned() + inner)), policy(text));
+    let asked = tool("requires: { workspace: [/notes] }");
+    let ask = |policy| granted(&ask(policy, &asked, &driver("")));
+    // Another directory than before.
+    assert_ne!(ask(&with), ask(&without));
+    assert!(without.narrows(&with).is_err());
+}
+
+#[test]
+fn without_a_denied_host_a_service_would_be_given() {
+    let text = r#"
+        [[grant]]
+        publisher = "acme"
+        mutates = ["external:mail"]
+
+        [[deny]]
+        capabilities = ["network:b.example"]
+
+        [[service]]
+        name = "mail"
+        hosts = ["a.example", "b.example"]
+    "#;
+    let (with, without) = (policy(text), policy(&text.replace(", \"b.example\"", "")));
+    let asked = tool("mutates: ['external:mail']");
+    let driver = driver("network: { egress: ['*'] }");
+    assert!(ask(&with, &asked, &driver).grant().is_none());
+    assert!(ask(&without, &asked, &driver).grant().is_some());
+    assert!(without.narrows(&with).is_err());
+}
