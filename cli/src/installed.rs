@@ -164,6 +164,10 @@ pub(crate) struct Examined {
 
 /// Whether an installed bundle is loaded.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each installed bundle, and not for long"
+)]
 pub(crate) enum State {
     /// It verifies.
     Verified,
