@@ -11,16 +11,10 @@ pub(super) fn contract(entry: &IndexEntry) -> Tool {
         Transport::Http { method, .. } => matches!(method.as_str(), "GET" | "HEAD" | "OPTIONS"),
         _ => false,
     };
-    let mutates = if only_reads {
-        CapabilitySet::new()
-    } else {
-        entry.capabilities.clone()
-    };
     let secrets = entry
         .secrets
         .iter()
         .filter_map(|id| Capability::of(Class::Secret, id).ok());
-    // What can only change something is no requirement.
     let readable = |class: &Class| {
         matches!(
             class,
@@ -32,6 +26,14 @@ pub(super) fn contract(entry: &IndexEntry) -> Tool {
         .iter()
         .filter(|capability| readable(capability.class()))
         .cloned();
+    // What can't be required is a change, whatever the method: a declaration that
+    // this host can't read has to block the tool, not to be left out.
+    let mutates: CapabilitySet = entry
+        .capabilities
+        .iter()
+        .filter(|capability| !only_reads || !readable(capability.class()))
+        .cloned()
+        .collect();
     let approval = match (entry.requires_confirmation, mutates.is_empty()) {
         (true, _) => Approval::Always,
         (false, false) => Approval::OnMutate,

@@ -157,7 +157,10 @@ fn a_version_1_entry_is_read_in_the_careful_way() {
         (writes.approval, writes.risk_level, writes.idempotent),
         (Approval::OnMutate, 2, false)
     );
-    let reads = version_1(&get, &capabilities);
+    let reads = version_1(
+        &get,
+        &json!({ "capabilities": ["net:a.example", "fs:/mail", "db:drafts"] }),
+    );
     assert!(reads.mutates.is_empty());
     assert_eq!(
         reads.requires.capabilities.to_string(),
@@ -172,6 +175,23 @@ fn a_version_1_entry_is_read_in_the_careful_way() {
         version_1(&get, &json!({ "budget": { "usd": 1.5 } })).metadata["runloop"]["budget"]["usd"],
         1.5
     );
+}
+
+#[test]
+fn what_a_version_1_entry_declares_and_no_host_reads_is_never_left_out() {
+    let capabilities = json!({
+        "capabilities": ["net:a.example", "kb:read", "model:gpt-5", "external:mail"],
+    });
+    for method in ["GET", "HEAD", "OPTIONS"] {
+        let transport = json!({ "kind": "http", "method": method, "url": "https://a.example/" });
+        let tool = version_1(&transport, &capabilities);
+        assert_eq!(
+            tool.mutates.to_string(),
+            "[external:mail, kb:read, model:gpt-5]",
+            "{method}"
+        );
+        assert_eq!((tool.approval, tool.risk_level), (Approval::OnMutate, 2));
+    }
 }
 
 /// The driver of a version 1 entry with the id `item.find`, and its contract.
