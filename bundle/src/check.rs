@@ -192,7 +192,9 @@ fn check_authoring(root: &Path) -> Findings {
     }
     found.diagnostics.extend(lints::names(&collected));
     found.diagnostics.extend(lints::folders(&documents));
-    found.diagnostics.extend(lints::drivers(&documents));
+    found
+        .diagnostics
+        .extend(lints::drivers(&documents, &collected.files));
     found
         .diagnostics
         .extend(lints::components(&documents, &collected.files, &builds));
@@ -257,6 +259,10 @@ fn check_loose(root: &Path) -> Findings {
 fn examine_loose(files: &Files) -> Findings {
     let mut found = Findings::default();
     let documents = examine_documents(files, &mut found);
+    // The rest of its bundle is not here.
+    found
+        .diagnostics
+        .retain(|diagnostic| diagnostic.code != codes::TOOL_REFERENCE_MISSING);
     for (path, bytes) in files {
         if file_name(path).ends_with(".wasm") {
             found.documents += 1;
@@ -300,6 +306,7 @@ fn examine_documents(files: &Files, found: &mut Findings) -> Documents {
         .extend(std::mem::take(&mut documents.diagnostics));
     found.diagnostics.extend(rules::unique_ids(&documents));
     found.diagnostics.extend(rules::implementations(&documents));
+    found.diagnostics.extend(lints::platforms(&documents));
     found.diagnostics.extend(shown::check(&documents, files));
     documents
 }

@@ -87,6 +87,22 @@ pub(crate) fn beside(document: &str, name: &str) -> String {
     }
 }
 
+/// The path that `reference` means from a folder; `None` where it leaves the
+/// bundle.
+fn joined(folder: &str, reference: &str) -> Option<String> {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in reference.split('/') {
+        match part {
+            "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
 /// What all schemas of a bundle may weigh together ([`Schema::weight`]): each is
 /// compiled by every host that loads the bundle, and kept.
 const SCHEMAS: usize = 200_000;
@@ -173,7 +189,44 @@ impl Documents {
             }
         }
         documents.actions = actions;
+        documents.follow_references(files);
         documents
+    }
+
+    /// Follows the paths by which drivers name contracts, from the folder of
+    /// DRIVER.md or from the bundle's root.
+    fn follow_references(&mut self, files: &BTreeMap<String, Arc<[u8]>>) {
+        for driver in &mut self.drivers {
+            let paths = |reference: &str| -> Vec<String> {
+                let bases = [folder(&driver.path), ""];
+                let paths = bases.iter().filter_map(|base| joined(base, reference));
+                paths.filter(|path| files.contains_key(path)).collect()
+            };
+            let id_at = |reference: &str| {
+                let path = paths(reference).into_iter().next()?;
+                let found = self.tools.iter().find(|tool| tool.path == path)?;
+                Some(found.value.id.clone())
+            };
+            let mut followed = Driver::clone(&driver.value);
+            let mut missing = followed.resolve_paths(id_at);
+            // One that is there and could not be read has its own errors.
+            missing.retain(|(reference, _)| paths(reference).is_empty());
+            driver.value = Arc::new(followed);
+            for (path, at) in missing {
+                self.diagnostics.push(Diagnostic {
+                    code: codes::TOOL_REFERENCE_MISSING,
+                    severity: Severity::Error,
+                    message: format!("expected a contract at {path}, found none"),
+                    file: driver.path.clone(),
+                    line: at.line,
+                    column: at.column,
+                    hint: Some(
+                        "correct the path; for a contract of another bundle write its id"
+                            .to_owned(),
+                    ),
+                });
+            }
+        }
     }
 
     /// Whether there is nothing among `files` that anybody could use.

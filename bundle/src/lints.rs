@@ -79,9 +79,54 @@ pub(crate) fn folders(documents: &Documents) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// Contracts that nothing in the bundle carries out.
-pub(crate) fn drivers(documents: &Documents) -> Vec<Diagnostic> {
+/// Drivers that can't run on this machine. A bundle is often made elsewhere than it
+/// is used: it is only said.
+pub(crate) fn platforms(documents: &Documents) -> Vec<Diagnostic> {
+    use std::env::consts::{ARCH, OS};
     let mut diagnostics = Vec::new();
+    for driver in &documents.drivers {
+        let platform = &driver.value.platform;
+        let mut add = |key: &str, listed: &[String], own: &str| {
+            diagnostics.push(whole(
+                &driver.path,
+                Severity::Warning,
+                codes::DRIVER_PLATFORM,
+                format!(
+                    "`requires.{key}` is {}, and this machine is {own}",
+                    listed.join(", ")
+                ),
+                Some(format!(
+                    "add {own:?}, or leave `requires.{key}` out: a component runs everywhere"
+                )),
+            ));
+        };
+        if !platform.runs_on_os(OS) {
+            add("os", &platform.os, OS);
+        }
+        if !platform.runs_on_arch(ARCH) {
+            add("arch", &platform.arch, ARCH);
+        }
+    }
+    diagnostics
+}
+
+/// The folders of DRIVER.md files that could not be read: what belongs to such a
+/// driver is not known.
+fn unread_drivers<'f>(documents: &Documents, files: &'f Files) -> Vec<&'f str> {
+    let unread = files.keys().filter(|path| {
+        let is_read = documents.drivers.iter().any(|driver| driver.path == **path);
+        file_name(path) == "DRIVER.md" && !is_read
+    });
+    unread.map(|path| folder(path)).collect()
+}
+
+/// Contracts that nothing in the bundle carries out.
+pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    if !unread_drivers(documents, files).is_empty() {
+        // Any of them may be the one that is missing.
+        return diagnostics;
+    }
     for tool in &documents.tools {
         let implementing: Vec<&str> = documents
             .drivers
@@ -132,9 +177,10 @@ pub(crate) fn components(
     builds: &[BuildEntry],
 ) -> Vec<Diagnostic> {
     let named = component_paths(documents);
+    let unread = unread_drivers(documents, files);
     let mut diagnostics = Vec::new();
     for path in files.keys().filter(|path| path.ends_with(".wasm")) {
-        if !named.contains(path) {
+        if !named.contains(path) && !unread.contains(&folder(path)) {
             diagnostics.push(whole(
                 path,
                 Severity::Warning,
@@ -145,7 +191,7 @@ pub(crate) fn components(
         }
     }
     for build in builds {
-        if !named.contains(&build.output) {
+        if !named.contains(&build.output) && !unread.contains(&folder(&build.output)) {
             diagnostics.push(whole(
                 bundle_toml::FILE,
                 Severity::Warning,

@@ -44,13 +44,7 @@ pub(crate) fn implementations(documents: &Documents) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for driver in &documents.drivers {
         for tool in &documents.tools {
-            if driver
-                .value
-                .implements_tool(tool.value.id.as_str(), &tool.value.version)
-                .is_some()
-            {
-                diagnostics.extend(driver.value.check_against(&tool.value, &driver.path));
-            }
+            diagnostics.extend(driver.value.check_against(&tool.value, &driver.path));
         }
     }
     diagnostics
@@ -204,7 +198,7 @@ impl Report<'_> {
         let hint = if surface.handler_version().is_some() {
             "build the driver against the version of toolward-guest that belongs to this host"
         } else {
-            "export a handler: `toolward_guest::export!`, or the `driver` world of toolward:driver"
+            "export a handler: by `toolward_guest::driver!`, or by the `driver` world of toolward:driver"
         };
         self.error(
             "component",

@@ -71,17 +71,51 @@ pub(crate) fn description(fields: &mut Fields<'_>, report: &mut Report<'_>) -> O
 }
 
 pub(crate) fn version(node: &Node, name: &str, report: &mut Report<'_>) -> Option<semver::Version> {
-    let found = text(node, name, report)?;
+    // Unquoted, `1.0` is a number, and quoting it does not make it a version.
+    let number;
+    let found = match &node.content {
+        Content::Number(found) => {
+            number = found.to_string();
+            number.as_str()
+        }
+        _ => text(node, name, report)?,
+    };
     match semver::Version::parse(found) {
         Ok(version) => Some(version),
         Err(error) => {
             let message = format!(
                 "expected `{name}` to be a semantic version such as 1.0.0, found {found:?} ({error})"
             );
-            report.add(&codes::VERSION_INVALID, node.at, message);
+            // Of a number the zeros at its end are lost: `1.10` was read as 1.1.
+            let is_exact = !matches!(node.content, Content::Number(_))
+                || found
+                    .strip_suffix(".0")
+                    .unwrap_or(found)
+                    .parse::<u64>()
+                    .is_ok();
+            match completed(found) {
+                Some(whole) if is_exact => {
+                    let hint = format!("write `{name}: {whole}`");
+                    report.add_with_hint(&codes::VERSION_INVALID, node.at, message, hint);
+                }
+                _ => report.add(&codes::VERSION_INVALID, node.at, message),
+            }
             None
         }
     }
+}
+
+/// `1` and `1.0` as versions of three numbers.
+fn completed(found: &str) -> Option<semver::Version> {
+    let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = found.split('.').collect();
+    let missing = 3_usize
+        .checked_sub(parts.len())
+        .filter(|missing| *missing > 0)?;
+    if !parts.iter().all(|part| plain(part)) {
+        return None;
+    }
+    semver::Version::parse(&format!("{found}{}", ".0".repeat(missing))).ok()
 }
 
 /// A list of short labels, such as tags.

@@ -172,3 +172,78 @@ fn names_that_no_bundle_can_hold_are_errors() {
     demo.write("resources/A.txt", "");
     assert_eq!(codes(&check_path(demo.path())), ["file-name"]);
 }
+
+#[test]
+fn an_error_in_a_driver_makes_nobody_remove_its_component() {
+    let demo = Demo::new();
+    let build = "\n[[build]]\ncrate = \"driver\"\noutput = \"drivers/demo-greet/driver.wasm\"\n";
+    demo.write("bundle.toml", format!("{BUNDLE}{build}"));
+    demo.write(
+        "drivers/demo-greet/DRIVER.md",
+        DRIVER.replace("version: 1.0.0", "version: 1.0"),
+    );
+    let report = check_path(demo.path());
+    assert_eq!(
+        codes(&report),
+        ["version-invalid"],
+        "{:?}",
+        report.diagnostics
+    );
+    // What belongs to no driver at all is still said.
+    demo.write("drivers/other/stray.wasm", component("a:b/c@1.0.0", &[]));
+    let report = check_path(demo.path());
+    assert_eq!(codes(&report), ["version-invalid", "component-stray"]);
+}
+
+#[test]
+fn the_hint_for_a_number_as_version_leads_to_no_further_error() {
+    for (wrong, right) in [("1.0", "1.0.0"), ("\"1.2\"", "1.2.0"), ("2", "2.0.0")] {
+        let demo = Demo::new();
+        let driver = DRIVER.replace("version: 1.0.0", &format!("version: {wrong}"));
+        demo.write("drivers/demo-greet/DRIVER.md", driver);
+        let report = check_path(demo.path());
+        let hint = report.diagnostics[0].hint.as_deref();
+        assert_eq!(
+            hint,
+            Some(format!("write `version: {right}`").as_str()),
+            "{wrong}"
+        );
+        let driver = DRIVER.replace("version: 1.0.0", &format!("version: {right}"));
+        demo.write("drivers/demo-greet/DRIVER.md", driver);
+        assert_eq!(check_path(demo.path()).diagnostics, [], "{wrong}");
+    }
+}
+
+#[test]
+fn a_driver_that_can_not_run_on_this_machine_is_a_warning() {
+    let demo = Demo::new();
+    let driver = |lines: &str| {
+        let lines = format!("version: 1.0.0\nrequires: {lines}");
+        demo.write(
+            "drivers/demo-greet/DRIVER.md",
+            DRIVER.replace("version: 1.0.0", &lines),
+        );
+        check_path(demo.path())
+    };
+    let report = driver("{ os: [plan9], arch: [vax, pdp11] }");
+    assert_eq!(codes(&report), ["driver-platform", "driver-platform"]);
+    assert_eq!(report.errors(), 0);
+    assert!(report.diagnostics[1].message.contains("vax, pdp11"));
+    let all = "{ os: [darwin, linux, windows], arch: [x64, arm64, x86, arm] }";
+    assert_eq!(codes(&driver(all)), [""; 0]);
+}
+
+#[test]
+fn a_driver_for_other_versions_of_a_contract_beside_it_is_a_warning() {
+    let demo = Demo::new();
+    demo.write(
+        "drivers/demo-greet/DRIVER.md",
+        DRIVER.replace("^1.0.0", "^2.0.0"),
+    );
+    let report = check_path(demo.path());
+    assert_eq!(report.errors(), 0);
+    assert_eq!(
+        codes(&report),
+        ["driver-version-mismatch", "driver-missing"]
+    );
+}

@@ -235,3 +235,81 @@ fn an_inspection_says_whether_anything_was_verified() {
     assert_eq!(claimed.tools[0].id, verified.tools[0].id);
     assert_eq!(claimed.manifest_digest, verified.manifest_digest);
 }
+
+#[test]
+fn a_path_in_implements_is_followed_to_the_id_that_stands_there() {
+    for path in [
+        "../../tools/odd-name/TOOL.md",
+        "./tools/odd-name/TOOL.md",
+        "tools/odd-name/TOOL.md",
+    ] {
+        let demo = Demo::new();
+        demo.remove("tools/demo.greet/TOOL.md");
+        demo.write("tools/odd-name/TOOL.md", TOOL);
+        let driver = DRIVER.replace("- tool: demo.greet", &format!("- tool: {path}"));
+        demo.write("drivers/demo-greet/DRIVER.md", driver);
+        let content = Content::from_dev(demo.path()).unwrap();
+        let tool = &content.tool("demo.greet").unwrap().tool;
+        assert_eq!(content.drivers_for(tool).count(), 1, "{path}");
+    }
+}
+
+#[test]
+fn a_path_in_implements_that_leads_nowhere_is_refused() {
+    for path in [
+        "../../tools/demo.other/TOOL.md",
+        "../../../tools/demo.greet/TOOL.md",
+        "./demo.greet/TOOL.md",
+    ] {
+        let demo = Demo::new();
+        let driver = DRIVER.replace("- tool: demo.greet", &format!("- tool: {path}"));
+        demo.write("drivers/demo-greet/DRIVER.md", driver);
+        let refused = Content::from_dev(demo.path()).unwrap_err();
+        assert_eq!(refused.code(), "tool-reference-missing", "{path}");
+    }
+}
+
+#[test]
+fn a_driver_of_a_forbidden_kind_takes_nothing_from_the_rest_of_its_bundle() {
+    let demo = Demo::new();
+    demo.write(
+        "tools/demo.greet/TOOL.md",
+        TOOL.replace(
+            "version: 1.0.0",
+            "version: 1.0.0\ndriver_constraints: { forbid: [cli] }",
+        ),
+    );
+    demo.write(
+        "drivers/a.cli/DRIVER.md",
+        DRIVER
+            .replace("id: demo-greet", "id: a.cli")
+            .replace("kind: component\ncomponent: driver.wasm", "kind: cli"),
+    );
+    let content = Content::from_dev(demo.path()).unwrap();
+    assert_eq!(content.drivers.len(), 2);
+    let codes: Vec<_> = content.warnings.iter().map(|found| found.code).collect();
+    assert!(codes.contains(&"driver-kind-forbidden"), "{codes:?}");
+    // Nor does tools.json name it, though its id is the lower one.
+    let index = std::str::from_utf8(&content.index.to_bytes())
+        .unwrap()
+        .to_owned();
+    assert!(
+        index.contains("\"demo-greet\"") && !index.contains("a.cli"),
+        "{index}"
+    );
+}
+
+#[test]
+fn the_hint_about_a_component_of_another_world_names_a_macro_that_there_is() {
+    let bytes = component("a:b/c@1.0.0", &[]);
+    let demo = Demo::new();
+    demo.write("drivers/demo-greet/driver.wasm", bytes);
+    let refused = Content::from_dev(demo.path()).unwrap_err();
+    assert_eq!(refused.code(), "component-world");
+    let hint = refused.hint().unwrap();
+    let (_, named) = hint.split_once("toolward_guest::").unwrap();
+    let (name, _) = named.split_once('!').unwrap();
+    let sdk = concat!(env!("CARGO_MANIFEST_DIR"), "/../guest-sdk/src/lib.rs");
+    let sdk = std::fs::read_to_string(sdk).unwrap();
+    assert!(sdk.contains(&format!("macro_rules! {name} ")), "{hint}");
+}

@@ -222,7 +222,7 @@ codes! {
         "Merge the two entries."
     TOOL_REFERENCE_INVALID "tool-reference-invalid" Error
         "`tool` is a contract id or the path of a TOOL.md"
-        "Write `image.create` or `./tools/image.create/TOOL.md`; of a path, the folder's name is the id."
+        "Write `image.create` or `./tools/image.create/TOOL.md`; a path is followed to the id that stands there."
     VERSION_RANGE_INVALID "version-range-invalid" Error
         "`version` in `implements` is a range as npm writes them"
         "Examples: `^1.2.0`, `>=1.2.0 <2.0.0`, `1.x || 2.x`. A bare `1.2.3` is that version only."
@@ -257,9 +257,10 @@ codes! {
         "Its host is in `requires.network` or `mutates` of the contract, or in the driver's own `requires.network`; \
          POST, PUT, PATCH and DELETE need `network:HOST` or `external:SERVICE` in `mutates`; a secret in a header is in \
          `requires.secrets` of either. The request would be refused at every call."
-    DRIVER_VERSION_MISMATCH "driver-version-mismatch" Error
+    DRIVER_VERSION_MISMATCH "driver-version-mismatch" Warning
         "a driver's version range takes in the contract beside it"
-        "Widen the range after checking that the driver serves the new contract."
+        "The driver does not serve the contract: hosts skip it. Widen the range after checking that the driver serves \
+         the new contract."
     DRIVER_DROPS_INPUT "driver-drops-input" Error
         "`drop_inputs` names optional inputs of the contract"
         "A required input cannot be dropped: that is another tool. An unknown name is a spelling mistake."
@@ -272,9 +273,10 @@ codes! {
     DRIVER_TIMEOUT_WIDENED "driver-timeout-widened" Error
         "`timeout_override_ms` is at most the contract's `timeout_ms`"
         "The contract is the ceiling. Lower the value."
-    DRIVER_KIND_FORBIDDEN "driver-kind-forbidden" Error
+    DRIVER_KIND_FORBIDDEN "driver-kind-forbidden" Warning
         "`driver_constraints` of the contract permits the driver's kind"
-        "Use another kind; routing around the constraint is what it is there to prevent."
+        "Hosts skip the driver for this contract, and take others of the bundle. Use another kind: routing around the \
+         constraint is what it is there to prevent."
     // JSON and tools.json
     JSON_SYNTAX "json-syntax" Error
         "the text is JSON (RFC 8259, UTF-8)"

@@ -120,6 +120,11 @@ fn entry(
     })
 }
 
+/// Whether a contract is named by the path of its TOOL.md.
+pub(super) fn is_path(text: &str) -> bool {
+    text.ends_with("/TOOL.md")
+}
+
 /// An id, or the folder's name in the path of a TOOL.md (AIP-14: the folder is named after the id).
 fn tool_id(text: &str) -> Option<ToolId> {
     let Some(folders) = text.strip_suffix("/TOOL.md") else {

@@ -6,6 +6,7 @@ mod implements;
 mod mapping;
 mod parse;
 mod plain;
+mod platform;
 mod render;
 mod response;
 mod template;
@@ -22,6 +23,7 @@ use crate::tool::{CostClass, Requires, Retry, Tool, ToolId};
 pub(crate) use http::header_refusal;
 pub use http::{Endpoint, HttpCall, Method};
 pub use mapping::{Mapping, MappingError, Source, Transform};
+pub use platform::Platform;
 pub use render::{HeaderPiece, RenderError, RenderErrorKind, Rendered};
 pub use response::{ExtractError, Response};
 pub use template::{Body, Part, Template};
@@ -103,19 +105,6 @@ pub struct Driver {
     pub body: String,
 }
 
-/// Where a driver can run. Empty lists and `None`: anywhere.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Platform {
-    /// `requires.os`
-    pub os: Vec<String>,
-    /// `requires.arch`
-    pub arch: Vec<String>,
-    /// `requires.min_disk_mb`, in megabytes.
-    pub min_disk_mb: Option<u64>,
-    /// `requires.min_memory_mb`, in megabytes.
-    pub min_memory_mb: Option<u64>,
-}
-
 /// Limits that a driver asks for, each of a call and at least 1. `None`: the host's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -152,7 +141,8 @@ pub struct DriverLimits {
 pub struct Implements {
     /// The contract, as written: an id, or the path of its TOOL.md.
     pub tool: String,
-    /// The contract's id; of a path, the name of the folder.
+    /// The contract's id; of a path, the name of the folder until
+    /// [`Driver::resolve_paths`] has followed it.
     pub tool_id: ToolId,
     /// The versions of the contract that it serves, as npm reads ranges.
     pub version: nodejs_semver::Range,
@@ -210,6 +200,26 @@ impl Driver {
         self.implements
             .iter()
             .find(|entry| entry.tool_id == id && entry.version.satisfies(&version))
+    }
+
+    /// Gives each entry that names its contract by a path the id that stands there.
+    /// `id_at` knows the id of the contract at a path, as it is written in the entry.
+    /// Returns the paths, with their places, at which there is none.
+    pub fn resolve_paths(
+        &mut self,
+        id_at: impl Fn(&str) -> Option<ToolId>,
+    ) -> Vec<(String, Position)> {
+        let mut missing = Vec::new();
+        for entry in &mut self.implements {
+            if !implements::is_path(&entry.tool) {
+                continue;
+            }
+            match id_at(&entry.tool) {
+                Some(id) => entry.tool_id = id,
+                None => missing.push((entry.tool.clone(), entry.at)),
+            }
+        }
+        missing
     }
 
     /// Holds the driver to a contract that it names: version, dropped and mapped fields, timeout,

@@ -33,9 +33,9 @@ fn entry(tool: &Tool, drivers: &[&Driver]) -> Option<IndexEntry> {
 fn chosen<'d>(tool: &Tool, drivers: &[&'d Driver]) -> Option<&'d ToolId> {
     let serving = || {
         drivers.iter().filter(|driver| {
-            driver
-                .implements_tool(tool.id.as_str(), &tool.version)
-                .is_some()
+            let permitted = tool.driver_constraints.permits(driver.kind.as_str());
+            let implements = driver.implements_tool(tool.id.as_str(), &tool.version);
+            permitted && implements.is_some()
         })
     };
     let ids = || serving().map(|driver| &driver.id);

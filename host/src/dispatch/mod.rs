@@ -135,6 +135,7 @@ pub(crate) async fn run(
                     output,
                     &plan.route.limits,
                     contract,
+                    &plan.route.implements.drop_outputs,
                     plan.checks,
                     clock.deadline,
                     || clock.late(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use toolward_contract::tool::Tool;
 
 use crate::checks::shortened;
@@ -17,21 +17,31 @@ pub(super) async fn accept(
     output: ToolOutput,
     limits: &CallLimits,
     contract: &Arc<Tool>,
+    dropped: &[String],
     checks: &Checks,
     deadline: Instant,
     late: impl Fn() -> CallError,
 ) -> Result<Output, CallError> {
     if checks::is_short(output.structured.len(), &contract.outputs) {
-        return check(output, limits, contract);
+        return check(output, limits, contract, dropped);
     }
     let (limits, contract) = (limits.clone(), contract.clone());
+    let dropped = dropped.to_vec();
     checks
-        .run(deadline, late, move || check(output, &limits, &contract))
+        .run(deadline, late, move || {
+            check(output, &limits, &contract, &dropped)
+        })
         .await
 }
 
-fn check(output: ToolOutput, limits: &CallLimits, contract: &Tool) -> Result<Output, CallError> {
-    let Mapped(output) = map_output(output, limits)?;
+fn check(
+    output: ToolOutput,
+    limits: &CallLimits,
+    contract: &Tool,
+    dropped: &[String],
+) -> Result<Output, CallError> {
+    let Mapped(mut output) = map_output(output, limits)?;
+    leave_out(&mut output.structured, dropped);
     let Err(violation) = contract.outputs.validate(&output.structured) else {
         return Ok(output);
     };
@@ -53,4 +63,14 @@ fn check(output: ToolOutput, limits: &CallLimits, contract: &Tool) -> Result<Out
         "schema_path": violation.schema_path,
     }))
     .with_hint("report this to the driver's publisher"))
+}
+
+/// Leaves out what the driver said that it does not give: whoever read its
+/// declaration relies on no value of it.
+fn leave_out(output: &mut Value, dropped: &[String]) {
+    if let Value::Object(members) = output {
+        for name in dropped {
+            members.shift_remove(name);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use toolward_host::Origin;
 
-use crate::fixture::{self, error, run, still_serves};
+use crate::fixture::{self, Extra, Fixture, error, run, still_serves};
 
 #[tokio::test]
 async fn output_against_its_schema_is_the_drivers_fault_with_the_path() {
@@ -127,4 +127,31 @@ async fn text_of_a_panic_is_marked_as_the_drivers() {
     assert_eq!(panic.origin, Origin::Driver);
     let trap = error(&fixture::hostile(), json!({"do": "trap"})).await;
     assert_eq!(trap.origin, Origin::Host);
+}
+
+#[tokio::test]
+async fn an_output_that_the_driver_dropped_is_left_out_of_the_result() {
+    let fixture = |implements: &str| {
+        let fixture = Fixture::new(Extra {
+            tool: "",
+            driver: "",
+            implements,
+        });
+        fixture.write(
+            "tools/hostile.run/TOOL.md",
+            "---\nname: Hostile\nid: hostile.run\ndescription: Does.\nversion: 1.0.0\n\
+             inputs: { type: object }\noutputs:\n  type: object\n  properties:\n    \
+             did: { type: string }\n    value: {}\n  required: [did]\n---\n",
+        );
+        fixture.host()
+    };
+    let input = json!({"do": "echo", "value": 7});
+    let reply = run(&fixture(""), input.clone()).await;
+    assert_eq!(
+        reply.result.unwrap().structured,
+        json!({"did": "echo", "value": 7})
+    );
+    let drops = "    schema_narrowing: { drop_outputs: [value] }\n";
+    let reply = run(&fixture(drops), input).await;
+    assert_eq!(reply.result.unwrap().structured, json!({"did": "echo"}));
 }
