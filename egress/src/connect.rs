@@ -4,7 +4,6 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::client::conn::http1;
@@ -12,7 +11,6 @@ use hyper_util::rt::TokioIo;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
@@ -21,7 +19,9 @@ use crate::authority::Host;
 use crate::clock::Clock;
 use crate::error::{Denied, Error, Network, NetworkKind, Rule, Stage};
 use crate::pool::{Connection, Key};
+use crate::resolve::LookupPermit;
 use crate::rules::HostRule;
+use crate::shares::Share;
 use crate::transport::{Egress, Transport};
 
 /// Addresses that are tried; all are checked.
@@ -40,7 +40,7 @@ pub(crate) const MAX_HEAD: usize = 64 << 10;
 const LOOKUP: Duration = Duration::from_secs(60);
 
 /// The route's and the host's permits for one connection.
-type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
+type Permits = (Share, Share);
 
 /// Opens a connection to `host`, whose addresses one of `rules` must allow.
 pub(crate) async fn open(
@@ -53,7 +53,7 @@ pub(crate) async fn open(
     let end = clock.end(clock.timeouts.connect);
     let permits = clock
         .within(end, Stage::Queue, pin!(permits(egress)))
-        .await??;
+        .await?;
     let addresses = addresses(egress, rules, host, key, clock, end).await?;
     let (stream, address) = clock
         .within(end, Stage::Connect, pin!(dial(&addresses, key.port)))
@@ -78,42 +78,43 @@ pub(crate) async fn open(
     .await
 }
 
-async fn permits(egress: &Egress) -> Result<Permits, Network> {
-    let closed = |error| Network::new(NetworkKind::Connect, error);
+async fn permits(egress: &Egress) -> Permits {
     // Idle connections hold permits; where they are all held, somebody needs
     // one now.
-    let own = match Arc::clone(egress.open()).try_acquire_owned() {
-        Ok(permit) => permit,
-        Err(_) => {
+    let callers = egress.caller();
+    let own = match egress.open().try_take(&callers) {
+        Some(permit) => permit,
+        None => {
             let _waiter = egress.pool().waiting().enter();
             egress.pool().clear();
-            let free = Arc::clone(egress.open()).acquire_owned();
-            free.await.map_err(closed)?
+            egress.open().take(&callers).await
         }
     };
     let transport = egress.transport();
-    let shared = match Arc::clone(transport.open()).try_acquire_owned() {
-        Ok(permit) => permit,
-        Err(_) => {
+    let holders = egress.holders();
+    let shared = match transport.open().try_take(&holders) {
+        Some(permit) => permit,
+        None => {
             let _waiter = transport.waiting().enter();
             transport.close_idle();
-            let free = Arc::clone(transport.open()).acquire_owned();
-            free.await.map_err(closed)?
+            transport.open().take(&holders).await
         }
     };
-    Ok((own, shared))
+    (own, shared)
 }
 
 /// All addresses of a name. A lookup that is given up goes on and keeps its
 /// permit: the thread behind it cannot be stopped.
 async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, Network> {
     let failed = |error: io::Error| Network::new(NetworkKind::Dns, error);
-    let permit = Arc::clone(egress.lookups()).acquire_owned().await;
+    let own = egress.lookups().take(&egress.caller()).await;
+    let shared = egress.transport().lookups().take(&egress.holders()).await;
+    let permit = LookupPermit::new([own, shared]);
     let resolver = egress.transport().resolver();
     let name = name.to_owned();
     let task = tokio::spawn(async move {
-        let _permit = permit;
-        let answer = tokio::time::timeout(LOOKUP, resolver.resolve(&name)).await;
+        let resolving = resolver.resolve_with(&name, permit);
+        let answer = tokio::time::timeout(LOOKUP, resolving).await;
         answer.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     });
     task.await

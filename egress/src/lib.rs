@@ -44,6 +44,7 @@ mod rules;
 mod scrubbing;
 mod secret;
 mod send;
+mod shares;
 mod tls;
 mod transport;
 
@@ -54,7 +55,7 @@ pub use error::{
     Timeout,
 };
 pub use meter::{Meter, Usage};
-pub use resolve::{Resolve, Resolving, SystemResolver};
+pub use resolve::{LookupPermit, Resolve, Resolving, SystemResolver};
 pub use response_body::ResponseBody;
 pub use rules::{HostRule, Rules, RulesError, SecretRule};
 pub use secret::{NoSecrets, SecretValues, ValueError};

@@ -1,12 +1,15 @@
 //! Names to addresses, once per connection. What is answered is checked by the
 //! caller.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
+
+use crate::shares::Share;
 
 /// The answer of a [`Resolve`].
 pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
@@ -15,10 +18,38 @@ pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + 
 pub trait Resolve: Send + Sync + 'static {
     /// All addresses of `host`, a name in ASCII, in the order to try them.
     fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a>;
+
+    /// [`Resolve::resolve`], which keeps the permit for as long as anything is at work
+    /// for it. The permit is kept as long as the future, unless this says otherwise: a
+    /// lookup on a thread outlives its future.
+    fn resolve_with<'a>(&'a self, host: &'a str, permit: LookupPermit) -> Resolving<'a> {
+        Box::pin(async move {
+            let _permit = permit;
+            self.resolve(host).await
+        })
+    }
+}
+
+/// What a lookup holds of the lookups that its host, its route and its caller may have
+/// at once.
+pub struct LookupPermit {
+    _shares: [Share; 2],
+}
+
+impl LookupPermit {
+    pub(crate) fn new(shares: [Share; 2]) -> Self {
+        Self { _shares: shares }
+    }
+}
+
+impl fmt::Debug for LookupPermit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LookupPermit")
+    }
 }
 
 /// Lookups at once. One that hangs cannot be cancelled and holds a thread.
-const LOOKUPS: usize = 64;
+pub(crate) const LOOKUPS: usize = 64;
 
 /// The system's own resolver (`getaddrinfo`), on the runtime's blocking threads.
 #[derive(Debug)]
@@ -33,20 +64,31 @@ impl Default for SystemResolver {
     }
 }
 
-impl Resolve for SystemResolver {
-    fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a> {
+impl SystemResolver {
+    /// Looks a name up on a thread, which has something to hold to its end.
+    fn on_a_thread<'a>(&'a self, host: &'a str, held: impl Send + 'static) -> Resolving<'a> {
         Box::pin(async move {
             let permits = Arc::clone(&self.permits);
             let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
             let host = host.to_owned();
             let lookup = move || {
                 // Held by the thread, not by whoever waits for it.
-                let _permit = permit;
+                let _held = (permit, held);
                 let answers = (host.as_str(), 0).to_socket_addrs()?;
                 Ok(answers.map(|answer| answer.ip()).collect())
             };
             let task = tokio::task::spawn_blocking(lookup);
             task.await.map_err(io::Error::other)?
         })
+    }
+}
+
+impl Resolve for SystemResolver {
+    fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a> {
+        self.on_a_thread(host, ())
+    }
+
+    fn resolve_with<'a>(&'a self, host: &'a str, permit: LookupPermit) -> Resolving<'a> {
+        self.on_a_thread(host, permit)
     }
 }

@@ -2,6 +2,7 @@
 //! connections; and what each has alone: its rules and its pool.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -10,9 +11,10 @@ use tokio::sync::Semaphore;
 use crate::call::{Call, CallLimits};
 use crate::meter::Meter;
 use crate::pool::{Pool, Waiting};
-use crate::resolve::{Resolve, SystemResolver};
+use crate::resolve::{self, Resolve, SystemResolver};
 use crate::rules::Rules;
 use crate::secret::SecretValues;
+use crate::shares::{Holder, Shares};
 use crate::tls::{Roots, RootsError, Tls};
 
 /// Lookups of one route at once: a name server that never answers holds a thread
@@ -27,7 +29,9 @@ pub struct Transport(Arc<Inner>);
 struct Inner {
     resolver: Arc<dyn Resolve>,
     tls: Tls,
-    open: Arc<Semaphore>,
+    open: Arc<Shares>,
+    lookups: Arc<Shares>,
+    routes: AtomicU64,
     connections_per_route: usize,
     idle_connections: usize,
     idle_timeout: Duration,
@@ -38,7 +42,7 @@ struct Inner {
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transport")
-            .field("free", &self.0.open.available_permits())
+            .field("free", &self.0.open.left())
             .finish_non_exhaustive()
     }
 }
@@ -136,7 +140,9 @@ impl TransportBuilder {
         Transport(Arc::new(Inner {
             resolver: self.resolver,
             tls: Tls::new(self.roots),
-            open: Arc::new(Semaphore::new(self.connections)),
+            open: Shares::new(self.connections),
+            lookups: Shares::new(resolve::LOOKUPS),
+            routes: AtomicU64::new(0),
             connections_per_route: self.connections_per_route,
             idle_connections: self.idle_connections,
             idle_timeout: self.idle_timeout,
@@ -163,21 +169,41 @@ impl Transport {
     }
 
     /// A route: `rules`, and connections that no other route uses.
+    ///
+    /// Of the connections and lookups that may be open at once, a quarter is for routes
+    /// that have none open.
     #[must_use]
     pub fn egress(&self, rules: Arc<Rules>) -> Egress {
+        let number = self.0.routes.fetch_add(1, Ordering::Relaxed);
+        self.route(Holder::Route(number), rules)
+    }
+
+    /// [`Transport::egress`] for a route whose owner has others: what they have open
+    /// counts together, so that nobody gets more by having more routes.
+    #[must_use]
+    pub fn egress_of(&self, owner: &str, rules: Arc<Rules>) -> Egress {
+        self.route(Holder::Owner(owner.into()), rules)
+    }
+
+    fn route(&self, owner: Holder, rules: Arc<Rules>) -> Egress {
         let waiting = self.0.waiting.clone();
         let pool = Pool::new(self.0.idle_connections, self.0.idle_timeout, waiting);
         let pool = Arc::new(pool);
         let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(Arc::downgrade(&pool));
-        Egress(Arc::new(Route {
-            open: Arc::new(Semaphore::new(self.0.connections_per_route)),
-            lookups: Arc::new(Semaphore::new(LOOKUPS)),
+        let route = Route {
+            open: Shares::new(self.0.connections_per_route),
+            lookups: Shares::new(LOOKUPS),
             transport: self.clone(),
+            owner,
             rules,
             pool,
-        }))
+        };
+        Egress {
+            route: Arc::new(route),
+            caller: None,
+        }
     }
 
     pub(crate) fn resolver(&self) -> Arc<dyn Resolve> {
@@ -188,8 +214,13 @@ impl Transport {
         &self.0.tls
     }
 
-    pub(crate) fn open(&self) -> &Arc<Semaphore> {
+    pub(crate) fn open(&self) -> &Arc<Shares> {
         &self.0.open
+    }
+
+    /// One permit for each of this host's lookups.
+    pub(crate) fn lookups(&self) -> &Arc<Shares> {
+        &self.0.lookups
     }
 
     /// Who waits for a permit of this host.
@@ -210,18 +241,33 @@ impl Transport {
 
 /// The network of one route. Clones share everything.
 #[derive(Debug, Clone)]
-pub struct Egress(Arc<Route>);
+pub struct Egress {
+    route: Arc<Route>,
+    caller: Option<Arc<str>>,
+}
 
 #[derive(Debug)]
 struct Route {
     transport: Transport,
+    owner: Holder,
     rules: Arc<Rules>,
     pool: Arc<Pool>,
-    open: Arc<Semaphore>,
-    lookups: Arc<Semaphore>,
+    open: Arc<Shares>,
+    lookups: Arc<Shares>,
 }
 
 impl Egress {
+    /// The same route, for the calls of one principal: what its calls have open counts
+    /// together, over all routes of the host, and no principal takes the last quarter of
+    /// the connections and lookups of a route or of the host from one that has none.
+    #[must_use]
+    pub fn on_behalf_of(&self, principal: &str) -> Egress {
+        Egress {
+            route: Arc::clone(&self.route),
+            caller: Some(principal.into()),
+        }
+    }
+
     /// One call's access.
     #[must_use]
     pub fn call(&self, limits: CallLimits, secrets: Arc<dyn SecretValues>) -> Call {
@@ -241,24 +287,37 @@ impl Egress {
     }
 
     pub(crate) fn rules(&self) -> &Rules {
-        &self.0.rules
+        &self.route.rules
     }
 
     pub(crate) fn transport(&self) -> &Transport {
-        &self.0.transport
+        &self.route.transport
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
-        &self.0.pool
+        &self.route.pool
     }
 
     /// One permit for each of this route's connections.
-    pub(crate) fn open(&self) -> &Arc<Semaphore> {
-        &self.0.open
+    pub(crate) fn open(&self) -> &Arc<Shares> {
+        &self.route.open
     }
 
     /// One permit for each of this route's lookups.
-    pub(crate) fn lookups(&self) -> &Arc<Semaphore> {
-        &self.0.lookups
+    pub(crate) fn lookups(&self) -> &Arc<Shares> {
+        &self.route.lookups
+    }
+
+    /// On whose account a permit of this route is taken.
+    pub(crate) fn caller(&self) -> Vec<Holder> {
+        let caller = self.caller.clone();
+        caller.map(Holder::Caller).into_iter().collect()
+    }
+
+    /// On whose account a permit of the host is taken.
+    pub(crate) fn holders(&self) -> Vec<Holder> {
+        let mut holders = self.caller();
+        holders.push(self.route.owner.clone());
+        holders
     }
 }

@@ -25,18 +25,19 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Makes a grant ready.
-    pub(crate) fn new(grant: &Grant, services: &Services) -> Self {
+    /// Makes a grant ready, for a driver of this publisher.
+    pub(crate) fn new(grant: &Grant, driver_publisher: &str, services: &Services) -> Self {
         Self {
             files: plan(grant, services),
-            egress: egress(grant, services),
+            egress: egress(grant, driver_publisher, services),
             grant: grant.clone(),
         }
     }
 
-    /// The way out of one call; `None` where no host is granted.
+    /// The way out of one call of this principal; `None` where no host is granted.
     pub(crate) fn call(
         &self,
+        principal: &str,
         limits: &CallLimits,
         deadline: Instant,
         root: &Root,
@@ -53,6 +54,7 @@ impl Access {
             request_timeout: limits.http_timeout,
             deadline,
         };
+        let egress = egress.on_behalf_of(principal);
         Some(egress.call_within(&root.network, limits, secrets.clone()))
     }
 }
@@ -78,7 +80,7 @@ fn plan(grant: &Grant, services: &Services) -> Result<Option<Arc<files::Plan>>, 
 /// Bytes of the head of a request, and of a response.
 const HEADER_BYTES: u64 = 64 << 10;
 
-fn egress(grant: &Grant, services: &Services) -> Option<Egress> {
+fn egress(grant: &Grant, driver_publisher: &str, services: &Services) -> Option<Egress> {
     if grant.network().is_empty() {
         return None;
     }
@@ -109,7 +111,10 @@ fn egress(grant: &Grant, services: &Services) -> Option<Egress> {
         })
         .collect();
     match Rules::new(hosts, secrets) {
-        Ok(rules) => Some(services.transport.egress(Arc::new(rules))),
+        Ok(rules) => {
+            let transport = &services.transport;
+            Some(transport.egress_of(driver_publisher, Arc::new(rules)))
+        }
         Err(error) => {
             // The policy checks all of this when it is read.
             tracing::error!(%error, "a grant can't be turned into rules; nothing is reached");

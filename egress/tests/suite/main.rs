@@ -17,6 +17,7 @@ mod requests;
 mod scrubbing;
 mod secrets;
 mod server;
+mod shares;
 mod time;
 mod tls;
 mod world;

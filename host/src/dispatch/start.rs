@@ -102,7 +102,13 @@ pub(crate) async fn start(
     let violations = Violations::new(grant.on_violation())
         .of(&route.driver.reported)
         .hiding(secrets.clone());
-    let network = access.call(&route.limits, clock.deadline, &root, &secrets);
+    let network = access.call(
+        &call.principal,
+        &route.limits,
+        clock.deadline,
+        &root,
+        &secrets,
+    );
     let tools = (!grant.tools().is_empty()).then(|| {
         let mut names = call.lineage.names();
         names.push(call.tool.major_id.clone());

@@ -154,7 +154,8 @@ fn route(
         Decision::Deny(_) => (None, None),
     };
     Route {
-        access: allowed.map(|allowed| Arc::new(Access::new(&allowed.grant, services))),
+        access: allowed
+            .map(|allowed| Arc::new(Access::new(&allowed.grant, &driver.publisher, services))),
         question: reasons
             .map(|reasons| Arc::new(question(contract, driver, reach, chain(), reasons))),
         retry: driver.driver.retry(contract, implements),

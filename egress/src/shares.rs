@@ -1,0 +1,165 @@
+//! Permits of which nobody takes so many that none is left for others: the last ones are
+//! for those who hold none.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Notify;
+
+/// On whose account a permit is taken.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Holder {
+    /// Routes with one owner.
+    Owner(Arc<str>),
+    /// A route without one.
+    Route(u64),
+    /// Whoever called.
+    Caller(Arc<str>),
+}
+
+/// A number of permits.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    /// So many are for those who hold none.
+    reserve: usize,
+    state: Mutex<State>,
+    freed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    left: usize,
+    held: HashMap<Holder, usize>,
+}
+
+/// A permit; dropped, it is free again.
+#[derive(Debug)]
+pub(crate) struct Share {
+    shares: Arc<Shares>,
+    holders: Vec<Holder>,
+}
+
+impl Shares {
+    /// So many permits, a quarter of which are for those who hold none.
+    pub(crate) fn new(all: usize) -> Arc<Self> {
+        Arc::new(Self {
+            reserve: all / 4,
+            state: Mutex::new(State {
+                left: all,
+                held: HashMap::new(),
+            }),
+            freed: Notify::new(),
+        })
+    }
+
+    /// Takes a permit on the account of all of these, if each may have one more.
+    pub(crate) fn try_take(self: &Arc<Self>, holders: &[Holder]) -> Option<Share> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let holds_any = holders.iter().any(|one| state.held.contains_key(one));
+        if state.left == 0 || (holds_any && state.left <= self.reserve) {
+            return None;
+        }
+        state.left = state.left.saturating_sub(1);
+        for holder in holders {
+            let held = state.held.entry(holder.clone()).or_default();
+            *held = held.saturating_add(1);
+        }
+        Some(Share {
+            shares: Arc::clone(self),
+            holders: holders.to_vec(),
+        })
+    }
+
+    /// [`Shares::try_take`], as soon as that can be.
+    pub(crate) async fn take(self: &Arc<Self>, holders: &[Holder]) -> Share {
+        let mut freed = pin!(self.freed.notified());
+        loop {
+            // What is freed from here on is not missed.
+            freed.as_mut().enable();
+            if let Some(share) = self.try_take(holders) {
+                return share;
+            }
+            freed.as_mut().await;
+            freed.set(self.freed.notified());
+        }
+    }
+
+    /// How many nobody holds.
+    pub(crate) fn left(&self) -> usize {
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .left
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut state = self
+            .shares
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        state.left = state.left.saturating_add(1);
+        for holder in self.holders.drain(..) {
+            if let Entry::Occupied(mut entry) = state.held.entry(holder) {
+                if *entry.get() <= 1 {
+                    entry.remove();
+                } else {
+                    *entry.get_mut() = entry.get().saturating_sub(1);
+                }
+            }
+        }
+        drop(state);
+        // Whoever is first may not be allowed it.
+        self.shares.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Whether a future is not ready, by then.
+    async fn waits(future: impl Future<Output = Share>) -> bool {
+        let soon = Duration::from_millis(20);
+        tokio::time::timeout(soon, future).await.is_err()
+    }
+
+    fn caller(name: &str) -> Holder {
+        Holder::Caller(name.into())
+    }
+
+    #[tokio::test]
+    async fn the_last_permits_are_for_those_who_hold_none() {
+        let shares = Shares::new(8);
+        let (one, other) = ([caller("one")], [caller("other")]);
+        let mut held: Vec<Share> = (0..6).map(|_| shares.try_take(&one).unwrap()).collect();
+        assert!(shares.try_take(&one).is_none());
+        // On either account.
+        assert!(shares.try_take(&[caller("third"), caller("one")]).is_none());
+        let first = shares.try_take(&other).unwrap();
+        assert!(shares.try_take(&other).is_none());
+        let mut waiting = pin!(shares.take(&one));
+        assert!(waits(&mut waiting).await);
+        drop(first);
+        assert!(waits(&mut waiting).await);
+        drop(held.pop());
+        drop(waiting.await);
+        held.clear();
+        let state = shares.state.lock().unwrap();
+        assert_eq!((state.left, state.held.len()), (8, 0));
+    }
+
+    #[test]
+    fn without_a_holder_there_are_as_many_as_there_are() {
+        let shares = Shares::new(2);
+        let _held = (shares.try_take(&[]).unwrap(), shares.try_take(&[]).unwrap());
+        assert!(shares.try_take(&[]).is_none());
+        assert_eq!(shares.left(), 0);
+    }
+}
