@@ -26,14 +26,31 @@ pub struct Continuity {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// By the digest of each bundle's manifest: the only standing that may not be
-    /// withdrawn.
-    standings: Mutex<HashMap<String, Weak<Standing>>>,
+    standings: Mutex<Standings>,
     admission: Mutex<Option<Arc<Admission>>>,
     checks: Arc<Checks>,
     turns: Arc<Turns>,
     /// The engine in whose slots the calls run that this admission lets in.
     ready: Mutex<Option<(Arc<Admission>, Ready)>>,
+}
+
+#[derive(Debug, Default)]
+struct Standings {
+    /// By the digest of each bundle's manifest: the only standing that may not be
+    /// withdrawn.
+    current: HashMap<String, Weak<Standing>>,
+    /// Those of hosts that were parted with.
+    earlier: Vec<(String, Weak<Standing>)>,
+}
+
+impl Standings {
+    /// All that there are, of one bundle or of all.
+    fn of(&self, bundle: Option<&str>) -> impl Iterator<Item = Arc<Standing>> {
+        let earlier = self.earlier.iter().map(|(digest, one)| (digest, one));
+        let all = self.current.iter().chain(earlier);
+        let asked = all.filter(move |(digest, _)| bundle.is_none_or(|one| one == *digest));
+        asked.filter_map(|(_, standing)| standing.upgrade())
+    }
 }
 
 impl Continuity {
@@ -49,20 +66,38 @@ impl Continuity {
     /// has verified it anew. Calls of the hosts before stay refused. False if no such
     /// bundle was served.
     pub fn withdraw(&self, bundle: &str, reason: &str) -> bool {
-        let standing = self.standings().get(bundle).and_then(Weak::upgrade);
-        standing.is_some_and(|standing| standing.withdraw(reason))
+        let standings = self.standings();
+        let all = standings.of(Some(bundle));
+        all.fold(false, |any, standing| standing.withdraw(reason) | any)
     }
 
     /// [`Continuity::withdraw`] of all bundles.
     pub fn withdraw_all(&self, reason: &str) {
-        for standing in self.standings().values().filter_map(Weak::upgrade) {
+        for standing in self.standings().of(None) {
+            standing.withdraw(reason);
+        }
+    }
+
+    /// Parts with the hosts that there are: for one that is made from now on no bundle
+    /// is withdrawn, and [`Continuity::withdraw_earlier`] takes nothing from it.
+    pub fn part(&self) {
+        let mut standings = self.standings();
+        let current = std::mem::take(&mut standings.current);
+        standings.earlier.extend(current);
+        standings.earlier.retain(|(_, one)| one.strong_count() > 0);
+    }
+
+    /// [`Continuity::withdraw`] of all bundles of the hosts that were parted with.
+    pub fn withdraw_earlier(&self, reason: &str) {
+        let earlier = std::mem::take(&mut self.standings().earlier);
+        for standing in earlier.iter().filter_map(|(_, one)| one.upgrade()) {
             standing.withdraw(reason);
         }
     }
 
     /// The standing of a bundle that is loaded now.
     pub(crate) fn standing(&self, bundle: &str) -> Arc<Standing> {
-        let mut standings = self.standings();
+        let standings = &mut self.standings().current;
         let known = standings.get(bundle).and_then(Weak::upgrade);
         if let Some(standing) = known.filter(|standing| standing.withdrawn().is_none()) {
             return standing;
@@ -114,7 +149,7 @@ impl Continuity {
         self.shared.checks.clone()
     }
 
-    fn standings(&self) -> MutexGuard<'_, HashMap<String, Weak<Standing>>> {
+    fn standings(&self) -> MutexGuard<'_, Standings> {
         lock(&self.shared.standings)
     }
 }
@@ -162,6 +197,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_parted_with_is_withdrawn_alone_or_with_all_the_rest() {
+        let continuity = Continuity::new();
+        let before = continuity.standing("a");
+        assert!(Arc::ptr_eq(&before, &continuity.standing("a")));
+        continuity.part();
+        let after = continuity.standing("a");
+        assert!(!Arc::ptr_eq(&before, &after));
+        continuity.withdraw_earlier("parted");
+        assert_eq!(
+            (before.withdrawn(), after.withdrawn()),
+            (Some("parted"), None)
+        );
+        // Where nothing came of it, those before are withdrawn like the others.
+        continuity.part();
+        let last = continuity.standing("a");
+        assert!(continuity.withdraw("a", "revoked"));
+        assert_eq!(
+            (after.withdrawn(), last.withdrawn()),
+            (Some("revoked"), Some("revoked"))
+        );
+    }
 
     #[test]
     fn hosts_of_the_same_limits_share_an_engine_and_others_have_their_own() {
