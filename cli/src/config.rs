@@ -63,6 +63,16 @@ impl ConfigFile {
         self.trust_and_keys().0
     }
 
+    /// What it says beside its policy: whom it trusts, and its channels. The policy
+    /// knows all other tables, or refuses them.
+    pub(crate) fn beside_policy(&self) -> toml::Table {
+        let table = self.text.parse::<toml::Table>().unwrap_or_default();
+        let known = ["publisher", "trust", "channel"];
+        let beside = table.into_iter();
+        let beside = beside.filter(|(name, _)| known.contains(&name.as_str()));
+        beside.collect()
+    }
+
     /// The files that keys are read from.
     pub(crate) fn key_files(&self) -> Vec<PathBuf> {
         self.trust_and_keys().1

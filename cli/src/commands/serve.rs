@@ -12,7 +12,7 @@ use toolward_bundle::content::Content;
 use toolward_host::{Continuity, Host, HostBuilder, LOCAL};
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
-use toolward_mcp::{Service, Surface, SurfaceError, stdio};
+use toolward_mcp::{Service, Surface, SurfaceError, http, stdio};
 use toolward_signing::verify::{Bundle, Verified};
 
 use super::call::{CacheFlags, Source, Whence};
@@ -27,10 +27,12 @@ use crate::trust::read;
 use crate::{logging, stderr};
 
 mod access;
+mod signals;
 mod watch;
 
 use access::Access;
-use watch::{Believed, Looking, Seen, Serving, Watch};
+use signals::{Asked, Signals};
+use watch::{Believed, Configuration, Looking, Seen, Serving, Watch};
 
 /// With more tools than this, they are found rather than listed.
 const DEFER_ABOVE: usize = 100;
@@ -101,21 +103,21 @@ pub(crate) fn run(
     let broker = arguments.cache.unstarted(environment, output)?;
     let means = &arguments.means;
     let shown = {
-        let (granted, broker) = (granted.clone(), broker.clone());
-        let continuity = continuity.clone();
-        move |builder: HostBuilder, contents: &[Content]| -> Result<Surface, Failure> {
+        let (continuity, broker) = (continuity.clone(), broker.clone());
+        move |builder: HostBuilder, contents: &[Content], granted: &Granted| {
             // The handshake needs none.
             let builder = builder.continuity(&continuity).defer_engine();
             let host = arguments.cache.host(builder, &broker)?;
             let most = arguments.defer_above;
-            Ok(Surface::new(host, contents, &granted.policy, most)?)
+            let surface = Surface::new(host, contents, &granted.policy, most);
+            surface.map_err(Failure::from)
         }
     };
     // Its program starts when the processors have less to do.
     let start = || broker.start();
     let first = || {
         let builder = builder(arguments, environment, &granted, &contents, None)?;
-        shown(builder, &contents)
+        shown(builder, &contents, &granted)
     };
     let (started, surface) = beside(start, first);
     started?;
@@ -133,11 +135,24 @@ pub(crate) fn run(
     let buckets = Some(host.needs().buckets);
     output.note(welcome(&surface));
     let service = Service::new(surface);
+    let configuration = Configuration::new(source, means, environment, granted.clone())?;
     let looking = (looking, seen);
-    let watch = Watch::new(source, environment, looking, named, contents, ends);
+    let watch = Watch::new(
+        source,
+        environment,
+        configuration,
+        looking,
+        named,
+        contents,
+        ends,
+    );
 
     let mut confinement = means.kept(&host, &granted, environment)?;
     confinement = watch.looking().kept(confinement)?;
+    // To be read again.
+    for file in &granted.files {
+        confinement = confinement.read(file);
+    }
     if let Place::Http(listener) = &place {
         confinement = confinement.accept_on(listener);
     }
@@ -152,17 +167,19 @@ pub(crate) fn run(
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Exit::Failed, "runtime-unavailable", error))?;
-    let shutdown = CancellationToken::new();
+    let asked = Asked::default();
+    let shutdown = asked.shutdown.clone();
     let serving = Arc::new(Serving {
         service: service.clone(),
         continuity,
-        remake: Box::new(move |contents| {
-            let builder = builder(arguments, environment, &granted, contents, buckets)?;
-            shown(builder, contents)
+        remake: Box::new(move |contents, granted| {
+            let builder = builder(arguments, environment, granted, contents, buckets)?;
+            shown(builder, contents, granted)
         }),
         runtime: runtime.handle().clone(),
         json: output.json(),
         stop: shutdown.clone(),
+        reload: asked.reload.clone(),
         belief: Believed::since(began),
     });
     let (tell, mut without_engine) = oneshot::channel();
@@ -176,22 +193,36 @@ pub(crate) fn run(
     let looked = look(watch, serving.clone(), preparing)?;
     runtime.spawn(async move { serving.doubt().await });
     let served = runtime.block_on(async {
-        tokio::spawn(interrupted(shutdown.clone()));
-        match (place, door) {
-            (Place::Http(listener), Some(door)) => {
-                door.serve(&service, listener, shutdown.clone()).await
+        let drain = match &place {
+            Place::Http(_) => arguments.access.drain(),
+            Place::Stdio(_) => Duration::ZERO,
+        };
+        tokio::spawn(Signals::take()?.obey(asked.clone(), drain));
+        let served = async {
+            match (place, door) {
+                (Place::Http(listener), Some(door)) => door.serve(&service, listener, &asked).await,
+                (Place::Stdio(streams), _) => {
+                    let principal = local(arguments.trust_client);
+                    let handler = service.connection(Some(principal));
+                    let served = stdio::serve(handler, streams, shutdown.clone());
+                    served.await.map_err(Failure::from)
+                }
+                (Place::Http(_), None) => Ok(()),
             }
-            (Place::Stdio(streams), _) => {
-                let principal = local(arguments.trust_client);
-                let handler = service.connection(Some(principal));
-                let served = stdio::serve(handler, streams, shutdown.clone());
-                served.await.map_err(Failure::from)
+        };
+        tokio::select! {
+            served = served => served,
+            () = asked.at_once.cancelled() => {
+                tracing::warn!("told to end at once: calls that ran were cut off");
+                Ok(())
             }
-            (Place::Http(_), None) => Ok(()),
         }
     });
     shutdown.cancel();
-    let looked = looked.recv_timeout(ENDING).unwrap_or(Ok(()));
+    let looked = match asked.at_once.is_cancelled() {
+        true => Ok(()),
+        false => looked.recv_timeout(ENDING).unwrap_or(Ok(())),
+    };
     // Guests that still run are gone with their runtime.
     runtime.shutdown_background();
     if let Ok(failure) = without_engine.try_recv() {
@@ -317,13 +348,10 @@ enum Place {
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
-    let failed = |error: std::io::Error| {
+    http::bind(address).map_err(|error| {
         Failure::usage("address-unusable", format!("{address}: {error}"))
             .hint("name an address of this machine and a port that is free, or port 0 for any")
-    };
-    let listener = TcpListener::bind(address).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    Ok(listener)
+    })
 }
 
 /// Who sits behind standard input: whoever started this process.
@@ -357,22 +385,6 @@ async fn prepare(host: Host) {
     for (driver, error) in host.prepare().await {
         tracing::warn!(%driver, %error, "a driver can't be compiled");
     }
-}
-
-/// Ends serving in good order when somebody asks for it.
-async fn interrupted(shutdown: CancellationToken) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-    ) else {
-        return;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    shutdown.cancel();
 }
 
 /// How many tools: `1 tool`.

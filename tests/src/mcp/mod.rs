@@ -9,5 +9,6 @@ mod process;
 pub(crate) mod raw;
 mod served;
 mod serving;
+mod signals;
 mod soak;
 mod tokens;

@@ -2,12 +2,12 @@
 //! it itself.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::support::{Machine, copy, root};
+use crate::support::{Machine, Run, copy, root};
 
 /// What it is started with. The bundle, the key and the policy lie in the machine's
 /// work directory.
@@ -92,10 +92,14 @@ impl Served {
     }
 
     fn with(machine: &Machine, words: &str) -> Self {
-        let mut child = machine
-            .toolward(words)
-            .into_command()
-            .stdin(Stdio::null())
+        let mut command = machine.toolward(words).into_command();
+        command.stdin(Stdio::null());
+        Self::by(command)
+    }
+
+    /// One that is started by a command.
+    pub(super) fn by(mut command: Command) -> Self {
+        let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -124,6 +128,32 @@ impl Served {
             Err(_) => panic!("the server does not listen: {}", served.end()),
         }
         served
+    }
+
+    /// The address that it listens at.
+    pub(super) fn address(&self) -> &str {
+        let address = self.url.strip_prefix("http://").unwrap();
+        address.split_once('/').unwrap().0
+    }
+
+    /// Sends it a signal: `TERM`, `HUP`.
+    pub(super) fn signal(&self, machine: &Machine, name: &str) {
+        let mut kill = machine.program("kill");
+        kill.arg(format!("-{name}"))
+            .arg(self.child.id().to_string());
+        Run::new(kill).ends(0);
+    }
+
+    /// Waits for its end.
+    pub(super) fn ended(&mut self, within: Duration) -> Option<ExitStatus> {
+        let end = Instant::now() + within;
+        while Instant::now() < end {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return Some(status);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        None
     }
 
     /// All that it said on standard error. It is over with it.

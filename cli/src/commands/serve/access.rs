@@ -3,16 +3,17 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 use toolward_host::HostBuilder;
 use toolward_mcp::Service;
 use toolward_mcp::http::tokens::{self, Secret, Tokens};
 use toolward_mcp::http::{self, HttpError, PATH, Settings};
 
 use super::local;
+use super::signals::Asked;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
@@ -48,7 +49,16 @@ pub(crate) struct Access {
     /// it, besides this machine's (may be given again)
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
+
+    /// At SIGTERM answer still for this long, with `/readyz` saying 503 and each
+    /// connection closed after its answer, so that proxies and clients lose no
+    /// request [default: 5]
+    #[arg(long, value_name = "SECONDS", requires = "http", value_parser = clap::value_parser!(u64).range(..=3600))]
+    drain: Option<u64>,
 }
+
+/// How long a server that was told to end answers still.
+const DRAIN: Duration = Duration::from_secs(5);
 
 /// How a server is entered.
 pub(super) struct Door {
@@ -71,6 +81,11 @@ impl Access {
         files.fold(builder, |builder, file| {
             builder.protect("a file of tokens", file)
         })
+    }
+
+    /// How long the server answers still when it is told to end.
+    pub(super) fn drain(&self) -> Duration {
+        self.drain.map_or(DRAIN, Duration::from_secs)
     }
 
     /// Reads or makes what clients are checked by.
@@ -140,13 +155,15 @@ impl Door {
     }
 
     pub(super) async fn serve(
-        self,
+        mut self,
         service: &Service,
         listener: TcpListener,
-        shutdown: CancellationToken,
+        asked: &Asked,
     ) -> Result<(), Failure> {
         let service = service.clone();
         let handler = move || service.connection(None);
+        self.settings.draining = asked.draining.clone();
+        let shutdown = asked.shutdown.clone();
         let ended = http::serve(listener, handler, self.settings, shutdown).await?;
         if ended.cut > 0 {
             tracing::warn!(

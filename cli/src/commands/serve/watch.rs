@@ -2,10 +2,12 @@
 //! revoked or expired, and directories under work that were edited.
 
 mod belief;
+mod configuration;
 mod looking;
 mod verifying;
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::runtime::Handle;
@@ -18,13 +20,16 @@ use toolward_policy::Policy;
 use toolward_signing::Digest;
 use toolward_signing::verify::{Bundle, Verified};
 
+use super::signals::Reload;
 use super::{prepare, tools};
 use crate::commands::call::Source;
+use crate::config::Granted;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
 use belief::Belief;
+pub(super) use configuration::Configuration;
 pub(super) use looking::{Looking, Seen};
 use verifying::{Held, Verifying};
 
@@ -42,14 +47,16 @@ const BELIEVED: Duration = Duration::from_secs(360);
 pub(super) struct Watch<'a> {
     looking: Looking<'a>,
     verifying: Verifying<'a>,
+    configuration: Configuration<'a>,
     seen: Seen,
     contents: Vec<Content>,
     /// When what is served is to be verified again though nothing changes.
     ends: Option<SystemTime>,
 }
 
-/// Makes what clients see of bundles.
-pub(super) type Remake = Box<dyn Fn(&[Content]) -> Result<Surface, Failure> + Send + Sync>;
+/// Makes what clients see of bundles, under what the operator grants.
+pub(super) type Remake =
+    Box<dyn Fn(&[Content], &Arc<Granted>) -> Result<Surface, Failure> + Send + Sync>;
 
 /// Where what changed is served.
 pub(super) struct Serving {
@@ -60,6 +67,7 @@ pub(super) struct Serving {
     pub(super) runtime: Handle,
     pub(super) json: bool,
     pub(super) stop: CancellationToken,
+    pub(super) reload: Arc<Reload>,
     pub(super) belief: Believed,
 }
 
@@ -107,10 +115,15 @@ impl Serving {
         Ok(Surface::new(host, &[], &Policy::empty(), usize::MAX)?)
     }
 
-    /// Waits until it is time to look again. False if it is time to end.
+    /// Waits until it is time to look again, or to reload. False if it is time to end.
     fn pause(&self) -> bool {
-        let stopped = async { tokio::time::timeout(PAUSE, self.stop.cancelled()).await };
-        self.runtime.block_on(stopped).is_err()
+        self.runtime.block_on(async {
+            tokio::select! {
+                () = self.stop.cancelled() => false,
+                () = self.reload.asked() => true,
+                () = tokio::time::sleep(PAUSE) => true,
+            }
+        })
     }
 }
 
@@ -129,6 +142,7 @@ impl<'a> Watch<'a> {
     pub(super) fn new(
         source: &'a Source,
         environment: &'a Environment,
+        configuration: Configuration<'a>,
         (looking, seen): (Looking<'a>, Seen),
         named: Vec<Verified<Bundle>>,
         contents: Vec<Content>,
@@ -143,6 +157,7 @@ impl<'a> Watch<'a> {
             ends,
             looking,
             verifying,
+            configuration,
             seen,
             contents,
         }
@@ -176,6 +191,12 @@ impl<'a> Watch<'a> {
         // One for as long as nothing changes: nothing is said twice.
         let mut output = Output::new(serving.json, false);
         while serving.pause() {
+            if serving.reload.take()
+                && let Some(host) = self.reload(serving)
+            {
+                preparing.abort();
+                preparing = serving.runtime.spawn(prepare(host));
+            }
             let now = self.looking.look(&self.seen, &output);
             let ended = self.ends.take_if(|ends| SystemTime::now() >= *ends);
             if now == self.seen && Instant::now() < next && ended.is_none() {
@@ -231,6 +252,50 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Reads the configuration again, and serves what it gives, by the host that comes
+    /// back, if that is no more than before. It says what came of it.
+    fn reload(&mut self, serving: &Serving) -> Option<Host> {
+        let output = Output::new(serving.json, false);
+        let kept = |failure: Failure| {
+            let hints = failure.hints.iter().map(|hint| format!("; {hint}"));
+            let hints: String = hints.collect();
+            output.warning(format!(
+                "SIGHUP: the configuration stays as it was: {} ({}){hints}",
+                failure.message, failure.code
+            ));
+        };
+        let granted = match self.configuration.again() {
+            Ok(Some(granted)) => Arc::new(granted),
+            Ok(None) => {
+                output.note("SIGHUP: the configuration has not changed");
+                return None;
+            }
+            Err(failure) => {
+                kept(failure);
+                return None;
+            }
+        };
+        // Calls that wait under the policy before must not go on under it.
+        serving.continuity.part();
+        let surface = match (serving.remake)(&self.contents, &granted) {
+            Ok(surface) => surface,
+            Err(failure) => {
+                kept(failure);
+                return None;
+            }
+        };
+        self.configuration.granted = granted;
+        let (host, count) = (surface.host().clone(), tools(&surface));
+        let shown = serving.show(surface);
+        let why = "the operator's policy gives less than when this call began";
+        serving.continuity.withdraw_earlier(why);
+        output.note(format!(
+            "SIGHUP: the policy gives no more than before, and holds: serving {}",
+            if shown { &count } else { "nothing" }
+        ));
+        shown.then_some(host)
+    }
+
     /// Serves what holds now.
     fn serve(&mut self, held: Held, serving: &Serving, output: &Output) -> Served {
         self.ends = held.ends;
@@ -245,7 +310,7 @@ impl<'a> Watch<'a> {
             let why = "it was removed, replaced or revoked, or has expired";
             serving.continuity.withdraw(&digest.to_string(), why);
         }
-        let failure = match (serving.remake)(&contents) {
+        let failure = match (serving.remake)(&contents, &self.configuration.granted) {
             Ok(surface) => {
                 let (host, count) = (surface.host().clone(), tools(&surface));
                 if !serving.show(surface) {
@@ -272,10 +337,11 @@ impl<'a> Watch<'a> {
     fn leave_out(&mut self, now: &[Digest], serving: &Serving, output: &Output) {
         self.contents
             .retain(|content| now.contains(&content.manifest_digest));
-        let kept = (serving.remake)(&self.contents).or_else(|_failure| {
-            self.contents.clear();
-            nothing()
-        });
+        let kept =
+            (serving.remake)(&self.contents, &self.configuration.granted).or_else(|_failure| {
+                self.contents.clear();
+                nothing()
+            });
         match kept {
             // Whoever took all back meanwhile shows nothing.
             Ok(surface) => {
