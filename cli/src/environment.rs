@@ -25,6 +25,8 @@ pub(crate) struct Environment {
     /// What is shown of what libraries report, and the variable that says so:
     /// `TOOLWARD_LOG`, or else `RUST_LOG`.
     pub(crate) log: Option<(&'static str, String)>,
+    /// `LISTEN_FDS`, if `LISTEN_PID` says that it is meant for this process.
+    pub(crate) listen_fds: Option<String>,
     /// Whether standard error takes colours.
     pub(crate) colour: bool,
 }
@@ -60,6 +62,10 @@ impl Environment {
                 .into_iter()
                 .filter_map(|name| Some((name, std::env::var(name).ok()?)))
                 .find(|(_, value)| !value.is_empty()),
+            listen_fds: std::env::var("LISTEN_PID")
+                .is_ok_and(|process| process == std::process::id().to_string())
+                .then(|| std::env::var("LISTEN_FDS").ok())
+                .flatten(),
             colour: std::io::stderr().is_terminal()
                 && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         }

@@ -12,7 +12,7 @@ use toolward_bundle::content::Content;
 use toolward_host::{Continuity, Host, HostBuilder, LOCAL};
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
-use toolward_mcp::{Service, Surface, SurfaceError, http, stdio};
+use toolward_mcp::{Service, Surface, SurfaceError, stdio};
 use toolward_signing::verify::{Bundle, Verified};
 
 use super::call::{CacheFlags, Source, Whence};
@@ -27,6 +27,7 @@ use crate::trust::read;
 use crate::{logging, stderr};
 
 mod access;
+mod listening;
 mod signals;
 mod watch;
 
@@ -89,6 +90,9 @@ pub(crate) fn run(
     let arguments: &'static Arguments = Box::leak(Box::new(arguments));
     let environment: &'static Environment = Box::leak(Box::new(environment.clone()));
     let source = &arguments.source;
+    let handed_over = environment.listen_fds.as_ref();
+    let handed_over = handed_over.map(|count| listening::handed_over(count, arguments.http));
+    let handed_over = handed_over.transpose()?;
     let (began, since) = (Instant::now(), SystemTime::now());
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
     let granted = Arc::new(granted);
@@ -123,7 +127,10 @@ pub(crate) fn run(
     started?;
     let surface = surface?;
     let place = match arguments.http {
-        Some(address) => Place::Http(listen(address)?),
+        Some(address) => Place::Http(match handed_over {
+            Some(listener) => listener,
+            None => listening::listen(address)?,
+        }),
         None => Place::Stdio(Streams::take().map_err(StdioError::from)?),
     };
     let door = match &place {
@@ -345,13 +352,6 @@ fn load<'a>(
 enum Place {
     Stdio(Streams),
     Http(TcpListener),
-}
-
-fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
-    http::bind(address).map_err(|error| {
-        Failure::usage("address-unusable", format!("{address}: {error}"))
-            .hint("name an address of this machine and a port that is free, or port 0 for any")
-    })
 }
 
 /// Who sits behind standard input: whoever started this process.

@@ -1,14 +1,16 @@
-//! What signals do to a server.
+//! What signals do to a server, and a socket that a service manager hands over to it.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::raw::{PATIENCE, Raw};
 use super::served::{Served, machine, plain, stdio};
-use crate::support::{Machine, Run};
+use crate::support::{Machine, Run, toolward};
 
 /// Sends a request over a new connection, and returns all that is answered.
 fn ask(address: &str, request: &str) -> std::io::Result<String> {
@@ -165,4 +167,64 @@ fn at_sighup_over_http_it_goes_on_and_whom_it_trusts_stays() {
     );
     let said = served.said();
     assert!(said.contains("the configuration has not changed"), "{said}");
+}
+
+/// The command, as a service manager starts it: with a socket as descriptor 3.
+fn handed_over(machine: &Machine, socket: OwnedFd, count: &str, flags: &str) -> Command {
+    let mut shell = machine.program("sh");
+    shell.arg("-c").arg(format!(
+        "exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS={count}; exec {} serve \
+         --bundle plain.toolbundle --trust-key tests.pub.pem {flags}",
+        toolward().display()
+    ));
+    shell.stdin(Stdio::from(socket));
+    shell
+}
+
+#[test]
+fn a_socket_that_is_handed_over_is_used() {
+    let machine = plain();
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    // Whoever connects before there is a server waits for it.
+    let early = std::thread::spawn({
+        let address = address.clone();
+        move || get(&address, "/readyz")
+    });
+    let flags = format!("--http {address} --no-token");
+    let served = Served::by(handed_over(&machine, socket.into(), "1", &flags));
+    assert_eq!(served.address(), address);
+    assert!(early.join().unwrap().unwrap().ends_with("ready\n"));
+    assert!(get(&address, "/readyz").unwrap().ends_with("ready\n"));
+}
+
+#[test]
+fn what_is_no_single_tcp_listener_is_refused() {
+    let machine = plain();
+    let listener = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let connected = {
+        let listener = listener();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        std::mem::forget(listener);
+        stream
+    };
+    let file = std::fs::File::open("/dev/null").unwrap();
+    let http = "--http 127.0.0.1:0 --no-token";
+    for (socket, count, flags) in [
+        (OwnedFd::from(listener()), "2", http),
+        (listener().into(), "0", http),
+        (listener().into(), "1x", http),
+        (listener().into(), "1", ""),
+        (listener().into(), "1", "--http 127.0.0.2:0 --no-token"),
+        (listener().into(), "1", "--http 127.0.0.1:1 --no-token"),
+        (connected.into(), "1", http),
+        (UdpSocket::bind("127.0.0.1:0").unwrap().into(), "1", http),
+        (file.into(), "1", http),
+    ] {
+        let mut command = handed_over(&machine, socket, count, flags);
+        let ended = command.output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{count} {flags}: {said}");
+        assert!(said.contains("error[listener-unusable]"), "{said}");
+    }
 }
