@@ -58,6 +58,6 @@ pub use meter::{Meter, Usage};
 pub use resolve::{LookupPermit, Resolve, Resolving, SystemResolver};
 pub use response_body::ResponseBody;
 pub use rules::{HostRule, Rules, RulesError, SecretRule};
-pub use secret::{NoSecrets, SecretValues, ValueError};
+pub use secret::{NoSecrets, SecretValues, ValueError, scrub};
 pub use tls::RootsError;
 pub use transport::{Egress, Transport, TransportBuilder};

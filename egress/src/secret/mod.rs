@@ -5,7 +5,7 @@ pub(crate) mod forms;
 pub(crate) mod known;
 pub(crate) mod placeholder;
 pub(crate) mod placing;
-pub(crate) mod scrub;
+pub mod scrub;
 
 use std::fmt;
 

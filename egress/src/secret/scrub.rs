@@ -11,10 +11,10 @@ use zeroize::Zeroizing;
 use super::{Secret, forms};
 
 /// What stands in a value's place.
-pub(crate) const REPLACEMENT: &[u8] = b"[secret]";
+pub const REPLACEMENT: &[u8] = b"[secret]";
 
-/// What to look for.
-pub(crate) struct Patterns {
+/// What to look for: the forms of secret values that a server may echo.
+pub struct Patterns {
     /// Longest first.
     patterns: Vec<Zeroizing<Vec<u8>>>,
     /// Whether a pattern starts with this byte.
@@ -31,8 +31,12 @@ impl fmt::Debug for Patterns {
 
 impl Patterns {
     pub(crate) fn of<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Patterns {
-        let values = secrets.into_iter().map(Secret::value);
-        Patterns::new(values.flat_map(forms::of).collect())
+        Patterns::of_values(secrets.into_iter().map(Secret::value))
+    }
+
+    /// The patterns that find these values.
+    pub fn of_values<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Patterns {
+        Patterns::new(values.into_iter().flat_map(forms::of).collect())
     }
 
     fn new(mut patterns: Vec<Zeroizing<Vec<u8>>>) -> Patterns {
@@ -140,7 +144,7 @@ enum Found {
 
 /// Scrubs a stream.
 #[derive(Debug)]
-pub(crate) struct Scrubber {
+pub struct Scrubber {
     patterns: Arc<Patterns>,
     held: Held,
 }
@@ -155,7 +159,9 @@ impl fmt::Debug for Held {
 }
 
 impl Scrubber {
-    pub(crate) fn new(patterns: Arc<Patterns>) -> Scrubber {
+    /// One that replaces what `patterns` find.
+    #[must_use]
+    pub fn new(patterns: Arc<Patterns>) -> Scrubber {
         let held = Held(Zeroizing::default());
         Scrubber { patterns, held }
     }
@@ -170,7 +176,7 @@ impl Scrubber {
     }
 
     /// What can be passed on; may be empty.
-    pub(crate) fn push(&mut self, chunk: Bytes) -> Bytes {
+    pub fn push(&mut self, chunk: Bytes) -> Bytes {
         let mut chunk = chunk;
         if !self.held.0.is_empty() {
             self.held.0.extend_from_slice(&chunk);
@@ -184,7 +190,7 @@ impl Scrubber {
     }
 
     /// What was held, at the end of the stream.
-    pub(crate) fn finish(&mut self) -> Bytes {
+    pub fn finish(&mut self) -> Bytes {
         let rest = Bytes::from_owner(std::mem::take(&mut self.held.0));
         self.patterns.scrub(&rest).map_or(rest, Bytes::from)
     }
