@@ -1,11 +1,16 @@
 //! Secrets: guests hold placeholders; values are put in on the way out and
 //! scrubbed on the way back.
 
+mod automaton;
+mod entities;
 pub(crate) mod forms;
 pub(crate) mod known;
 pub(crate) mod placeholder;
 pub(crate) mod placing;
+mod readings;
+mod scan;
 pub mod scrub;
+mod single;
 
 use std::fmt;
 

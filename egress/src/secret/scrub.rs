@@ -1,33 +1,24 @@
-//! Takes values out of what a server sends, whatever the chunks are: each
-//! leftmost, longest occurrence becomes [`REPLACEMENT`].
+//! Takes values out of what a server sends, whatever the chunks and the encoding
+//! are: each becomes [`REPLACEMENT`], and values that overlap become one.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use zeroize::Zeroizing;
 
+use super::automaton::Automaton;
+use super::scan::{Case, Scan};
 use super::{Secret, forms};
 
 /// What stands in a value's place.
 pub const REPLACEMENT: &[u8] = b"[secret]";
 
 /// What to look for: the forms of secret values that a server may echo.
-pub struct Patterns {
-    /// Longest first.
-    patterns: Vec<Zeroizing<Vec<u8>>>,
-    /// Whether a pattern starts with this byte.
-    starts: [bool; 256],
-}
-
-impl fmt::Debug for Patterns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Patterns")
-            .field("count", &self.patterns.len())
-            .finish_non_exhaustive()
-    }
-}
+#[derive(Debug)]
+pub struct Patterns(Automaton);
 
 impl Patterns {
     pub(crate) fn of<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Patterns {
@@ -39,42 +30,19 @@ impl Patterns {
         Patterns::new(values.into_iter().flat_map(forms::of).collect())
     }
 
-    fn new(mut patterns: Vec<Zeroizing<Vec<u8>>>) -> Patterns {
-        patterns.retain(|pattern| !pattern.is_empty());
-        patterns.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        patterns.dedup();
-        let mut starts = [false; 256];
-        for pattern in &patterns {
-            let first = pattern.first().copied().unwrap_or_default();
-            if let Some(start) = starts.get_mut(usize::from(first)) {
-                *start = true;
-            }
-        }
-        Patterns { patterns, starts }
-    }
-
-    /// What `text` starts with; `more`: more of it may follow.
-    fn at(&self, text: &[u8], more: bool) -> Found {
-        for pattern in &self.patterns {
-            if text.starts_with(pattern) {
-                return Found::Whole(pattern.len());
-            }
-            if more && pattern.starts_with(text) {
-                return Found::Begun;
-            }
-        }
-        Found::Nothing
-    }
-
-    fn may_start(&self, byte: u8) -> bool {
-        self.starts.get(usize::from(byte)).copied().unwrap_or(true)
+    fn new(forms: Vec<Zeroizing<Vec<u8>>>) -> Patterns {
+        Patterns(Automaton::new(forms))
     }
 
     /// `text` without values; `None`: there were none.
-    pub(crate) fn scrub(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let mut out = None;
-        self.scan(text, false, &mut out);
-        out
+    #[must_use]
+    pub fn scrub(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let mut places = Places::default();
+        let mut scan = Scan::default();
+        scan.run(&self.0, (text, 0), false, Case::Exact, |place| {
+            places.add(place);
+        });
+        places.pass((text, 0), text.len())
     }
 
     /// Takes values out of a response's headers. A header that cannot be told
@@ -82,7 +50,7 @@ impl Patterns {
     pub(crate) fn scrub_headers(&self, headers: &mut HeaderMap) {
         let named: Vec<HeaderName> = headers
             .keys()
-            .filter(|name| self.is_in_folded(name.as_str()))
+            .filter(|name| self.is_in_name(name))
             .cloned()
             .collect();
         for name in &named {
@@ -96,60 +64,77 @@ impl Patterns {
         }
     }
 
-    /// Whether `text` holds a value, in any case of letters.
-    fn is_in_folded(&self, text: &str) -> bool {
-        let text = text.as_bytes();
-        self.patterns.iter().any(|pattern| {
-            text.windows(pattern.len())
-                .any(|window| window.eq_ignore_ascii_case(pattern))
-        })
-    }
-
-    /// Copies `text` to `out` from the first replacement on. Returns how much
-    /// of `text` is done with: the rest may begin a value.
-    fn scan(&self, text: &[u8], more: bool, out: &mut Option<Vec<u8>>) -> usize {
-        let mut at = 0;
-        let mut copied = 0;
-        while let Some(byte) = text.get(at) {
-            if !self.may_start(*byte) {
-                at += 1;
-                continue;
-            }
-            match self.at(text.get(at..).unwrap_or_default(), more) {
-                Found::Nothing => at += 1,
-                Found::Begun => break,
-                Found::Whole(length) => {
-                    let out = out.get_or_insert_with(|| Vec::with_capacity(text.len()));
-                    out.extend_from_slice(text.get(copied..at).unwrap_or_default());
-                    out.extend_from_slice(REPLACEMENT);
-                    at += length;
-                    copied = at;
-                }
-            }
-        }
-        if let Some(out) = out {
-            out.extend_from_slice(text.get(copied..at).unwrap_or_default());
-        }
-        at
+    /// Whether a header's name, which has lost the case of its letters, holds a
+    /// value.
+    fn is_in_name(&self, name: &HeaderName) -> bool {
+        let mut found = false;
+        let text = name.as_str().as_bytes();
+        Scan::default().run(&self.0, (text, 0), false, Case::Ignored, |_| found = true);
+        found
     }
 }
 
-enum Found {
-    Nothing,
-    /// All of the text is the beginning of a pattern.
-    Begun,
-    /// A pattern of this length.
-    Whole(usize),
+/// Where values are that were not passed on yet. Places are counted from the start
+/// of the stream.
+#[derive(Debug, Default)]
+struct Places {
+    /// In order, without overlaps.
+    found: Vec<Range<usize>>,
+    /// Up to here, all was passed on or replaced.
+    passed: usize,
+}
+
+impl Places {
+    /// One more; none ends before the last.
+    fn add(&mut self, place: Range<usize>) {
+        let mut place = place;
+        while let Some(last) = self.found.pop_if(|last| last.end > place.start) {
+            place.start = place.start.min(last.start);
+        }
+        if place.start < self.passed {
+            // The replacement of what it overlaps stands for it, too.
+            self.passed = self.passed.max(place.end);
+        } else {
+            self.found.push(place);
+        }
+    }
+
+    /// Passes on what lies before `until`. `None`: there is no value in it.
+    fn pass(&mut self, (text, base): (&[u8], usize), until: usize) -> Option<Vec<u8>> {
+        let ready = self.found.partition_point(|place| place.start < until);
+        let from = self.passed;
+        let literal = |place: Range<usize>| {
+            let place = place.start.saturating_sub(base)..place.end.saturating_sub(base);
+            text.get(place).unwrap_or_default()
+        };
+        let mut out = (ready > 0 || from > until).then(Vec::new);
+        for place in self.found.drain(..ready) {
+            let out = out.get_or_insert_default();
+            out.extend_from_slice(literal(self.passed..place.start));
+            out.extend_from_slice(REPLACEMENT);
+            self.passed = place.end;
+        }
+        if let Some(out) = &mut out {
+            out.extend_from_slice(literal(self.passed..until.max(self.passed)));
+        }
+        self.passed = self.passed.max(until);
+        out
+    }
 }
 
 /// Scrubs a stream.
 #[derive(Debug)]
 pub struct Scrubber {
     patterns: Arc<Patterns>,
+    scan: Scan,
+    places: Places,
     held: Held,
+    /// Where the held text begins.
+    base: usize,
 }
 
-/// The end of the last chunk, which may begin a value.
+/// The end of what came, which may begin a value.
+#[derive(Default)]
 struct Held(Zeroizing<Vec<u8>>);
 
 impl fmt::Debug for Held {
@@ -158,17 +143,38 @@ impl fmt::Debug for Held {
     }
 }
 
+impl Held {
+    /// A vector that grows by itself leaves copies behind.
+    fn extend(&mut self, text: &[u8]) {
+        let needed = self.0.len() + text.len();
+        if needed > self.0.capacity() {
+            let room = needed.max(2 * self.0.len());
+            let mut grown = Zeroizing::new(Vec::with_capacity(room));
+            grown.extend_from_slice(&self.0);
+            self.0 = grown;
+        }
+        self.0.extend_from_slice(text);
+    }
+}
+
 impl Scrubber {
     /// One that replaces what `patterns` find.
     #[must_use]
     pub fn new(patterns: Arc<Patterns>) -> Scrubber {
-        let held = Held(Zeroizing::default());
-        Scrubber { patterns, held }
+        Scrubber {
+            patterns,
+            scan: Scan::default(),
+            places: Places::default(),
+            held: Held::default(),
+            base: 0,
+        }
     }
 
     /// Looks for `patterns` from now on: the same ones and more.
     pub(crate) fn look_for(&mut self, patterns: Arc<Patterns>) {
         self.patterns = patterns;
+        self.scan = Scan::from(self.base);
+        self.places.found.clear();
     }
 
     pub(crate) fn patterns(&self) -> &Arc<Patterns> {
@@ -177,22 +183,63 @@ impl Scrubber {
 
     /// What can be passed on; may be empty.
     pub fn push(&mut self, chunk: Bytes) -> Bytes {
-        let mut chunk = chunk;
-        if !self.held.0.is_empty() {
-            self.held.0.extend_from_slice(&chunk);
-            chunk = Bytes::from_owner(std::mem::take(&mut self.held.0));
+        if self.held.0.is_empty() {
+            let until = self.scan(&chunk, true);
+            let passed = self.places.passed;
+            let out = self.places.pass((&chunk, self.base), until);
+            let rest = until.saturating_sub(self.base).min(chunk.len());
+            self.held.extend(chunk.get(rest..).unwrap_or_default());
+            let first = passed.saturating_sub(self.base).min(rest);
+            self.base = until;
+            return out.map_or_else(|| chunk.slice(first..rest), Bytes::from);
         }
-        let mut out = None;
-        let done = self.patterns.scan(&chunk, true, &mut out);
-        let rest = chunk.split_off(done);
-        self.held.0.extend_from_slice(&rest);
-        out.map_or(chunk, Bytes::from)
+        let mut held = std::mem::take(&mut self.held);
+        held.extend(&chunk);
+        let until = self.scan(&held.0, true);
+        let out = self.pass_held(&held, until);
+        let rest = until.saturating_sub(self.base).min(held.0.len());
+        if rest > 0 {
+            self.held.extend(held.0.get(rest..).unwrap_or_default());
+        } else {
+            self.held = held;
+        }
+        self.base = until;
+        out
     }
 
     /// What was held, at the end of the stream.
     pub fn finish(&mut self) -> Bytes {
-        let rest = Bytes::from_owner(std::mem::take(&mut self.held.0));
-        self.patterns.scrub(&rest).map_or(rest, Bytes::from)
+        let held = std::mem::take(&mut self.held);
+        let until = self.scan(&held.0, false);
+        let out = self.pass_held(&held, until);
+        self.base = until;
+        out
+    }
+
+    /// Searches `text`, and tells up to where it is settled.
+    fn scan(&mut self, text: &[u8], more: bool) -> usize {
+        let Patterns(automaton) = &*self.patterns;
+        let places = &mut self.places;
+        let text = (text, self.base);
+        self.scan.run(automaton, text, more, Case::Exact, |place| {
+            places.add(place);
+        });
+        if more {
+            self.scan.settled(automaton)
+        } else {
+            self.base + text.0.len()
+        }
+    }
+
+    fn pass_held(&mut self, held: &Held, until: usize) -> Bytes {
+        let text = (held.0.as_slice(), self.base);
+        let from = self.places.passed;
+        if let Some(out) = self.places.pass(text, until) {
+            return Bytes::from(out);
+        }
+        let start = from.saturating_sub(self.base);
+        let end = until.saturating_sub(self.base);
+        Bytes::copy_from_slice(held.0.get(start..end).unwrap_or_default())
     }
 }
 
@@ -201,29 +248,38 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The obvious way, with all of the text at hand.
+    /// The obvious way, with all of the text at hand and no escapes in it.
     fn naive(text: &[u8], patterns: &[Vec<u8>]) -> Vec<u8> {
-        let mut out = Vec::new();
-        let mut at = 0;
-        while at < text.len() {
-            let found = patterns
+        let mut places = Vec::new();
+        for start in 0..text.len() {
+            let here = patterns
                 .iter()
-                .filter(|pattern| text[at..].starts_with(pattern))
-                .max_by_key(|pattern| pattern.len());
-            if let Some(pattern) = found {
-                out.extend_from_slice(REPLACEMENT);
-                at += pattern.len();
-            } else {
-                out.push(text[at]);
-                at += 1;
+                .filter(|pattern| text[start..].starts_with(pattern));
+            if let Some(longest) = here.map(Vec::len).max() {
+                match places.last_mut() {
+                    Some((_, end)) if *end > start => *end = start.max(*end).max(start + longest),
+                    _ => places.push((start, start + longest)),
+                }
             }
         }
+        let mut out = Vec::new();
+        let mut at = 0;
+        for (start, end) in places {
+            out.extend_from_slice(&text[at..start]);
+            out.extend_from_slice(REPLACEMENT);
+            at = end;
+        }
+        out.extend_from_slice(&text[at..]);
         out
     }
 
-    fn chunked(patterns: &[Vec<u8>], chunks: &[Vec<u8>]) -> Vec<u8> {
-        let patterns = patterns.iter().cloned().map(Zeroizing::new).collect();
-        let mut scrubber = Scrubber::new(Arc::new(Patterns::new(patterns)));
+    fn patterns(patterns: &[Vec<u8>]) -> Arc<Patterns> {
+        let forms = patterns.iter().cloned().map(Zeroizing::new).collect();
+        Arc::new(Patterns::new(forms))
+    }
+
+    fn chunked(patterns: &Arc<Patterns>, chunks: &[Vec<u8>]) -> Vec<u8> {
+        let mut scrubber = Scrubber::new(Arc::clone(patterns));
         let mut out = Vec::new();
         for chunk in chunks {
             out.extend_from_slice(&scrubber.push(Bytes::from(chunk.clone())));
@@ -235,18 +291,32 @@ mod tests {
     proptest! {
         #[test]
         fn chunks_do_not_matter(
-            patterns in prop::collection::vec(prop::collection::vec(b'a'..=b'c', 1..6), 1..4),
+            own in prop::collection::vec(prop::collection::vec(b'a'..=b'c', 1..6), 1..4),
             chunks in prop::collection::vec(prop::collection::vec(b'a'..=b'c', 0..9), 0..9),
         ) {
             let whole = chunks.concat();
-            prop_assert_eq!(chunked(&patterns, &chunks), naive(&whole, &patterns));
+            prop_assert_eq!(chunked(&patterns(&own), &chunks), naive(&whole, &own));
+        }
+
+        #[test]
+        fn chunks_do_not_matter_to_escapes(
+            own in prop::collection::vec("[ab%\\\\]{1,4}", 1..4),
+            chunks in prop::collection::vec("([ab%\\\\&;#x0-9]|%61|%25|\\\\\\\\|\\\\u0062|&#98;){0,4}", 0..6),
+        ) {
+            let own: Vec<Vec<u8>> = own.into_iter().map(String::into_bytes).collect();
+            let chunks: Vec<Vec<u8>> = chunks.into_iter().map(String::into_bytes).collect();
+            let patterns = patterns(&own);
+            let whole = chunks.concat();
+            let expected = patterns.scrub(&whole).unwrap_or_else(|| whole.clone());
+            prop_assert_eq!(chunked(&patterns, &chunks), expected.clone());
+            let bytes: Vec<Vec<u8>> = whole.iter().map(|byte| vec![*byte]).collect();
+            prop_assert_eq!(chunked(&patterns, &bytes), expected);
         }
     }
 
     #[test]
     fn a_chunk_without_values_is_not_copied() {
-        let secret = vec![Zeroizing::new(b"secret value".to_vec())];
-        let mut scrubber = Scrubber::new(Arc::new(Patterns::new(secret)));
+        let mut scrubber = Scrubber::new(patterns(&[b"secret value".to_vec()]));
         let chunk = Bytes::from_static(b"nothing to be found here");
         let out = scrubber.push(chunk.clone());
         assert_eq!(out.as_ptr(), chunk.as_ptr());
@@ -255,9 +325,38 @@ mod tests {
 
     #[test]
     fn what_is_held_does_not_show() {
-        let secret = vec![Zeroizing::new(b"secret value".to_vec())];
-        let mut scrubber = Scrubber::new(Arc::new(Patterns::new(secret)));
+        let mut scrubber = Scrubber::new(patterns(&[b"secret value".to_vec()]));
         assert!(scrubber.push(Bytes::from_static(b"secret v")).is_empty());
         assert!(!format!("{scrubber:?}").contains("secret v"));
+    }
+
+    #[test]
+    fn of_values_that_overlap_no_part_is_left() {
+        let own = patterns(&[b"abcdefgh".to_vec(), b"efghijkl".to_vec(), b"cd".to_vec()]);
+        assert_eq!(own.scrub(b"xabcdefghijkly").unwrap(), b"x[secret]y");
+        assert_eq!(own.scrub(b"cdcd").unwrap(), b"[secret][secret]");
+    }
+
+    #[test]
+    fn a_stream_of_nothing_but_values_is_not_held() {
+        let mut scrubber = Scrubber::new(patterns(&[vec![b'a'; 8]]));
+        let mut out = 0;
+        for _ in 0..1000 {
+            out += scrubber.push(Bytes::from(vec![b'a'; 100])).len();
+            assert!(scrubber.held.0.len() < 8);
+        }
+        out += scrubber.finish().len();
+        assert_eq!(out, REPLACEMENT.len(), "one value overlaps the next");
+    }
+
+    #[test]
+    fn an_escape_that_never_ends_is_not_held() {
+        let mut scrubber = Scrubber::new(patterns(&[b"secret value".to_vec()]));
+        for _ in 0..1000 {
+            scrubber.push(Bytes::from_static(
+                b"&#0000000000\\\\\\\\\\\\%25%25&amp;amp;amp;",
+            ));
+            assert!(scrubber.held.0.len() < 400);
+        }
     }
 }

@@ -10,6 +10,7 @@
 
 mod addresses;
 mod connections;
+mod echoes;
 mod framing;
 mod limits;
 mod properties;

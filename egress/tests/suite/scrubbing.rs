@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http_body_util::BodyExt;
 use tokio::io::AsyncWriteExt;
 use toolward_egress::{Call, ResponseBody, SecretRule, SecretValues, Timeouts, ValueError};
@@ -93,6 +95,45 @@ async fn common_encodings_of_a_value_are_known() {
     let vault = Vault::replying(ok(&body)).await;
     let text = text(ask(&vault, &vault.call()).await).await.unwrap();
     assert_eq!(text, "[secret] [secret] [secret]");
+}
+
+/// Each is in the body, a header, and a trailer of one response.
+#[tokio::test]
+async fn encodings_that_vary_and_text_around_a_value_do_not_hide_it() {
+    let inside = |text: &str| STANDARD.encode(text);
+    for echo in [
+        VALUE.replace('+', "%2b"),
+        VALUE.replace('+', "\\u002B"),
+        VALUE.replace('+', "\\\\u002B"),
+        VALUE.replace('+', "&#x2B;").replace('/', "&sol;"),
+        VALUE.replace('/', "%252f"),
+        VALUE.bytes().map(|byte| format!("{byte:02X}")).collect(),
+        inside(&format!("user:{VALUE}")),
+        inside(&format!("a{VALUE}bc"))
+            .replace('+', "-")
+            .replace('/', "_"),
+        inside(&format!("ab{VALUE}"))
+            .replace('=', "%3D")
+            .replace('+', "%2B"),
+        inside(&inside(&format!("user:{VALUE}!"))),
+    ] {
+        let wire = format!(
+            "HTTP/1.1 200 OK\r\nx-echo: {echo}\r\ntransfer-encoding: chunked\r\n\r\n\
+             {:x}\r\n{echo}\r\n0\r\nx-sum: {echo}\r\n\r\n",
+            echo.len()
+        );
+        let vault = Vault::replying(wire).await;
+        let response = ask(&vault, &vault.call()).await;
+        let header = response.headers()["x-echo"].clone();
+        let body = response.into_body().collect().await.unwrap();
+        let trailer = body.trailers().unwrap()["x-sum"].clone();
+        for text in [header.as_bytes(), trailer.as_bytes(), &body.to_bytes()] {
+            let text = String::from_utf8_lossy(text);
+            assert!(text.contains("[secret]"), "{echo} is {text}");
+            // What is left is what stood around it, and a character of base64.
+            assert!(text.len() <= "[secret]".len() + 16, "{echo} is {text}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,84 @@
+//! The names that HTML has for ASCII characters (HTML Standard, section 13.5).
+
+/// One name, without `&` and `;`.
+pub(crate) struct Entity {
+    pub(crate) name: &'static [u8],
+    pub(crate) byte: u8,
+    /// Whether browsers read it without `;` too.
+    pub(crate) bare: bool,
+}
+
+const fn named(name: &'static str, byte: u8) -> Entity {
+    Entity {
+        name: name.as_bytes(),
+        byte,
+        bare: false,
+    }
+}
+
+const fn bare(name: &'static str, byte: u8) -> Entity {
+    Entity {
+        name: name.as_bytes(),
+        byte,
+        bare: true,
+    }
+}
+
+/// All of them, sorted.
+pub(crate) static ENTITIES: &[Entity] = &[
+    bare("AMP", b'&'),
+    named("DiacriticalGrave", b'`'),
+    bare("GT", b'>'),
+    named("Hat", b'^'),
+    bare("LT", b'<'),
+    named("NewLine", b'\n'),
+    bare("QUOT", b'"'),
+    named("Tab", b'\t'),
+    named("UnderBar", b'_'),
+    named("VerticalLine", b'|'),
+    bare("amp", b'&'),
+    named("apos", b'\''),
+    named("ast", b'*'),
+    named("bsol", b'\\'),
+    named("colon", b':'),
+    named("comma", b','),
+    named("commat", b'@'),
+    named("dollar", b'$'),
+    named("equals", b'='),
+    named("excl", b'!'),
+    named("grave", b'`'),
+    bare("gt", b'>'),
+    named("lbrace", b'{'),
+    named("lbrack", b'['),
+    named("lcub", b'{'),
+    named("lowbar", b'_'),
+    named("lpar", b'('),
+    named("lsqb", b'['),
+    bare("lt", b'<'),
+    named("midast", b'*'),
+    named("num", b'#'),
+    named("percnt", b'%'),
+    named("period", b'.'),
+    named("plus", b'+'),
+    named("quest", b'?'),
+    bare("quot", b'"'),
+    named("rbrace", b'}'),
+    named("rbrack", b']'),
+    named("rcub", b'}'),
+    named("rpar", b')'),
+    named("rsqb", b']'),
+    named("semi", b';'),
+    named("sol", b'/'),
+    named("verbar", b'|'),
+    named("vert", b'|'),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_sorted() {
+        assert!(ENTITIES.is_sorted_by(|a, b| a.name < b.name));
+    }
+}

@@ -1,0 +1,409 @@
+//! How a text can be read, at one place: each byte as itself, and each escape of
+//! percent-encoding, JSON and HTML as what it stands for.
+//!
+//! Nothing is decided here: what looks like an escape may be one, or a text of its
+//! own beside a value. All readings are told, and the search follows each.
+
+use super::entities::{ENTITIES, Entity};
+use super::single::{self, End, MAX_DIGITS, Single};
+
+/// Readings of one place. There are five at most in practice; the room bounds the work.
+const MAX_READINGS: usize = 12;
+
+/// Whether an escape may begin with this byte.
+#[inline]
+pub(crate) fn may_escape(byte: u8) -> bool {
+    matches!(byte, b'%' | b'\\' | b'&')
+}
+
+/// How the start of a text can be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Readings {
+    list: [Reading; MAX_READINGS],
+    length: usize,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// Where the text goes on.
+    pub(crate) next: u16,
+    pub(crate) byte: u8,
+}
+
+impl Reading {
+    /// A byte as itself.
+    #[inline]
+    pub(crate) fn literal(byte: u8) -> Reading {
+        Reading { next: 1, byte }
+    }
+
+    /// A character beyond ASCII has no reading: no value has one.
+    #[inline]
+    pub(super) fn ascii(next: usize, value: u32) -> Option<Reading> {
+        let byte = u8::try_from(value).ok().filter(u8::is_ascii)?;
+        let next = u16::try_from(next).ok()?;
+        Some(Reading { next, byte })
+    }
+}
+
+impl Readings {
+    fn of(readings: &[Reading]) -> Readings {
+        let mut all = Readings {
+            list: [Reading::default(); MAX_READINGS],
+            length: 0,
+        };
+        readings.iter().for_each(|reading| all.add(*reading));
+        all
+    }
+
+    fn add(&mut self, reading: Reading) {
+        if self.as_slice().contains(&reading) {
+            return;
+        }
+        if let Some(free) = self.list.get_mut(self.length) {
+            *free = reading;
+            self.length += 1;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[Reading] {
+        self.list.get(..self.length).unwrap_or_default()
+    }
+}
+
+/// The readings of the start of a text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Read {
+    Single(Single),
+    Nested(Readings),
+}
+
+impl Read {
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[Reading] {
+        match self {
+            Read::Single(single) => single.as_slice(),
+            Read::Nested(readings) => readings.as_slice(),
+        }
+    }
+}
+
+/// The readings of the start of `text`, with an escape undone, and one in it. `None`:
+/// they depend on what follows, of which there may be `more`.
+#[inline]
+pub(crate) fn readings(text: &[u8], more: bool) -> Option<Read> {
+    let single = single::read(text)?;
+    if single.end == End::Short && more {
+        return None;
+    }
+    let [_, escapes @ ..] = single.as_slice() else {
+        return None;
+    };
+    let nested = |reading: &Reading| may_escape(reading.byte);
+    if single.end == End::Nested || escapes.iter().any(nested) {
+        return nested_readings(text, &single, more).map(Read::Nested);
+    }
+    Some(Read::Single(single))
+}
+
+fn nested_readings(text: &[u8], single: &Single, more: bool) -> Option<Readings> {
+    let mut reader = Reader {
+        text,
+        undecided: false,
+        out: Readings::of(single.as_slice()),
+    };
+    for first in single.as_slice() {
+        let next = usize::from(first.next);
+        match first.byte {
+            b'%' => reader.hexadecimal(next, 2, 0),
+            b'\\' => reader.backslash(next),
+            b'&' => reader.reference(next),
+            _ => {}
+        }
+    }
+    (!reader.undecided || !more).then_some(reader.out)
+}
+
+/// Reads an escape of whose characters each may be escaped once.
+struct Reader<'a> {
+    text: &'a [u8],
+    /// Whether it may go on behind the text.
+    undecided: bool,
+    out: Readings,
+}
+
+impl Reader<'_> {
+    /// The characters that may be at one place, and where the text goes on after each.
+    #[inline]
+    fn at(&mut self, at: usize) -> impl Iterator<Item = (usize, u8)> + use<> {
+        let rest = self.text.get(at..).unwrap_or_default();
+        let single = match rest.first() {
+            Some(byte) if !may_escape(*byte) => Some(Single::literal(*byte)),
+            _ => single::read(rest),
+        };
+        self.undecided |= single.is_none_or(|single| single.end == End::Short);
+        let characters = (0..3).filter_map(move |index| single?.as_slice().get(index).copied());
+        characters.map(move |reading| (at + usize::from(reading.next), reading.byte))
+    }
+
+    fn add(&mut self, next: usize, value: u32) {
+        if let Some(reading) = Reading::ascii(next, value) {
+            self.out.add(reading);
+        }
+    }
+
+    /// `left` hexadecimal digits.
+    fn hexadecimal(&mut self, at: usize, left: u8, value: u32) {
+        let (mut at, mut left, mut value) = (at, left, value);
+        while left > 0 {
+            // Most digits are not escaped.
+            let Some(byte) = self.text.get(at).filter(|byte| !may_escape(**byte)) else {
+                break;
+            };
+            let Some(digit) = char::from(*byte).to_digit(16) else {
+                return;
+            };
+            (at, left, value) = (at + 1, left - 1, (value << 4) | digit);
+        }
+        let Some(left) = left.checked_sub(1) else {
+            self.add(at, value);
+            return;
+        };
+        for (next, byte) in self.at(at) {
+            if let Some(digit) = char::from(byte).to_digit(16) {
+                self.hexadecimal(next, left, (value << 4) | digit);
+            }
+        }
+    }
+
+    fn backslash(&mut self, at: usize) {
+        for (next, byte) in self.at(at) {
+            match byte {
+                b'u' => self.hexadecimal(next, 4, 0),
+                b'x' => self.hexadecimal(next, 2, 0),
+                byte => {
+                    if let Some(byte) = single::simple(byte) {
+                        self.add(next, u32::from(byte));
+                    }
+                }
+            }
+        }
+    }
+
+    fn reference(&mut self, at: usize) {
+        for (next, byte) in self.at(at) {
+            match byte {
+                b'#' => self.number(next),
+                letter if letter.is_ascii_alphabetic() => {
+                    self.name(next, 1, named(letter, 0, 0..ENTITIES.len()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn number(&mut self, at: usize) {
+        self.digits(at, 10, MAX_DIGITS, 0);
+        for (next, byte) in self.at(at) {
+            if matches!(byte, b'x' | b'X') {
+                self.digits(next, 16, MAX_DIGITS, 0);
+            }
+        }
+    }
+
+    /// `left` digits at most; `;` may be missing.
+    fn digits(&mut self, at: usize, radix: u32, left: u8, value: u32) {
+        let begun = left < MAX_DIGITS;
+        let mut ends = begun;
+        for (next, byte) in self.at(at) {
+            if let Some(digit) = char::from(byte).to_digit(radix) {
+                ends = false;
+                if let Some(left) = left.checked_sub(1) {
+                    let value = value.saturating_mul(radix).saturating_add(digit);
+                    self.digits(next, radix, left, value);
+                }
+            } else if byte == b';' && begun {
+                ends = false;
+                self.add(next, value);
+            }
+        }
+        if ends {
+            self.add(at, value);
+        }
+    }
+
+    /// The rest of a name, of which `known` letters lead to `range`.
+    fn name(&mut self, at: usize, known: usize, range: std::ops::Range<usize>) {
+        let names = ENTITIES.get(range.clone()).unwrap_or_default();
+        let Some(first) = names.first() else {
+            return;
+        };
+        let whole = Some(first).filter(|first| first.name.len() == known);
+        if let Some(entity) = whole.filter(|entity| entity.bare) {
+            self.add(at, u32::from(entity.byte));
+        }
+        for (next, byte) in self.at(at) {
+            if byte.is_ascii_alphabetic() {
+                self.name(next, known + 1, named(byte, known, range.clone()));
+            } else if let Some(entity) = whole.filter(|_| byte == b';') {
+                self.add(next, u32::from(entity.byte));
+            }
+        }
+    }
+}
+
+/// Those of `range` whose name has `letter` at `at`.
+fn named(letter: u8, at: usize, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
+    let names = ENTITIES.get(range.clone()).unwrap_or_default();
+    let own = |entity: &Entity| entity.name.get(at).copied();
+    let start = names.partition_point(|entity| own(entity) < Some(letter));
+    let end = names.partition_point(|entity| own(entity) <= Some(letter));
+    range.start + start..range.start + end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_escape_is_read_alike_alone_and_where_others_may_stand_in_it(
+            text in "[%\\\\&]([0-9a-fA-F#xXu;\\\"nltamp]{0,8}|#x?[0-9]{1,10}[;a]?|(amp|lt|quot|plus|GT|verbar)[;a]?)",
+        ) {
+            let single = single::read(text.as_bytes()).unwrap();
+            let all = nested_readings(text.as_bytes(), &Single::literal(text.as_bytes()[0]), false);
+            for reading in single.as_slice() {
+                prop_assert!(all.unwrap().as_slice().contains(reading), "{:?}", reading);
+            }
+        }
+    }
+
+    #[track_caller]
+    fn reads(text: &str, byte: u8) {
+        let all = readings(text.as_bytes(), false).unwrap();
+        let whole = Reading {
+            next: u16::try_from(text.len()).unwrap(),
+            byte,
+        };
+        assert!(
+            all.as_slice().iter().any(|reading| *reading == whole),
+            "{text}: {all:?}"
+        );
+        // Neither is a part of it taken for all.
+        for end in 1..text.len() {
+            let part = &text.as_bytes()[..end];
+            assert!(
+                readings(part, true).is_none() || text.as_bytes()[end] == b';',
+                "{}",
+                part.escape_ascii()
+            );
+        }
+    }
+
+    #[test]
+    fn each_escape_is_read_alone_and_in_another() {
+        let alone = [
+            "%2B",
+            "%2b",
+            "\\u002B",
+            "\\u002b",
+            "\\x2b",
+            "&#43;",
+            "&#043;",
+            "&#x2B;",
+            "&#X2b;",
+            "&#x00002b;",
+            "&plus;",
+        ];
+        for text in alone {
+            reads(text, b'+');
+            let inside = [
+                text.replace('%', "%25"),
+                text.replace('\\', "\\\\"),
+                text.replace('\\', "\\u005c"),
+                text.replace('&', "&amp;"),
+                text.replace('&', "%26")
+                    .replace('#', "%23")
+                    .replace(';', "%3B"),
+                text.replace('&', "\\u0026"),
+                text.bytes().map(|byte| format!("%{byte:02x}")).collect(),
+                text.bytes().map(|byte| format!("&#{byte};")).collect(),
+                text.bytes().map(|byte| format!("\\u{byte:04X}")).collect(),
+            ];
+            for text in inside {
+                reads(&text, b'+');
+            }
+        }
+        for (text, byte) in [
+            ("\\\"", b'"'),
+            ("\\'", b'\''),
+            ("\\\\", b'\\'),
+            ("\\/", b'/'),
+            ("\\t", b'\t'),
+            ("\\\\\\\"", b'"'),
+            ("&DiacriticalGrave;", b'`'),
+            ("&verbar;", b'|'),
+            ("&vert;", b'|'),
+            ("&#39", b'\''),
+            ("&lt", b'<'),
+        ] {
+            let all = readings(text.as_bytes(), false).unwrap();
+            let whole = |reading: &Reading| usize::from(reading.next) == text.len();
+            assert!(
+                all.as_slice()
+                    .iter()
+                    .any(|reading| whole(reading) && reading.byte == byte),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_escape_is_itself() {
+        for text in [
+            "%",
+            "%4",
+            "%g1",
+            "%%",
+            "\\",
+            "\\q",
+            "\\u12",
+            "&",
+            "&;",
+            "&#;",
+            "&#x;",
+            "&foo;",
+            "&plus",
+            "&#300;",
+            "\\u0130",
+            "a%41",
+            "&#000000043;",
+        ] {
+            let all = readings(text.as_bytes(), false)
+                .unwrap()
+                .as_slice()
+                .to_vec();
+            let itself = Reading {
+                next: 1,
+                byte: text.as_bytes()[0],
+            };
+            assert_eq!(all, [itself], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_may_go_on_is_undecided_and_no_longer_than_the_longest_escape() {
+        for text in [
+            "%", "%2", "%25", "%252", "\\", "\\u", "\\u00", "&", "&#", "&#x0", "&Diacri", "&amp",
+            "&am%70",
+        ] {
+            assert!(readings(text.as_bytes(), true).is_none(), "{text}");
+        }
+        for text in ["%%%", "% ", "\\q", "&foo ", "&#x000000000", "abc"] {
+            assert!(readings(text.as_bytes(), true).is_some(), "{text}");
+        }
+    }
+}

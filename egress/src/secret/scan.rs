@@ -1,0 +1,360 @@
+//! The search for patterns in a text that can be read in several ways, whatever
+//! the chunks are that it comes in.
+//!
+//! Every place of the text has the states that some reading of the bytes before it
+//! leads to. A place without one is the common case: there, whole words are skipped.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::automaton::{Automaton, ROOT};
+use super::readings::{self, Reading};
+
+/// States of one place. What leads to more of them is no echo, but a text that
+/// somebody made who knows the value; those that have gone farthest are kept.
+const MAX_STATES: usize = 8;
+
+/// Escapes that are remembered before those are dropped that no state needs.
+const TRAILS: usize = 1 << 12;
+
+/// Bytes that are looked through one by one.
+const NEAR: usize = 8;
+
+/// No escape.
+const NONE: u32 = u32::MAX;
+
+/// Whether letters are told from their other case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Case {
+    Exact,
+    Ignored,
+}
+
+/// The search in one text. Places are counted from the text's start.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    /// Up to here, all is read.
+    cursor: usize,
+    /// The states at the cursor and behind it: few, in no order.
+    ahead: Vec<State>,
+    trails: Trails,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct State {
+    /// The place that it is the state of.
+    at: usize,
+    node: u32,
+    /// The last escape that was read on the way here.
+    trail: u32,
+}
+
+impl Scan {
+    /// A search that begins at `start`.
+    pub(crate) fn from(start: usize) -> Scan {
+        Scan {
+            cursor: start,
+            ..Scan::default()
+        }
+    }
+
+    /// Searches on in `text`, which begins at `base` and of which there may be
+    /// `more`. Tells of each match in the order of their ends; they may overlap.
+    pub(crate) fn run(
+        &mut self,
+        automaton: &Automaton,
+        (text, base): (&[u8], usize),
+        more: bool,
+        case: Case,
+        mut found: impl FnMut(Range<usize>),
+    ) {
+        let mut at = self.cursor.saturating_sub(base);
+        // Where the next escape may begin.
+        let mut escape = 0;
+        loop {
+            if self.ahead.is_empty() {
+                self.trails.clear();
+                if escape <= at {
+                    escape = next_escape(text, at);
+                }
+                if case == Case::Exact {
+                    at = automaton.skip(text.get(..escape).unwrap_or_default(), at);
+                }
+            }
+            let Some(byte) = text.get(at).copied() else {
+                break;
+            };
+            let here = base + at;
+            let literal = [Reading::literal(byte)];
+            let read;
+            let readings = if readings::may_escape(byte) {
+                let rest = text.get(at..).unwrap_or_default();
+                let Some(found) = readings::readings(rest, more) else {
+                    break;
+                };
+                read = found;
+                read.as_slice()
+            } else {
+                &literal
+            };
+            let rest = text.get(at..).unwrap_or_default();
+            at += 1;
+            if case == Case::Exact
+                && !self.ahead.iter().any(|state| state.at <= here + 1)
+                && !readings
+                    .iter()
+                    .any(|reading| begins(automaton, rest, *reading))
+            {
+                continue;
+            }
+            self.step(automaton, (rest, here), readings, case);
+            for state in self.ahead.iter().filter(|state| state.at == here + 1) {
+                let longest = automaton.longest(state.node);
+                if longest > 0 {
+                    found(self.trails.start(*state, longest as usize)..state.at);
+                }
+            }
+        }
+        self.cursor = base + at;
+        self.trails.trim(automaton, &self.ahead);
+    }
+
+    /// Goes on from `here`, where `rest` begins, with each of its readings.
+    fn step(
+        &mut self,
+        automaton: &Automaton,
+        (rest, here): (&[u8], usize),
+        readings: &[Reading],
+        case: Case,
+    ) {
+        match self.ahead.as_slice() {
+            [only] if only.at == here => {
+                let only = [*only];
+                self.ahead.clear();
+                self.follow(automaton, &only, readings, here, case);
+            }
+            states if states.iter().all(|state| state.at != here) => {
+                let fresh = [State {
+                    at: here,
+                    node: ROOT,
+                    trail: NONE,
+                }];
+                for reading in readings {
+                    if case == Case::Ignored || begins(automaton, rest, *reading) {
+                        self.follow(automaton, &fresh, &[*reading], here, case);
+                    }
+                }
+            }
+            // A state on the way covers what begins here, too.
+            states => {
+                let here_now = states.iter().filter(|state| state.at == here);
+                let states: Vec<State> = here_now.copied().collect();
+                self.ahead.retain(|state| state.at != here);
+                self.follow(automaton, &states, readings, here, case);
+            }
+        }
+        if self.trails.escapes.len() > self.trails.limit {
+            self.trails.trim(automaton, &self.ahead);
+            self.trails.limit = TRAILS.max(2 * self.trails.escapes.len());
+        }
+    }
+
+    /// Goes on from each of `states` with each of the readings.
+    #[inline]
+    fn follow(
+        &mut self,
+        automaton: &Automaton,
+        states: &[State],
+        readings: &[Reading],
+        here: usize,
+        case: Case,
+    ) {
+        for reading in readings {
+            let length = usize::from(reading.next);
+            let other = reading.byte ^ 0x20;
+            let both = case == Case::Ignored && other.is_ascii_alphabetic();
+            for byte in [Some(reading.byte), both.then_some(other)]
+                .into_iter()
+                .flatten()
+            {
+                for state in states {
+                    let node = automaton.step(state.node, byte);
+                    if node != ROOT {
+                        let trail = if length == 1 {
+                            state.trail
+                        } else {
+                            self.trails.add(here..here + length, state.trail)
+                        };
+                        let at = here + length;
+                        self.add(automaton, State { at, node, trail });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Of two ways to one state the first is kept: it began before the other.
+    #[inline]
+    fn add(&mut self, automaton: &Automaton, state: State) {
+        let depth = |state: &State| automaton.depth(state.node);
+        let mut there = 0;
+        let mut least: Option<&mut State> = None;
+        for known in self.ahead.iter_mut().filter(|known| known.at == state.at) {
+            if known.node == state.node {
+                return;
+            }
+            there += 1;
+            if least
+                .as_deref()
+                .is_none_or(|least| depth(known) < depth(least))
+            {
+                least = Some(known);
+            }
+        }
+        if there < MAX_STATES {
+            self.ahead.push(state);
+        } else if let Some(least) = least.filter(|least| depth(least) < depth(&state)) {
+            *least = state;
+        }
+    }
+
+    /// Where the first match may begin that is not told yet.
+    pub(crate) fn settled(&self, automaton: &Automaton) -> usize {
+        let starts = self.ahead.iter().map(|state| {
+            // Matches at the cursor are told, those behind it are not.
+            let depth = if state.at == self.cursor {
+                automaton.pending(state.node)
+            } else {
+                automaton.depth(state.node)
+            };
+            self.trails.start(*state, depth)
+        });
+        starts.min().unwrap_or(self.cursor).min(self.cursor)
+    }
+}
+
+/// Whether a pattern may begin with this reading of the start of `rest`: most that
+/// have the first byte of one don't have the second.
+#[inline]
+fn begins(automaton: &Automaton, rest: &[u8], reading: Reading) -> bool {
+    let state = automaton.step(ROOT, reading.byte);
+    if state == ROOT {
+        return false;
+    }
+    match rest.get(usize::from(reading.next)) {
+        Some(next) if !readings::may_escape(*next) => automaton.goes_on(state, *next),
+        _ => true,
+    }
+}
+
+#[inline]
+fn next_escape(text: &[u8], from: usize) -> usize {
+    let rest = text.get(from..).unwrap_or_default();
+    // Where there is one escape, there is mostly another.
+    let mut near = rest.iter().take(NEAR);
+    if let Some(near) = near.position(|byte| readings::may_escape(*byte)) {
+        return from + near;
+    }
+    let next = memchr::memchr3(b'%', b'\\', b'&', rest);
+    next.map_or(text.len(), |next| from + next)
+}
+
+/// The escapes that were read on the way to the states: each state knows its last
+/// one, and each escape the one before it.
+#[derive(Debug)]
+struct Trails {
+    escapes: VecDeque<Escape>,
+    /// The number of the first of them.
+    first: u32,
+    /// How many there are before some are dropped.
+    limit: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Escape {
+    start: usize,
+    end: usize,
+    before: u32,
+}
+
+impl Default for Trails {
+    fn default() -> Trails {
+        Trails {
+            escapes: VecDeque::new(),
+            first: 0,
+            limit: TRAILS,
+        }
+    }
+}
+
+impl Trails {
+    fn add(&mut self, place: Range<usize>, before: u32) -> u32 {
+        let number = self.end();
+        self.escapes.push_back(Escape {
+            start: place.start,
+            end: place.end,
+            before,
+        });
+        number
+    }
+
+    /// The number of the next escape. Before there are as many as a number can tell,
+    /// whole gigabytes come in which each place may be inside a value.
+    fn end(&self) -> u32 {
+        let count = u32::try_from(self.escapes.len()).unwrap_or(NONE);
+        self.first.saturating_add(count)
+    }
+
+    fn get(&self, trail: u32) -> Option<&Escape> {
+        self.escapes.get(trail.checked_sub(self.first)? as usize)
+    }
+
+    /// Where the last `depth` characters before `state` begin, on the way to it.
+    fn start(&self, state: State, depth: usize) -> usize {
+        self.walk(state, depth).0
+    }
+
+    /// The same, and the first escape that is needed to know it.
+    fn walk(&self, state: State, depth: usize) -> (usize, u32) {
+        let (mut at, mut depth, mut trail) = (state.at, depth, state.trail);
+        let mut needed = NONE;
+        while depth > 0 {
+            // All that was read since the last escape stands for itself.
+            let Some(escape) = self.get(trail) else {
+                break;
+            };
+            let literal = at.saturating_sub(escape.end);
+            if depth <= literal {
+                break;
+            }
+            depth = depth.saturating_sub(literal + 1);
+            needed = trail;
+            at = escape.start;
+            trail = escape.before;
+        }
+        (at.saturating_sub(depth), needed)
+    }
+
+    fn clear(&mut self) {
+        if !self.escapes.is_empty() {
+            self.escapes.clear();
+            self.first = 0;
+            self.limit = TRAILS;
+        }
+    }
+
+    /// Drops what no state needs.
+    fn trim(&mut self, automaton: &Automaton, ahead: &[State]) {
+        if self.escapes.is_empty() {
+            return;
+        }
+        let mut needed = NONE;
+        for state in ahead {
+            let depth = automaton.depth(state.node);
+            needed = needed.min(self.walk(*state, depth).1);
+        }
+        let unneeded = needed.min(self.end()).saturating_sub(self.first);
+        self.escapes.drain(..unneeded as usize);
+        self.first = self.first.saturating_add(unneeded);
+    }
+}
