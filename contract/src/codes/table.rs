@@ -207,6 +207,14 @@ codes! {
     DRIVER_FIELD_IGNORED "driver-field-ignored" Warning
         "a driver has only fields that this host uses"
         "The field is AIP-30's and has no meaning for a component or a declarative http driver."
+    DRIVER_FIELD_WITHOUT_EFFECT "driver-field-without-effect" Warning
+        "a driver has only fields that have an effect"
+        "The field is AIP-30's, and is kept for clients to read. This host chooses no driver by it: what a call needs goes \
+         into `requires` and into the operator's policy."
+    DRIVER_AUTH_UNSUPPORTED "driver-auth-unsupported" Error
+        "a driver leaves logging in to its secrets"
+        "Name the secret in `requires.secrets`; the operator's `[[secret]]` says where it comes from and which header it goes \
+         out in. A host that ignored `auth` would call without credentials, or with others than the author meant."
     COMPONENT_NAME "component-name" Error
         "`component` is a `.wasm` file beside DRIVER.md"
         "Give the plain file name, for example `driver.wasm`: letters, digits, `.`, `_` and `-`, no \

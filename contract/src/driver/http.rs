@@ -17,7 +17,8 @@ pub struct HttpCall {
     pub method: Method,
     /// Header names (lower case) and values.
     pub headers: Vec<(String, Template)>,
-    /// The JSON body; `None`: no body.
+    /// The JSON body; `None`: no body. Without `body_template`, POST, PUT and PATCH send the input
+    /// (AIP-31).
     pub body: Option<Body>,
     /// Where the output is in the response.
     pub response: Response,
@@ -89,6 +90,12 @@ impl Method {
         matches!(self, Method::Get | Method::Head | Method::Options)
     }
 
+    /// Whether the input is its body where nothing else is said. A body of DELETE has no meaning
+    /// that servers agree about (RFC 9110, section 9.3.5).
+    pub(crate) fn sends_input(self) -> bool {
+        matches!(self, Method::Post | Method::Put | Method::Patch)
+    }
+
     pub(crate) fn takes_body(self) -> bool {
         !self.is_safe()
     }
@@ -128,7 +135,9 @@ impl HttpCall {
             Some(node) => headers(node, &fields.name("headers"), report),
             None => Vec::new(),
         };
-        let body = fields.entry("body_template").and_then(|entry| {
+        let template = fields.entry("body_template");
+        let input = method.filter(|method| template.is_none() && method.sends_input());
+        let written = template.and_then(|entry| {
             if let Some(method) = method.filter(|method| !method.takes_body()) {
                 let message = format!(
                     "expected no `{}` with {}, found one",
@@ -147,6 +156,7 @@ impl HttpCall {
             })
             .ok()
         });
+        let body = written.or_else(|| input.map(|_| Body::whole()));
         let response = match fields.take("response") {
             Some(node) => response(node, &fields.name("response"), report),
             None => Response::Whole,

@@ -6,7 +6,7 @@ use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Parsed, Report};
 use crate::shared::{self, REQUIRES, requires_parts, scopes};
-use crate::source::{Content, Fields, Node, integer, split, text, texts};
+use crate::source::{Content, Entry, Fields, Node, integer, split, text, texts};
 use crate::tool::Requires;
 use crate::wording;
 
@@ -21,6 +21,9 @@ const IGNORED: &[&str] = &[
     "examples",
     "quota_key",
 ];
+
+/// AIP-30's, too: nothing that this host does depends on them yet.
+const WITHOUT_EFFECT: &[&str] = &["region", "policy_tags", "health_check"];
 
 pub(super) fn document(file: &str, source: &str) -> Parsed<Driver> {
     let mut report = Report::new(file);
@@ -45,6 +48,16 @@ fn driver(node: &Node, body: &str, report: &mut Report<'_>) -> Option<Driver> {
                 format!("expected a field that this host uses, found `{key}`: it is ignored");
             report.add(&codes::DRIVER_FIELD_IGNORED, entry.key_at, message);
         }
+    }
+    for entry in entries(node, WITHOUT_EFFECT) {
+        let key = &entry.key;
+        let message =
+            format!("expected a field that has an effect, found `{key}`: it has none yet");
+        report.add(&codes::DRIVER_FIELD_WITHOUT_EFFECT, entry.key_at, message);
+    }
+    for entry in entries(node, &["auth"]) {
+        let message = "expected secrets in `requires.secrets`, found `auth`: this host does not log in for a driver";
+        report.add(&codes::DRIVER_AUTH_UNSUPPORTED, entry.key_at, message);
     }
     let id = shared::id(&mut fields, report);
     let name = wording::name(&mut fields, report);
@@ -117,6 +130,15 @@ fn driver(node: &Node, body: &str, report: &mut Report<'_>) -> Option<Driver> {
         metadata,
         body: body.to_owned(),
     })
+}
+
+fn entries<'n>(node: &'n Node, keys: &[&str]) -> impl Iterator<Item = &'n Entry> {
+    let all: &[Entry] = match &node.content {
+        Content::Mapping(entries) => entries,
+        _ => &[],
+    };
+    all.iter()
+        .filter(|entry| keys.contains(&entry.key.as_str()))
 }
 
 fn kind(node: &Node, report: &mut Report<'_>) -> Option<DriverKind> {

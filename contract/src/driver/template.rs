@@ -110,6 +110,13 @@ pub enum Body {
 }
 
 impl Body {
+    /// The whole input, as it is.
+    pub(crate) fn whole() -> Body {
+        Body::Text(Template {
+            parts: vec![Part::Input(Vec::new())],
+        })
+    }
+
     /// Reads a body template; keys are literal.
     ///
     /// # Errors

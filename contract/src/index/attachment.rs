@@ -71,15 +71,12 @@ fn attach(
         .filter(|slug| !placed.contains(&slug.as_str()))
         .cloned()
         .collect();
-    let takes_input = matches!(method, Method::Post | Method::Put | Method::Patch);
-    let whole = Template {
-        parts: vec![Part::Input(Vec::new())],
-    };
+    let takes_input = method.sends_input();
     let call = HttpCall {
         endpoint,
         method,
         headers,
-        body: takes_input.then_some(Body::Text(whole)),
+        body: takes_input.then(Body::whole),
         response: Response::Whole,
         secrets_by_policy,
     };

@@ -11,7 +11,7 @@ pub(crate) use fields::{
 };
 pub(crate) use front_matter::split;
 pub(crate) use json_nodes::located;
-pub(crate) use node::{Content, Node};
+pub(crate) use node::{Content, Entry, Node};
 
 use serde_json::Value;
 

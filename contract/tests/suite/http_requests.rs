@@ -57,6 +57,28 @@ fn each_position_of_a_url_is_encoded_for_what_it_is() {
 }
 
 #[test]
+fn without_a_template_the_body_is_the_input() {
+    let input = json!({ "b": [1, "x"], "a": null });
+    for method in ["POST", "PUT", "PATCH"] {
+        let request = json!({ "endpoint": "/", "method": method });
+        let rendered = render(&request, &input).unwrap();
+        assert_eq!(rendered.body.unwrap(), input.to_string().into_bytes());
+        let json = HeaderPiece::Text("application/json".to_owned());
+        assert_eq!(
+            rendered.headers,
+            [("content-type".to_owned(), vec![json])],
+            "{method}"
+        );
+        let error = call(&request).render(&input, 4).unwrap_err();
+        assert_eq!(error.kind(), RenderErrorKind::TooLarge);
+    }
+    for method in ["GET", "HEAD", "OPTIONS", "DELETE"] {
+        let request = json!({ "endpoint": "/", "method": method });
+        assert_eq!(render(&request, &input).unwrap().body, None, "{method}");
+    }
+}
+
+#[test]
 fn a_parameter_without_its_input_is_left_out_and_a_segment_is_not() {
     let endpoint = "/v1?a=${input.a}&b=${input.b}&c=1";
     assert_eq!(

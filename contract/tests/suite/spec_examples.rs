@@ -151,9 +151,17 @@ fn the_tool_of_aip_14_parses_with_its_contradiction_read_strictly() {
 
 #[test]
 fn the_driver_of_aip_14_parses_and_serves_its_tool() {
-    let driver = Driver::parse("DRIVER.md", DRIVER)
+    // Its `auth` is refused, until a host logs in for drivers.
+    let parsed = Driver::parse("DRIVER.md", DRIVER);
+    let [refused] = parsed.diagnostics.as_slice() else {
+        panic!("{:?}", parsed.diagnostics)
+    };
+    assert_eq!((refused.code, refused.line), ("driver-auth-unsupported", 7));
+    let (before, after) = DRIVER.split_once("auth:").expect("an `auth`");
+    let (_, after) = after.split_once("network:").expect("more");
+    let driver = Driver::parse("DRIVER.md", &format!("{before}network:{after}"))
         .into_result()
-        .expect("the example is valid");
+        .expect("the rest of the example is valid");
     let tool = Tool::parse("TOOL.md", TOOL, &NoScope)
         .value
         .expect("the example is valid");
