@@ -29,6 +29,8 @@ pub struct Request {
     pub(crate) tool: String,
     pub(crate) input: Input,
     pub(crate) context: Option<Value>,
+    /// `context.pinnedProvider`, which is no part of the context.
+    pub(crate) pinned_provider: Option<Value>,
     pub(crate) pinned_driver: Option<String>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
@@ -63,6 +65,7 @@ impl Request {
             tool,
             input,
             context: None,
+            pinned_provider: None,
             pinned_driver: None,
             timeout: None,
             observer: None,
@@ -75,8 +78,17 @@ impl Request {
 
     /// Host-supplied state, checked against the contract's `contextSchema`.
     /// Comes from the operator or embedder, never from a model's arguments.
+    ///
+    /// `pinnedProvider` (AIP-30) is the host's: it pins a driver by its id, as
+    /// [`pinned_driver`](Self::pinned_driver) does, and is neither checked against
+    /// the schema nor handed to the driver.
     #[must_use]
     pub fn context(mut self, context: Value) -> Self {
+        let mut context = context;
+        self.pinned_provider = context
+            .as_object_mut()
+            .and_then(|members| members.shift_remove("pinnedProvider"))
+            .filter(|pin| !pin.is_null());
         self.context = Some(context);
         self
     }

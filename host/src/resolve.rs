@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::registry::{Catalogue, Route, ToolEntry};
 use crate::request::Request;
 use crate::result::{CallError, ErrorClass, ErrorCode};
@@ -10,7 +12,8 @@ use crate::result::{CallError, ErrorClass, ErrorCode};
 /// A tool that exists here, with at least one driver to serve it.
 pub(crate) struct Resolved {
     pub(crate) tool: Arc<ToolEntry>,
-    pinned: Option<String>,
+    /// A driver has to have each of these ids.
+    pins: Vec<String>,
 }
 
 impl Resolved {
@@ -18,9 +21,8 @@ impl Resolved {
     pub(crate) fn routes(&self) -> impl Iterator<Item = &Arc<Route>> {
         let served = |route: &&Arc<Route>| route.driver.standing.withdrawn().is_none();
         self.tool.routes.iter().filter(served).filter(|route| {
-            self.pinned
-                .as_ref()
-                .is_none_or(|id| route.driver.driver.id.as_str() == id.as_str())
+            let own = route.driver.driver.id.as_str();
+            self.pins.iter().all(|pin| pin == own)
         })
     }
 }
@@ -52,7 +54,7 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
     }
     let resolved = Resolved {
         tool: tool.clone(),
-        pinned: request.pinned_driver.clone(),
+        pins: pins(request)?,
     };
     if resolved.routes().next().is_some() {
         return Ok(resolved);
@@ -61,7 +63,7 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
     if let Some(reason) = drivers.find_map(|route| route.driver.standing.withdrawn()) {
         return Err(withdrawn(&tool.major_id, reason));
     }
-    Err(match &request.pinned_driver {
+    Err(match resolved.pins.last() {
         Some(driver) => CallError::new(
             ErrorCode::PINNED_PROVIDER_UNAVAILABLE,
             ErrorClass::DependencyUnavailable,
@@ -73,6 +75,23 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
         .with_hint("leave out the pin, or load the bundle with that driver"),
         None => no_route(&tool.major_id),
     })
+}
+
+/// The ids of drivers that the call is pinned to: by the request, and by its context.
+fn pins(request: &Request) -> Result<Vec<String>, CallError> {
+    let mut pins: Vec<String> = request.pinned_driver.iter().cloned().collect();
+    match &request.pinned_provider {
+        None => {}
+        Some(Value::String(driver)) => pins.push(driver.clone()),
+        Some(_) => {
+            return Err(CallError::new(
+                ErrorCode::INPUT_INVALID,
+                ErrorClass::SchemaValidationFailed,
+                "expected `context.pinnedProvider` to be the id of a driver, found no string",
+            ));
+        }
+    }
+    Ok(pins)
 }
 
 /// What there is to say of a tool without a driver.

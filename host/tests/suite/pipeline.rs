@@ -113,6 +113,35 @@ async fn the_driver_gets_the_validated_context_and_nothing_where_none_is_declare
 }
 
 #[tokio::test]
+async fn a_pin_in_the_context_chooses_the_driver_and_is_no_part_of_the_context() {
+    let fixture = Fixture::new(Extra {
+        tool: "contextSchema:\n  type: object\n  properties:\n    tenant:\n      type: string\n  \
+               additionalProperties: false\n",
+        ..Extra::default()
+    });
+    let host = fixture.host();
+    let request = |context| Request::new("hostile.run", r#"{"do": "call"}"#).context(context);
+    let pinned = request(json!({"pinnedProvider": "hostile", "tenant": "a"}));
+    let call = host.call(pinned).await.result.unwrap().structured;
+    assert_eq!(
+        call["value"]["context"],
+        json!(r#"{"tenant":"a"}"#),
+        "{call}"
+    );
+    let error = async |request| {
+        let reply = host.call(request).await;
+        assert_eq!(reply.metadata.attempts, 0);
+        reply.result.unwrap_err().code
+    };
+    let other = request(json!({"pinnedProvider": "other"}));
+    assert_eq!(error(other).await.as_str(), "pinned_provider_unavailable");
+    let both = request(json!({"pinnedProvider": "hostile"})).pinned_driver("other");
+    assert_eq!(error(both).await.as_str(), "pinned_provider_unavailable");
+    let number = request(json!({"pinnedProvider": 7}));
+    assert_eq!(error(number).await.as_str(), "input_invalid");
+}
+
+#[tokio::test]
 async fn whatever_declares_a_capability_is_denied_and_named() {
     for (declaration, name) in [
         (
