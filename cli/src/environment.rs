@@ -27,8 +27,24 @@ pub(crate) struct Environment {
     pub(crate) log: Option<(&'static str, String)>,
     /// `LISTEN_FDS`, if `LISTEN_PID` says that it is meant for this process.
     pub(crate) listen_fds: Option<String>,
-    /// Whether standard error takes colours.
-    pub(crate) colour: bool,
+    pub(crate) colours: Colours,
+}
+
+/// Which streams take colours: those that are a terminal, unless `NO_COLOR` is set.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Colours {
+    pub(crate) stdout: bool,
+    pub(crate) stderr: bool,
+}
+
+impl Colours {
+    fn read() -> Self {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self {
+            stdout: wanted && std::io::stdout().is_terminal(),
+            stderr: wanted && std::io::stderr().is_terminal(),
+        }
+    }
 }
 
 impl Environment {
@@ -66,8 +82,7 @@ impl Environment {
                 .is_ok_and(|process| process == std::process::id().to_string())
                 .then(|| std::env::var("LISTEN_FDS").ok())
                 .flatten(),
-            colour: std::io::stderr().is_terminal()
-                && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            colours: Colours::read(),
         }
     }
 

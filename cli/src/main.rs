@@ -35,7 +35,7 @@ use crate::output::Output;
 fn main() -> ExitCode {
     let cli = Cli::of_process();
     let environment = Environment::read();
-    let mut output = Output::new(cli.json, environment.colour);
+    let mut output = Output::new(cli.json, environment.colours);
     let exit = match commands::run(cli.command, &environment, &mut output) {
         Ok(exit) => exit,
         Err(failure) => output.failure(&failure),

@@ -10,6 +10,7 @@ use serde::Serialize;
 use toolward_bundle::text;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 
+use crate::environment::Colours;
 use crate::failure::{Exit, Failure};
 use crate::stderr;
 
@@ -26,16 +27,17 @@ pub(crate) type Written = Result<(), Failure>;
 #[derive(Debug)]
 pub(crate) struct Output {
     json: bool,
-    colour: bool,
+    colours: Colours,
     /// What was warned of already: a key may be met several times.
     warned: RefCell<BTreeSet<String>>,
 }
 
 impl Output {
-    pub(crate) fn new(json: bool, colour: bool) -> Self {
+    pub(crate) fn new(json: bool, colours: Colours) -> Self {
+        let none = Colours::default();
         Self {
             json,
-            colour,
+            colours: if json { none } else { colours },
             warned: RefCell::default(),
         }
     }
@@ -80,14 +82,13 @@ impl Output {
         if !self.warned.borrow_mut().insert(message.clone()) {
             return;
         }
-        let label = self.paint("warning:", Severity::Warning);
+        let label = paint("warning:", Severity::Warning, self.colours.stderr);
         stderr::write(format!("{label} {}\n", block(&message)));
     }
 
     /// Writes a diagnostic the way compilers do.
     pub(crate) fn diagnostic(&mut self, diagnostic: &Diagnostic) -> Written {
-        let shown = self.shown(diagnostic);
-        self.line(shown)
+        self.line(shown(diagnostic, self.colours.stdout))
     }
 
     /// Says why the command failed, and gives its exit code.
@@ -97,9 +98,11 @@ impl Output {
             return failure.exit;
         }
         for diagnostic in &failure.diagnostics {
-            stderr::write(format!("{}\n", self.shown(diagnostic)));
+            let shown = shown(diagnostic, self.colours.stderr);
+            stderr::write(format!("{shown}\n"));
         }
-        let label = self.paint(&format!("error[{}]:", failure.code), Severity::Error);
+        let code = format!("error[{}]:", failure.code);
+        let label = paint(&code, Severity::Error, self.colours.stderr);
         let errors = failure
             .diagnostics
             .iter()
@@ -133,36 +136,37 @@ impl Output {
         stderr::write(message);
         failure.exit
     }
+}
 
-    fn shown(&self, diagnostic: &Diagnostic) -> String {
-        let label = self.paint(
-            &format!("{}[{}]", diagnostic.severity, diagnostic.code),
-            diagnostic.severity,
-        );
-        let mut shown = format!(
-            "{}:{}:{}: {label}: {}",
-            text::visible_line(&diagnostic.file, MESSAGE),
-            diagnostic.line,
-            diagnostic.column,
-            text::visible_line(&diagnostic.message, MESSAGE)
-        );
-        if let Some(hint) = &diagnostic.hint {
-            shown.push_str(&format!("\n  hint: {}", text::visible_line(hint, MESSAGE)));
-        }
-        shown
+fn shown(diagnostic: &Diagnostic, colour: bool) -> String {
+    let label = paint(
+        &format!("{}[{}]", diagnostic.severity, diagnostic.code),
+        diagnostic.severity,
+        colour,
+    );
+    let mut shown = format!(
+        "{}:{}:{}: {label}: {}",
+        text::visible_line(&diagnostic.file, MESSAGE),
+        diagnostic.line,
+        diagnostic.column,
+        text::visible_line(&diagnostic.message, MESSAGE)
+    );
+    if let Some(hint) = &diagnostic.hint {
+        shown.push_str(&format!("\n  hint: {}", text::visible_line(hint, MESSAGE)));
     }
+    shown
+}
 
-    fn paint(&self, label: &str, severity: Severity) -> String {
-        if !self.colour || self.json {
-            return label.to_owned();
-        }
-        let colour = match severity {
-            Severity::Error => "31",
-            Severity::Warning => "33",
-            Severity::Note => "36",
-        };
-        format!("\u{1b}[1;{colour}m{label}\u{1b}[0m")
+fn paint(label: &str, severity: Severity, colour: bool) -> String {
+    if !colour {
+        return label.to_owned();
     }
+    let colour = match severity {
+        Severity::Error => "31",
+        Severity::Warning => "33",
+        Severity::Note => "36",
+    };
+    format!("\u{1b}[1;{colour}m{label}\u{1b}[0m")
 }
 
 fn write_out(text: &str) -> Written {

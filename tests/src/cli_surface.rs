@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::outside::have;
-use crate::support::{Machine, machine::toolward};
+use crate::support::{Machine, Session, machine::toolward};
 
 const COMMANDS: [&str; 12] = [
     "call",
@@ -258,15 +258,18 @@ fn on_a_terminal(machine: &Machine, words: &str, no_colour: bool) -> String {
     String::from_utf8(script.output().unwrap().stdout).unwrap()
 }
 
+/// A bundle `b` that `check` finds an error in.
+fn spoiled(machine: &Machine) {
+    crate::hostile::add(machine, "b");
+    let name = "b/tools/hostile.run/TOOL.md";
+    let contract = machine.text(name);
+    machine.write(name, contract.replace("timeout_ms: 5000", "timeout_ms: 0"));
+}
+
 #[test]
 fn colours_are_for_terminals_whose_owner_wants_them() {
     let machine = Machine::new();
-    crate::hostile::add(&machine, "b");
-    let contract = machine.text("b/tools/hostile.run/TOOL.md");
-    machine.write(
-        "b/tools/hostile.run/TOOL.md",
-        contract.replace("timeout_ms: 5000", "timeout_ms: 0"),
-    );
+    spoiled(&machine);
     for words in ["check b", "verify b", "verfy", "--help"] {
         let ended = machine.toolward(words).end();
         assert!(
@@ -285,4 +288,25 @@ fn colours_are_for_terminals_whose_owner_wants_them() {
             "{words}: {plain:?}"
         );
     }
+}
+
+#[test]
+fn each_stream_has_colours_only_where_it_is_a_terminal() {
+    const COLOUR: char = '\u{1b}';
+    let machine = Machine::new();
+    spoiled(&machine);
+    // Its diagnostics go to standard output.
+    let check = || machine.toolward("check b").into_command();
+    let redirected = Session::start(check(), 100, "").leaves();
+    assert!(redirected.stdout.contains("error["), "{redirected:?}");
+    assert!(!redirected.stdout.contains(COLOUR), "{redirected:?}");
+    let shown = Session::showing_stdout(check()).leaves();
+    assert!(shown.screen.contains(COLOUR), "{shown:?}");
+    // What keeps a command from its work goes to standard error.
+    let verify = || machine.toolward("verify missing").into_command();
+    let shown = Session::start(verify(), 100, "").leaves();
+    assert!(shown.screen.contains(COLOUR), "{shown:?}");
+    let redirected = Session::showing_stdout(verify()).leaves();
+    assert!(redirected.stdout.contains("error["), "{redirected:?}");
+    assert!(!redirected.stdout.contains(COLOUR), "{redirected:?}");
 }

@@ -1,5 +1,5 @@
-//! A person at a terminal: standard input and standard error of a program are a
-//! pseudo-terminal, standard output is a pipe.
+//! A person at a terminal: standard input of a program is a pseudo-terminal, and so is
+//! one of standard output and standard error; the other one is a pipe.
 
 use std::fs::File;
 use std::io::{Read, Write as _};
@@ -24,13 +24,14 @@ pub(crate) struct Session {
     before: Termios,
     screen: Arc<Mutex<Vec<u8>>>,
     eyes: JoinHandle<()>,
-    stdout: JoinHandle<Vec<u8>>,
+    piped: JoinHandle<Vec<u8>>,
 }
 
 /// How it ended.
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) code: Option<i32>,
+    /// What came through the pipe; mostly that is standard output.
     pub(crate) stdout: String,
     /// All that the terminal showed.
     pub(crate) screen: String,
@@ -39,7 +40,16 @@ pub(crate) struct Left {
 impl Session {
     /// Starts a program at a terminal of so many columns. `typed` waits in the
     /// terminal before the program is there.
-    pub(crate) fn start(mut command: Command, columns: u16, typed: &str) -> Self {
+    pub(crate) fn start(command: Command, columns: u16, typed: &str) -> Self {
+        Self::open(command, columns, typed, false)
+    }
+
+    /// The same, with standard output at the terminal and standard error in the pipe.
+    pub(crate) fn showing_stdout(command: Command) -> Self {
+        Self::open(command, 100, "", true)
+    }
+
+    fn open(mut command: Command, columns: u16, typed: &str, stdout: bool) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let master = openpt(flags).unwrap();
         grantpt(&master).unwrap();
@@ -55,12 +65,16 @@ impl Session {
         let before = tcgetattr(&terminal).unwrap();
         let mut person = File::from(master);
         person.write_all(typed.as_bytes()).unwrap();
-        let mut child = command
-            .stdin(Stdio::from(terminal.try_clone().unwrap()))
-            .stderr(Stdio::from(terminal.try_clone().unwrap()))
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let shown = Stdio::from(terminal.try_clone().unwrap());
+        command.stdin(Stdio::from(terminal.try_clone().unwrap()));
+        if stdout {
+            command.stdout(shown).stderr(Stdio::piped());
+        } else {
+            command.stderr(shown).stdout(Stdio::piped());
+        }
+        let mut child = command.spawn().unwrap();
+        // It keeps the terminal open as long as it is there.
+        drop(command);
         let screen = Arc::new(Mutex::new(Vec::new()));
         let mut watching = person.try_clone().unwrap();
         let seen = Arc::clone(&screen);
@@ -71,10 +85,14 @@ impl Session {
                 seen.lock().unwrap().extend_from_slice(&bytes[..read]);
             }
         });
-        let mut out = child.stdout.take().unwrap();
-        let stdout = std::thread::spawn(move || {
+        let mut pipe: Box<dyn Read + Send> = if stdout {
+            Box::new(child.stderr.take().unwrap())
+        } else {
+            Box::new(child.stdout.take().unwrap())
+        };
+        let piped = std::thread::spawn(move || {
             let mut bytes = Vec::new();
-            out.read_to_end(&mut bytes).unwrap();
+            pipe.read_to_end(&mut bytes).unwrap();
             bytes
         });
         Self {
@@ -84,7 +102,7 @@ impl Session {
             before,
             screen,
             eyes,
-            stdout,
+            piped,
         }
     }
 
@@ -140,7 +158,7 @@ impl Session {
         };
         let after = tcgetattr(&self.terminal).unwrap();
         assert_eq!(after.local_modes, self.before.local_modes);
-        let stdout = self.stdout.join().unwrap();
+        let stdout = self.piped.join().unwrap();
         drop(self.terminal);
         self.eyes.join().unwrap();
         Left {

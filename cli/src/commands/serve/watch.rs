@@ -24,7 +24,7 @@ use super::signals::Reload;
 use super::{prepare, tools};
 use crate::commands::call::Source;
 use crate::config::Granted;
-use crate::environment::Environment;
+use crate::environment::{Colours, Environment};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
@@ -87,7 +87,7 @@ impl Serving {
     pub(super) async fn doubt(&self) {
         let take_back = || {
             self.take_all_back("it could not be verified again for six minutes");
-            Output::new(self.json, false).warning(
+            Output::new(self.json, Colours::default()).warning(
                 "the bundles could not be verified again for six minutes, and none is served",
             );
         };
@@ -189,7 +189,7 @@ impl<'a> Watch<'a> {
         let mut next = after(Instant::now(), AGAIN);
         let mut failing = false;
         // One for as long as nothing changes: nothing is said twice.
-        let mut output = Output::new(serving.json, false);
+        let mut output = Output::new(serving.json, Colours::default());
         while serving.pause() {
             if serving.reload.take()
                 && let Some(host) = self.reload(serving)
@@ -203,7 +203,7 @@ impl<'a> Watch<'a> {
                 continue;
             }
             if now != self.seen {
-                output = Output::new(serving.json, false);
+                output = Output::new(serving.json, Colours::default());
             }
             self.seen = now;
             let tried = Instant::now();
@@ -214,7 +214,7 @@ impl<'a> Watch<'a> {
                         self.contents.clear();
                     }
                     if std::mem::take(&mut failing) {
-                        output = Output::new(serving.json, false);
+                        output = Output::new(serving.json, Colours::default());
                     }
                     let served = self.serve(held, serving, &output);
                     next = match served {
@@ -255,7 +255,7 @@ impl<'a> Watch<'a> {
     /// Reads the configuration again, and serves what it gives, by the host that comes
     /// back, if that is no more than before. It says what came of it.
     fn reload(&mut self, serving: &Serving) -> Option<Host> {
-        let output = Output::new(serving.json, false);
+        let output = Output::new(serving.json, Colours::default());
         let kept = |failure: Failure| {
             let hints = failure.hints.iter().map(|hint| format!("; {hint}"));
             let hints: String = hints.collect();
