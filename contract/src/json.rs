@@ -3,6 +3,8 @@
 //! JSON leaves open what duplicate keys, huge integers and deep nesting mean, and two readers that
 //! choose differently see two documents. Here they are refused.
 
+mod inspect;
+
 use std::cell::Cell;
 use std::fmt;
 use std::io;
@@ -10,6 +12,8 @@ use std::io;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
+
+pub use inspect::{Breach, Rules, inspect};
 
 /// The largest integer that a double holds exactly together with its neighbours: 2^53 − 1.
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
@@ -55,6 +59,8 @@ pub enum JsonErrorKind {
     TooMany,
     /// An integer outside ±(2^53 − 1).
     IntegerRange,
+    /// A key that serde_json reads as an instruction to itself.
+    ReservedKey,
 }
 
 /// Why a text is not accepted as JSON.
@@ -88,6 +94,7 @@ impl JsonError {
             JsonErrorKind::TooLarge => &c::JSON_TOO_LARGE,
             JsonErrorKind::TooMany => &c::JSON_TOO_MANY,
             JsonErrorKind::IntegerRange => &c::JSON_INTEGER_RANGE,
+            JsonErrorKind::ReservedKey => &c::JSON_RESERVED_KEY,
         }
     }
 
@@ -197,9 +204,13 @@ fn check_level(
         }
         Value::Object(members) => {
             let left = below()?;
-            members
-                .values()
-                .try_for_each(|item| check_level(item, left, values, limits))
+            members.iter().try_for_each(|(key, item)| {
+                if is_reserved(key) {
+                    let message = reserved_message(key);
+                    return Err(JsonError::new(JsonErrorKind::ReservedKey, message, (1, 1)));
+                }
+                check_level(item, left, values, limits)
+            })
         }
         _ => Ok(()),
     }
@@ -212,6 +223,21 @@ pub(crate) fn number_in_range(number: &Number) -> bool {
         (None, Some(negative)) => negative.unsigned_abs() <= MAX_SAFE_INTEGER,
         (None, None) => true,
     }
+}
+
+/// Whether `serde_json::Value` does not read a key as what it is. With the feature `raw_value`, which other
+/// crates turn on, an object with such a key becomes whatever JSON its text holds: a second document that
+/// no schema and no person has seen.
+fn is_reserved(key: &str) -> bool {
+    key.starts_with("$serde_json::private::")
+}
+
+fn reserved_message(key: &str) -> String {
+    format!("expected a key that the parser does not keep for itself, found {key:?}")
+}
+
+fn twice_message(key: &str) -> String {
+    format!("expected each key once, found {key:?} twice in one object")
 }
 
 fn integer_message(number: impl fmt::Display) -> String {
@@ -385,15 +411,16 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let seed = self.deeper()?;
         let mut object = Map::new();
         while let Some(key) = members.next_key::<String>()? {
+            if is_reserved(&key) {
+                let message = reserved_message(&key);
+                return Err(self.state.refuse(JsonErrorKind::ReservedKey, message));
+            }
             match object.entry(key) {
                 Entry::Vacant(free) => {
                     free.insert(members.next_value_seed(seed)?);
                 }
                 Entry::Occupied(taken) => {
-                    let message = format!(
-                        "expected each key once, found {:?} twice in one object",
-                        taken.key()
-                    );
+                    let message = twice_message(taken.key());
                     return Err(self.state.refuse(JsonErrorKind::DuplicateKey, message));
                 }
             }
@@ -420,8 +447,9 @@ fn find_huge_integer(text: &[u8]) -> Result<(), JsonError> {
                     .count();
                 let token = rest.get(..length).unwrap_or_default();
                 let digits = token.iter().filter(|b| b.is_ascii_digit()).count();
-                // Every shorter integer was range-checked as a number.
-                if digits == token.len() - usize::from(byte == b'-') && digits > 18 {
+                // What fits into 64 bits was range-checked as a number.
+                let integer = digits == token.len() - usize::from(byte == b'-');
+                if integer && digits > 18 && !fits_64_bits(token) {
                     let literal: String = token.iter().take(40).map(|&b| char::from(b)).collect();
                     return Err(JsonError::new(
                         JsonErrorKind::IntegerRange,
@@ -436,6 +464,11 @@ fn find_huge_integer(text: &[u8]) -> Result<(), JsonError> {
         at += 1;
     }
     Ok(())
+}
+
+fn fits_64_bits(token: &[u8]) -> bool {
+    let text = std::str::from_utf8(token).unwrap_or_default();
+    text.parse::<u64>().is_ok() || text.parse::<i64>().is_ok()
 }
 
 /// The index of the quote that closes the string opened at `at`.

@@ -107,6 +107,9 @@ codes! {
         "what the host reads under `metadata` is well formed"
         "`metadata.mcp.name` is 1 to 64 letters, digits, `_`, `-` and `.`; `metadata.toolward` holds \
          `aliases`, `namespace`, `search_hint` and `requires`."
+    MCP_NAME_MAPPED "mcp-name-mapped" Warning
+        "`metadata.mcp.name` is letters, digits, `-` and single `_`"
+        "Clients refuse other names, so that the tool is shown by the one in the message. Write that one."
     METADATA_UNKNOWN_KEY "metadata-unknown-key" Warning
         "`metadata.toolward` holds only keys that the host reads"
         "The key has no effect. Correct its name, or use a namespace of your own."
@@ -307,6 +310,9 @@ codes! {
     JSON_INTEGER_RANGE "json-integer-range" Error
         "integers lie between -(2^53-1) and 2^53-1"
         "Many readers keep numbers as doubles and would round. Send larger integers as text."
+    JSON_RESERVED_KEY "json-reserved-key" Error
+        "no key begins with `$serde_json::private::`"
+        "Some readers take the text under such a key for JSON of its own. Use another key."
     INDEX_VERSION_UNSUPPORTED "index-version-unsupported" Error
         "`version` of tools.json is 1 or 2"
         "A newer document needs a newer host. Update the host, or pack the bundle with an older `toolward`."

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolward_contract::json::{JsonError, Limits, check, parse};
+use toolward_contract::json::{JsonError, JsonErrorKind, Limits, Rules, check, inspect, parse};
 
 fn refused(text: &str) -> JsonError {
     parse(text.as_bytes(), &Limits::default()).expect_err(text)
@@ -232,5 +232,71 @@ proptest! {
     #[test]
     fn no_json_like_text_makes_it_panic(text in r#"([\[\]{},:"\\eE.+\-0-9a ]|null|true|\\u[0-9a-f]{4}){0,60}"#) {
         let _ = parse(text.as_bytes(), &Limits::default());
+    }
+}
+
+#[test]
+fn a_key_that_serde_json_keeps_for_itself_is_refused_in_texts_and_in_values() {
+    // What a parser makes of it that was told nothing: another document than the text says.
+    let text = r#"{"a": {"$serde_json::private::RawValue": "{\"b\": 1, \"b\": 2}"}}"#;
+    assert_eq!(refused(text).code(), "json-reserved-key");
+    let value = json!({ "a": { "$serde_json::private::Number": "1" } });
+    let error = check(&value, &Limits::default()).unwrap_err();
+    assert_eq!(error.code(), "json-reserved-key");
+    assert!(parse(br#"{"$serde_json": 1}"#, &Limits::default()).is_ok());
+}
+
+#[test]
+fn what_is_inspected_is_held_to_the_rules_of_its_part() {
+    let rules = Rules::Members(&[
+        ("strict", Rules::Strict("strict")),
+        ("deep", Rules::Members(&[("strict", Rules::Strict("deep"))])),
+    ]);
+    let broken = |text: &str| {
+        let breach = inspect(text.as_bytes(), &rules).err();
+        breach.map(|breach| (breach.part, breach.error.code()))
+    };
+    let (twice, range) = ("json-duplicate-key", "json-integer-range");
+    for (text, expected) in [
+        (r#"{"a": 9007199254740993, "strict": [1]}"#, None),
+        (r#"{"a": 18446744073709551615, "strict": [1e300]}"#, None),
+        (r#"[{"strict": 9007199254740993}]"#, None),
+        (r#"{"a": {"b": 1, "b": 2}}"#, Some((None, twice))),
+        (r#"{"strict": {}, "strict": {}}"#, Some((None, twice))),
+        (
+            r#"{"strict": [{"b": 1, "\u0062": 2}]}"#,
+            Some((Some("strict"), twice)),
+        ),
+        (
+            r#"{"strict": [9007199254740992]}"#,
+            Some((Some("strict"), range)),
+        ),
+        (
+            r#"{"deep": {"strict": -9007199254740992}}"#,
+            Some((Some("deep"), range)),
+        ),
+        (
+            r#"{"strict": {"n": 99999999999999999999}}"#,
+            Some((Some("strict"), range)),
+        ),
+        (r#"{"a": 99999999999999999999}"#, Some((None, range))),
+        (r#"{"a": }"#, Some((None, "json-syntax"))),
+        (r"{} 1", Some((None, "json-syntax"))),
+    ] {
+        assert_eq!(broken(text), expected, "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn inspecting_all_of_a_text_finds_what_parsing_it_finds(text in "[\\[\\]{},:\"ab019.e-]{0,24}") {
+        let parsed = parse(text.as_bytes(), &Limits::default()).map(|_| ()).map_err(|error| error.kind);
+        let inspected = inspect(text.as_bytes(), &Rules::Strict("all")).map_err(|breach| breach.error.kind);
+        let same = match (parsed, inspected) {
+            // They word what follows a value differently.
+            (Err(JsonErrorKind::TrailingData), Err(JsonErrorKind::Syntax)) => true,
+            (parsed, inspected) => parsed == inspected,
+        };
+        prop_assert!(same);
     }
 }
