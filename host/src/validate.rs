@@ -82,18 +82,7 @@ pub(crate) fn validate(
         Input::Text(text) => json::parse(text.as_bytes(), &json_limits),
         Input::Value(value) => json::check(&value, &json_limits).map(|()| value),
     }
-    .map_err(|error| {
-        CallError::new(
-            ErrorCode::INPUT_INVALID,
-            ErrorClass::SchemaValidationFailed,
-            format!("the input is not the JSON that is allowed: {error}"),
-        )
-        .with_cause(json!({ "rule": error.code() }))
-        .with_hint(match error.code() {
-            "json-too-large" => "send less, or raise the host's limit `input_bytes`",
-            _ => "send one JSON document, with each key once and whole numbers within ±(2^53-1)",
-        })
-    })?;
+    .map_err(|error| CallError::malformed_input(&error))?;
     check(&contract.inputs, &input, "input")?;
 
     let brought = match (&contract.context_schema, request.context) {

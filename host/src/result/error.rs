@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
+use toolward_contract::json::JsonError;
 
 use super::{ErrorClass, ErrorCode};
 use crate::sandbox::Exceeded;
@@ -102,6 +103,22 @@ impl CallError {
             cause: None,
             hint: None,
         }
+    }
+
+    /// The input is not the JSON that is allowed: for a call, and for what stands before
+    /// the host and has to parse the input's text itself.
+    #[must_use]
+    pub fn malformed_input(error: &JsonError) -> Self {
+        Self::new(
+            ErrorCode::INPUT_INVALID,
+            ErrorClass::SchemaValidationFailed,
+            format!("the input is not the JSON that is allowed: {error}"),
+        )
+        .with_cause(json!({ "rule": error.code() }))
+        .with_hint(match error.code() {
+            "json-too-large" => "send less, or raise the host's limit `input_bytes`",
+            _ => "send one JSON document, with each key once and whole numbers within ±(2^53-1)",
+        })
     }
 
     /// The same with what lies behind it.
