@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::digest;
 use crate::grant::Granted;
 use crate::registry::Question;
 use crate::result::{CallError, ErrorClass, ErrorCode};
@@ -37,8 +38,12 @@ pub struct ApprovalRequest {
     pub driver_publisher: String,
     /// BLAKE3 of the manifest of the driver's bundle, 64 hex digits.
     pub driver_bundle: String,
-    /// The input, exactly as it would be used.
+    /// The input as it would be used, with `(hidden)` for each value that the contract marks `writeOnly` or
+    /// `x-sensitive`.
     pub input: Value,
+    /// A digest of the whole input, hidden values included: a yes is one to this input only. The same for equal
+    /// inputs as long as the process runs.
+    pub input_digest: [u8; 32],
     /// What the call may do, as capabilities: `mutates workspace:/notes`.
     pub effects: Vec<String>,
     /// The contract's risk level, 0 to 3; the highest of all tools it may call.
@@ -125,6 +130,9 @@ impl Chain {
         chain
     }
 }
+
+/// What stands for a value that nobody is shown.
+const HIDDEN: &str = "(hidden)";
 
 /// What a person said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -227,7 +235,8 @@ fn request(call: &Call, question: &Question, invocation: &str) -> ApprovalReques
         driver: call.route.driver.driver.id.to_string(),
         driver_publisher: call.route.driver.publisher.clone(),
         driver_bundle: call.route.driver.bundle.clone(),
-        input: call.shown_input.clone(),
+        input: contract.inputs.hiding(&call.shown_input, HIDDEN),
+        input_digest: digest::secret(&call.shown_input),
         effects: question.effects.clone(),
         risk: question.risk,
         reasons: question.reasons.clone(),

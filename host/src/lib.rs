@@ -31,6 +31,7 @@ mod checks;
 pub mod compile;
 pub mod confine;
 mod continuity;
+pub mod digest;
 mod dispatch;
 mod error;
 mod grant;
@@ -63,7 +64,7 @@ pub use error::HostError;
 pub use host::{Host, ToolInfo};
 pub use limits::{Limit, Limits};
 pub use needs::Needs;
-pub use observer::{Compiling, LogLevel, LogRecord, Observer, Progress};
+pub use observer::{Canceled, Compiling, LogLevel, LogRecord, Observer, Progress};
 pub use registry::Icon;
 pub use request::{LOCAL, Request};
 pub use result::{

@@ -250,10 +250,16 @@ impl Schema {
     /// `instance` with every sensitive value replaced by the text `[redacted]`.
     #[must_use]
     pub fn redacted(&self, instance: &Value) -> Value {
+        self.hiding(instance, "[redacted]")
+    }
+
+    /// `instance` with every sensitive value replaced by a text.
+    #[must_use]
+    pub fn hiding(&self, instance: &Value, by: &str) -> Value {
         let mut copy = instance.clone();
         for path in self.sensitive_paths(instance) {
             if let Some(value) = copy.pointer_mut(&path) {
-                *value = Value::String("[redacted]".to_owned());
+                *value = Value::String(by.to_owned());
             }
         }
         copy

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::walk::{Applies, children, escape, for_each_child_mut};
+use super::walk::{Applies, Child, children, escape, for_each_child_mut};
 
 /// Which marks a schema uses at all.
 #[derive(Clone, Copy, Debug, Default)]
@@ -224,6 +224,21 @@ struct Search<'r> {
 }
 
 impl Search<'_> {
+    /// Whether a subschema is about parts of a value that have no place of their own: names of an object's
+    /// members, and a document within a text. Where these may be sensitive, the whole value is.
+    fn hides_whole(&self, child: &Child<'_>, instance: &Value) -> bool {
+        self.mark == Mark::Sensitive
+            && match child.keyword {
+                "contentSchema" => instance.is_string(),
+                "propertyNames" => {
+                    let marks = Marks::of(child.schema);
+                    let refers = child.schema.get("$ref").is_some();
+                    instance.is_object() && (marks.sensitive || refers)
+                }
+                _ => false,
+            }
+    }
+
     fn visit(&mut self, schema: &Value, instance: &Value, pointer: &str) {
         if !self
             .seen
@@ -245,6 +260,10 @@ impl Search<'_> {
         }
         for child in children(schema) {
             match child.applies {
+                _ if self.hides_whole(&child, instance) => {
+                    // Names can't be hidden one by one, and a text has no parts.
+                    self.found.push(pointer.to_owned());
+                }
                 Applies::InPlace => self.visit(child.schema, instance, pointer),
                 Applies::Property(name) => {
                     if let Some(value) = instance.get(name) {

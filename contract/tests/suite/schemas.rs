@@ -208,6 +208,83 @@ fn sensitive_values_are_found_in_every_branch() {
     assert_eq!(redacted["one"], "[redacted]");
 }
 
+#[test]
+fn what_may_be_sensitive_is_hidden_wherever_the_schema_says_so() {
+    let marked = json!({ "x-sensitive": true });
+    let secret = json!({ "a": "s3cret", "plain": 1 });
+    // Schemas of `a`, of `[a]`, or of `{"a": a}`, and the value.
+    for (value, keywords) in [
+        (json!("s3cret"), json!({ "allOf": [{}, marked] })),
+        (
+            json!("s3cret"),
+            json!({ "anyOf": [true, { "$ref": "#/$defs/mark" }] }),
+        ),
+        (
+            json!("s3cret"),
+            json!({ "oneOf": [{ "type": "string", "writeOnly": true }] }),
+        ),
+        (
+            json!("s3cret"),
+            json!({ "if": { "type": "number" }, "then": marked }),
+        ),
+        (json!("s3cret"), json!({ "if": true, "else": marked })),
+        (json!("s3cret"), json!({ "if": marked })),
+        (
+            json!("s3cret"),
+            json!({ "not": { "type": "number", "x-sensitive": true } }),
+        ),
+        (json!("s3cret"), json!({ "$ref": "#/$defs/chain" })),
+        (
+            json!("s3cret"),
+            json!({ "contentSchema": { "$ref": "#/$defs/mark" } }),
+        ),
+        (json!(["s3cret"]), json!({ "items": marked })),
+        (json!([0, "s3cret"]), json!({ "prefixItems": [{}, marked] })),
+        (
+            json!([0, "s3cret"]),
+            json!({ "prefixItems": [{}], "unevaluatedItems": marked }),
+        ),
+        (json!(["s3cret"]), json!({ "contains": marked })),
+        (secret.clone(), json!({ "properties": { "a": marked } })),
+        (secret.clone(), json!({ "additionalProperties": marked })),
+        (secret.clone(), json!({ "unevaluatedProperties": marked })),
+        (
+            secret.clone(),
+            json!({ "patternProperties": { "^a$": marked } }),
+        ),
+        (
+            secret.clone(),
+            json!({ "dependentSchemas": { "a": { "properties": { "a": marked } } } }),
+        ),
+        (
+            secret.clone(),
+            json!({ "propertyNames": { "maxLength": 9, "writeOnly": true } }),
+        ),
+        (
+            json!({ "s3cret": 1 }),
+            json!({ "propertyNames": { "$ref": "#/$defs/mark" } }),
+        ),
+        (secret.clone(), marked.clone()),
+    ] {
+        let mut document = json!({
+            "type": "object",
+            "properties": { "value": keywords },
+            "$defs": { "mark": { "writeOnly": true }, "chain": { "$ref": "#/$defs/mark" } },
+        });
+        let shown = schema(&document).hiding(&json!({ "value": value }), "(hidden)");
+        assert!(!shown.to_string().contains("s3cret"), "{keywords}: {shown}");
+        assert!(
+            shown.to_string().contains("(hidden)"),
+            "{keywords}: {shown}"
+        );
+        // What nobody marks is shown.
+        document["$defs"] = json!({});
+        document["properties"] = json!({ "value": {} });
+        let input = json!({ "value": value });
+        assert_eq!(schema(&document).hiding(&input, "(hidden)"), input);
+    }
+}
+
 struct Shared;
 
 impl Scope for Shared {

@@ -97,6 +97,40 @@ async fn the_calls_own_approver_is_asked_with_all_that_identifies_the_call() {
 }
 
 #[tokio::test]
+async fn what_is_sensitive_is_hidden_from_the_approver_and_covered_by_their_yes() {
+    let inputs = "inputs:\n  type: object\n  properties:\n    value: { $ref: \"#/$defs/login\" }\n  \
+                  $defs:\n    login:\n      type: object\n      properties:\n        \
+                  pin: { x-sensitive: true }\n        token: { type: string, writeOnly: true }\n";
+    let fixture = Fixture::new(Extra {
+        tool: &format!("approval: always\n{inputs}"),
+        ..Extra::default()
+    });
+    let host = fixture.host();
+    let no = Says::always(Verdict::Denied(None));
+    let input =
+        |pin: u32| json!({"do": "echo", "value": {"user": "ada", "pin": pin, "token": "s3cret"}});
+    for pin in [1234, 1234, 4321] {
+        host.call(request(input(pin), &no))
+            .await
+            .result
+            .unwrap_err();
+    }
+    let asked = no.asked();
+    let hidden = json!({"user": "ada", "pin": "(hidden)", "token": "(hidden)"});
+    for asked in &asked {
+        assert_eq!(asked.input, json!({"do": "echo", "value": hidden}));
+        assert!(!format!("{asked:?}").contains("s3cret"));
+    }
+    // What is hidden is no less part of what they say yes to.
+    assert_eq!(asked[0].input_digest, asked[1].input_digest);
+    assert_ne!(asked[0].input_digest, asked[2].input_digest);
+
+    let yes = Says::always(Verdict::Approved);
+    let output = host.call(request(input(1234), &yes)).await.result.unwrap();
+    assert_eq!(output.structured["value"], input(1234)["value"]);
+}
+
+#[tokio::test]
 async fn a_question_that_is_on_its_way_ends_the_call_before_the_driver_starts() {
     let (_fixture, host) = host();
     let later = Says::always(Verdict::Later);

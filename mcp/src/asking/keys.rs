@@ -3,7 +3,6 @@
 use serde::Serialize;
 use toolward_host::ApprovalRequest;
 
-use super::digest;
 use super::standing::Key;
 
 /// What identifies a call, and what identifies its tool whatever the arguments:
@@ -38,8 +37,7 @@ pub(crate) fn keys(request: &ApprovalRequest) -> Keys {
         (chain, &request.apart),
         (&request.called_by, &request.called_by_bundles),
     );
-    let input = *digest::value(&request.input).as_bytes();
-    let call = (&tool, &request.tool, input);
+    let call = (&tool, &request.tool, request.input_digest);
     // Every version: a no to the newest is one to those before it.
     let id = request.tool_id.split('@').next().unwrap_or_default();
     let named = |called_by: &[String]| key(b"named", &(&request.publisher, id, called_by));

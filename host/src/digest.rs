@@ -1,19 +1,31 @@
 //! Digests of values: equal for equal values, however their members are ordered.
 
+use std::sync::OnceLock;
+
 use serde_json::{Map, Value};
 
 /// BLAKE3 of the members of an object.
-pub(crate) fn object(members: &Map<String, Value>) -> blake3::Hash {
+#[must_use]
+pub fn object(members: &Map<String, Value>) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     add_object(&mut hasher, members);
     hasher.finalize()
 }
 
-/// BLAKE3 of any value.
-pub(crate) fn value(value: &Value) -> blake3::Hash {
-    let mut hasher = blake3::Hasher::new();
+/// BLAKE3 of any value under a key of this process: equal for equal values as long as the process runs, and nothing to
+/// guess a short value by.
+#[must_use]
+pub fn secret(value: &Value) -> [u8; 32] {
+    static KEY: OnceLock<[u8; 32]> = OnceLock::new();
+    let key = KEY.get_or_init(|| {
+        let mut key = [0; 32];
+        // Without randomness the digest is one that anybody can compute, and still that of the value.
+        let _ = getrandom::fill(&mut key);
+        key
+    });
+    let mut hasher = blake3::Hasher::new_keyed(key);
     add(&mut hasher, value);
-    hasher.finalize()
+    *hasher.finalize().as_bytes()
 }
 
 fn add(hasher: &mut blake3::Hasher, value: &Value) {
@@ -60,7 +72,7 @@ mod tests {
 
     #[test]
     fn the_order_of_members_does_not_count_and_all_else_does() {
-        let of = |text: &str| value(&serde_json::from_str(text).unwrap());
+        let of = |text: &str| secret(&serde_json::from_str(text).unwrap());
         assert_eq!(
             of(r#"{"a": 1, "b": [true]}"#),
             of(r#"{"b": [true], "a": 1}"#)
@@ -80,7 +92,7 @@ mod tests {
             json!(["b", "a"]),
             json!(""),
         ];
-        let digests: std::collections::HashSet<_> = all.iter().map(value).collect();
+        let digests: std::collections::HashSet<_> = all.iter().map(secret).collect();
         assert_eq!(digests.len(), all.len());
     }
 }
