@@ -13,7 +13,7 @@ use crate::admission::Admission;
 use crate::checks::{self, Checks};
 use crate::compile::Workshop;
 use crate::continuity::{Continuity, HostEngine};
-use crate::dispatch::{self, Ended};
+use crate::dispatch::{self, Ended, Running};
 use crate::error::HostError;
 use crate::grant;
 use crate::lineage::CallTools;
@@ -142,26 +142,27 @@ impl Host {
     ///
     /// Dropping the future cancels the call: the guest is gone with it.
     pub async fn call(&self, request: Request) -> Reply {
-        let started = Instant::now();
         let resumed = request.resume.as_ref();
-        let mut metadata = Metadata {
+        let metadata = Metadata {
             invocation: match resumed {
                 Some(resume) => resume.asked.invocation.clone(),
                 None => uuid::Uuid::now_v7().to_string(),
             },
             ..Metadata::default()
         };
+        let mut running = Running::new(&request, metadata);
         let mut captured = Captured::default();
-        let ended = self.stages(request, &mut metadata, &mut captured).await;
+        let ended = self
+            .stages(request, &mut running.metadata, &mut captured)
+            .await;
         let (result, asked) = match ended {
             Ok(Ended::Output(output)) => (Ok(output), None),
             Ok(Ended::Asked(asked)) => (Err(input_required(&asked.tool_id)), Some(asked)),
             Err(error) => (Err(error), None),
         };
-        metadata.milliseconds = micros(started.elapsed());
         Reply {
             result,
-            metadata,
+            metadata: running.ended(),
             captured,
             asked,
         }
@@ -318,8 +319,4 @@ fn input_required(tool: &str) -> CallError {
         format!("`{tool}` asks before it goes on"),
     )
     .with_hint("answer its questions, and go on with the call")
-}
-
-fn micros(duration: std::time::Duration) -> f64 {
-    (duration.as_secs_f64() * 1e6).round() / 1e3
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use toolward_egress::Meter;
 
 use crate::limits::CallLimits;
+use crate::observer::Observer;
 use crate::request::Request;
 use crate::result::{CallError, ErrorClass, ErrorCode, Hit, Reply};
 use crate::sandbox::files::{FileCounters, FileLimits};
@@ -80,7 +81,6 @@ pub(crate) trait CallTools: Send + Sync {
 }
 
 /// What is counted for a call and all calls below it together.
-#[derive(Debug)]
 pub(crate) struct Root {
     calls: AtomicU64,
     calls_allowed: u64,
@@ -92,10 +92,16 @@ pub(crate) struct Root {
     pub(crate) file_limits: FileLimits,
     pub(crate) buckets: Arc<keyvalue::Counters>,
     pub(crate) stores: Arc<Stores>,
+    /// Who observes the root.
+    pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
 impl Root {
-    pub(crate) fn new(limits: &CallLimits, depth_allowed: u32) -> Arc<Self> {
+    pub(crate) fn new(
+        limits: &CallLimits,
+        depth_allowed: u32,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             calls: AtomicU64::new(0),
             calls_allowed: limits.nested_calls,
@@ -105,6 +111,7 @@ impl Root {
             file_limits: FileLimits::of(limits),
             buckets: Arc::default(),
             stores: Arc::default(),
+            observer,
         })
     }
 
@@ -132,5 +139,13 @@ impl Root {
             return over("nested_calls", used, self.calls_allowed);
         }
         Ok(())
+    }
+}
+
+impl std::fmt::Debug for Root {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Root")
+            .field("calls", &self.calls)
+            .finish_non_exhaustive()
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::result::{CallError, Metadata};
+
 /// How urgent a driver says a log record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -57,6 +59,19 @@ pub struct Compiling {
     pub longest: Option<Duration>,
 }
 
+/// The ending of a call that was cancelled. No reply is given to anybody.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Canceled {
+    /// What the result would be: [`ErrorCode::CANCELED`](crate::ErrorCode::CANCELED).
+    pub error: CallError,
+    /// What was called, and what it took so far. What the guest consumed in the attempt that was cut off is not
+    /// in it.
+    pub metadata: Metadata,
+    /// The tools that led to the call, the first one first; empty where the caller asked for it.
+    pub called_by: Vec<String>,
+}
+
 /// Receives what a driver says during a call. Called on the thread that runs
 /// the guest: return quickly.
 pub trait Observer: Send + Sync {
@@ -69,6 +84,13 @@ pub trait Observer: Send + Sync {
     /// long as the call waits.
     fn compiling(&self, compiling: &Compiling) {
         let _ = compiling;
+    }
+
+    /// The call was cancelled, or one that a tool made on its behalf: the future of the call was dropped. Of
+    /// several that end together, those that were called come before their callers. Called while the future is
+    /// dropped: don't panic.
+    fn canceled(&self, canceled: &Canceled) {
+        let _ = canceled;
     }
 
     /// The driver logged a record.

@@ -1,12 +1,14 @@
 //! Dispatch: runs an approved call on its driver under one deadline, and
 //! retries where contract and error allow it.
 
+mod canceled;
 mod component;
 mod ending;
 mod http;
 mod output;
 mod start;
 
+pub(crate) use canceled::Running;
 use component::Component;
 pub(crate) use ending::timed_out;
 use http::Requests;

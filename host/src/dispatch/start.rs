@@ -89,7 +89,11 @@ pub(crate) async fn start(
     metadata.attempts = spent.attempts.saturating_sub(1);
     let root = match caller {
         Some(caller) => caller.root.clone(),
-        None => Root::new(&route.limits, means.services.limits.nested_depth),
+        None => Root::new(
+            &route.limits,
+            means.services.limits.nested_depth,
+            call.observer.clone(),
+        ),
     };
     let grant = &access.grant;
     let secrets = CallSecrets::new(

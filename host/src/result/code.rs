@@ -68,6 +68,8 @@ codes! {
     NO_ROUTE = "no_route";
     /// The driver that the caller pinned does not serve this tool.
     PINNED_PROVIDER_UNAVAILABLE = "pinned_provider_unavailable";
+    /// Nobody waits for the call any more: its caller has gone, or took it back.
+    CANCELED = "toolward:canceled";
     /// A fault of the host's own.
     INTERNAL = "internal";
 }
@@ -132,6 +134,8 @@ pub enum ErrorClass {
     CredentialMissing,
     /// The deadline passed.
     Timeout,
+    /// Nobody waits for the call any more.
+    Canceled,
     /// Too many calls.
     RateLimited,
     /// What the tool depends on is not there.

@@ -15,6 +15,7 @@ mod bombs;
 mod broker;
 mod buckets;
 mod cache;
+mod cancelled;
 mod compiling;
 mod confine;
 mod contexts;
