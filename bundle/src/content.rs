@@ -9,7 +9,7 @@ use std::sync::Arc;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_contract::driver::Driver;
 use toolward_contract::index::Index;
-use toolward_contract::tool::Tool;
+use toolward_contract::tool::{Tool, mapped};
 use toolward_signing::digest::Digest;
 use toolward_signing::key::KeyId;
 use toolward_signing::manifest::Manifest;
@@ -70,6 +70,12 @@ pub struct ToolEntry {
     /// The name of its TOOL.md; `None` where it comes from a version 1
     /// `tools.json`.
     pub path: Option<String>,
+    /// Whether the contract's `metadata.mcp.name` lies inside the prefixes of its
+    /// publisher; true for a directory under work.
+    pub names_itself: bool,
+    /// When the tool was installed, as a number that those of later tools exceed; `None` for
+    /// what is not installed. Whoever keeps bundles sets it.
+    pub arrival: Option<u64>,
 }
 
 /// A driver, where it stands, and its component.
@@ -325,14 +331,19 @@ impl Content {
         if let Some(index) = &indexed.index {
             diagnostics.extend(index::check_version(&manifest, index));
         }
-        let written = documents.tools.iter().map(|tool| ToolEntry {
-            tool: Arc::clone(&tool.value),
-            path: Some(tool.path.clone()),
-        });
-        let indexed_only = indexed.contracts.into_iter();
-        let tools: Vec<ToolEntry> = written
-            .chain(indexed_only.map(|tool| ToolEntry { tool, path: None }))
-            .collect();
+        let written = documents.tools.iter();
+        let written = written.map(|tool| (Arc::clone(&tool.value), Some(tool.path.clone())));
+        let indexed_only = indexed.contracts.into_iter().map(|tool| (tool, None));
+        let entry = |(tool, path): (Arc<Tool>, Option<String>)| ToolEntry {
+            names_itself: tool
+                .mcp_name
+                .as_deref()
+                .is_some_and(|name| granted(&id_of(name))),
+            tool,
+            path,
+            arrival: None,
+        };
+        let tools: Vec<ToolEntry> = written.chain(indexed_only).map(entry).collect();
 
         let mut drivers = Vec::with_capacity(documents.drivers.len());
         for driver in &documents.drivers {
@@ -398,6 +409,13 @@ fn check_roles(manifest: &Manifest) -> Result<(), ContentError> {
         }
     }
     Ok(())
+}
+
+/// The id that a name over MCP stands for: prefixes are about ids. Each `_` ends a segment,
+/// so that a name inside the prefix of somebody else is never taken for one inside a shorter
+/// prefix.
+fn id_of(name: &str) -> String {
+    mapped(name).to_ascii_lowercase().replace('_', ".")
 }
 
 fn check_prefixes(

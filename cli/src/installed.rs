@@ -1,5 +1,6 @@
 //! The store of installed bundles: where it is, and what of it may run.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -142,6 +143,15 @@ pub(crate) fn contents(
                 "{} is installed and not loaded: {} ({})",
                 loaded.installed.id, failure.message, failure.code
             )),
+        }
+    }
+    let arrivals = store.arrivals()?.into_iter().zip(0..);
+    let arrivals: HashMap<(String, String), u64> = arrivals.collect();
+    for content in &mut contents {
+        let publisher = content.origin.publisher();
+        for entry in &mut content.tools {
+            let tool = (publisher.clone(), entry.tool.major_id());
+            entry.arrival = arrivals.get(&tool).copied();
         }
     }
     unrecorded(store, output);

@@ -303,6 +303,9 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
         )
         .hinted("a driver is named whole: `*` stands for nothing here"));
     }
+    for name in &rule.names {
+        crate::document::check_name(name)?;
+    }
     for header in &rule.guest_headers {
         if crate::binding::read_guest_header(header)? != *header {
             return Err(PolicyError::new(

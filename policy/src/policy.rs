@@ -133,6 +133,16 @@ impl Policy {
         self.grants.iter().map(|placed| &placed.rule)
     }
 
+    /// Whether a grant lets this tool be shown by a name that it asks for.
+    #[must_use]
+    pub fn names_tool(&self, publisher: &str, id: &str, major: u64, name: &str) -> bool {
+        self.grants().any(|rule| {
+            rule.publisher.as_str() == publisher
+                && rule.tool.matches(id, major)
+                && rule.names.iter().any(|own| own == name)
+        })
+    }
+
     /// The denies, in order.
     pub fn denies(&self) -> impl Iterator<Item = &DenyRule> {
         self.denies.iter().map(|placed| &placed.rule)

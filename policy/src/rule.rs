@@ -85,6 +85,9 @@ pub struct Rule {
     /// Headers with credentials (`authorization`, `cookie`) that the guest may
     /// set itself, for the hosts of this rule.
     pub guest_headers: Vec<String>,
+    /// Names that its tools may ask to be shown by over MCP, beyond those inside their
+    /// publisher's own prefixes. It gives nothing else.
+    pub names: Vec<String>,
     /// Raises the approval class of the tools that the rule matches.
     pub approval: ApprovalClass,
     /// The operator's yes in writing: it stands for the person's where
@@ -111,6 +114,7 @@ impl Rule {
             plain_http: false,
             addresses: Vec::new(),
             guest_headers: Vec::new(),
+            names: Vec::new(),
             approval: ApprovalClass::Auto,
             preapproved: false,
             confirms: Confirmed::default(),

@@ -4,6 +4,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use toolward_bundle::surface::BundleSurface;
 use toolward_signing::{Digest, sequence};
 
+use crate::arrivals;
 use crate::error::Error;
 use crate::marks;
 use crate::rows::{self, Acceptance, Held, Installed};
@@ -106,6 +107,7 @@ pub(crate) fn install(
     at: i64,
 ) -> Result<Installed, Error> {
     let new = &candidate.held;
+    arrivals::settle(sql)?;
     write_surface(sql, candidate)?;
     sql.execute("DELETE FROM installed WHERE id = ?1", [&new.id])?;
     sql.execute("DELETE FROM held WHERE id = ?1", [&new.id])?;
@@ -131,6 +133,7 @@ pub(crate) fn install(
             .execute(params![kind, name, new.id])?;
     }
     tools::write(sql, &new.id, &candidate.surface)?;
+    arrivals::note(sql)?;
     marks::raise(sql, new, at)?;
     forget_surfaces(sql)?;
     rows::one_installed(sql, &new.id)?

@@ -11,6 +11,7 @@
 //! the function that the caller gives ([`Verify`]). No clock and no environment is read, and nothing printed.
 
 mod accept;
+mod arrivals;
 mod decide;
 pub mod decisions;
 mod error;

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use toolward_bundle::surface::BundleSurface;
 use toolward_signing::Digest;
 
+use crate::arrivals;
 use crate::decide;
 use crate::decisions::{self, Decision, Filter, NewDecision, Verdict};
 use crate::error::Error;
@@ -155,6 +156,15 @@ impl Store {
     /// When the state can't be read.
     pub fn tools(&self) -> Result<Vec<InstalledTool>, Error> {
         self.state.read(tools::all)
+    }
+
+    /// The tools that are installed, by publisher and `id@major`, in the order in which they came. An update of its
+    /// bundle leaves a tool its place.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn arrivals(&self) -> Result<Vec<(String, String)>, Error> {
+        self.state.read(arrivals::all)
     }
 
     /// The installed bundle of an id.

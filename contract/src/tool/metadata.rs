@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::mapped;
 use crate::codes;
 use crate::diagnostic::Report;
 use crate::shared::{GivenRequires, OUR_REQUIRES, requires_parts};
@@ -41,6 +42,9 @@ impl<'n> Metadata<'n> {
         metadata.context_schema = node.get("contextSchema");
         if let Some(name) = node.get("mcp").and_then(|mcp| mcp.get("name")) {
             metadata.mcp_name = plain_name(name, "metadata.mcp.name", report);
+            if let Some(text) = &metadata.mcp_name {
+                check_shown(name, text, report);
+            }
         }
         if let Some(ours) = node.get("toolward") {
             metadata.read_ours(ours, report);
@@ -104,6 +108,18 @@ impl<'n> Metadata<'n> {
             self.requires = requires_parts(&mut inner, OUR_REQUIRES, report);
             inner.finish(report);
         }
+    }
+}
+
+/// Warns of a name that clients are shown otherwise.
+fn check_shown(node: &Node, name: &str, report: &mut Report<'_>) {
+    let shown = mapped(name);
+    if shown != name {
+        let message = format!(
+            "expected `metadata.mcp.name` in letters, digits, `-` and single `_`, found {name:?}, \
+             which is shown as {shown:?}"
+        );
+        report.add(&codes::MCP_NAME_MAPPED, node.at, message);
     }
 }
 

@@ -4,6 +4,7 @@ mod define;
 mod examples;
 mod metadata;
 mod parse;
+mod shown_name;
 
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ pub use crate::action::Implementation;
 pub use crate::id::{IdError, ToolId};
 pub use crate::terms::{Approval, Backoff, CostClass, DriverConstraints, Example, Requires, Retry};
 pub use define::{define_tool, define_tool_in};
+pub use shown_name::mapped;
 
 /// AIP-14's default for `timeout_ms`: 30 seconds.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -71,7 +73,7 @@ pub struct Tool {
     pub examples: Vec<Example>,
     /// Everything below `metadata`, as written.
     pub metadata: Map<String, Value>,
-    /// `metadata.mcp.name`: the name under which MCP shows the tool.
+    /// `metadata.mcp.name`: the name that it asks to be shown by over MCP, as written.
     pub mcp_name: Option<String>,
     /// `metadata.toolward.aliases`: older names.
     pub aliases: Vec<String>,

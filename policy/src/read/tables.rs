@@ -205,6 +205,8 @@ pub(super) fn grant(mut fields: Fields<'_, '_>) -> Result<Rule, PolicyError> {
     rule.addresses = addresses.unwrap_or_default();
     let headers = each(&mut fields, "guest_headers", binding::read_guest_header)?;
     rule.guest_headers = headers.unwrap_or_default();
+    let name = |text: &str| document::check_name(text).map(|()| text.to_owned());
+    rule.names = each(&mut fields, "names", name)?.unwrap_or_default();
     rule.approval = approval(&mut fields)?.unwrap_or_default();
     rule.preapproved = fields.flag("preapproved")?;
     for claim in each(&mut fields, "confirms", claim)?.unwrap_or_default() {

@@ -6,6 +6,7 @@
     reason = "helpers of tests fail the test"
 )]
 
+mod arrivals;
 mod crash;
 mod damage;
 mod installing;
