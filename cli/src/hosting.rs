@@ -14,12 +14,14 @@ use toolward_host::confine::Confinement;
 use toolward_host::secrets::Sources;
 use toolward_host::{Host, HostBuilder};
 use toolward_keyvalue::Store;
+use toolward_mcp::{Denials, DenialsError};
 use toolward_policy::{Policy, Rule, SecretSource};
 
 use crate::approve::Terminal;
 use crate::config::{Granted, PolicyFlags, read_text};
 use crate::environment::{self, Environment};
 use crate::failure::{Exit, Failure};
+use crate::output::Output;
 use crate::progress::Bar;
 use crate::publishers;
 use crate::trust::Trust;
@@ -120,6 +122,19 @@ pub(crate) fn protect(
 }
 
 impl Means {
+    /// Where what people deny is kept beyond this process. Without such a place a no holds as long as the process.
+    pub(crate) fn denials(&self, environment: &Environment, output: &Output) -> Option<Denials> {
+        let state = self.state(environment)?;
+        let opened = Denials::open(&folder_of_denials(&state));
+        let refused = |error: &DenialsError| {
+            let code = error.code();
+            output.warning(format!(
+                "what people deny is forgotten when this server ends: {error} ({code})"
+            ));
+        };
+        opened.inspect_err(refused).ok()
+    }
+
     /// What this process keeps when it confines itself: what the drivers of
     /// `host` were granted, and the files behind that.
     pub(crate) fn kept(
@@ -207,6 +222,11 @@ pub(crate) fn buckets(state: &Path) -> PathBuf {
 
 fn folder_of_buckets(state: &Path) -> PathBuf {
     state.join("buckets")
+}
+
+/// Where it is kept what people said no to, in a folder of its own for the same reason.
+fn folder_of_denials(state: &Path) -> PathBuf {
+    state.join("denials")
 }
 
 /// Where tools' own secrets are kept.

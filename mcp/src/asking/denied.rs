@@ -6,6 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::denials::{self, Denials, ROWS, Row};
 use super::standing::Key;
 
 /// How long nobody is asked after a first no. Each no after it doubles that.
@@ -19,7 +20,8 @@ const TOOLS: usize = 256;
 /// A tool that was denied.
 struct Denial {
     tool: Key,
-    pause: Duration,
+    /// How many times in a row.
+    number: u32,
     /// When the pause is over.
     over: Instant,
 }
@@ -28,13 +30,16 @@ struct Denial {
 pub(crate) struct Denied {
     denied: Mutex<HashMap<Arc<str>, VecDeque<Denial>>>,
     first: Duration,
+    /// Where it is kept beyond this process, and shared with others.
+    kept: Option<Denials>,
 }
 
 impl Denied {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(kept: Option<Denials>) -> Self {
         Self {
             denied: Mutex::default(),
             first: FIRST,
+            kept,
         }
     }
 
@@ -43,7 +48,7 @@ impl Denied {
     pub(crate) fn forgetful() -> Self {
         Self {
             first: Duration::ZERO,
-            ..Self::new()
+            ..Self::new(None)
         }
     }
 
@@ -54,20 +59,30 @@ impl Denied {
         own.retain(|denial| !denial.is_forgotten(now));
         let before = own.iter().position(|denial| denial.tool == tool);
         let before = before.and_then(|place| own.remove(place));
-        let pause = match &before {
+        let before = self.later(before, principal, &tool, now);
+        let denial = match before {
             // Asked before the pause began: several calls at once are no insistence.
-            Some(before) if now < before.over => before.pause,
-            Some(before) => before.pause.saturating_mul(2).min(LONGEST),
-            None => self.first,
-        };
-        let over = before.map(|before| before.over).filter(|over| now < *over);
-        let Some(over) = over.or_else(|| now.checked_add(pause)) else {
-            return;
+            Some(before) if now < before.over => before,
+            before => {
+                let number = before.map_or(0, |before| before.number).saturating_add(1);
+                let Some(over) = now.checked_add(self.pause_of(number)) else {
+                    return;
+                };
+                if let Some(kept) = &self.kept {
+                    let row = Row {
+                        hash: kept.hash(principal, &tool),
+                        since: denials::now(),
+                        number,
+                    };
+                    kept.change(|rows| self.put(rows, row));
+                }
+                Denial { tool, number, over }
+            }
         };
         if own.len() >= TOOLS {
             own.pop_front();
         }
-        own.push_back(Denial { tool, pause, over });
+        own.push_back(denial);
     }
 
     /// A person said yes to a tool.
@@ -79,15 +94,82 @@ impl Denied {
                 denied.remove(principal);
             }
         }
+        if let Some(kept) = &self.kept {
+            let hash = kept.hash(principal, tool);
+            kept.change(|rows| rows.retain(|row| row.hash != hash));
+        }
     }
 
     /// How long nobody is asked about a tool.
     pub(crate) fn pause(&self, principal: &str, tool: &Key, now: Instant) -> Option<Duration> {
         let denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut own = denied.get(principal)?.iter();
-        let denial = own.find(|denial| denial.tool == *tool)?;
-        let left = denial.over.checked_duration_since(now)?;
+        let known = denied.get(principal).and_then(|own| {
+            let denial = own.iter().find(|denial| denial.tool == *tool)?;
+            Some(denial.over)
+        });
+        let kept = self.kept(principal, tool, now).map(|denial| denial.over);
+        let left = known.max(kept)?.checked_duration_since(now)?;
         (!left.is_zero()).then_some(left)
+    }
+
+    fn pause_of(&self, number: u32) -> Duration {
+        let doubled = 2_u32.saturating_pow(number.saturating_sub(1));
+        self.first.saturating_mul(doubled).min(LONGEST)
+    }
+
+    /// What is known of a tool here, or in the file, whichever holds longer.
+    fn later(
+        &self,
+        known: Option<Denial>,
+        principal: &str,
+        tool: &Key,
+        now: Instant,
+    ) -> Option<Denial> {
+        match (known, self.kept(principal, tool, now)) {
+            (Some(known), Some(kept)) if kept.over > known.over => Some(kept),
+            (Some(known), _) => Some(known),
+            (None, kept) => kept,
+        }
+    }
+
+    /// What the file says of a tool.
+    fn kept(&self, principal: &str, tool: &Key, now: Instant) -> Option<Denial> {
+        let kept = self.kept.as_ref()?;
+        let hash = kept.hash(principal, tool);
+        let row = kept.rows().into_iter().find(|row| row.hash == hash)?;
+        let pause = self.pause_of(row.number);
+        // A clock that was turned back makes no pause longer.
+        let gone = Duration::from_secs(denials::now().saturating_sub(row.since));
+        let over = match pause.checked_sub(gone) {
+            Some(left) => now.checked_add(left)?,
+            None => now.checked_sub(gone.saturating_sub(pause))?,
+        };
+        let denial = Denial {
+            tool: *tool,
+            number: row.number,
+            over,
+        };
+        (!denial.is_forgotten(now)).then_some(denial)
+    }
+
+    /// Puts a row among others, and removes those that no longer count.
+    fn put(&self, rows: &mut Vec<Row>, new: Row) {
+        let now = denials::now();
+        let over = |row: &Row| {
+            row.since
+                .saturating_add(self.pause_of(row.number).as_secs())
+        };
+        rows.retain(|row| {
+            row.hash != new.hash && now < over(row).saturating_add(REMEMBERED.as_secs())
+        });
+        while rows.len() >= ROWS {
+            let first = rows.iter().enumerate().min_by_key(|(_, row)| over(row));
+            match first.map(|(place, _)| place) {
+                Some(place) => rows.remove(place),
+                None => break,
+            };
+        }
+        rows.push(new);
     }
 }
 
@@ -111,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_no_holds_for_its_principal_and_tool_for_a_minute() {
-        let (denied, now) = (Denied::new(), Instant::now());
+        let (denied, now) = (Denied::new(None), Instant::now());
         denied.no(&ALICE.into(), TOOL, now);
         assert_eq!(denied.pause(ALICE, &TOOL, now), Some(seconds(60)));
         let last = now + seconds(59);
@@ -123,7 +205,7 @@ mod tests {
 
     #[test]
     fn each_further_no_doubles_the_pause_up_to_a_quarter_of_an_hour() {
-        let (denied, mut now) = (Denied::new(), Instant::now());
+        let (denied, mut now) = (Denied::new(None), Instant::now());
         for expected in [60, 120, 240, 480, 900, 900] {
             denied.no(&ALICE.into(), TOOL, now);
             let pause = denied.pause(ALICE, &TOOL, now);
@@ -138,7 +220,7 @@ mod tests {
 
     #[test]
     fn several_nos_at_once_count_as_one() {
-        let (denied, now) = (Denied::new(), Instant::now());
+        let (denied, now) = (Denied::new(None), Instant::now());
         for late in 0..5 {
             denied.no(&ALICE.into(), TOOL, now + seconds(late));
         }
@@ -147,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_yes_ends_the_pause_and_its_history() {
-        let (denied, now) = (Denied::new(), Instant::now());
+        let (denied, now) = (Denied::new(None), Instant::now());
         denied.no(&ALICE.into(), TOOL, now);
         denied.yes(ALICE, &TOOL);
         assert_eq!(denied.pause(ALICE, &TOOL, now), None);
@@ -160,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_first_of_too_many_is_forgotten() {
-        let (denied, now) = (Denied::new(), Instant::now());
+        let (denied, now) = (Denied::new(None), Instant::now());
         let key = |number: usize| {
             let mut key = [0; 32];
             key[..8].copy_from_slice(&number.to_le_bytes());

@@ -6,8 +6,8 @@ mod approval;
 #[cfg(test)]
 mod approving_tests;
 mod client;
+mod denials;
 mod denied;
-mod digest;
 mod elicit;
 mod keys;
 mod open;
@@ -32,6 +32,7 @@ use rmcp::model::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use toolward_host::digest;
 use toolward_host::{
     Answer, Answerable, Asked, CallError, ErrorClass, ErrorCode, Host, Origin, Reply, Request,
     Resume,
@@ -40,6 +41,7 @@ use toolward_host::{
 use approval::{Decision, Memory, Pending, Through};
 use client::Unanswered;
 pub(crate) use client::{Client, Era};
+pub use denials::{Denials, DenialsError};
 use denied::Denied;
 use seal::{Bound, PATIENCE, Sealer, Unsealable};
 use standing::{Key, Standing};
@@ -90,12 +92,18 @@ enum Opened {
 }
 
 impl Asking {
+    #[cfg(test)]
     pub(crate) fn new() -> Self {
+        Self::keeping(None)
+    }
+
+    /// What people deny is remembered as long as the process runs, and beyond it where it is kept.
+    pub(crate) fn keeping(denials: Option<Denials>) -> Self {
         Self {
             sealer: Sealer::new(PATIENCE),
             memory: Memory {
                 standing: Arc::new(Standing::new()),
-                denied: Arc::new(Denied::new()),
+                denied: Arc::new(Denied::new(denials)),
                 open: Arc::default(),
             },
         }
