@@ -12,11 +12,12 @@ use serde_json::Value;
 use toolward_host::Request;
 
 use crate::asking::{Asking, Client, Finished};
-use crate::catalogue::Listed;
+use crate::catalogue::{Found, Listed};
 use crate::observe::Wanted;
 use crate::principal::Principal;
 use crate::result;
 use crate::search::Asked;
+use crate::strict;
 use crate::surface::Surface;
 
 /// A call that came in, and what is at hand for it.
@@ -35,6 +36,9 @@ impl Incoming<'_> {
         mut request: CallToolRequestParams,
     ) -> Result<CallToolResponse, ErrorData> {
         let surface = self.surface;
+        if let Some(malformed) = strict::found(&self.context.extensions) {
+            return Ok(result::failed(&malformed.of_call()).into());
+        }
         let arguments = request.arguments.take().unwrap_or_default();
         if let Some(finder) = surface.finder() {
             let asked = finder.asked(
@@ -50,17 +54,17 @@ impl Incoming<'_> {
                 Asked::Unknown => Err(unknown(&request.name)),
             };
         }
-        if let Some(tool) = surface.find(&request.name, self.principal) {
-            return self.run(tool, arguments, request).await;
+        match surface.catalogue().find(&request.name, self.principal) {
+            Some(Found::Listed(tool)) => self.run(tool, arguments, request).await,
+            // Whoever asks about a blocked tool is told that it is.
+            Some(Found::Blocked(blocked)) => {
+                let reply = Request::with_value(blocked.target.as_str(), Value::Object(arguments))
+                    .principal(self.principal.name.as_ref());
+                let reply = surface.host.call(reply).await;
+                Ok(result::of(reply, false).into())
+            }
+            None => Err(unknown(&request.name)),
         }
-        // Whoever asks about a blocked tool is told that it is.
-        if let Some(blocked) = surface.find_blocked(&request.name, self.principal) {
-            let reply = Request::with_value(blocked.target.as_str(), Value::Object(arguments))
-                .principal(self.principal.name.as_ref());
-            let reply = surface.host.call(reply).await;
-            return Ok(result::of(reply, false).into());
-        }
-        Err(unknown(&request.name))
     }
 
     async fn run(

@@ -18,9 +18,11 @@ pub mod search;
 mod server;
 mod shown;
 pub mod stdio;
+mod strict;
 mod surface;
 
-pub use catalogue::CatalogueError;
+pub use asking::{Denials, DenialsError};
+pub use catalogue::NameProblem;
 pub use documents::DocumentsError;
 pub use server::{Connection, Service};
 pub use surface::{Surface, SurfaceError};

@@ -20,7 +20,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, SubscriptionContext};
 use tokio::sync::watch;
 
-use crate::asking::Asking;
+use crate::asking::{Asking, Denials};
 use crate::call;
 use crate::documents::Documents;
 use crate::principal::Principal;
@@ -45,10 +45,17 @@ impl Service {
     /// A service with these tools.
     #[must_use]
     pub fn new(surface: Surface) -> Self {
+        Self::keeping(surface, None)
+    }
+
+    /// A service with these tools that keeps what people deny, so that nobody is asked again at once because
+    /// the server was started anew.
+    #[must_use]
+    pub fn keeping(surface: Surface, denials: Option<Denials>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 surface: watch::Sender::new(Arc::new(surface)),
-                asking: Asking::new(),
+                asking: Asking::keeping(denials),
             }),
         }
     }

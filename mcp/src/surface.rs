@@ -1,13 +1,13 @@
 //! What is served at one moment: a host and what clients see of it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use rmcp::model::Tool;
 use toolward_bundle::content::Content;
 use toolward_host::Host;
 use toolward_policy::Policy;
 
-use crate::catalogue::{self, Blocked, Catalogue, CatalogueError, Listed};
+use crate::catalogue::{self, Catalogue, Found, Listed, NameProblem, Order};
 use crate::documents::{Documents, DocumentsError};
 use crate::principal::Principal;
 use crate::search::Finder;
@@ -16,7 +16,6 @@ use crate::search::Finder;
 pub struct Surface {
     pub(crate) host: Host,
     catalogue: Catalogue,
-    by_name: HashMap<String, usize>,
     documents: Documents,
     /// There where tools are found rather than listed.
     finder: Option<Finder>,
@@ -26,9 +25,6 @@ pub struct Surface {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SurfaceError {
-    /// Two tools have one name, or a name is not to be had.
-    #[error(transparent)]
-    Catalogue(#[from] CatalogueError),
     /// Two prompts or resources have one name.
     #[error(transparent)]
     Documents(#[from] DocumentsError),
@@ -39,7 +35,6 @@ impl SurfaceError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Catalogue(error) => error.code(),
             Self::Documents(error) => error.code(),
         }
     }
@@ -48,7 +43,6 @@ impl SurfaceError {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::Catalogue(error) => error.hint().to_owned(),
             Self::Documents(error) => error.hint().to_owned(),
         }
     }
@@ -63,31 +57,28 @@ pub(crate) struct Changes {
 }
 
 impl Surface {
-    /// What clients see of `host`, whose bundles are `contents`. With more than
-    /// `defer_above` tools they are not listed but found, through three tools of
-    /// the server's own.
+    /// What clients see of `host`, whose bundles are `contents`. Their order is that in which
+    /// tools get their names over MCP, but for tools that were installed
+    /// ([`ToolEntry::arrival`](toolward_bundle::content::ToolEntry::arrival)). With more than
+    /// `defer_above` tools they are not listed but found, through three tools of the server's
+    /// own.
     ///
     /// # Errors
     ///
-    /// [`SurfaceError`] when two tools or documents would have one name.
+    /// [`SurfaceError`] when two documents would have one name.
     pub fn new(
         host: Host,
         contents: &[Content],
         policy: &Policy,
         defer_above: usize,
     ) -> Result<Self, SurfaceError> {
-        let catalogue = catalogue::of(&host)?;
+        let catalogue = catalogue::of(&host, &Order::new(contents, policy));
         let documents = Documents::of(contents, policy)?;
-        let by_name = catalogue.listed.iter().enumerate();
-        let by_name = by_name
-            .map(|(place, tool)| (tool.name.clone(), place))
-            .collect();
         let finder =
             (catalogue.listed.len() > defer_above).then(|| Finder::new(host.clone(), &catalogue));
         Ok(Self {
             host,
             catalogue,
-            by_name,
             documents,
             finder,
         })
@@ -123,16 +114,17 @@ impl Surface {
         &self.catalogue
     }
 
-    /// The tool with this name, if `principal` may use it.
-    pub(crate) fn find(&self, name: &str, principal: &Principal) -> Option<&Listed> {
-        let listed = self.catalogue.listed.get(*self.by_name.get(name)?)?;
-        listed.is_for(principal).then_some(listed)
+    /// What became of names that tools did not get: whoever runs the server should hear of it.
+    pub fn name_problems(&self) -> impl Iterator<Item = &NameProblem> {
+        self.catalogue.problems.iter()
     }
 
-    /// The blocked tool with this name, if `principal` may use it.
-    pub(crate) fn find_blocked(&self, name: &str, principal: &Principal) -> Option<&Blocked> {
-        let mut blocked = self.catalogue.blocked.iter();
-        blocked.find(|tool| tool.name == name && tool.is_for(principal))
+    /// The tool that may be called, by its name or its id, if `principal` may use it.
+    pub(crate) fn find(&self, name: &str, principal: &Principal) -> Option<&Listed> {
+        match self.catalogue.find(name, principal)? {
+            Found::Listed(tool) => Some(tool),
+            Found::Blocked(_) => None,
+        }
     }
 
     /// The tools that a principal is shown: its own, or those that find them.

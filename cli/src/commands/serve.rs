@@ -141,7 +141,12 @@ pub(crate) fn run(
     // What is not kept can't be opened later.
     let buckets = Some(host.needs().buckets);
     output.note(welcome(&surface));
-    let service = Service::new(surface);
+    warn_of_names(&surface, output);
+    let denials = means.denials(environment, output);
+    let kept_denials = denials
+        .as_ref()
+        .map(|denials| denials.directory().to_owned());
+    let service = Service::keeping(surface, denials);
     let configuration = Configuration::new(source, means, environment, granted.clone())?;
     let looking = (looking, seen);
     let watch = Watch::new(
@@ -159,6 +164,9 @@ pub(crate) fn run(
     // To be read again.
     for file in &granted.files {
         confinement = confinement.read(file);
+    }
+    if let Some(directory) = kept_denials {
+        confinement = confinement.read_write(directory);
     }
     if let Place::Http(listener) = &place {
         confinement = confinement.accept_on(listener);
@@ -404,6 +412,14 @@ fn welcome(surface: &Surface) -> String {
         text.push_str(" (see `toolward policy explain TOOL`)");
     }
     text
+}
+
+/// Says which tools are not shown by the names that they would have.
+fn warn_of_names(surface: &Surface, output: &Output) {
+    for problem in surface.name_problems() {
+        let (code, hint) = (problem.code(), problem.hint());
+        output.warning(format!("{problem} ({code}); {hint}"));
+    }
 }
 
 impl From<StdioError> for Failure {

@@ -3,15 +3,17 @@
 
 mod annotations;
 mod describe;
-mod error;
 mod icons;
 mod names;
+mod order;
+mod problem;
 mod schemas;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use rmcp::model::JsonObject;
@@ -19,7 +21,8 @@ use serde_json::Value;
 use toolward_contract::tool::Tool;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Host, ToolInfo};
 
-pub use error::CatalogueError;
+pub(crate) use order::Order;
+pub use problem::NameProblem;
 
 use crate::principal::Principal;
 
@@ -122,30 +125,118 @@ pub(crate) struct Catalogue {
     pub(crate) listed: Vec<Listed>,
     /// Those that may not, by name.
     pub(crate) blocked: Vec<Blocked>,
+    /// What became of names that tools did not get.
+    pub(crate) problems: Vec<NameProblem>,
+    by_name: HashMap<String, Place>,
+    /// The tools of an id, also by `id@major`, in the order in which they arrived.
+    by_id: HashMap<String, Vec<Place>>,
 }
 
-/// What a host serves, in the order of names: the same bundles give the same
-/// catalogue.
-///
-/// # Errors
-///
-/// When two tools would carry one name, or one a name of the server's own.
-pub(crate) fn of(host: &Host) -> Result<Catalogue, CatalogueError> {
-    let infos: Vec<ToolInfo> = host.tools().collect();
-    let claims: Vec<_> = infos.iter().map(names::Claim::of).collect();
-    let names = names::assign(&claims)?;
-    let mut named: Vec<(String, ToolInfo)> = names.into_iter().zip(infos).collect();
-    named.sort_by(|a, b| a.0.cmp(&b.0));
-    let mut catalogue = Catalogue::default();
-    let mut icons = icons::Room::default();
-    for (name, info) in named {
-        match info.effects.filter(|_| info.context.is_none()) {
-            Some(effects) => {
-                let listed = describe::listed(name, info, effects, &mut icons);
-                catalogue.listed.push(listed);
-            }
-            None => catalogue.blocked.push(Blocked::new(name, &info)),
+/// Where a tool stands in a catalogue.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Listed(usize),
+    Blocked(usize),
+}
+
+/// What a name means to a principal.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Found<'a> {
+    Listed(&'a Listed),
+    Blocked(&'a Blocked),
+}
+
+impl Catalogue {
+    /// The tool that a client means: the one that is shown by this very name, else the one
+    /// with this id, or `id@major`. Of several with one id it is the one that has the plain
+    /// name, if the principal may use it.
+    pub(crate) fn find(&self, name: &str, principal: &Principal) -> Option<Found<'_>> {
+        if let Some(place) = self.by_name.get(name) {
+            return self.at(*place, principal);
+        }
+        let places = self.by_id.get(name)?;
+        let mut found = places.iter().filter_map(|place| self.at(*place, principal));
+        let first = found.next()?;
+        match first {
+            Found::Listed(_) => Some(first),
+            // One that runs is of more use.
+            Found::Blocked(_) => found
+                .find(|found| matches!(found, Found::Listed(_)))
+                .or(Some(first)),
         }
     }
-    Ok(catalogue)
+
+    fn at(&self, place: Place, principal: &Principal) -> Option<Found<'_>> {
+        match place {
+            Place::Listed(at) => {
+                let tool = self.listed.get(at)?;
+                tool.is_for(principal).then_some(Found::Listed(tool))
+            }
+            Place::Blocked(at) => {
+                let tool = self.blocked.get(at)?;
+                tool.is_for(principal).then_some(Found::Blocked(tool))
+            }
+        }
+    }
+}
+
+/// What a host serves, in the order of names. The same bundles, arrived in the same order,
+/// give the same catalogue; a tool for which there is no name is left out.
+pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
+    let mut infos: Vec<ToolInfo> = host.tools().collect();
+    infos.sort_by_cached_key(|info| order.of(info));
+    let claims: Vec<_> = infos.iter().map(|info| order.claim(info)).collect();
+    let mut catalogue = Catalogue::default();
+    let mut named: Vec<(String, usize)> = Vec::with_capacity(claims.len());
+    for (arrived, (name, claim)) in names::assign(&claims).into_iter().zip(&claims).enumerate() {
+        match name {
+            Ok(name) => {
+                let asked = infos
+                    .get(arrived)
+                    .and_then(|info| info.contract.mcp_name.as_ref());
+                if let (Some(asked), None) = (asked, claim.given) {
+                    catalogue.problems.push(NameProblem::Outside {
+                        name: asked.clone(),
+                        tool: claim.label(),
+                        shown: name.clone(),
+                    });
+                }
+                named.push((name, arrived));
+            }
+            Err(problem) => catalogue.problems.push(problem),
+        }
+    }
+    drop(claims);
+    named.sort();
+    let mut infos: Vec<Option<ToolInfo>> = infos.into_iter().map(Some).collect();
+    let mut icons = icons::Room::default();
+    let mut ids: Vec<(usize, [String; 2], Place)> = Vec::with_capacity(named.len());
+    for (name, arrived) in named {
+        let Some(info) = infos.get_mut(arrived).and_then(Option::take) else {
+            continue;
+        };
+        let known = [info.contract.id.to_string(), info.contract.major_id()];
+        let (key, place) = match info.effects.filter(|_| info.context.is_none()) {
+            Some(effects) => {
+                let place = Place::Listed(catalogue.listed.len());
+                let listed = describe::listed(name.clone(), info, effects, &mut icons);
+                catalogue.listed.push(listed);
+                (name, place)
+            }
+            None => {
+                let place = Place::Blocked(catalogue.blocked.len());
+                catalogue.blocked.push(Blocked::new(name.clone(), &info));
+                (name, place)
+            }
+        };
+        catalogue.by_name.insert(key, place);
+        ids.push((arrived, known, place));
+    }
+    ids.sort_by_key(|(arrived, _, _)| *arrived);
+    for (_, known, place) in ids {
+        for id in known {
+            catalogue.by_id.entry(id).or_default().push(place);
+        }
+    }
+    catalogue
 }

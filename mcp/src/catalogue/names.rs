@@ -1,239 +1,158 @@
-//! Names over MCP. A tool is called what its signed contract says in
-//! `metadata.mcp.name`, else by its id. Of several majors of one id the newest
-//! has the plain name, as it has with the host, and the others end in `_vN`. Where
-//! they are of several publishers all end in `_vN`: the name that an agent knows one
-//! publisher's tool by does not become another's when that brings a newer major.
+//! Names over MCP, as clients accept them: `text_stats` for the id `text.stats`, or what
+//! the signed contract asks for in `metadata.mcp.name`, where its publisher may.
 //!
-//! MCP carries letters, digits, `_`, `-` and `.`, 1 to 128 of them
-//! (2025-11-25, "Tool Names"). Ids and given names are such names; a version,
-//! which the host writes as `@N`, is not, and `_vN` stands for it.
+//! Names are given in the order in which the tools arrived, and each depends on those
+//! before it alone: whoever comes later never changes the name of a tool that an agent
+//! knows already.
 
 use std::collections::HashMap;
 
 use toolward_bundle::text::visible_line;
-use toolward_host::ToolInfo;
+use toolward_contract::tool::mapped;
 
-use super::CatalogueError;
+use super::NameProblem;
 
 /// The server's own tools.
 const RESERVED: [&str; 3] = ["search_tools", "load_tool", "call_tool"];
-
 /// Names that begin so are the server's, also those that it does not use yet.
-const PREFIX: &str = "toolward";
+const OWN: &str = "toolward";
+/// Clients put `mcp__SERVER__` before names, and take what begins so for one of theirs.
+const CLIENTS: &str = "mcp";
+/// What stands before a name that would be another's for its beginning or as a whole.
+const APART: &str = "tool_";
 
+/// Characters of a name. Clients take 64 and put up to 16 before it.
+const LONGEST: usize = 48;
+/// Characters that stay of a longer one, before `_` and a digest.
+const KEPT: usize = 34;
+/// Characters of the digest, of five bits each.
+const DIGEST: usize = 13;
+/// The digits of base32 (RFC 4648), in lower case.
+const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// Characters of a publisher's short name.
+const SHORT: usize = 16;
 /// Characters of a publisher's name in an error.
 const PUBLISHER: usize = 200;
 
 /// What a tool's name is made of.
 pub(super) struct Claim<'a> {
-    /// `metadata.mcp.name`.
-    given: Option<&'a str>,
-    id: &'a str,
-    major: u64,
+    /// `metadata.mcp.name`, where the tool may be called so.
+    pub(super) given: Option<&'a str>,
+    pub(super) id: &'a str,
+    pub(super) major: u64,
     /// As people are shown it.
-    version: String,
-    publisher: &'a str,
+    pub(super) version: String,
+    pub(super) publisher: &'a str,
 }
 
-impl<'a> Claim<'a> {
-    pub(super) fn of(info: &'a ToolInfo) -> Self {
-        let contract = &info.contract;
-        Self {
-            given: contract.mcp_name.as_deref(),
-            id: contract.id.as_str(),
-            major: contract.version.major,
-            version: contract.version.to_string(),
-            publisher: &info.publisher,
-        }
-    }
-
-    fn plain(&self) -> &'a str {
-        self.given.unwrap_or(self.id)
-    }
-
-    fn label(&self) -> String {
+impl Claim<'_> {
+    pub(super) fn label(&self) -> String {
         let publisher = visible_line(self.publisher, PUBLISHER);
         format!("{}@{} by {publisher}", self.id, self.version)
     }
-}
 
-/// Which of the majors of one id has the plain name.
-enum Newest<'a> {
-    /// This one of the publisher whose they all are.
-    Of(&'a str, u64),
-    /// None: they are of several publishers.
-    Nobody,
-}
-
-impl<'a> Newest<'a> {
-    fn meet(&mut self, claim: &Claim<'a>) {
-        *self = match *self {
-            Self::Of(publisher, major) if publisher == claim.publisher => {
-                Self::Of(publisher, major.max(claim.major))
-            }
-            _ => Self::Nobody,
-        };
-    }
-
-    fn is(&self, claim: &Claim<'_>) -> bool {
-        matches!(self, Self::Of(_, major) if *major == claim.major)
-    }
-}
-
-/// The name of each tool, in the order of `claims`.
-pub(super) fn assign(claims: &[Claim<'_>]) -> Result<Vec<String>, CatalogueError> {
-    let mut newest: HashMap<(&str, &str), Newest<'_>> = HashMap::new();
-    for claim in claims {
-        let newest = newest
-            .entry((claim.plain(), claim.id))
-            .or_insert(Newest::Of(claim.publisher, claim.major));
-        newest.meet(claim);
-    }
-    let named = claims.iter().map(|claim| {
-        let (name, major) = (claim.plain(), claim.major);
-        match newest.get(&(name, claim.id)) {
-            Some(newest) if !newest.is(claim) => format!("{name}_v{major}"),
-            _ => name.to_owned(),
+    fn plain(&self) -> String {
+        let plain = mapped(self.given.unwrap_or(self.id));
+        match is_reserved(&plain.to_ascii_lowercase()) || plain.is_empty() {
+            true => format!("{APART}{plain}"),
+            false => plain,
         }
-    });
-    let names: Vec<String> = named.collect();
+    }
 
+    /// The names that it may get beside a tool that has its plain one, the first first.
+    fn longer(&self, plain: &str, holder: &Claim<'_>) -> Vec<String> {
+        let major = self.major;
+        let of_publisher = format!("{plain}_{}", short(self.publisher));
+        let of_both = format!("{of_publisher}_v{major}");
+        match (holder.publisher, holder.id) == (self.publisher, self.id) {
+            true => vec![format!("{plain}_v{major}"), of_publisher, of_both],
+            false => vec![of_publisher, of_both],
+        }
+    }
+
+    /// A name that is short enough. One that is cut has a digest of whose it is: no other
+    /// tool gets the same.
+    fn fitted(&self, name: String) -> String {
+        if name.len() <= LONGEST {
+            return name;
+        }
+        let kept = name.get(..KEPT).unwrap_or_default().trim_end_matches('_');
+        let whose = format!("{}\0{}@{}", self.publisher, self.id, self.major);
+        format!("{kept}_{}", digest(whose.as_bytes()))
+    }
+}
+
+/// A publisher's name, as far as it helps to tell tools apart: of a directory under work
+/// its last part.
+fn short(publisher: &str) -> String {
+    let last = match publisher.strip_prefix("dev:") {
+        Some(directory) => directory.rsplit('/').find(|part| !part.is_empty()),
+        None => Some(publisher),
+    };
+    let name = mapped(last.unwrap_or_default());
+    let short = name.get(..SHORT).unwrap_or(&name).trim_end_matches('_');
+    match short {
+        "" => "other".to_owned(),
+        short => short.to_owned(),
+    }
+}
+
+/// The first bits of BLAKE3 in base32.
+fn digest(text: &[u8]) -> String {
+    let hash = blake3::hash(text);
+    let mut bits = [0; 16];
+    bits.copy_from_slice(hash.as_bytes().first_chunk::<16>().unwrap_or(&[0; 16]));
+    let mut bits = u128::from_be_bytes(bits);
+    let mut text = String::with_capacity(DIGEST);
+    for _ in 0..DIGEST {
+        bits = bits.rotate_left(5);
+        let digit = usize::try_from(bits & 31).unwrap_or_default();
+        text.push(DIGITS.get(digit).copied().unwrap_or_default().into());
+    }
+    text
+}
+
+/// The name of each tool, in the order of `claims`: that in which the tools arrived. Names
+/// that differ in case only count as one. A tool for which there is none is left out.
+pub(super) fn assign(claims: &[Claim<'_>]) -> Vec<Result<String, NameProblem>> {
     let mut taken: HashMap<String, &Claim<'_>> = HashMap::new();
-    for (name, claim) in names.iter().zip(claims) {
-        let folded = name.to_ascii_lowercase();
-        if is_reserved(&folded) {
-            return Err(CatalogueError::NameReserved {
-                name: name.clone(),
-                tool: claim.label(),
-            });
+    let mut names = Vec::with_capacity(claims.len());
+    for claim in claims {
+        let plain = claim.plain();
+        let first = claim.fitted(plain.clone());
+        let name = match taken.get(&first.to_ascii_lowercase()) {
+            None => Ok(first),
+            Some(holder) => {
+                let free = |name: &String| {
+                    let folded = name.to_ascii_lowercase();
+                    !taken.contains_key(&folded) && !is_reserved(&folded)
+                };
+                let longer = claim.longer(&plain, holder).into_iter();
+                let mut fitting = longer.map(|name| claim.fitted(name));
+                fitting.find(free).ok_or_else(|| NameProblem::Taken {
+                    name: first,
+                    first: holder.label(),
+                    second: claim.label(),
+                })
+            }
+        };
+        if let Ok(name) = &name {
+            taken.insert(name.to_ascii_lowercase(), claim);
         }
-        if let Some(first) = taken.insert(folded, claim) {
-            return Err(CatalogueError::NameTaken {
-                name: name.clone(),
-                first: first.label(),
-                second: claim.label(),
-            });
-        }
+        names.push(name);
     }
-    Ok(names)
+    names
 }
 
-/// Whether a name in lower case is the server's own.
-fn is_reserved(name: &str) -> bool {
+/// Whether a name in lower case is not for tools of publishers.
+pub(super) fn is_reserved(name: &str) -> bool {
     let own = name
-        .strip_prefix(PREFIX)
+        .strip_prefix(OWN)
         .is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()));
-    own || RESERVED.contains(&name)
+    own || name.starts_with(CLIENTS) || RESERVED.contains(&name)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names(tools: &[(Option<&str>, &str, u64, &str)]) -> Result<Vec<String>, CatalogueError> {
-        let claims = tools.iter().map(|(given, id, major, publisher)| Claim {
-            given: *given,
-            id,
-            major: *major,
-            version: format!("{major}.0.0"),
-            publisher,
-        });
-        let claims: Vec<Claim<'_>> = claims.collect();
-        assign(&claims)
-    }
-
-    #[test]
-    fn a_tool_is_called_what_its_contract_says_else_by_its_id() {
-        let tools = [
-            (Some("Count-Words"), "text.stats", 1, "acme"),
-            (None, "text.other", 1, "acme"),
-        ];
-        assert_eq!(names(&tools).unwrap(), ["Count-Words", "text.other"]);
-    }
-
-    #[test]
-    fn the_newest_major_has_the_plain_name_whatever_the_order() {
-        let (old, new) = (
-            (None, "text.stats", 1, "acme"),
-            (None, "text.stats", 12, "acme"),
-        );
-        assert_eq!(names(&[old, new]).unwrap(), ["text.stats_v1", "text.stats"]);
-        assert_eq!(names(&[new, old]).unwrap(), ["text.stats", "text.stats_v1"]);
-        let renamed = (Some("stats"), "text.stats", 12, "acme");
-        assert_eq!(names(&[old, renamed]).unwrap(), ["text.stats", "stats"]);
-    }
-
-    #[test]
-    fn no_major_of_another_publisher_takes_the_name_of_a_tool() {
-        let (known, own, other) = (
-            (None, "text.stats", 1, "acme"),
-            (None, "text.stats", 2, "acme"),
-            (None, "text.stats", 3, "evil"),
-        );
-        assert_eq!(
-            names(&[known, other]).unwrap(),
-            ["text.stats_v1", "text.stats_v3"]
-        );
-        assert_eq!(
-            names(&[other, known, own]).unwrap(),
-            ["text.stats_v3", "text.stats_v1", "text.stats_v2"]
-        );
-        let renamed = (Some("stats"), "text.stats", 3, "evil");
-        assert_eq!(names(&[known, renamed]).unwrap(), ["text.stats", "stats"]);
-    }
-
-    #[test]
-    fn two_tools_that_would_carry_one_name_are_refused_with_both_named() {
-        let refused = names(&[
-            (Some("send"), "mail.send", 1, "acme"),
-            (Some("Send"), "post.send", 2, "evil\u{202e}corp"),
-        ]);
-        let error = refused.unwrap_err();
-        assert_eq!(error.code(), "mcp-name-taken");
-        let text = error.to_string();
-        assert!(text.contains("mail.send@1.0.0 by acme"), "{text}");
-        assert!(
-            text.contains("post.send@2.0.0 by evil\\u{202e}corp"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn the_name_of_an_older_major_is_not_to_be_had_either() {
-        let refused = names(&[
-            (None, "text.stats", 1, "acme"),
-            (None, "text.stats", 2, "acme"),
-            (Some("text.stats_v1"), "evil.tool", 1, "evil"),
-        ]);
-        assert_eq!(refused.unwrap_err().code(), "mcp-name-taken");
-    }
-
-    #[test]
-    fn no_tool_passes_for_the_servers_own() {
-        for name in [
-            "search_tools",
-            "Load_Tool",
-            "call_tool",
-            "toolward",
-            "toolward.trust",
-            "Toolward_x",
-        ] {
-            let refused = names(&[(Some(name), "evil.tool", 1, "evil")]);
-            assert_eq!(refused.unwrap_err().code(), "mcp-name-reserved", "{name}");
-        }
-        for name in ["search_tools2", "toolwards", "my.toolward"] {
-            assert_eq!(names(&[(Some(name), "a.tool", 1, "a")]).unwrap(), [name]);
-        }
-    }
-
-    #[test]
-    fn the_longest_name_that_there_can_be_is_one_that_mcp_carries() {
-        let id = "a".repeat(80);
-        let tools = [
-            (None, id.as_str(), u64::MAX - 1, "a"),
-            (None, id.as_str(), u64::MAX, "a"),
-        ];
-        let longest = names(&tools).unwrap();
-        assert!(longest.iter().all(|name| name.len() <= 128), "{longest:?}");
-    }
-}
+#[path = "names_tests.rs"]
+mod tests;

@@ -8,6 +8,8 @@ use toolward_bundle::content::Content;
 use toolward_host::Host;
 use toolward_policy::Policy;
 
+use super::{Catalogue, Order};
+
 /// The front matter of a contract.
 pub(crate) fn contract(id: &str, more: &str) -> String {
     format!(
@@ -56,9 +58,20 @@ pub(crate) fn host(contracts: &[(&str, String)], icons: &[(&str, &[u8])]) -> Hos
     host_in(directory.path(), contracts)
 }
 
+/// What clients see of such a host.
+pub(crate) fn catalogue(contracts: &[(&str, String)]) -> Catalogue {
+    let directory = TempDir::new().unwrap();
+    let content = bundle(directory.path(), "open.bundle", contracts);
+    let order = Order::new(std::slice::from_ref(&content), &Policy::empty());
+    super::of(&granted(content), &order)
+}
+
 /// The same, in a directory that names its publisher.
 pub(crate) fn host_in(directory: &Path, contracts: &[(&str, String)]) -> Host {
-    let content = bundle(directory, "open.bundle", contracts);
+    granted(bundle(directory, "open.bundle", contracts))
+}
+
+fn granted(content: Content) -> Host {
     let publisher = content.origin.publisher();
     let policy = format!(
         "[[grant]]\npublisher = {publisher:?}\ntool = \"open.*\"\nrequires = [\"network:a.example\"]\n"

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::testing::{NETWORK, OBJECTS, contract, host, plain};
+use super::testing::{NETWORK, OBJECTS, catalogue, contract, host, plain};
 use super::*;
+use crate::principal::Tools;
 
 #[test]
 fn tools_come_in_the_order_of_their_names_and_blocked_ones_apart() {
@@ -16,29 +17,29 @@ fn tools_come_in_the_order_of_their_names_and_blocked_ones_apart() {
         ("open.zebra", named),
         ("shut.tool", plain("shut.tool")),
     ];
-    let catalogue = of(&host(&contracts, &[])).unwrap();
+    let catalogue = catalogue(&contracts);
     let names: Vec<&str> = catalogue
         .listed
         .iter()
         .map(|tool| tool.name.as_str())
         .collect();
-    assert_eq!(names, ["Aardvark", "open.beta"]);
+    assert_eq!(names, ["Aardvark", "open_beta"]);
     assert_eq!(catalogue.listed[0].target, "open.zebra@1");
     let blocked: Vec<&str> = catalogue
         .blocked
         .iter()
         .map(|tool| tool.name.as_str())
         .collect();
-    assert_eq!(blocked, ["shut.tool"]);
+    assert_eq!(blocked, ["shut_tool"]);
     assert_eq!(catalogue.blocked[0].target, "shut.tool@1");
 }
 
 #[test]
 fn a_tool_is_described_with_its_publisher_first_and_all_annotations() {
-    let catalogue = of(&host(&[("open.beta", plain("open.beta"))], &[])).unwrap();
+    let catalogue = catalogue(&[("open.beta", plain("open.beta"))]);
     let listed = &catalogue.listed[0];
     let tool = serde_json::to_value(&listed.tool).unwrap();
-    assert_eq!(tool["name"], json!("open.beta"));
+    assert_eq!(tool["name"], json!("open_beta"));
     assert_eq!(tool["title"], json!("The open.beta"));
     let description = tool["description"].as_str().unwrap();
     let label = format!("[{}] Does what", listed.publisher);
@@ -63,22 +64,73 @@ fn the_same_bundles_give_the_same_list() {
         ("open.alpha", plain("open.alpha")),
     ];
     let tools = |host: &Host| -> Vec<rmcp::model::Tool> {
-        let catalogue = of(host).unwrap();
+        let catalogue = of(host, &Order::default());
         catalogue.listed.into_iter().map(|tool| tool.tool).collect()
     };
     let host = host(&contracts, &[]);
     assert_eq!(tools(&host), tools(&host));
 }
 
+fn somebody() -> Principal {
+    Principal {
+        name: "somebody".into(),
+        tools: Tools::All,
+        may_approve: false,
+    }
+}
+
 #[test]
-fn two_tools_with_one_name_are_not_served_together() {
+fn two_tools_with_one_name_are_served_together_and_told_apart() {
     let name = format!("{NETWORK}\n{OBJECTS}\nmetadata: {{mcp: {{name: same}}}}");
-    let contracts = [
+    let catalogue = catalogue(&[
+        ("open.two", contract("open.two", &name)),
         ("open.one", contract("open.one", &name)),
-        ("shut.two", contract("shut.two", &name)),
-    ];
-    let error = of(&host(&contracts, &[])).unwrap_err();
-    assert_eq!(error.code(), "mcp-name-taken");
+    ]);
+    let [first, second] = &catalogue.listed[..] else {
+        panic!("{:?}", catalogue.listed);
+    };
+    assert_eq!(
+        (first.name.as_str(), first.target.as_str()),
+        ("same", "open.one@1")
+    );
+    assert!(second.name.starts_with("same_"), "{}", second.name);
+    assert!(catalogue.problems.is_empty());
+}
+
+#[test]
+fn a_tool_is_found_by_its_name_and_by_an_id_that_is_nobodys_name() {
+    // The second is shown by what is the first one's id.
+    let named = |name: &str| format!("{NETWORK}\n{OBJECTS}\nmetadata: {{mcp: {{name: {name}}}}}");
+    let catalogue = catalogue(&[
+        ("open-one", contract("open-one", &named("first"))),
+        ("open.two", contract("open.two", &named("open-one"))),
+        ("shut.tool", plain("shut.tool")),
+    ]);
+    let found = |name: &str| match catalogue.find(name, &somebody())? {
+        Found::Listed(tool) => Some(tool.target.as_str()),
+        Found::Blocked(tool) => Some(tool.target.as_str()),
+    };
+    // No grant is about it, but nothing of its namespace is.
+    for (name, target) in [
+        ("first", Some("open-one@1")),
+        ("open-one", Some("open.two@1")),
+        ("open-one@1", Some("open-one@1")),
+        ("open.two", Some("open.two@1")),
+        ("open_two", None),
+        ("shut_tool", Some("shut.tool@1")),
+        ("shut.tool", Some("shut.tool@1")),
+        ("Shut.tool", None),
+        ("shut.tool@2", None),
+    ] {
+        assert_eq!(found(name), target, "{name}");
+    }
+    let nobody = Principal {
+        tools: Tools::Only(["open-one".to_owned()].into()),
+        ..somebody()
+    };
+    // The name is another's, whether or not this principal may use that.
+    assert!(catalogue.find("open-one", &nobody).is_none());
+    assert!(catalogue.find("first", &nobody).is_some());
 }
 
 #[test]
@@ -89,7 +141,7 @@ fn an_icon_of_the_bundle_is_within_the_list() {
         ("open.beta", plain("open.beta")),
         ("open.alpha", plain("open.alpha")),
     ];
-    let catalogue = of(&host(&contracts, &icons)).unwrap();
+    let catalogue = of(&host(&contracts, &icons), &Order::default());
     let tools: Vec<Value> = catalogue
         .listed
         .iter()
@@ -104,8 +156,8 @@ fn an_icon_of_the_bundle_is_within_the_list() {
 #[test]
 fn a_withdrawn_bundle_is_in_no_list() {
     let host = host(&[("open.beta", plain("open.beta"))], &[]);
-    let bundle = of(&host).unwrap().listed[0].bundle.clone();
+    let bundle = of(&host, &Order::default()).listed[0].bundle.clone();
     assert!(host.withdraw(&bundle, "taken back"));
-    let catalogue = of(&host).unwrap();
+    let catalogue = of(&host, &Order::default());
     assert!(catalogue.listed.is_empty() && catalogue.blocked.is_empty());
 }

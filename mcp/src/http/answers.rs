@@ -12,6 +12,7 @@ use http::{HeaderValue, StatusCode};
 use serde_json::json;
 
 use super::Refusal;
+use crate::strict::Malformed;
 
 /// JSON-RPC: the text is no JSON.
 const PARSE_ERROR: i32 = -32700;
@@ -37,6 +38,7 @@ pub(super) enum Wrong {
     NoMessage(&'static str),
     TooLarge(usize),
     TooComplex(String),
+    Malformed(Malformed),
     TooSlow,
     Broken,
     TooMany(&'static str),
@@ -48,9 +50,11 @@ pub(super) enum Wrong {
 impl Wrong {
     fn status(&self) -> StatusCode {
         match self {
-            Self::NoHost | Self::NotJson | Self::NoMessage(_) | Self::Broken => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::NoHost
+            | Self::NotJson
+            | Self::NoMessage(_)
+            | Self::Malformed(_)
+            | Self::Broken => StatusCode::BAD_REQUEST,
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
             Self::Origin => StatusCode::FORBIDDEN,
             Self::Token(..) => StatusCode::UNAUTHORIZED,
@@ -81,6 +85,7 @@ impl Wrong {
             Self::NoMessage(_) => "no-message",
             Self::TooLarge(_) => "body-too-large",
             Self::TooComplex(_) => "message-too-complex",
+            Self::Malformed(malformed) => malformed.code(),
             Self::TooSlow => "body-too-slow",
             Self::Broken => "body-broken",
             Self::TooMany(_) => "too-many-requests",
@@ -119,6 +124,7 @@ impl Wrong {
             }
             Self::TooLarge(limit) => format!("expected a body of at most {limit} bytes"),
             Self::TooComplex(expected) => expected.clone(),
+            Self::Malformed(malformed) => malformed.message(),
             Self::TooSlow => "the body did not arrive in time".to_owned(),
             Self::Broken => "the body ended before it was whole".to_owned(),
             Self::TooMany(what) => format!("too many {what} at once; come back when one has ended"),
@@ -134,6 +140,7 @@ impl IntoResponse for Wrong {
         let number = match &self {
             Self::NotJson => PARSE_ERROR,
             Self::NoMessage(_) | Self::TooComplex(_) => INVALID_REQUEST,
+            Self::Malformed(malformed) => malformed.of_message().code.0,
             _ => REFUSED,
         };
         let body = json!({

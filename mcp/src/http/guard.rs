@@ -27,6 +27,7 @@ use super::names::{Names, single};
 use super::sessions::{Caller, Sessions};
 use super::{Access, HEALTH_PATH, Identity, Limits, PATH, READY_PATH, Refusal, body};
 use crate::messages::{self, Flaw};
+use crate::strict;
 
 /// Memory that a request takes while it is handled, however small its message is.
 const REQUEST_COST: usize = 64 * 1024;
@@ -199,6 +200,12 @@ impl<H: ServerHandler> Guard<H> {
             Flaw::Bytes(most) => Wrong::TooLarge(most),
             flaw => Wrong::TooComplex(flaw.message()),
         })?;
+        match strict::check(&bytes) {
+            Err(malformed) if kind == Kind::Call && malformed.is_about_arguments() => {
+                parts.extensions.insert(malformed);
+            }
+            checked => checked.map_err(Wrong::Malformed)?,
+        }
         match kind {
             Kind::Other => memory.grow(cost)?,
             _ => {

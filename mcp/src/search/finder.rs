@@ -11,7 +11,7 @@ use toolward_host::{CallError, ErrorClass, ErrorCode, Host};
 
 use super::index::{Document, Index};
 use super::{reference, schemas};
-use crate::catalogue::{Blocked, Catalogue, Listed};
+use crate::catalogue::{Blocked, Catalogue, Found, Listed};
 use crate::principal::Principal;
 
 /// The version of Agent Tool whose words are used.
@@ -143,10 +143,10 @@ impl Finder {
                 Ok((tool, input)) => return Asked::Call { tool, input },
                 Err(error) => Err(error),
             },
-            _ => match (behind.exact(name), behind.blocked(name)) {
-                (Some(tool), _) => Err(not_loaded(&tool.name)),
-                (None, Some(blocked)) => Err(blocked.refusal.clone()),
-                (None, None) => return Asked::Unknown,
+            _ => match behind.find(name) {
+                Some(Found::Listed(tool)) => Err(not_loaded(&tool.name)),
+                Some(Found::Blocked(blocked)) => Err(blocked.refusal.clone()),
+                None => return Asked::Unknown,
             },
         };
         match answer {
@@ -185,14 +185,14 @@ impl<'a> Behind<'_, 'a> {
         let mut unknown = Vec::new();
         let mut selected: Vec<&str> = Vec::new();
         for name in &search.names {
-            match (self.exact(name), self.blocked(name)) {
-                (Some(tool), _) if selected.contains(&tool.name.as_str()) => {}
-                (Some(tool), _) => {
+            match self.find(name) {
+                Some(Found::Listed(tool)) if selected.contains(&tool.name.as_str()) => {}
+                Some(Found::Listed(tool)) => {
                     selected.push(&tool.name);
                     matches.push(self.deferred(tool, "exact_name"));
                 }
-                (None, Some(tool)) => blocked.push(shown_blocked(tool)),
-                (None, None) => unknown.push(visible_line(name, SHOWN)),
+                Some(Found::Blocked(tool)) => blocked.push(shown_blocked(tool)),
+                None => unknown.push(visible_line(name, SHOWN)),
             }
         }
         let mut total = matches.len();
@@ -211,13 +211,11 @@ impl<'a> Behind<'_, 'a> {
                 let reason = if hit.exact { "exact_name" } else { "keywords" };
                 matches.push(self.deferred(tool, reason));
             }
-            if let Some(tool) = self.blocked(search.query.trim()) {
+            if let Some(Found::Blocked(tool)) = self.find(search.query.trim()) {
                 blocked.push(shown_blocked(tool));
             }
         }
-        let pending = matches
-            .iter()
-            .filter(|tool| tool["loading_state"] == "pending");
+        let pending = matches.iter().filter(|tool| tool.get(PENDING).is_some());
         let pending: Vec<Value> = pending.map(|tool| tool["name"].clone()).collect();
         let mine = self.catalogue.listed.iter();
         let mine = mine.filter(|tool| tool.is_for(self.principal)).count();
@@ -274,29 +272,19 @@ impl<'a> Behind<'_, 'a> {
         tool.is_for(self.principal).then_some(tool)
     }
 
-    /// The tool with this name.
-    fn exact(&self, name: &str) -> Option<&'a Listed> {
-        let listed = &self.catalogue.listed;
-        let place = listed.binary_search_by(|tool| tool.name.as_str().cmp(name));
-        place.ok().and_then(|place| self.tool(place))
-    }
-
-    fn blocked(&self, name: &str) -> Option<&'a Blocked> {
-        let blocked = &self.catalogue.blocked;
-        let place = blocked.binary_search_by(|tool| tool.name.as_str().cmp(name));
-        let tool = place.ok().and_then(|place| blocked.get(place))?;
-        tool.is_for(self.principal).then_some(tool)
+    /// The tool with this name or id.
+    fn find(&self, name: &str) -> Option<Found<'a>> {
+        self.catalogue.find(name, self.principal)
     }
 
     /// The tool with this name, or what there is to say about there being none.
     fn known(&self, name: &str) -> Result<&'a Listed, CallError> {
-        if let Some(tool) = self.exact(name) {
-            return Ok(tool);
+        match self.find(name) {
+            Some(Found::Listed(tool)) => return Ok(tool),
+            Some(Found::Blocked(blocked)) => return Err(blocked.refusal.clone()),
+            None => {}
         }
-        if let Some(blocked) = self.blocked(name) {
-            return Err(blocked.refusal.clone());
-        }
-        // An id or a former name is no name, but it shows what is meant.
+        // A former name is no name, but it shows what is meant.
         let index = &self.finder.index;
         let hits = index.search_among(name, |place| self.tool(place).is_some());
         let places = index.named(name).chain(hits.iter().map(|hit| hit.position));
@@ -318,41 +306,58 @@ impl<'a> Behind<'_, 'a> {
 
     /// A `deferred_tool_ref`: enough to choose by, without the schema.
     fn deferred(&self, tool: &Listed, reason: &str) -> Value {
-        let state = match self.finder.host.is_ready(&tool.target) {
-            true => "discovered",
-            false => "pending",
-        };
-        json!({
+        let source = visible_line(&tool.publisher, SHOWN);
+        let mut deferred = json!({
+            "schema_version": SCHEMA_VERSION,
             "tool_id": tool.contract.id.as_str(),
             "name": tool.name,
             "namespace": namespace(tool),
             "title": visible_line(&tool.contract.name, SHOWN),
             "summary": visible_line(&tool.contract.description, SUMMARY),
-            "search_hint": tool.contract.search_hint,
-            "source": visible_line(&tool.publisher, SHOWN),
+            "source": source,
             "schema_visibility": "deferred",
-            "loading_state": state,
+            "loading_state": "deferred",
             "reason": reason,
-        })
+        });
+        if let Value::Object(fields) = &mut deferred {
+            if let Some(hint) = &tool.contract.search_hint {
+                fields.insert("search_hint".to_owned(), hint.as_str().into());
+            }
+            if !self.finder.host.is_ready(&tool.target) {
+                fields.insert(PENDING.to_owned(), source.into());
+            }
+        }
+        deferred
     }
 }
+
+/// The publisher of a tool whose driver is still to be compiled: a call of it waits.
+const PENDING: &str = "pending_provider_or_server";
 
 /// Names that are offered where one is unknown.
 const NEAR: usize = 5;
 
-/// What the contract says, else the id without its last part.
+/// What the contract says, else what the id says.
 fn namespace(tool: &Listed) -> &str {
     let id = tool.contract.id.as_str();
-    let of_id = id.rsplit_once('.').map_or("", |(namespace, _)| namespace);
-    tool.contract.namespace.as_deref().unwrap_or(of_id)
+    tool.contract.namespace.as_deref().unwrap_or(of_id(id))
+}
+
+/// An id without its last part; of one that has no other, the id itself.
+fn of_id(id: &str) -> &str {
+    id.rsplit_once('.').map_or(id, |(namespace, _)| namespace)
 }
 
 fn shown_blocked(tool: &Blocked) -> Value {
     json!({
+        "schema_version": SCHEMA_VERSION,
         "tool_id": tool.id,
         "name": tool.name,
+        "namespace": of_id(&tool.id),
         "source": visible_line(&tool.publisher, SHOWN),
+        "schema_visibility": "blocked",
         "loading_state": "blocked",
+        "reason": tool.refusal.class,
     })
 }
 

@@ -6,7 +6,9 @@ use std::io;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use rmcp::model::{ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId};
+use rmcp::model::{
+    ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::{JsonRpcMessageCodec, JsonRpcMessageCodecError};
@@ -19,6 +21,7 @@ use toolward_host::{CallError, ErrorClass};
 use super::lines::{Line, Lines};
 use super::writing::Writing;
 use crate::messages::{self, Flaw, LONGEST, Scan};
+use crate::strict::{self, Malformed};
 
 /// Requests of one client that are neither answered nor cancelled.
 const UNANSWERED: usize = 2048;
@@ -152,8 +155,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Paced<R, W> {
                 return None;
             }
         };
+        let malformed = strict::check(&line).err();
         match self.codec.decode(&mut line) {
-            Ok(Some(message)) => self.admitted(message, cost),
+            Ok(Some(message)) => match malformed {
+                None => self.admitted(message, cost),
+                Some(malformed) => self.malformed(message, malformed, cost),
+            },
             Ok(None) => None,
             Err(JsonRpcMessageCodecError::Serde(error)) if error.is_data() || error.is_io() => {
                 self.refuse(id, invalid("Invalid request".to_owned(), "no-message"));
@@ -166,6 +173,33 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Paced<R, W> {
                 None
             }
         }
+    }
+
+    /// What becomes of a message that breaks the strict rules: a call ends with a result that
+    /// says so, the question that an answer belongs to has failed, and the rest is refused.
+    fn malformed(
+        &mut self,
+        mut message: Incoming,
+        malformed: Malformed,
+        cost: usize,
+    ) -> Option<Incoming> {
+        match &mut message {
+            JsonRpcMessage::Request(request) => {
+                if malformed.is_about_arguments()
+                    && let ClientRequest::CallToolRequest(call) = &mut request.request
+                {
+                    call.extensions.insert(malformed);
+                    return self.admitted(message, cost);
+                }
+                self.refuse(Some(request.id.clone()), malformed.of_message());
+            }
+            JsonRpcMessage::Response(response) => {
+                let id = Some(response.id.clone());
+                return Some(Incoming::error(malformed.of_message(), id));
+            }
+            _ => tracing::debug!(code = malformed.code(), "a malformed message was ignored"),
+        }
+        None
     }
 
     /// The message, if there is room for it.

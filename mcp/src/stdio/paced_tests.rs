@@ -335,3 +335,37 @@ async fn while_answers_wait_to_be_read_nothing_more_is_read() {
     }
     both.takes_request(21).await;
 }
+
+#[tokio::test]
+async fn a_message_that_breaks_the_strict_rules_is_no_other_message() {
+    let mut both = Both::new();
+    let call = |id: u32, params: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
+    };
+    both.say(&call(1, r#"{"name":"x","arguments":{"a":{"b":1,"b":2}}}"#))
+        .await;
+    match both.taken().await {
+        JsonRpcMessage::Request(request) => {
+            let ClientRequest::CallToolRequest(call) = request.request else {
+                panic!("{request:?}");
+            };
+            let found = strict::found(&call.extensions).unwrap();
+            assert_eq!(found.code(), "json-duplicate-key");
+        }
+        other => panic!("{other:?}"),
+    }
+    both.say(&call(2, r#"{"name":"x","name":"y"}"#)).await;
+    let answers = r#"{"name":"x","inputResponses":{"q":{"content":{"n":9007199254740993}}}}"#;
+    both.say(&call(3, answers)).await;
+    both.takes_nothing().await;
+    both.is_refused(2, -32600, "json-duplicate-key").await;
+    both.is_refused(3, -32602, "json-integer-range").await;
+    // An answer that says two things is none: the question has failed.
+    let said = r#"{"action":"decline","action":"accept","content":{"decision":"allow this call"}}"#;
+    both.say(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":{said}}}"#))
+        .await;
+    match both.taken().await {
+        JsonRpcMessage::Error(error) => assert_eq!(error.id, Some(RequestId::Number(7))),
+        other => panic!("{other:?}"),
+    }
+}

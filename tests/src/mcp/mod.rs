@@ -3,7 +3,10 @@
 
 mod clients;
 mod conformance;
+mod denials;
 mod hostile;
+mod malformed;
+pub(crate) mod names;
 mod official;
 mod process;
 pub(crate) mod raw;

@@ -9,6 +9,8 @@ use std::process::Command;
 
 use serde_json::json;
 
+use crate::mcp::names::listed;
+use crate::mcp::raw::Raw;
 use crate::support::machine::guest_cargo;
 use crate::support::outside::{have, openssl_key, output, skipped};
 use crate::support::{Machine, copy, root, tree};
@@ -104,6 +106,10 @@ fn a_new_bundle_is_checked_built_tested_packed_signed_verified_and_called() {
         value.ends(0).json(),
         json!({ "greeting": "Hello, Grace! Hello, Grace!" })
     );
+    // Agents' clients take its name.
+    let serve = machine.toolward("serve --dev greeter").into_command();
+    let listed = listed(&mut Raw::open(serve, json!({})));
+    assert_eq!(listed[0]["name"], "text_greet");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use toolward_signing::Digest;
 use toolward_signing::verify::{Bundle, Verified};
 
 use super::signals::Reload;
-use super::{prepare, tools};
+use super::{prepare, tools, warn_of_names};
 use crate::commands::call::Source;
 use crate::config::Granted;
 use crate::environment::{Colours, Environment};
@@ -318,6 +318,7 @@ impl<'a> Watch<'a> {
                 }
                 self.contents = contents;
                 output.note(format!("serving {count} from now on"));
+                warn_of_names(&serving.service.surface(), output);
                 return Served::Anew(host);
             }
             Err(failure) => failure,

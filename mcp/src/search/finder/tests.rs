@@ -25,7 +25,7 @@ fn surface() -> Surface {
         ],
         &[],
     );
-    let catalogue = catalogue::of(&host).unwrap();
+    let catalogue = catalogue::of(&host, &catalogue::Order::default());
     let finder = Finder::new(host, &catalogue);
     Surface { catalogue, finder }
 }
@@ -91,12 +91,12 @@ fn a_search_gives_what_to_choose_by_and_no_schema() {
     let query = json!({ "query": "foreign language" });
     let found = surface.answer("search_tools", query, &somebody());
     assert_eq!(found["status"], json!("matched"));
-    assert_eq!(names(&found), ["open.translate"]);
+    assert_eq!(names(&found), ["open_translate"]);
     let tool = &found["matches"][0];
     assert_eq!(tool["namespace"], json!("open"));
     assert_eq!(tool["search_hint"], json!("foreign languages"));
     assert_eq!(tool["schema_visibility"], json!("deferred"));
-    assert_eq!(tool["loading_state"], json!("discovered"));
+    assert_eq!(tool["loading_state"], json!("deferred"));
     assert_eq!(tool["reason"], json!("keywords"));
     assert!(!found.to_string().contains("inputSchema"));
     assert!(!found.to_string().contains("input_schema"));
@@ -107,11 +107,11 @@ fn exact_names_are_selected_and_the_others_named() {
     let surface = surface();
     let wanted = json!({ "names": ["open.weather", "open.weather", "shut.tool", "no\u{202e}ne"] });
     let found = surface.answer("search_tools", wanted, &somebody());
-    assert_eq!(names(&found), ["open.weather"]);
+    assert_eq!(names(&found), ["open_weather"]);
     assert_eq!(found["matches"][0]["reason"], json!("exact_name"));
     assert_eq!(found["total_matches"], json!(1));
     assert_eq!(found["unknown_names"], json!(["no\\u{202e}ne"]));
-    assert_eq!(found["blocked_tools"][0]["name"], json!("shut.tool"));
+    assert_eq!(found["blocked_tools"][0]["name"], json!("shut_tool"));
 }
 
 #[test]
@@ -149,6 +149,28 @@ fn answers_fit_the_schemas_that_were_listed() {
     }
 }
 
+/// The schema of a reference, after the text of Agent Tool 0.2.0.
+const DEFERRED: &str = include_str!("deferred_tool_ref.schema.json");
+
+#[test]
+fn each_reference_is_a_valid_record_of_agent_tool() {
+    let schema: Value = serde_json::from_str(DEFERRED).unwrap();
+    let schema =
+        toolward_contract::schema::Schema::compile(&schema, &toolward_contract::NoScope).unwrap();
+    let surface = surface();
+    // With a hint, without one, and blocked.
+    let wanted = json!({ "names": ["open.translate", "open.weather", "shut.tool"] });
+    let found = surface.answer("search_tools", wanted, &somebody());
+    let lists = ["matches", "blocked_tools"].map(|list| found[list].as_array().unwrap());
+    let records: Vec<&Value> = lists.into_iter().flatten().collect();
+    assert_eq!(records.len(), 3);
+    for record in &records {
+        schema.validate(record).unwrap();
+    }
+    assert_eq!(records[0]["search_hint"], json!("foreign languages"));
+    assert_eq!(records[1].get("search_hint"), None);
+}
+
 #[test]
 fn a_loaded_tool_is_called_by_its_reference() {
     let surface = surface();
@@ -178,7 +200,7 @@ fn a_call_before_loading_is_told_to_load() {
         ),
         surface.refused(
             "call_tool",
-            json!({ "reference": "open.weather#AAAAAAAAAAAAAAAA" }),
+            json!({ "reference": "open_weather#AAAAAAAAAAAAAAAA" }),
             &somebody(),
         ),
     ];
@@ -221,7 +243,7 @@ fn what_a_principal_may_not_use_is_not_there_for_it() {
     assert_eq!(found["total_tools"], json!(1));
     let error = surface.refused("load_tool", json!({ "name": "open.weather" }), &narrow);
     assert_eq!(error.code, ErrorCode::NOT_FOUND);
-    assert_eq!(error.cause.unwrap()["near"], json!(["open.translate"]));
+    assert_eq!(error.cause.unwrap()["near"], json!(["open_translate"]));
     let error = surface.refused("call_tool", json!({ "reference": reference }), &narrow);
     assert_eq!(error.code, ErrorCode::NOT_FOUND);
     assert!(matches!(
@@ -265,7 +287,7 @@ fn an_unknown_name_is_answered_with_names_near_it() {
         let error = surface.refused("load_tool", json!({ "name": name }), &somebody());
         assert_eq!(error.code, ErrorCode::NOT_FOUND);
         let near = error.cause.unwrap()["near"].clone();
-        assert_eq!(near[0], json!("open.translate"), "{near}");
+        assert_eq!(near[0], json!("open_translate"), "{near}");
     }
     assert!(matches!(
         surface.asked("none", json!({}), &somebody()),

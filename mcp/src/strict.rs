@@ -1,0 +1,149 @@
+//! The strict rules for what clients send ([`toolward_contract::json`]), held against the text of a message.
+//! The library that parses messages takes the last of two equal keys and rounds large integers without a
+//! word: once it has parsed a message, nobody can tell.
+
+use rmcp::model::{ErrorCode, ErrorData, Extensions};
+use serde_json::json;
+use toolward_contract::json::{Breach, JsonErrorKind, Rules, inspect};
+use toolward_host::CallError;
+
+/// The arguments of a tool, a prompt or a completion.
+const ARGUMENTS: &str = "arguments";
+
+/// What is handed on from a message: arguments, the answers that come with a call, and, in `result`, the
+/// answer to a question of the server's. Elsewhere a large integer is an id, which goes back as it came.
+const MESSAGE: Rules<'_> = Rules::Members(&[
+    (
+        "params",
+        Rules::Members(&[
+            (ARGUMENTS, Rules::Strict(ARGUMENTS)),
+            ("inputResponses", Rules::Strict("inputResponses")),
+            ("argument", Rules::Strict("argument")),
+            ("context", Rules::Strict("context")),
+        ]),
+    ),
+    ("result", Rules::Strict("result")),
+]);
+
+/// Why a message can't be taken as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Malformed(Breach);
+
+/// Holds a message to the rules. What is no JSON at all passes: whoever parses the message finds that out, and
+/// has words for it.
+pub(crate) fn check(message: &[u8]) -> Result<(), Malformed> {
+    match inspect(message, &MESSAGE) {
+        Err(breach) if breach.error.kind != JsonErrorKind::Syntax => Err(Malformed(breach)),
+        _ => Ok(()),
+    }
+}
+
+impl Malformed {
+    /// Whether it is about arguments: then a call of a tool ends with a result that says so, as any other bad
+    /// input does.
+    pub(crate) fn is_about_arguments(&self) -> bool {
+        self.0.part == Some(ARGUMENTS)
+    }
+
+    /// The error with which a call of a tool ends: the same as for the same text on the command line.
+    pub(crate) fn of_call(&self) -> CallError {
+        CallError::malformed_input(&self.0.error)
+    }
+
+    /// The stable code.
+    pub(crate) fn code(&self) -> &'static str {
+        self.0.error.code()
+    }
+
+    /// What was expected and what was found.
+    pub(crate) fn message(&self) -> String {
+        self.0.error.to_string()
+    }
+
+    /// The error of the protocol for all other messages.
+    pub(crate) fn of_message(&self) -> ErrorData {
+        let number = match self.0.part {
+            Some(_) => ErrorCode::INVALID_PARAMS,
+            None => ErrorCode::INVALID_REQUEST,
+        };
+        ErrorData::new(number, self.message(), Some(json!({ "code": self.code() })))
+    }
+}
+
+/// What a transport found out about the arguments of a request. Of a request over HTTP it stands with the
+/// parts of the request.
+pub(crate) fn found(extensions: &Extensions) -> Option<&Malformed> {
+    extensions.get::<Malformed>().or_else(|| {
+        let parts = extensions.get::<http::request::Parts>()?;
+        parts.extensions.get::<Malformed>()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(message: &str) -> Option<(&'static str, bool)> {
+        let malformed = check(message.as_bytes()).err()?;
+        Some((malformed.code(), malformed.is_about_arguments()))
+    }
+
+    #[test]
+    fn arguments_are_held_to_all_rules_at_every_level() {
+        for (arguments, expected) in [
+            (r#"{"a":1,"a":2}"#, "json-duplicate-key"),
+            (r#"{"a":1,"\u0061":2}"#, "json-duplicate-key"),
+            (r#"{"a":[{"b":{"c":1,"c":1}}]}"#, "json-duplicate-key"),
+            (r#"{"a":9007199254740992}"#, "json-integer-range"),
+            (r#"{"a":[[-9007199254740992]]}"#, "json-integer-range"),
+            (
+                r#"{"a":{"$serde_json::private::RawValue":"{\"b\":1}"}}"#,
+                "json-reserved-key",
+            ),
+        ] {
+            let message = format!(
+                r#"{{"id":1,"method":"tools/call","params":{{"name":"x","arguments":{arguments}}}}}"#
+            );
+            assert_eq!(code(&message), Some((expected, true)), "{message}");
+        }
+        let beyond = r#"{"id":1,"params":{"arguments":{"a":99999999999999999999}}}"#;
+        assert_eq!(code(beyond), Some(("json-integer-range", true)));
+    }
+
+    #[test]
+    fn two_readers_can_not_take_a_message_for_two_different_ones() {
+        for message in [
+            r#"{"id":1,"method":"tools/call","params":{"name":"a","name":"b"}}"#,
+            r#"{"id":1,"params":{"arguments":{}},"params":{}}"#,
+            r#"{"id":1,"params":{"arguments":{},"argument\u0073":{}}}"#,
+            r#"{"id":1,"params":{"_meta":{"x":{"y":1,"y":2}}}}"#,
+        ] {
+            assert_eq!(
+                code(message),
+                Some(("json-duplicate-key", false)),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn answers_are_held_to_all_rules_and_ids_may_be_large() {
+        let integer = Some(("json-integer-range", false));
+        for message in [
+            r#"{"id":1,"result":{"content":{"n":9007199254740993}}}"#,
+            r#"{"id":1,"params":{"inputResponses":{"q":{"content":{"n":9007199254740993}}}}}"#,
+        ] {
+            assert_eq!(code(message), integer, "{message}");
+        }
+        let large = r#"{"id":9007199254740993,"method":"tools/call","params":{"_meta":
+            {"progressToken":9007199254740993},"arguments":{"n":9007199254740991,"x":1e300}}}"#;
+        assert_eq!(code(large), None);
+    }
+
+    #[test]
+    fn what_is_no_json_is_left_to_who_parses_it() {
+        for text in ["", "{", "nonsense", "{\"a\":1,}", "{} {}", "\u{feff}{}"] {
+            assert_eq!(code(text), None, "{text}");
+        }
+    }
+}
