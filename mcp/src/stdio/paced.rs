@@ -197,7 +197,14 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Paced<R, W> {
                 let id = Some(response.id.clone());
                 return Some(Incoming::error(malformed.of_message(), id));
             }
-            _ => tracing::debug!(code = malformed.code(), "a malformed message was ignored"),
+            // An error says no, whatever it says besides.
+            JsonRpcMessage::Error(_) => return Some(message),
+            JsonRpcMessage::Notification(_) => {
+                tracing::debug!(
+                    code = malformed.code(),
+                    "a malformed notification was ignored"
+                );
+            }
         }
         None
     }
