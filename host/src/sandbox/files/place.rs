@@ -251,22 +251,21 @@ impl Place {
         Ok(rustix::fs::renameat(&from, old, &to, new)?)
     }
 
+    /// Of an open file, since a confined process can't set those of a file by its path.
     pub(super) fn set_times(&self, times: &Timestamps) -> Result<(), Fail> {
         self.writable()?;
-        let (_, metadata, kind) = self.look()?;
-        if kind == Kind::File {
+        let (_, _, kind) = self.look()?;
+        let open = |flags| self.mount.root.open_existing(self.relative(), flags);
+        let opened = match open(OFlags::RDONLY) {
+            // A file may be for writing only.
+            Err(Errno::ACCESS) if kind == Kind::File => open(OFlags::WRONLY),
+            opened => opened,
+        }?;
+        let metadata = opened.metadata()?;
+        if Kind::of(&metadata)? == Kind::File {
             not_linked(&metadata)?;
         }
-        match self.entry()? {
-            Some((parent, name)) => {
-                rustix::fs::utimensat(&parent, name, times, AtFlags::SYMLINK_NOFOLLOW)?;
-            }
-            None => {
-                let own = self.mount.root.directory();
-                rustix::fs::utimensat(&own, ".", times, AtFlags::empty())?;
-            }
-        }
-        Ok(())
+        Ok(rustix::fs::futimens(&opened, times)?)
     }
 
     /// Nothing that exists for a guest is a link to be read.
