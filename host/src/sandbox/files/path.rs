@@ -8,6 +8,7 @@
 
 use std::fmt;
 
+use toolward_bundle::text::is_hidden;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 /// Bytes of one path that a guest writes (Linux's `PATH_MAX`).
@@ -47,6 +48,11 @@ impl VirtualPath {
     pub(super) fn child(&self, name: &str) -> Self {
         let head = self.0.trim_end_matches('/');
         Self(format!("{head}/{name}"))
+    }
+
+    /// Its last part; empty for `/`.
+    pub(super) fn name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or_default()
     }
 
     /// The directory that it is an entry of; `/` for `/`.
@@ -137,6 +143,14 @@ pub(super) fn nameable(name: &str) -> bool {
         && !name
             .chars()
             .any(|c| c.is_control() || matches!(c, '/' | '\\'))
+}
+
+/// Whether a guest may give this name to something. Names with characters that hide, or
+/// change how their neighbours show, pass for other names wherever a person meets them
+/// unescaped: in a file manager, a shell, a review. Those that are there already can be
+/// read and removed.
+pub(super) fn makeable(name: &str) -> bool {
+    nameable(name) && !name.chars().any(is_hidden)
 }
 
 #[cfg(test)]

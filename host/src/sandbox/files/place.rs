@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::Errno;
+use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use super::Shared;
 use super::errors::Fail;
 use super::file::OpenFile;
-use super::path::VirtualPath;
+use super::path::{VirtualPath, makeable};
 use super::plan::Mount;
 use super::rules::Access;
 
@@ -107,6 +108,22 @@ impl Place {
         }
     }
 
+    /// The same place, where something may get its name.
+    pub(super) fn to_be_made(self) -> FsResult<Self> {
+        match self.makeable() {
+            Ok(()) => Ok(self),
+            Err(fail) => Err(fail.raise(self.path.as_str(), &self.shared.violations)),
+        }
+    }
+
+    /// Fails where nothing may get this name.
+    fn makeable(&self) -> Result<(), Fail> {
+        match makeable(self.path.name()) {
+            true => Ok(()),
+            false => Err(Fail::Refused(ErrorCode::Invalid)),
+        }
+    }
+
     /// The directory that it is an entry of, and its name there. `None`: it is
     /// the workspace's own directory.
     fn entry(&self) -> Result<Option<(OwnedFd, &str)>, Fail> {
@@ -178,6 +195,7 @@ impl Place {
     }
 
     fn create(&self, request: &Request) -> Result<(File, Metadata), Fail> {
+        self.makeable()?;
         let Shared {
             counters, limits, ..
         } = &*self.shared;
@@ -199,6 +217,7 @@ impl Place {
         let Some((parent, name)) = self.entry()? else {
             return Err(ErrorCode::Exist.into());
         };
+        self.makeable()?;
         let Shared {
             counters, limits, ..
         } = &*self.shared;

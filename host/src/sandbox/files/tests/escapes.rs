@@ -266,3 +266,61 @@ async fn a_link_swapped_in_while_a_path_is_opened_leads_nowhere() {
     assert_eq!(guest.content("secret.txt"), "secret");
     assert!(!guest.host("made").exists());
 }
+
+/// A right-to-left override, a zero-width space, a tag, an isolate, a byte order mark, a
+/// soft hyphen, a private character: each changes how a name shows.
+const HIDDEN: [char; 7] = [
+    '\u{202e}',
+    '\u{200b}',
+    '\u{e0041}',
+    '\u{2066}',
+    '\u{feff}',
+    '\u{ad}',
+    '\u{e000}',
+];
+
+#[tokio::test]
+async fn a_name_that_shows_as_another_is_not_made() {
+    for hidden in HIDDEN {
+        let mut guest = Guest::new(&[("/w", true)]);
+        let before = guest.list(".").await.expect("lists");
+        let name = format!("cv{hidden}fdp.exe");
+        let made = guest.write(&name, "x").await;
+        assert_eq!(made.map_err(code), Err(ErrorCode::Invalid), "{hidden:?}");
+        let root = guest.root();
+        let made = guest.view().create_directory_at(root, name.clone()).await;
+        assert_eq!(made.map_err(code), Err(ErrorCode::Invalid), "{hidden:?}");
+        let (from, to) = (guest.root(), guest.root());
+        let mut view = guest.view();
+        let moved = view.rename_at(from, "a.txt".to_owned(), to, name.clone());
+        assert_eq!(
+            moved.await.map_err(code),
+            Err(ErrorCode::Invalid),
+            "{hidden:?}"
+        );
+
+        assert_eq!(guest.list(".").await.expect("lists"), before);
+        let entries = std::fs::read_dir(guest.host("w")).expect("lists");
+        assert_eq!(entries.count(), before.len(), "nothing was made");
+        // The same path each time.
+        assert_eq!(guest.recorded(), [format!("/w/{name}")]);
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_shows_as_another_and_is_there_can_be_read_and_removed() {
+    for hidden in HIDDEN {
+        let mut guest = Guest::new(&[("/w", true)]);
+        let name = format!("cv{hidden}fdp.exe");
+        std::fs::write(guest.host("w").join(&name), "there").expect("written");
+        assert!(guest.list(".").await.expect("lists").contains(&name));
+        assert_eq!(guest.read(&name).await, Ok("there".to_owned()));
+        let (from, to) = (guest.root(), guest.root());
+        let mut view = guest.view();
+        view.rename_at(from, name.clone(), to, "plain".to_owned())
+            .await
+            .expect("moves");
+        assert_eq!(guest.content("w/plain"), "there");
+        assert!(guest.recorded().is_empty());
+    }
+}
