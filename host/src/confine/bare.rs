@@ -1,13 +1,10 @@
 //! For a process that only computes: no files, no network, no programs, no
 //! signals to others. What it has open already is all it has.
 
-use std::collections::BTreeMap;
 use std::io;
 
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule,
-};
+use super::seccomp;
+use super::seccomp::arguments::{self, Built, Rules};
 
 /// Confines this thread, and all that it starts from now on.
 ///
@@ -22,35 +19,26 @@ pub(crate) fn without_anything() -> io::Result<()> {
 /// A filter that lets pass what computing takes, memory, threads, reading and
 /// writing what is open, and answers everything else with "no such call".
 fn only_computing() -> io::Result<()> {
-    let Some(machine) = super::seccomp::machine() else {
+    let Some(machine) = seccomp::machine() else {
         return Ok(());
     };
-    let filter = SeccompFilter::new(
-        allowed()?,
-        SeccompAction::Errno(libc::ENOSYS.cast_unsigned()),
-        SeccompAction::Allow,
-        machine,
-    );
-    let program: BpfProgram = filter
-        .and_then(TryInto::try_into)
+    let program = allowed()
+        .and_then(|rules| seccomp::only(rules, machine))
         .map_err(io::Error::other)?;
-    super::seccomp::install(&program).map_err(io::Error::other)
+    seccomp::install(&program).map_err(io::Error::other)
 }
 
-fn allowed() -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
+fn allowed() -> Built<Rules> {
     let always = [
         libc::SYS_read,
         libc::SYS_write,
         libc::SYS_writev,
         libc::SYS_close,
-        libc::SYS_fcntl,
         libc::SYS_fstat,
         libc::SYS_statx,
         libc::SYS_lseek,
-        libc::SYS_mmap,
         libc::SYS_munmap,
         libc::SYS_mremap,
-        libc::SYS_mprotect,
         libc::SYS_madvise,
         libc::SYS_brk,
         libc::SYS_futex,
@@ -70,31 +58,25 @@ fn allowed() -> io::Result<BTreeMap<i64, Vec<SeccompRule>>> {
         libc::SYS_clock_gettime,
         libc::SYS_clock_nanosleep,
         libc::SYS_nanosleep,
-        libc::SYS_prctl,
         libc::SYS_restart_syscall,
     ];
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
-        always.into_iter().map(|call| (call, Vec::new())).collect();
-    // Threads, not processes. `clone3` keeps its flags where no filter sees them;
-    // told that there is none, the C library takes `clone`.
-    let thread = u64::from(libc::CLONE_THREAD.cast_unsigned());
-    let condition = SeccompCondition::new(
-        0,
-        SeccompCmpArgLen::Qword,
-        SeccompCmpOp::MaskedEq(thread),
-        thread,
-    );
-    let rule = condition
-        .and_then(|condition| SeccompRule::new(vec![condition]))
-        .map_err(io::Error::other)?;
-    rules.insert(libc::SYS_clone, vec![rule]);
-    // Itself, and no other process: as the C library does when it aborts, and when
-    // it asks how large its stack may be.
-    let itself = rustix::process::getpid().as_raw_pid().cast_unsigned();
-    for (call, process) in [(libc::SYS_tgkill, itself), (libc::SYS_prlimit64, 0)] {
-        let rule = super::seccomp::when(0, SeccompCmpOp::Eq, process.into());
-        rules.insert(call, vec![rule.map_err(io::Error::other)?]);
-    }
+    let mut rules: Rules = always.into_iter().map(|call| (call, Vec::new())).collect();
+    rules.extend([
+        (libc::SYS_fcntl, arguments::fcntl()?),
+        (libc::SYS_mmap, arguments::not_writable_and_executable()?),
+        (
+            libc::SYS_mprotect,
+            arguments::not_writable_and_executable()?,
+        ),
+        (libc::SYS_prctl, arguments::prctl()?),
+        // `clone3` keeps its flags where no filter sees them; told that there is none,
+        // the C library takes `clone`.
+        (libc::SYS_clone, arguments::thread()?),
+        // Itself, and no other process: as the C library does when it aborts, and when
+        // it asks how large its stack may be.
+        (libc::SYS_tgkill, arguments::itself(0)?),
+        (libc::SYS_prlimit64, arguments::one_of(0, &[0])?),
+    ]);
     Ok(rules)
 }
 

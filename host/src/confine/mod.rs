@@ -25,6 +25,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use report::{Confined, Part, State};
+pub use seccomp::SystemCalls;
+pub use seccomp::allowed::{GROUPS as ALLOWED_CALLS, Group};
 
 use landlock::AccessFs;
 use wasmtime::PoolingAllocationConfig;
@@ -59,6 +61,7 @@ pub struct Confinement {
     system: bool,
     network: Network,
     listener: Option<i32>,
+    calls: SystemCalls,
     strict: bool,
 }
 
@@ -158,6 +161,12 @@ impl Confinement {
         self
     }
 
+    /// Sets which system calls are left. Default: [`SystemCalls::AllowList`].
+    pub fn system_calls(mut self, calls: SystemCalls) -> Self {
+        self.calls = calls;
+        self
+    }
+
     /// Demands every part, and refuses to go on with fewer. By default a kernel
     /// that has only some enforces those, and the report says so.
     pub fn strict(mut self, strict: bool) -> Self {
@@ -198,7 +207,7 @@ impl Confinement {
     }
 
     fn files_of_this_thread(&self) -> Result<FilesConfined, ConfineError> {
-        let report = report::outlook();
+        let report = report::outlook_with(self.calls);
         if self.strict && report.state != State::Full {
             return Err(ConfineError::Incomplete(report.missing()));
         }
@@ -224,8 +233,11 @@ impl Confinement {
         rules.keep_device("/dev/null".as_ref());
         rules.apply()?;
         Ok(FilesConfined {
-            network: self.network.clone(),
-            listener: self.listener,
+            calls: seccomp::Calls {
+                list: self.calls,
+                network: self.network.clone(),
+                listener: self.listener,
+            },
             report,
         })
     }
@@ -236,28 +248,32 @@ impl Confinement {
 #[derive(Debug)]
 #[must_use = "programs can still be started"]
 pub struct FilesConfined {
-    network: Network,
-    listener: Option<i32>,
+    calls: seccomp::Calls,
     report: Confined,
 }
 
 impl FilesConfined {
     /// Takes away the right to start programs, and to make sockets and system
-    /// calls that no guest is ever served with.
+    /// calls that serving does not need.
     ///
     /// # Errors
     ///
     /// [`ConfineError::Refused`].
     pub fn end_programs(self) -> Result<Confined, ConfineError> {
         landlock_rules::no_programs()?;
-        seccomp::apply(&self.network, self.listener, false)?;
+        self.calls.apply()?;
         Ok(self.report)
     }
 }
 
 /// What a confinement would hold on this machine. Changes nothing.
 pub fn outlook() -> Confined {
-    report::outlook()
+    outlook_with(SystemCalls::default())
+}
+
+/// [`outlook`] of a confinement with [`Confinement::system_calls`].
+pub fn outlook_with(calls: SystemCalls) -> Confined {
+    report::outlook_with(calls)
 }
 
 /// Waits until there is one thread only. One that was joined has ended, and is listed

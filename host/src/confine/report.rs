@@ -3,7 +3,7 @@
 use landlock::{ABI, LandlockStatus, RestrictSelf};
 use serde::Serialize;
 
-use super::seccomp;
+use super::seccomp::{self, SystemCalls};
 
 /// How much of a confinement holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -37,6 +37,8 @@ pub struct Confined {
     pub state: State,
     /// The parts, the most important first.
     pub parts: Vec<Part>,
+    /// Which system calls are left; `None` where the kernel has no filters for them.
+    pub system_calls: Option<SystemCalls>,
 }
 
 impl Confined {
@@ -77,7 +79,7 @@ impl Confined {
 
 const FILES: &str = "files";
 
-pub(super) fn outlook() -> Confined {
+pub(super) fn outlook_with(calls: SystemCalls) -> Confined {
     let landlock = landlock();
     let seccomp = seccomp::is_available();
     let part = |what, held, needs| Part { what, held, needs };
@@ -102,10 +104,11 @@ pub(super) fn outlook() -> Confined {
         ),
         part("other sockets", seccomp, "seccomp"),
         part(
-            "typing into the terminal, limits of other processes",
+            "typing into the terminal, limits and priorities of other processes",
             seccomp,
             "seccomp",
         ),
+        part("owners, rights and attributes of files", seccomp, "seccomp"),
     ];
     let held = parts.iter().filter(|part| part.held).count();
     let state = match held {
@@ -113,7 +116,11 @@ pub(super) fn outlook() -> Confined {
         held if held == parts.len() => State::Full,
         _ => State::Partial,
     };
-    Confined { state, parts }
+    Confined {
+        state,
+        parts,
+        system_calls: seccomp.then_some(calls),
+    }
 }
 
 /// The rules that this kernel has.

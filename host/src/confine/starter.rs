@@ -24,5 +24,5 @@ pub(crate) fn confine(program: &Path, directory: Option<&Path>) -> Result<(), Co
         rules.keep(directory, READ | WRITE)?;
     }
     rules.apply()?;
-    seccomp::apply(&Network::None, None, true)
+    seccomp::apply_to_starter()
 }

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::symlink;
-use std::os::unix::net::UnixListener;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{ioctl_tiocsctty, setsid};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
-use toolward_host::confine::{Confinement, Network, State, outlook};
+use toolward_host::confine::{ALLOWED_CALLS, Confinement, Network, State, SystemCalls, outlook};
 use wasmtime::PoolingAllocationConfig;
 
 use self::attempts::Attempts;
@@ -28,6 +28,7 @@ struct Scene {
     listener: TcpListener,
     other: TcpListener,
     _unix: UnixListener,
+    datagrams: UnixDatagram,
 }
 
 impl Scene {
@@ -45,7 +46,10 @@ impl Scene {
             listener.set_nonblocking(true).unwrap();
             listener
         };
+        let datagrams = UnixDatagram::bind(at("datagrams")).unwrap();
+        datagrams.set_nonblocking(true).unwrap();
         Self {
+            datagrams,
             listener: bind(),
             other: bind(),
             _unix: UnixListener::bind(at("write/socket")).unwrap(),
@@ -117,6 +121,44 @@ fn can_confine() -> bool {
     outlook.state == State::Full
 }
 
+/// All that somebody who has escaped can do, where no network was granted.
+const LEFT: [&str; 16] = [
+    "append to a file that was open before",
+    "ask for its own limits and set them",
+    "change the rights of an open file",
+    "list a kept directory",
+    "make a directory in a writable one",
+    "make a file in a writable directory",
+    "make a pair of connected sockets",
+    "open /dev/null",
+    "overwrite a file in a writable directory",
+    "read a kept file",
+    "read a writable file",
+    "remove a file in a writable directory",
+    "rename a file within a writable directory",
+    "see which of its own pages were written",
+    "set the times of an open file",
+    "start a thread",
+];
+
+/// What is left, and `more`, in order.
+fn expected(more: &[&'static str]) -> Vec<&'static str> {
+    // An older kernel can't tell.
+    let told = |what: &&str| {
+        PoolingAllocationConfig::is_pagemap_scan_available() || !what.starts_with("see which")
+    };
+    let mut expected: Vec<_> = LEFT.into_iter().chain(more.iter().copied()).collect();
+    expected.retain(told);
+    expected.sort_unstable();
+    expected
+}
+
+/// What it did.
+fn done(could: &BTreeMap<String, bool>) -> Vec<&str> {
+    let done = could.iter().filter(|(_, could)| **could);
+    done.map(|(what, _)| what.as_str()).collect()
+}
+
 #[test]
 fn an_escaped_guest_reaches_no_file_program_or_socket_but_those_that_were_kept() {
     if !can_confine() {
@@ -124,30 +166,8 @@ fn an_escaped_guest_reaches_no_file_program_or_socket_but_those_that_were_kept()
     }
     let scene = Scene::new();
     let could = scene.escape("none");
-    let allowed: Vec<_> = could.iter().filter(|(_, could)| **could).collect();
-    let expected = [
-        "append to a file that was open before",
-        "ask for its own limits and set them",
-        "list a kept directory",
-        "make a directory in a writable one",
-        "make a file in a writable directory",
-        "open /dev/null",
-        "overwrite a file in a writable directory",
-        "read a kept file",
-        "read a writable file",
-        "remove a file in a writable directory",
-        "rename a file within a writable directory",
-        "see which of its own pages were written",
-        "start a thread",
-    ];
-    // An older kernel can't tell.
-    let told = |what: &str| {
-        PoolingAllocationConfig::is_pagemap_scan_available() || !what.starts_with("see which")
-    };
-    let expected: Vec<_> = expected.into_iter().filter(|what| told(what)).collect();
-    let names: Vec<_> = allowed.iter().map(|(what, _)| what.as_str()).collect();
-    assert_eq!(names, expected);
-    assert!(could.len() > 40, "{could:#?}");
+    assert_eq!(done(&could), expected(&[]));
+    assert!(could.len() > 60, "{could:#?}");
 
     // What did not happen.
     assert_eq!(scene.connections(), (false, false));
@@ -156,6 +176,16 @@ fn an_escaped_guest_reaches_no_file_program_or_socket_but_those_that_were_kept()
     };
     unchanged("outside/file", "outside");
     unchanged("read/file", "read");
+    let mode = fs::metadata(scene.path("write/file"))
+        .unwrap()
+        .permissions();
+    assert_eq!(
+        mode.mode() & 0o7777,
+        0o600,
+        "as it was set on the open file"
+    );
+    let sent = scene.datagrams.recv(&mut [0; 8]).unwrap_err();
+    assert_eq!(sent.kind(), std::io::ErrorKind::WouldBlock, "nothing came");
     let names = |folder: &str| {
         let entries = fs::read_dir(scene.path(folder)).unwrap();
         let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
@@ -164,7 +194,7 @@ fn an_escaped_guest_reaches_no_file_program_or_socket_but_those_that_were_kept()
     };
     assert_eq!(names("outside"), ["file"]);
     assert_eq!(names("read"), ["file"]);
-    assert_eq!(names(""), ["outside", "read", "write"]);
+    assert_eq!(names(""), ["datagrams", "outside", "read", "write"]);
     assert_eq!(
         names("write"),
         [
@@ -223,6 +253,37 @@ fn an_escaped_guest_types_nothing_into_the_terminal_that_the_host_has() {
     assert!(!matches!(master.read(&mut echo), Ok(1..)), "{echo:?}");
 }
 
+#[test]
+fn the_deny_list_leaves_new_processes_and_refuses_what_is_known_to_do_harm() {
+    if !can_confine() {
+        return;
+    }
+    let scene = Scene::new();
+    let could = scene.escape_with("none", Stdio::null(), &[("LIST", "deny")]);
+    assert_eq!(done(&could), expected(&["make a process"]));
+    let sent = scene.datagrams.recv(&mut [0; 8]).unwrap_err();
+    assert_eq!(sent.kind(), std::io::ErrorKind::WouldBlock, "nothing came");
+}
+
+#[test]
+fn the_book_names_each_call_that_is_allowed() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/confinement.md");
+    let page = fs::read_to_string(page).unwrap();
+    for group in ALLOWED_CALLS {
+        let row = page
+            .lines()
+            .find(|line| line.starts_with(&format!("| {} |", group.name)));
+        let row = row.unwrap_or_else(|| panic!("no group {}", group.name));
+        for (call, _) in group.calls {
+            assert!(
+                row.contains(&format!("`{call}`")),
+                "{call} of {}",
+                group.name
+            );
+        }
+    }
+}
+
 /// A process that uses a processor as long as it may.
 struct Busy(Child);
 
@@ -233,22 +294,67 @@ impl Drop for Busy {
     }
 }
 
+/// A guest that has escaped beside another process: what it could do, and what of that
+/// process is known before and after.
+fn beside_a_neighbour() -> (BTreeMap<String, bool>, [Neighbour; 2]) {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "while :; do :; done"]);
+    let mut busy = Busy(command.stdin(Stdio::null()).spawn().unwrap());
+    let process = busy.0.id();
+    let before = Neighbour::of(process);
+    let variables = [("NEIGHBOUR", process.to_string())];
+    let variables = variables
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let could = Scene::new().escape_with("none", Stdio::null(), &variables);
+    let after = Neighbour::of(process);
+    assert!(busy.0.try_wait().unwrap().is_none(), "it lives on");
+    (could, [before, after])
+}
+
+/// What others can change of a process.
+#[derive(Debug, PartialEq)]
+struct Neighbour {
+    limits: String,
+    processors: Option<String>,
+    nice: Option<String>,
+}
+
+impl Neighbour {
+    fn of(process: u32) -> Self {
+        let read = |name: &str| fs::read_to_string(format!("/proc/{process}/{name}")).unwrap();
+        let (status, stat) = (read("status"), read("stat"));
+        let mut processors = status
+            .lines()
+            .filter(|line| line.starts_with("Cpus_allowed:"));
+        let after_name = stat.rsplit_once(')').unwrap().1;
+        Self {
+            limits: read("limits"),
+            processors: processors.next().map(str::to_owned),
+            nice: after_name.split_whitespace().nth(16).map(str::to_owned),
+        }
+    }
+}
+
 #[test]
 fn an_escaped_guest_does_not_end_another_process_by_its_limits() {
     if !can_confine() {
         return;
     }
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", "while :; do :; done"]);
-    let mut busy = Busy(command.stdin(Stdio::null()).spawn().unwrap());
-    let process = busy.0.id().to_string();
-    let limits = || fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
-    let before = limits();
-    let variables = [("NEIGHBOUR", process.as_str())];
-    let could = Scene::new().escape_with("none", Stdio::null(), &variables);
+    let (could, [before, after]) = beside_a_neighbour();
     assert!(!could["limit another process"]);
-    assert_eq!(limits(), before);
-    assert!(busy.0.try_wait().unwrap().is_none(), "it lives on");
+    assert_eq!(after.limits, before.limits);
+}
+
+#[test]
+fn an_escaped_guest_neither_slows_down_nor_pins_another_process() {
+    if !can_confine() {
+        return;
+    }
+    let (could, [before, after]) = beside_a_neighbour();
+    assert!(!could["slow another process down"]);
+    assert!(!could["pin another process to a processor"]);
+    assert_eq!(after, before);
 }
 
 #[test]
@@ -343,7 +449,7 @@ fn escaped_guest() {
     };
     let attempts = Attempts(scene.into());
     fs::write(attempts.at("write/script"), "#!/bin/sh\n").unwrap();
-    let executable = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
+    let executable = fs::Permissions::from_mode(0o700);
     fs::set_permissions(attempts.at("write/script"), executable).unwrap();
     let mut open = fs::File::create(attempts.at("write/open")).unwrap();
 
@@ -363,6 +469,10 @@ fn escaped_guest() {
         .read(attempts.at("read"))
         .read_write(attempts.at("write"))
         .network(network)
+        .system_calls(match std::env::var_os("LIST") {
+            Some(_) => SystemCalls::DenyList,
+            None => SystemCalls::AllowList,
+        })
         .strict(true);
     let confined = confinement.apply_to_this_thread().unwrap();
     assert_eq!(confined.state, State::Full);
@@ -373,6 +483,7 @@ fn escaped_guest() {
         open.write_all(b"x").is_ok(),
     );
     attempts.files();
+    attempts.attributes();
     attempts.outside();
     attempts.programs();
     attempts.network(&listening);

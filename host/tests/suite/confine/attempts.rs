@@ -3,14 +3,15 @@
 use std::fs;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::unix::fs::symlink;
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, mknodat};
 use rustix::process::{
-    Pid, Resource, Rlimit, getppid, getrlimit, prlimit, setrlimit, test_kill_process,
+    Pid, Resource, Rlimit, getppid, getrlimit, prlimit, setpriority_process, setrlimit,
+    test_kill_process,
 };
 
 use wasmtime::PoolingAllocationConfig;
@@ -99,6 +100,50 @@ impl Attempts {
             "make a device",
             node("write/zero", FileType::CharacterDevice),
         );
+    }
+
+    /// What Landlock has no rules for. All of it is tried on files that may be written.
+    pub(super) fn attributes(&self) {
+        let (kept, file) = (self.at("write/file"), self.at("write/file"));
+        let changed = rustix::fs::chmod(&file, Mode::from_raw_mode(0o777));
+        self.tell("change the rights of a file by its path", changed.is_ok());
+        let [user, group] = [rustix::process::getuid().as_raw(), 1];
+        let given = rustix::fs::chown(&file, None, Some(rustix::fs::Gid::from_raw(group)));
+        let owned = rustix::fs::chown(&file, Some(rustix::fs::Uid::from_raw(user)), None);
+        self.tell("change the owner of a file", given.is_ok() || owned.is_ok());
+        let set = rustix::fs::setxattr(&file, "user.toolward", b"x", XattrFlags::empty());
+        self.tell(
+            "set an attribute of a file",
+            !matches!(set, Err(rustix::io::Errno::PERM)),
+        );
+        let past = Timespec {
+            tv_sec: 1,
+            tv_nsec: 0,
+        };
+        let times = Timestamps {
+            last_access: past,
+            last_modification: past,
+        };
+        let aged = rustix::fs::utimensat(CWD, &file, &times, AtFlags::empty());
+        self.tell("set the times of a file by its path", aged.is_ok());
+
+        let mut options = fs::OpenOptions::new();
+        let open = options.write(true).open(&kept).unwrap();
+        let runs = rustix::fs::fchmod(&open, Mode::from_raw_mode(0o4755));
+        self.tell("let a file run with its owner's rights", runs.is_ok());
+        let own = rustix::fs::fchmod(&open, Mode::from_raw_mode(0o600));
+        self.tell("change the rights of an open file", own.is_ok());
+        let aged = rustix::fs::futimens(&open, &times);
+        self.tell("set the times of an open file", aged.is_ok());
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(0o4755);
+        let made = options.open(self.at("write/set-id"));
+        self.tell(
+            "make a file that runs with its owner's rights",
+            made.is_ok(),
+        );
+        let watching = rustix::fs::inotify::init(rustix::fs::inotify::CreateFlags::empty());
+        self.tell("hear of what others do with files", watching.is_ok());
     }
 
     pub(super) fn outside(&self) {
@@ -191,6 +236,15 @@ impl Attempts {
         self.tell("make a UDP socket", UdpSocket::bind("127.0.0.1:0").is_ok());
         let connected = UnixStream::connect(self.at("write/socket"));
         self.tell("connect to a Unix socket", connected.is_ok());
+        let reached = UnixDatagram::pair().and_then(|(own, _other)| {
+            own.send_to(b"escaped", self.at("datagrams"))?;
+            own.connect(self.at("datagrams"))
+        });
+        self.tell("send to a Unix socket of datagrams", reached.is_ok());
+        self.tell(
+            "make a pair of connected sockets",
+            UnixStream::pair().is_ok(),
+        );
         self.tell("connect to an abstract socket", {
             use std::os::linux::net::SocketAddrExt;
             let name = std::os::unix::net::SocketAddr::from_abstract_name(b"toolward").unwrap();
@@ -212,6 +266,10 @@ impl Attempts {
             };
             let limited = prlimit(neighbour, Resource::Cpu, soon);
             self.tell("limit another process", limited.is_ok());
+            let slowed = setpriority_process(neighbour, 19);
+            self.tell("slow another process down", slowed.is_ok());
+            let pinned = neighbour.is_some_and(|process| raw::pin(process.as_raw_pid()));
+            self.tell("pin another process to a processor", pinned);
         }
         let own = getrlimit(Resource::Core);
         self.tell("ask for its own limits and set them", {
@@ -220,6 +278,10 @@ impl Attempts {
         for (what, made) in raw::make_shared() {
             self.tell(what, made);
         }
+        for (what, made) in raw::make_processes() {
+            self.tell(what, made);
+        }
+        self.tell("ask for the machine's clock", raw::clock() != refused());
         self.tell("make a call of x32", raw::call_of_x32() != refused());
     }
 

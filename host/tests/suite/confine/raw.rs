@@ -129,6 +129,73 @@ pub(super) fn call_of_x32() -> Result<(), i32> {
     answer(unsafe { libc::syscall(libc::SYS_getpid | 0x4000_0000) })
 }
 
+/// Makes processes that end at once: one in a user's and a network's namespace of its
+/// own, by both calls, and one in none.
+pub(super) fn make_processes() -> [(&'static str, bool); 3] {
+    let namespaces = libc::CLONE_NEWUSER | libc::CLONE_NEWNET;
+    let signal = u64::from(libc::SIGCHLD.cast_unsigned());
+    // The kernel's `struct clone_args`, as it was at first.
+    let mut arguments = [0_u64; 8];
+    arguments[0] = u64::from(namespaces.cast_unsigned());
+    arguments[4] = signal;
+    // SAFETY: as `fork` does, without a stack of its own; the child ends at once, and
+    // nothing is pointed to but what lives here.
+    unsafe {
+        let zero = 0_usize;
+        let clone = |flags: i32| {
+            libc::syscall(
+                libc::SYS_clone,
+                flags | libc::SIGCHLD,
+                zero,
+                zero,
+                zero,
+                zero,
+            )
+        };
+        let ends = |child: libc::c_long| {
+            if child == 0 {
+                libc::_exit(0);
+            }
+            if child > 0 {
+                libc::waitpid(child as libc::pid_t, std::ptr::null_mut(), 0);
+            }
+            child > 0
+        };
+        let size = size_of_val(&arguments);
+        [
+            ("make a namespace", ends(clone(namespaces))),
+            (
+                "make a namespace by clone3",
+                ends(libc::syscall(
+                    libc::SYS_clone3,
+                    arguments.as_mut_ptr(),
+                    size,
+                )),
+            ),
+            ("make a process", ends(clone(0))),
+        ]
+    }
+}
+
+/// Lets another process run on the first processor only.
+pub(super) fn pin(process: i32) -> bool {
+    let first = 1_u64;
+    // SAFETY: the mask lives until the end, and is as long as is said.
+    unsafe {
+        let size = size_of_val(&first);
+        libc::syscall(libc::SYS_sched_setaffinity, process, size, &raw const first) == 0
+    }
+}
+
+/// Asks how the clock is adjusted, which changes nothing.
+pub(super) fn clock() -> Result<(), i32> {
+    // SAFETY: all of it may be nought, and lives until the end.
+    unsafe {
+        let mut state: libc::timex = std::mem::zeroed();
+        answer(libc::adjtimex(&raw mut state).min(0).into())
+    }
+}
+
 /// A request to standard input that points to a byte.
 pub(super) fn request(request: u64, byte: u8) -> Result<(), i32> {
     // SAFETY: the requests that are made here read one byte.

@@ -1,0 +1,366 @@
+//! The allow-list: what the serving process calls, in groups, and why.
+//!
+//! It was found by running the host, and from the sources of what the host stands on:
+//! another kernel, C library or machine calls what this one does not.
+
+use seccompiler::{SeccompCmpOp, SeccompRule};
+
+use super::Calls;
+use super::arguments::{
+    Built, FAST_OPEN, KINDS, Rules, SENDING, SET_ID, condition, fcntl, itself, masked,
+    not_writable_and_executable, null, number, one_of, prctl, thread,
+};
+use crate::confine::Network;
+
+/// Calls that belong together.
+#[derive(Debug, Clone, Copy)]
+pub struct Group {
+    /// What they are about.
+    pub name: &'static str,
+    /// What needs them.
+    pub why: &'static str,
+    /// Their names, as Linux has them, and numbers on this machine.
+    pub calls: &'static [(&'static str, i64)],
+}
+
+macro_rules! calls {
+    ($($(#[$only:meta])* $name:ident => $number:ident),* $(,)?) => {
+        &[$($(#[$only])* (stringify!($name), libc::$number)),*]
+    };
+}
+
+/// All groups. Some of these calls are allowed for some arguments only.
+pub const GROUPS: &[Group] = &[
+    Group {
+        name: "open files",
+        why: "the streams, files of workspaces, SQLite, memory images (`ftruncate`, `fcntl` seals), locks",
+        calls: calls![
+            read => SYS_read, write => SYS_write, readv => SYS_readv, writev => SYS_writev,
+            pread64 => SYS_pread64, pwrite64 => SYS_pwrite64, preadv => SYS_preadv,
+            pwritev => SYS_pwritev, preadv2 => SYS_preadv2, pwritev2 => SYS_pwritev2,
+            lseek => SYS_lseek, close => SYS_close, fstat => SYS_fstat, fstatfs => SYS_fstatfs,
+            ftruncate => SYS_ftruncate, fallocate => SYS_fallocate, fsync => SYS_fsync,
+            fdatasync => SYS_fdatasync, flock => SYS_flock, fcntl => SYS_fcntl,
+            fchmod => SYS_fchmod, utimensat => SYS_utimensat, ioctl => SYS_ioctl, dup => SYS_dup,
+            dup3 => SYS_dup3, pipe2 => SYS_pipe2, getdents64 => SYS_getdents64,
+            #[cfg(target_arch = "x86_64")] dup2 => SYS_dup2,
+            #[cfg(target_arch = "x86_64")] pipe => SYS_pipe,
+        ],
+    },
+    Group {
+        name: "paths",
+        why: "workspaces, buckets, the cache, configuration that is read again: Landlock has the say which",
+        calls: calls![
+            openat => SYS_openat, openat2 => SYS_openat2, newfstatat => SYS_newfstatat,
+            statx => SYS_statx, faccessat => SYS_faccessat, faccessat2 => SYS_faccessat2,
+            readlinkat => SYS_readlinkat, mkdirat => SYS_mkdirat, unlinkat => SYS_unlinkat,
+            renameat2 => SYS_renameat2, getcwd => SYS_getcwd,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))] renameat => SYS_renameat,
+            #[cfg(target_arch = "x86_64")] open => SYS_open,
+            #[cfg(target_arch = "x86_64")] stat => SYS_stat,
+            #[cfg(target_arch = "x86_64")] lstat => SYS_lstat,
+            #[cfg(target_arch = "x86_64")] access => SYS_access,
+            #[cfg(target_arch = "x86_64")] readlink => SYS_readlink,
+            #[cfg(target_arch = "x86_64")] mkdir => SYS_mkdir,
+            #[cfg(target_arch = "x86_64")] rmdir => SYS_rmdir,
+            #[cfg(target_arch = "x86_64")] unlink => SYS_unlink,
+            #[cfg(target_arch = "x86_64")] rename => SYS_rename,
+        ],
+    },
+    Group {
+        name: "memory",
+        why: "the allocator, the engine's pool and code, SQLite's shared memory",
+        calls: calls![
+            mmap => SYS_mmap, munmap => SYS_munmap, mremap => SYS_mremap,
+            mprotect => SYS_mprotect, madvise => SYS_madvise, brk => SYS_brk,
+            memfd_create => SYS_memfd_create, membarrier => SYS_membarrier,
+        ],
+    },
+    Group {
+        name: "threads",
+        why: "the runtime's workers, and threads for what blocks",
+        calls: calls![
+            clone => SYS_clone, futex => SYS_futex, set_robust_list => SYS_set_robust_list,
+            rseq => SYS_rseq, set_tid_address => SYS_set_tid_address,
+            sched_yield => SYS_sched_yield, sched_getaffinity => SYS_sched_getaffinity,
+            sched_getparam => SYS_sched_getparam, sched_getscheduler => SYS_sched_getscheduler,
+            getcpu => SYS_getcpu, exit => SYS_exit, exit_group => SYS_exit_group,
+            prctl => SYS_prctl,
+        ],
+    },
+    Group {
+        name: "signals",
+        why: "traps of guests (the engine's handlers), the end of the process and of the broker, `abort`",
+        calls: calls![
+            rt_sigaction => SYS_rt_sigaction, rt_sigprocmask => SYS_rt_sigprocmask,
+            rt_sigreturn => SYS_rt_sigreturn, sigaltstack => SYS_sigaltstack,
+            tgkill => SYS_tgkill, restart_syscall => SYS_restart_syscall, wait4 => SYS_wait4,
+        ],
+    },
+    Group {
+        name: "waiting and time",
+        why: "the runtime's events, timers, and SQLite's waiting for a lock",
+        calls: calls![
+            epoll_create1 => SYS_epoll_create1, epoll_ctl => SYS_epoll_ctl,
+            epoll_pwait => SYS_epoll_pwait, epoll_pwait2 => SYS_epoll_pwait2,
+            eventfd2 => SYS_eventfd2, ppoll => SYS_ppoll, pselect6 => SYS_pselect6,
+            clock_gettime => SYS_clock_gettime, clock_getres => SYS_clock_getres,
+            clock_nanosleep => SYS_clock_nanosleep, nanosleep => SYS_nanosleep,
+            gettimeofday => SYS_gettimeofday,
+            #[cfg(target_arch = "x86_64")] time => SYS_time,
+            #[cfg(target_arch = "x86_64")] poll => SYS_poll,
+            #[cfg(target_arch = "x86_64")] select => SYS_select,
+            #[cfg(target_arch = "x86_64")] epoll_wait => SYS_epoll_wait,
+        ],
+    },
+    Group {
+        name: "the network",
+        why: "`serve --http`, outgoing HTTP, name resolution, the connection to the broker, and the \
+              runtime's own pair of sockets for signals",
+        calls: calls![
+            socket => SYS_socket, socketpair => SYS_socketpair, connect => SYS_connect,
+            bind => SYS_bind, accept => SYS_accept, accept4 => SYS_accept4,
+            shutdown => SYS_shutdown, getsockname => SYS_getsockname,
+            getpeername => SYS_getpeername, getsockopt => SYS_getsockopt,
+            setsockopt => SYS_setsockopt, sendto => SYS_sendto, sendmsg => SYS_sendmsg,
+            sendmmsg => SYS_sendmmsg, recvfrom => SYS_recvfrom, recvmsg => SYS_recvmsg,
+            recvmmsg => SYS_recvmmsg,
+        ],
+    },
+    Group {
+        name: "about itself",
+        why: "who owns a file of state, random numbers, the size of the stack, the host's name for the \
+              resolver; all but `prlimit64` only tell",
+        calls: calls![
+            getpid => SYS_getpid, gettid => SYS_gettid, getppid => SYS_getppid,
+            getuid => SYS_getuid, geteuid => SYS_geteuid, getgid => SYS_getgid,
+            getegid => SYS_getegid, getrandom => SYS_getrandom, uname => SYS_uname,
+            sysinfo => SYS_sysinfo, getrusage => SYS_getrusage, times => SYS_times,
+            prlimit64 => SYS_prlimit64,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            getrlimit => SYS_getrlimit,
+        ],
+    },
+];
+
+/// Requests of `ioctl`: about descriptors (waiting, closing, what is there to read); the
+/// index of a network interface, for a resolver's address with a scope; a terminal's
+/// modes and size, for questions of `call`; which pages a guest wrote. Never what types
+/// into a terminal.
+const REQUESTS: [u64; 16] = [
+    0x5421,      // FIONBIO
+    0x5451,      // FIOCLEX
+    0x5450,      // FIONCLEX
+    0x541b,      // FIONREAD
+    0x8933,      // SIOCGIFINDEX
+    0x5401,      // TCGETS
+    0x5402,      // TCSETS
+    0x5403,      // TCSETSW
+    0x5404,      // TCSETSF
+    0x802c_542a, // TCGETS2
+    0x402c_542b, // TCSETS2
+    0x402c_542c, // TCSETSW2
+    0x402c_542d, // TCSETSF2
+    0x540b,      // TCFLSH
+    0x5413,      // TIOCGWINSZ
+    0xc060_6610, // PAGEMAP_SCAN
+];
+
+/// Advice about this process's own memory. Not what takes pages from the whole machine
+/// (`MADV_HWPOISON`, `MADV_SOFT_OFFLINE`).
+const ADVICE: [u64; 17] = [
+    0,   // MADV_NORMAL
+    1,   // MADV_RANDOM
+    2,   // MADV_SEQUENTIAL
+    3,   // MADV_WILLNEED
+    4,   // MADV_DONTNEED
+    8,   // MADV_FREE
+    10,  // MADV_DONTFORK
+    11,  // MADV_DOFORK
+    14,  // MADV_HUGEPAGE
+    15,  // MADV_NOHUGEPAGE
+    16,  // MADV_DONTDUMP
+    17,  // MADV_DODUMP
+    20,  // MADV_COLD
+    22,  // MADV_POPULATE_READ
+    23,  // MADV_POPULATE_WRITE
+    102, // MADV_GUARD_INSTALL: the stacks of glibc 2.42
+    103, // MADV_GUARD_REMOVE
+];
+
+/// Commands of `membarrier` about this process's own threads: after code was made, on
+/// machines that need it.
+const BARRIERS: [u64; 7] = [0, 8, 16, 32, 64, 128, 256];
+
+/// Options of sockets, by level: those that HTTP, the runtime and resolvers set. Not
+/// filters, devices, marks.
+const OPTIONS: [(i32, i32); 18] = [
+    (libc::SOL_SOCKET, libc::SO_REUSEADDR),
+    (libc::SOL_SOCKET, libc::SO_SNDBUF),
+    (libc::SOL_SOCKET, libc::SO_RCVBUF),
+    (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+    (libc::SOL_SOCKET, libc::SO_LINGER),
+    (libc::SOL_SOCKET, libc::SO_RCVTIMEO),
+    (libc::SOL_SOCKET, libc::SO_SNDTIMEO),
+    (libc::IPPROTO_TCP, libc::TCP_NODELAY),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
+    (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
+    (libc::IPPROTO_TCP, libc::TCP_QUICKACK),
+    (libc::IPPROTO_IP, libc::IP_RECVERR),
+    (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
+    (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY),
+    (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+    (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
+];
+
+/// What is allowed to a process that serves.
+pub(super) fn rules(calls: &Calls) -> Built<Rules> {
+    let all = GROUPS.iter().flat_map(|group| group.calls);
+    let mut rules: Rules = all.map(|(_, call)| (*call, Vec::new())).collect();
+    for (call, cases) in conditions(calls)? {
+        // For a filter, no case means always.
+        match cases.is_empty() {
+            true => rules.remove(&call),
+            false => rules.insert(call, cases),
+        };
+    }
+    Ok(rules)
+}
+
+/// Calls that are allowed in some cases: in none, if there is no case.
+fn conditions(calls: &Calls) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
+    let without =
+        |argument, bits| Ok::<_, seccompiler::BackendError>(vec![masked(argument, bits, 0)?]);
+    let mut conditions = vec![
+        (libc::SYS_fcntl, fcntl()?),
+        (libc::SYS_ioctl, one_of(1, &REQUESTS)?),
+        (libc::SYS_prctl, prctl()?),
+        (libc::SYS_mmap, not_writable_and_executable()?),
+        (libc::SYS_mprotect, not_writable_and_executable()?),
+        (libc::SYS_madvise, one_of(2, &ADVICE)?),
+        (libc::SYS_membarrier, one_of(0, &BARRIERS)?),
+        (libc::SYS_clone, thread()?),
+        (libc::SYS_tgkill, itself(0)?),
+        // Nought is this process.
+        (libc::SYS_prlimit64, one_of(0, &[0])?),
+        (libc::SYS_fchmod, without(1, SET_ID)?),
+        (libc::SYS_openat, opening(2)?),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_open, opening(1)?),
+        // Without a path it is about an open file.
+        (libc::SYS_utimensat, null(1, true)?),
+        (libc::SYS_socketpair, vec![stream_pair()?]),
+        (libc::SYS_setsockopt, options()?),
+    ];
+    for (call, flags) in SENDING {
+        conditions.push((call, without(flags, FAST_OPEN)?));
+    }
+    let listener = calls.listener.map(number);
+    for call in [libc::SYS_accept, libc::SYS_accept4] {
+        conditions.push((call, one_of(0, listener.as_slice())?));
+    }
+    match calls.network {
+        Network::None => {
+            let none = [libc::SYS_socket, libc::SYS_connect, libc::SYS_bind];
+            conditions.extend(none.map(|call| (call, Vec::new())));
+        }
+        Network::Ports(_) | Network::Any => conditions.push((libc::SYS_socket, sockets()?)),
+    }
+    Ok(conditions)
+}
+
+/// Opening makes no file that runs with its owner's rights. The mode counts where a file
+/// may be made; elsewhere it may be anything.
+fn opening(flags: u8) -> Built<Vec<SeccompRule>> {
+    let making = number(libc::O_CREAT) | (number(libc::O_TMPFILE) & !number(libc::O_DIRECTORY));
+    Ok(vec![
+        masked(flags, making, 0)?,
+        masked(flags.saturating_add(1), SET_ID, 0)?,
+    ])
+}
+
+/// A pair of connected Unix sockets. One of datagrams could be connected to, or send to,
+/// any socket of another process that has a path.
+fn stream_pair() -> Built<SeccompRule> {
+    SeccompRule::new(vec![
+        condition(0, SeccompCmpOp::Eq, number(libc::AF_UNIX))?,
+        condition(1, SeccompCmpOp::MaskedEq(KINDS), number(libc::SOCK_STREAM))?,
+    ])
+}
+
+/// TCP and UDP over IP: Landlock knows the ports of TCP alone, so that nothing may look
+/// like it and be something else.
+fn sockets() -> Built<Vec<SeccompRule>> {
+    let mut rules = Vec::new();
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        for kind in [libc::SOCK_STREAM, libc::SOCK_DGRAM] {
+            for protocol in [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP] {
+                rules.push(SeccompRule::new(vec![
+                    condition(0, SeccompCmpOp::Eq, number(family))?,
+                    condition(1, SeccompCmpOp::MaskedEq(KINDS), number(kind))?,
+                    condition(2, SeccompCmpOp::Eq, number(protocol))?,
+                ])?);
+            }
+        }
+    }
+    Ok(rules)
+}
+
+fn options() -> Built<Vec<SeccompRule>> {
+    let option = |(level, name): (i32, i32)| {
+        SeccompRule::new(vec![
+            condition(1, SeccompCmpOp::Eq, number(level))?,
+            condition(2, SeccompCmpOp::Eq, number(name))?,
+        ])
+    };
+    OPTIONS.into_iter().map(option).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::confine::SystemCalls;
+
+    #[test]
+    fn each_call_stands_in_one_group_and_each_condition_is_on_one_of_them() {
+        let all: Vec<i64> = GROUPS
+            .iter()
+            .flat_map(|group| group.calls.iter().map(|(_, call)| *call))
+            .collect();
+        let distinct: BTreeSet<i64> = all.iter().copied().collect();
+        assert_eq!(distinct.len(), all.len());
+        let calls = Calls {
+            list: SystemCalls::AllowList,
+            network: Network::Any,
+            listener: Some(3),
+        };
+        for (call, cases) in conditions(&calls).unwrap() {
+            assert!(distinct.contains(&call), "{call}");
+            assert!(!cases.is_empty(), "{call}");
+        }
+        assert!(rules(&calls).unwrap().len() == all.len());
+    }
+
+    #[test]
+    fn what_is_not_granted_is_not_allowed_at_all() {
+        let calls = Calls {
+            list: SystemCalls::AllowList,
+            network: Network::None,
+            listener: None,
+        };
+        let rules = rules(&calls).unwrap();
+        for call in [
+            libc::SYS_socket,
+            libc::SYS_connect,
+            libc::SYS_bind,
+            libc::SYS_accept,
+            libc::SYS_accept4,
+        ] {
+            assert!(!rules.contains_key(&call), "{call}");
+        }
+    }
+}

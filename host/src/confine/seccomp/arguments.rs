@@ -1,0 +1,133 @@
+//! Conditions on the arguments of calls. A filter sees numbers: what an argument
+//! points to, it can't look at.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
+
+/// For each call when its rule holds: in any of these cases; always, if there is none.
+pub(in crate::confine) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+pub(in crate::confine) type Built<T> = Result<T, seccompiler::BackendError>;
+
+/// The kinds of sockets are few, and share their argument with flags.
+pub(super) const KINDS: u64 = 0xf;
+
+/// Sends and connects in one (`MSG_FASTOPEN`): Landlock is not asked.
+pub(super) const FAST_OPEN: u64 = 0x2000_0000;
+
+/// Calls that take [`FAST_OPEN`], and the argument that has it.
+pub(super) const SENDING: [(i64, u8); 3] = [
+    (libc::SYS_sendto, 3),
+    (libc::SYS_sendmsg, 2),
+    (libc::SYS_sendmmsg, 3),
+];
+
+/// The bits of a mode that make a program run with its owner's or group's rights.
+pub(super) const SET_ID: u64 = 0o6000;
+
+/// Every flag of `clone` that makes a namespace. `CLONE_NEWTIME` is a flag of `clone3`
+/// alone.
+pub(super) const NAMESPACES: u64 = number(
+    libc::CLONE_NEWNS
+        | libc::CLONE_NEWCGROUP
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUSER
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNET,
+);
+
+/// The argument that the kernel sees for this number: its lower half counts.
+pub(super) const fn number(value: i32) -> u64 {
+    value.cast_unsigned() as u64
+}
+
+/// A condition on the lower half of an argument, which is all that the kernel looks at
+/// where it takes an `int`.
+pub(super) fn condition(argument: u8, is: SeccompCmpOp, value: u64) -> Built<SeccompCondition> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is, value)
+}
+
+/// A rule of one such condition.
+pub(in crate::confine) fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Built<SeccompRule> {
+    SeccompRule::new(vec![condition(argument, is, value)?])
+}
+
+/// Whether an argument points nowhere, or somewhere.
+pub(super) fn null(argument: u8, is: bool) -> Built<Vec<SeccompRule>> {
+    let is = match is {
+        true => SeccompCmpOp::Eq,
+        false => SeccompCmpOp::Ne,
+    };
+    let whole = SeccompCondition::new(argument, SeccompCmpArgLen::Qword, is, 0)?;
+    Ok(vec![SeccompRule::new(vec![whole])?])
+}
+
+/// The argument is one of these.
+pub(in crate::confine) fn one_of(argument: u8, values: &[u64]) -> Built<Vec<SeccompRule>> {
+    let each = values.iter();
+    each.map(|value| when(argument, SeccompCmpOp::Eq, *value))
+        .collect()
+}
+
+/// These bits of the argument are `value`.
+pub(super) fn masked(argument: u8, mask: u64, value: u64) -> Built<SeccompRule> {
+    when(argument, SeccompCmpOp::MaskedEq(mask), value)
+}
+
+/// Any of these bits is set.
+pub(super) fn any_bit(argument: u8, bits: u64) -> Built<Vec<SeccompRule>> {
+    let each = (0..u32::BITS).map(|bit| 1_u64 << bit);
+    each.filter(|bit| bits & bit != 0)
+        .map(|bit| masked(argument, bit, bit))
+        .collect()
+}
+
+/// Memory is writable or executable, never both: of `mmap` and `mprotect`.
+pub(in crate::confine) fn not_writable_and_executable() -> Built<Vec<SeccompRule>> {
+    let [write, execute] = [number(libc::PROT_WRITE), number(libc::PROT_EXEC)];
+    [0, write, execute]
+        .into_iter()
+        .map(|rights| masked(2, write | execute, rights))
+        .collect()
+}
+
+/// `clone` makes a thread of this process, in no namespace of its own.
+pub(in crate::confine) fn thread() -> Built<Vec<SeccompRule>> {
+    let thread = number(libc::CLONE_THREAD);
+    Ok(vec![masked(0, thread | NAMESPACES, thread)?])
+}
+
+/// Commands of `fcntl` that are about a descriptor of this process. Not those that have
+/// signals sent (`F_SETOWN`), leases and notices of directories.
+pub(in crate::confine) fn fcntl() -> Built<Vec<SeccompRule>> {
+    let commands = [
+        libc::F_DUPFD,
+        libc::F_DUPFD_CLOEXEC,
+        libc::F_GETFD,
+        libc::F_SETFD,
+        libc::F_GETFL,
+        libc::F_SETFL,
+        libc::F_GETLK,
+        libc::F_SETLK,
+        libc::F_SETLKW,
+        libc::F_OFD_GETLK,
+        libc::F_OFD_SETLK,
+        libc::F_OFD_SETLKW,
+        libc::F_ADD_SEALS,
+        libc::F_GET_SEALS,
+    ];
+    one_of(1, &commands.map(number))
+}
+
+/// `prctl` names a thread or a piece of memory.
+pub(in crate::confine) fn prctl() -> Built<Vec<SeccompRule>> {
+    let options = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA];
+    one_of(0, &options.map(number))
+}
+
+/// The process that a call is about is this one.
+pub(in crate::confine) fn itself(argument: u8) -> Built<Vec<SeccompRule>> {
+    let itself = rustix::process::getpid().as_raw_pid();
+    one_of(argument, &[number(itself)])
+}

@@ -1,0 +1,281 @@
+//! The deny-list: calls that are known to do harm, and that serving never makes. What a
+//! newer kernel adds is allowed until it stands here.
+
+use seccompiler::{SeccompCmpOp, SeccompCondition, SeccompRule};
+
+use super::Calls;
+use super::arguments::{
+    Built, FAST_OPEN, KINDS, NAMESPACES, Rules, SENDING, SET_ID, any_bit, condition, masked, null,
+    number, one_of, when,
+};
+use crate::confine::Network;
+
+/// Starting programs: refused beside the second layer of Landlock.
+const PROGRAMS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
+
+/// Calls that are refused whatever their arguments. Those of one machine alone are in
+/// [`OF_X86`].
+const NEVER: &[i64] = &[
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+    libc::SYS_process_madvise,
+    libc::SYS_process_mrelease,
+    // `io_uring` makes sockets without asking this filter.
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    // Rights, owners, times and attributes of files: Landlock has no rules for them.
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    SETXATTRAT,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
+    // What files are done to tells what others do.
+    libc::SYS_inotify_init1,
+    libc::SYS_inotify_add_watch,
+    libc::SYS_inotify_rm_watch,
+    libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_chroot,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    // The whole machine.
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    KEXEC_FILE_LOAD,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_personality,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    // Without an address, `listen` takes a free port, which no rule names.
+    libc::SYS_listen,
+    // Shared with all processes of the user, and in no namespace of files.
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// The older names of calls above, and ports of the machine.
+#[cfg(target_arch = "x86_64")]
+const OF_X86: &[i64] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+    libc::SYS_inotify_init,
+    libc::SYS_ioperm,
+    libc::SYS_iopl,
+    libc::SYS_modify_ldt,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OF_X86: &[i64] = &[];
+
+/// Calls for which the C library of some systems has no name yet. Their numbers are the
+/// same on each machine.
+const FCHMODAT2: i64 = 452;
+const SETXATTRAT: i64 = 463;
+const REMOVEXATTRAT: i64 = 466;
+const OPEN_TREE_ATTR: i64 = 467;
+const FILE_SETATTR: i64 = 469;
+
+/// Not all machines have it, and none uses the number for anything else.
+const KEXEC_FILE_LOAD: i64 = match cfg!(target_arch = "x86_64") {
+    true => 320,
+    false => 294,
+};
+
+/// Calls that take a connection, from the socket that is their first argument.
+const ACCEPTING: [i64; 2] = [libc::SYS_accept, libc::SYS_accept4];
+
+/// Requests that write into the input of a terminal, as if somebody had typed: one
+/// that was inherited is open, and a shell reads from it later.
+const TYPING: [u64; 2] = [0x5412, 0x541c];
+
+/// Commands of `fcntl` that have signals sent to others, or tell what others do with files.
+const OF_OTHERS: [i32; 5] = [
+    libc::F_SETOWN,
+    10, // F_SETSIG
+    15, // F_SETOWN_EX
+    libc::F_SETLEASE,
+    libc::F_NOTIFY,
+];
+
+/// Advice that takes memory from the whole machine (`MADV_HWPOISON`, `MADV_SOFT_OFFLINE`).
+const BREAKING: [u64; 2] = [100, 101];
+
+/// Calls about the process that is their first argument: nought is the caller.
+const OF_A_PROCESS: [i64; 5] = [
+    // The limits of another process can end it.
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+];
+
+/// Calls about the process that is their second argument; the first says that it is one,
+/// and not a group or a user.
+const OF_ONE_PROCESS: [(i64, u64); 2] = [
+    (libc::SYS_setpriority, 0), // PRIO_PROCESS
+    (libc::SYS_ioprio_set, 1),  // IOPRIO_WHO_PROCESS
+];
+
+/// What is refused; starting programs only if `programs` is false.
+pub(super) fn rules(calls: &Calls, programs: bool) -> Built<Rules> {
+    let mut rules: Rules = NEVER
+        .iter()
+        .chain(OF_X86)
+        .map(|call| (*call, Vec::new()))
+        .collect();
+    if !programs {
+        rules.extend(PROGRAMS.map(|call| (call, Vec::new())));
+    }
+    for call in ACCEPTING {
+        let others = match calls.listener {
+            Some(listener) => vec![when(0, SeccompCmpOp::Ne, number(listener))?],
+            None => Vec::new(),
+        };
+        rules.insert(call, others);
+    }
+    let sockets = match calls.network {
+        // No condition: always refused.
+        Network::None => Vec::new(),
+        Network::Ports(_) | Network::Any => other_sockets()?,
+    };
+    rules.insert(libc::SYS_socket, sockets);
+    rules.insert(libc::SYS_socketpair, other_pairs()?);
+    // The kernel looks at the lower half of a request.
+    let typing = TYPING.map(|request| when(1, SeccompCmpOp::Eq, request));
+    let typing = typing.into_iter().collect::<Built<Vec<_>>>()?;
+    rules.insert(libc::SYS_ioctl, typing);
+    rules.insert(libc::SYS_fcntl, one_of(1, &OF_OTHERS.map(number))?);
+    rules.insert(libc::SYS_madvise, one_of(2, &BREAKING)?);
+    for (call, flags) in SENDING {
+        rules.insert(call, vec![masked(flags, FAST_OPEN, FAST_OPEN)?]);
+    }
+    for call in OF_A_PROCESS {
+        rules.insert(call, vec![when(0, SeccompCmpOp::Ne, 0)?]);
+    }
+    for (call, process) in OF_ONE_PROCESS {
+        let others = vec![
+            when(0, SeccompCmpOp::Ne, process)?,
+            when(1, SeccompCmpOp::Ne, 0)?,
+        ];
+        rules.insert(call, others);
+    }
+    rules.insert(libc::SYS_clone, any_bit(0, NAMESPACES)?);
+    rules.insert(libc::SYS_fchmod, any_bit(1, SET_ID)?);
+    rules.insert(libc::SYS_utimensat, null(1, false)?);
+    rules.insert(libc::SYS_openat, making_set_id(2)?);
+    #[cfg(target_arch = "x86_64")]
+    {
+        rules.insert(libc::SYS_open, making_set_id(1)?);
+        rules.insert(libc::SYS_creat, any_bit(1, SET_ID)?);
+    }
+    Ok(rules)
+}
+
+/// A file is made that runs with its owner's or group's rights.
+fn making_set_id(flags: u8) -> Built<Vec<SeccompRule>> {
+    let temporary = number(libc::O_TMPFILE) & !number(libc::O_DIRECTORY);
+    let mut rules = Vec::new();
+    for making in [number(libc::O_CREAT), temporary] {
+        for bit in [0o4000, 0o2000] {
+            rules.push(SeccompRule::new(vec![
+                condition(flags, SeccompCmpOp::MaskedEq(making), making)?,
+                condition(flags.saturating_add(1), SeccompCmpOp::MaskedEq(bit), bit)?,
+            ])?);
+        }
+    }
+    Ok(rules)
+}
+
+/// Every pair but of connected Unix sockets: one of datagrams can be connected to, or send
+/// to, any socket of another process that has a path.
+fn other_pairs() -> Built<Vec<SeccompRule>> {
+    let mut rules = vec![when(0, SeccompCmpOp::Ne, number(libc::AF_UNIX))?];
+    rules.extend(kinds_but(&[libc::SOCK_STREAM])?);
+    Ok(rules)
+}
+
+/// Every socket but TCP and UDP over IP: Landlock knows the ports of TCP alone,
+/// so that nothing may look like it and be something else.
+fn other_sockets() -> Built<Vec<SeccompRule>> {
+    let is_not = |argument: u8, value: i32| -> Built<SeccompCondition> {
+        condition(argument, SeccompCmpOp::Ne, number(value))
+    };
+    let mut rules = vec![
+        SeccompRule::new(vec![is_not(0, libc::AF_INET)?, is_not(0, libc::AF_INET6)?])?,
+        SeccompRule::new(vec![
+            is_not(2, 0)?,
+            is_not(2, libc::IPPROTO_TCP)?,
+            is_not(2, libc::IPPROTO_UDP)?,
+        ])?,
+    ];
+    rules.extend(kinds_but(&[libc::SOCK_STREAM, libc::SOCK_DGRAM])?);
+    Ok(rules)
+}
+
+fn kinds_but(allowed: &[i32]) -> Built<Vec<SeccompRule>> {
+    let allowed: Vec<u64> = allowed.iter().copied().map(number).collect();
+    let kinds = (0..=KINDS).filter(|kind| !allowed.contains(kind));
+    kinds.map(|kind| masked(1, KINDS, kind)).collect()
+}

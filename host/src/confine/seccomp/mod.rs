@@ -1,0 +1,140 @@
+//! The seccomp half: what Landlock has no rules for. By default a list of the
+//! system calls that serving needs; everything else is refused.
+//!
+//! A refused call fails with `EPERM` and the process goes on. Calls that a C library
+//! tries first, and does without where the kernel is older, fail with `ENOSYS`.
+
+pub(super) mod allowed;
+pub(super) mod arguments;
+mod denied;
+mod filter;
+
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
+use serde::Serialize;
+
+use self::arguments::{Built, Rules};
+use super::{ConfineError, Network};
+
+/// Which system calls a confined process may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum SystemCalls {
+    /// Those that serving needs. Everything else is refused, calls of newer kernels
+    /// too.
+    #[default]
+    AllowList,
+    /// All but those that are known to do harm. For a machine on which serving needs
+    /// a call that the other list does not have.
+    DenyList,
+}
+
+impl SystemCalls {
+    /// Its name in configuration and reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AllowList => "allow-list",
+            Self::DenyList => "deny-list",
+        }
+    }
+}
+
+/// What a filter is made for.
+#[derive(Debug, Clone)]
+pub(super) struct Calls {
+    pub(super) list: SystemCalls,
+    /// Sockets that can be made.
+    pub(super) network: Network,
+    /// The one listening socket from which connections are accepted.
+    pub(super) listener: Option<i32>,
+}
+
+impl Calls {
+    /// Refuses every other call, from this thread on.
+    pub(super) fn apply(&self) -> Result<(), ConfineError> {
+        let built = |machine| match self.list {
+            SystemCalls::AllowList => allow(allowed::rules(self)?, machine),
+            SystemCalls::DenyList => deny(denied::rules(self, false)?, machine),
+        };
+        install_built(built)
+    }
+}
+
+/// Refuses the calls that are known to do harm, and all sockets, but not starting
+/// programs.
+pub(super) fn apply_to_starter() -> Result<(), ConfineError> {
+    let calls = Calls {
+        list: SystemCalls::DenyList,
+        network: Network::None,
+        listener: None,
+    };
+    install_built(|machine| deny(denied::rules(&calls, true)?, machine))
+}
+
+fn install_built(built: impl FnOnce(TargetArch) -> Built<BpfProgram>) -> Result<(), ConfineError> {
+    let Some(machine) = machine() else {
+        return Ok(());
+    };
+    let program = built(machine).map_err(|error| ConfineError::Refused(error.to_string()))?;
+    install(&program)
+}
+
+fn allow(rules: Rules, machine: TargetArch) -> Built<BpfProgram> {
+    let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let filter = SeccompFilter::new(rules, refused, SeccompAction::Allow, machine)?;
+    let absent = filter::Absent {
+        calls: &filter::FALLS_BACK,
+        newer: true,
+    };
+    Ok(filter::guarded(filter.try_into()?, machine, &absent))
+}
+
+fn deny(rules: Rules, machine: TargetArch) -> Built<BpfProgram> {
+    let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, machine)?;
+    let absent = filter::Absent {
+        calls: &[libc::SYS_clone3],
+        newer: false,
+    };
+    Ok(filter::guarded(filter.try_into()?, machine, &absent))
+}
+
+/// A filter that answers what is not in `rules` as a kernel does that has no such
+/// call.
+pub(super) fn only(rules: Rules, machine: TargetArch) -> Built<BpfProgram> {
+    let missing = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
+    let filter = SeccompFilter::new(rules, missing, SeccompAction::Allow, machine)?;
+    let absent = filter::Absent {
+        calls: &[],
+        newer: false,
+    };
+    Ok(filter::guarded(filter.try_into()?, machine, &absent))
+}
+
+/// Puts a filter over this thread, where the kernel has filters.
+pub(super) fn install(program: &BpfProgram) -> Result<(), ConfineError> {
+    match seccompiler::apply_filter(program) {
+        Ok(()) => Ok(()),
+        Err(seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error))
+            if [libc::EINVAL, libc::ENOSYS]
+                .map(Some)
+                .contains(&error.raw_os_error()) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(ConfineError::Refused(error.to_string())),
+    }
+}
+
+/// The machine, where this code knows how to write filters for it.
+pub(super) fn machine() -> Option<TargetArch> {
+    std::env::consts::ARCH.try_into().ok()
+}
+
+/// Whether this kernel has filters, and this code knows the machine.
+pub(super) fn is_available() -> bool {
+    machine().is_some()
+        && std::fs::read_to_string("/proc/self/status")
+            .is_ok_and(|status| status.lines().any(|line| line.starts_with("Seccomp:")))
+}
