@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_host::confine::SystemCalls;
 use toolward_host::secrets;
 use toolward_policy::{ContextSource, Policy, PolicyError};
 use toolward_signing::trust::{TrustSettings, TrustStore};
 
+use crate::confinement;
 use crate::environment::{self, Environment};
 use crate::failure::Failure;
 use crate::files;
@@ -115,6 +117,11 @@ impl ConfigFile {
         (store, files)
     }
 
+    /// Which system calls a confined process keeps.
+    pub(crate) fn system_calls(&self) -> Result<SystemCalls, Failure> {
+        Ok(confinement::setting(&self.text, &self.path)?.unwrap_or_default())
+    }
+
     /// What it grants; files and directories are named relative to it.
     pub(crate) fn policy(&self) -> Result<Policy, Failure> {
         let folder = match self.path.parent() {
@@ -176,9 +183,13 @@ impl Granted {
         };
         if let Some(file) = configured {
             granted.add(file)?;
+            // One that is wrong is said before anything is done.
+            file.system_calls()?;
         }
         for path in &flags.policy {
-            granted.add(&ConfigFile::read(path)?)?;
+            let file = ConfigFile::read(path)?;
+            granted.add(&file)?;
+            confinement::no_setting(&file.text, &file.path)?;
         }
         // Once: what changes later counts for the next process.
         granted.policy = granted.policy.with_contexts(&mut context_value);

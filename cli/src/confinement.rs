@@ -1,11 +1,23 @@
 //! Confines this process before it runs guests, and says so where it can't be.
 
-use clap::Args;
-use toolward_host::Broker;
-use toolward_host::confine::{ConfineError, Confinement};
+use std::ops::Range;
+use std::path::Path;
 
+use clap::Args;
+use serde::Deserialize;
+use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_host::Broker;
+use toolward_host::confine::{ConfineError, Confinement, SystemCalls};
+
+use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
+use crate::trust::Trust;
+
+/// What a wrong `[confine]` is refused with.
+const INVALID: &str = "confine-setting-invalid";
+const HINT: &str = "`[confine]` has `system_calls`, which is \"allow-list\" (the default) or \
+    \"deny-list\"; it stands in toolward.toml, or in the file of --config";
 
 /// Whether the process confines itself.
 #[derive(Debug, Args)]
@@ -24,6 +36,8 @@ impl ConfineFlags {
         &self,
         confinement: Confinement,
         broker: &Broker,
+        trust: &Trust,
+        environment: &Environment,
         output: &Output,
     ) -> Result<(), Failure> {
         if self.no_confine {
@@ -36,7 +50,14 @@ impl ConfineFlags {
             Some(path) => confinement.read(path),
             None => confinement,
         };
-        let confined = confinement.apply()?;
+        let calls = trust.system_calls(environment)?;
+        if calls == SystemCalls::DenyList {
+            output.warning(
+                "`[confine] system_calls = \"deny-list\"`: whoever escapes the sandbox may make every \
+                 system call that is not known to do harm",
+            );
+        }
+        let confined = confinement.system_calls(calls).apply()?;
         if let Some(warning) = confined.warning() {
             output.warning(warning);
         }
@@ -50,6 +71,114 @@ impl From<ConfineError> for Failure {
         match error.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    confine: Option<RawConfine>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawConfine {
+    system_calls: Option<RawSystemCalls>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum RawSystemCalls {
+    AllowList,
+    DenyList,
+}
+
+/// What `[confine]` of a configuration says; `None` where there is no such table.
+pub(crate) fn setting(text: &str, path: &Path) -> Result<Option<SystemCalls>, Failure> {
+    let raw: Raw =
+        toml::from_str(text).map_err(|error| invalid(text, path, error.span(), error.message()))?;
+    Ok(raw.confine.map(|confine| match confine.system_calls {
+        Some(RawSystemCalls::DenyList) => SystemCalls::DenyList,
+        Some(RawSystemCalls::AllowList) | None => SystemCalls::AllowList,
+    }))
+}
+
+/// Refuses `[confine]` in a policy's file that is no configuration: it would have no
+/// effect.
+pub(crate) fn no_setting(text: &str, path: &Path) -> Result<(), Failure> {
+    match setting(text, path)? {
+        None => Ok(()),
+        Some(_) => {
+            let found = "expected no `[confine]` in a file of --policy";
+            Err(invalid(
+                text,
+                path,
+                text.find("[confine").map(|at| at..at),
+                found,
+            ))
+        }
+    }
+}
+
+fn invalid(text: &str, path: &Path, span: Option<Range<usize>>, problem: &str) -> Failure {
+    let before = span.and_then(|span| text.get(..span.start)).unwrap_or("");
+    let line = before.matches('\n').count().saturating_add(1);
+    let last = before.rsplit('\n').next().unwrap_or("");
+    let column = last.chars().count().saturating_add(1);
+    let problem = problem.lines().collect::<Vec<_>>().join(", ");
+    let message = format!("{}:{line}:{column}: {problem}", path.display());
+    let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    let failure = Failure::usage(INVALID, message).hint(HINT);
+    failure.with_diagnostics(&[Diagnostic {
+        code: INVALID,
+        severity: Severity::Error,
+        message: problem,
+        file: path.display().to_string(),
+        line: number(line),
+        column: number(column),
+        hint: Some(HINT.to_owned()),
+    }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_setting_is_read_and_what_means_nothing_is_an_error_with_its_place() {
+        let path = Path::new("toolward.toml");
+        let read = |text: &str| setting(text, path);
+        assert_eq!(read("[defaults]\n").unwrap(), None);
+        for (text, expected) in [
+            ("[confine]\n", SystemCalls::AllowList),
+            (
+                "[confine]\nsystem_calls = \"allow-list\"\n",
+                SystemCalls::AllowList,
+            ),
+            (
+                "[confine]\nsystem_calls = \"deny-list\"\n",
+                SystemCalls::DenyList,
+            ),
+        ] {
+            assert_eq!(read(text).unwrap(), Some(expected), "{text}");
+            assert_eq!(no_setting(text, path).unwrap_err().code, INVALID);
+        }
+        for (text, place) in [
+            (
+                "[confine]\nsystem_calls = \"none\"\n",
+                "toolward.toml:2:16:",
+            ),
+            ("[confine]\nsystem_calls = false\n", "toolward.toml:2:16:"),
+            (
+                "\n[confine]\nsystem_cals = \"deny-list\"\n",
+                "toolward.toml:3:1:",
+            ),
+            ("confine = 1\n", "toolward.toml:1:11:"),
+            ("[[confine]]\n", "toolward.toml:1:"),
+        ] {
+            let failure = read(text).unwrap_err();
+            assert_eq!(failure.code, INVALID, "{text}");
+            assert!(failure.message.starts_with(place), "{}", failure.message);
         }
     }
 }

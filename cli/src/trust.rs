@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use clap::Args;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
+use toolward_host::confine::SystemCalls;
 use toolward_signing::key::PublicKey;
 use toolward_signing::manifest;
 use toolward_signing::revocation::Revocations;
@@ -77,6 +78,12 @@ impl Trust {
             None => ConfigFile::of_user(environment)?,
         };
         Ok(self.file.get_or_init(|| found).as_ref())
+    }
+
+    /// Which system calls a confined process keeps, as the configuration says.
+    pub(crate) fn system_calls(&self, environment: &Environment) -> Result<SystemCalls, Failure> {
+        let configured = self.file(environment)?.map(ConfigFile::system_calls);
+        Ok(configured.transpose()?.unwrap_or_default())
     }
 
     /// The files that keys are read from: of the flags and of the configuration.

@@ -294,7 +294,13 @@ pub(crate) fn run(
     let builder = source.store.protect(builder, environment);
     let host = arguments.cache.host(builder, &broker)?;
     let confinement = means.kept(&host, &granted, environment)?;
-    arguments.confine.apply(confinement, &broker, output)?;
+    arguments.confine.apply(
+        confinement,
+        &broker,
+        &arguments.source.trust,
+        environment,
+        output,
+    )?;
     let request = request.observer(Arc::new(Watch(Arc::clone(&bar))));
     let runtime = runtime()?;
     let reply = runtime.block_on(async {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 use toolward_bundle::build;
 use toolward_bundle::text::visible_line;
-use toolward_host::confine::{self, Confinement};
+use toolward_host::confine::{self, Confinement, SystemCalls};
 use toolward_host::{Cache, Host};
 
 use super::build::guest_cargo;
@@ -85,6 +85,7 @@ pub(crate) fn run(
         engine(),
         memory_reset(),
         confinement(),
+        system_calls(&trust, environment),
         cache(environment),
         configuration(arguments.config.as_deref(), environment),
         publishers(&trust, environment),
@@ -210,6 +211,60 @@ fn is_refused() -> bool {
     let thread = std::thread::spawn(|| {
         let confined = Confinement::builder().apply_to_this_thread();
         confined.is_ok() && std::fs::read_dir("/").is_err()
+    });
+    thread.join().unwrap_or(false)
+}
+
+/// Which list of system calls holds, and whether it does.
+fn system_calls(trust: &Trust, environment: &Environment) -> Check {
+    const NAME: &str = "system-calls";
+    let calls = match trust.system_calls(environment) {
+        Ok(calls) => calls,
+        Err(failure) => {
+            let check = Check::new(NAME, State::Error, failure.message);
+            return match failure.hints.first() {
+                Some(hint) => check.hint(hint.as_str()),
+                None => check,
+            };
+        }
+    };
+    if confine::outlook_with(calls).system_calls.is_none() {
+        return Check::new(
+            NAME,
+            State::Warning,
+            "this kernel can't refuse system calls, or none are known for this machine",
+        )
+        .hint("a kernel with CONFIG_SECCOMP_FILTER, on x86-64, arm64 or 64-bit RISC-V");
+    }
+    match (calls, refuses_what_is_not_listed(calls)) {
+        (SystemCalls::AllowList, true) => Check::new(
+            NAME,
+            State::Ok,
+            "allow-list: a process that runs drivers makes the system calls that it needs, and \
+             no others",
+        ),
+        (SystemCalls::DenyList, false) => Check::new(
+            NAME,
+            State::Warning,
+            "deny-list: a process that runs drivers makes every system call that is not known to \
+             do harm",
+        )
+        .hint("take `system_calls` out of `[confine]` where the allow-list works"),
+        (list, _) => Check::new(
+            NAME,
+            State::Error,
+            format!("a confined thread is not under the {}", list.as_str()),
+        )
+        .hint("see whether a container or a security module stands in the way"),
+    }
+}
+
+/// Confines a thread, and lets it make a harmless call that neither list names.
+fn refuses_what_is_not_listed(calls: SystemCalls) -> bool {
+    let thread = std::thread::spawn(move || {
+        let confinement = Confinement::builder().system_calls(calls);
+        let confined = confinement.apply_to_this_thread();
+        confined.is_ok() && rustix::process::getsid(None).is_err()
     });
     thread.join().unwrap_or(false)
 }

@@ -171,7 +171,9 @@ pub(crate) fn run(
     if let Place::Http(listener) = &place {
         confinement = confinement.accept_on(listener);
     }
-    arguments.confine.apply(confinement, &broker, output)?;
+    arguments
+        .confine
+        .apply(confinement, &broker, &source.trust, environment, output)?;
     if let (Some(door), Place::Http(listener)) = (&door, &place) {
         door.announce(listener, output)?;
     }

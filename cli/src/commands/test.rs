@@ -119,7 +119,9 @@ pub(crate) fn run(
         let confinement = scratch.kept(&host);
         (Some(scratch), host, confinement)
     };
-    arguments.confine.apply(confinement, &broker, output)?;
+    arguments
+        .confine
+        .apply(confinement, &broker, &arguments.trust, environment, output)?;
     let (mut failed, mut skipped) = (0, 0);
     let runtime = runtime()?;
     for (number, case) in cases.iter().enumerate() {

@@ -101,8 +101,8 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
     if let Some(base) = base {
         builder = builder.base(base);
     }
-    // Those that read whom to trust read them.
-    for table in ["publisher", "trust", "channel"] {
+    // Those that read whom to trust, and how a process is confined, read them.
+    for table in ["publisher", "trust", "channel", "confine"] {
         fields.take(table);
     }
     if let Some(value) = fields.take("defaults") {
