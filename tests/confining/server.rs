@@ -1,0 +1,84 @@
+//! A client of a server, over the server's standard input and output.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// When an answer counts as not coming: compiling comes first, perhaps beside other tests.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A server that has answered its client, and is confined therefore.
+pub(super) struct Server {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Server {
+    pub(super) fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        let mut server = Self {
+            input: child.stdin.take(),
+            child,
+            lines,
+        };
+        let params = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "confining", "version": "1"},
+        });
+        server.ask("initialize", &params);
+        server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        server
+    }
+
+    fn send(&mut self, message: &Value) {
+        let input = self.input.as_mut().unwrap();
+        writeln!(input, "{message}").unwrap();
+        input.flush().unwrap();
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        let id = json!(method);
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE).expect("an answer");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == id {
+                return message["result"].clone();
+            }
+        }
+    }
+
+    /// Calls a tool.
+    pub(super) fn call(&mut self, tool: &str, input: &Value) -> Value {
+        self.ask("tools/call", &json!({"name": tool, "arguments": input}))
+    }
+
+    pub(super) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Says nothing more, so that the server ends.
+    pub(super) fn hang_up(&mut self) {
+        self.input = None;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,183 @@
+//! A process that is traced, and made to do system calls.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+use std::time::{Duration, Instant};
+
+use super::SKIP;
+use super::ptrace::{self, Event, Registers, Thread};
+
+/// How long a call may take before it counts as one that waits.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a process has to stop.
+const STOPS: Duration = Duration::from_secs(60);
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It came back with this.
+    Value(i64),
+    /// It went on until it was interrupted.
+    Waits,
+    /// The process ended.
+    Ended,
+}
+
+/// The first thread of a process, stopped.
+pub(super) struct Tracee {
+    process: Thread,
+    /// As it was found.
+    registers: Registers,
+    /// Where the instruction for a system call is.
+    site: u64,
+    memory: File,
+}
+
+impl Tracee {
+    /// Stops a process. The other threads go on.
+    pub(super) fn stop(process: u32) -> Self {
+        let process = process.try_into().unwrap();
+        assert!(seize(process, 0), "it is there");
+        ptrace::interrupt(process).unwrap();
+        let stopped = wait(process, STOPS).expect("it stops");
+        assert_eq!(stopped, Event::Stopped);
+        let memory = format!("/proc/{process}/mem");
+        Self {
+            process,
+            registers: ptrace::registers(process).unwrap(),
+            site: site(process),
+            memory: File::options().read(true).write(true).open(memory).unwrap(),
+        }
+    }
+
+    /// Writes into its memory.
+    pub(super) fn write(&self, address: u64, bytes: &[u8]) {
+        self.memory.write_all_at(bytes, address).unwrap();
+    }
+
+    /// Makes it do a call.
+    pub(super) fn call(&self, number: u64, arguments: [u64; 6]) -> Answer {
+        self.call_at(self.site, number, arguments)
+    }
+
+    /// Makes it do a call by the numbers of 32 bits. `None` where the kernel has none.
+    pub(super) fn call_of_32_bits(&self, number: u64, arguments: [u64; 3]) -> Option<Answer> {
+        const INTERRUPT: [u8; 2] = [0xcd, 0x80];
+        let mut before = [0; 2];
+        self.memory.read_exact_at(&mut before, self.site).unwrap();
+        self.write(self.site, &INTERRUPT);
+        let [first, second, third] = arguments;
+        let mut registers = self.registers;
+        registers.rbx = first;
+        registers.rcx = second;
+        registers.rdx = third;
+        let answer = self.step(registers, self.site, number);
+        self.write(self.site, &before);
+        answer
+    }
+
+    fn call_at(&self, site: u64, number: u64, arguments: [u64; 6]) -> Answer {
+        let mut registers = self.registers;
+        [
+            registers.rdi,
+            registers.rsi,
+            registers.rdx,
+            registers.r10,
+            registers.r8,
+            registers.r9,
+        ] = arguments;
+        self.step(registers, site, number)
+            .expect("the instruction is done")
+    }
+
+    /// Does one instruction. `None`: it could not be done.
+    fn step(&self, mut registers: Registers, site: u64, number: u64) -> Option<Answer> {
+        registers.rip = site;
+        registers.rax = number;
+        // No call that was interrupted is to be done again.
+        registers.orig_rax = u64::MAX;
+        ptrace::set_registers(self.process, &registers).unwrap();
+        ptrace::step(self.process).unwrap();
+        let mut interrupted = false;
+        loop {
+            let status = wait(self.process, if interrupted { STOPS } else { PATIENCE });
+            match status {
+                Some(Event::Signal(libc::SIGSEGV | libc::SIGILL)) => return None,
+                Some(Event::Ended) => return Some(Answer::Ended),
+                Some(_) => {}
+                None if !interrupted => {
+                    interrupted = true;
+                    ptrace::interrupt(self.process).unwrap();
+                    continue;
+                }
+                None => panic!("it does not stop"),
+            }
+            let now = ptrace::registers(self.process).unwrap();
+            if interrupted {
+                return Some(Answer::Waits);
+            }
+            if now.rip != site {
+                return Some(Answer::Value(now.rax.cast_signed()));
+            }
+            // A signal came first.
+            ptrace::step(self.process).unwrap();
+        }
+    }
+
+    /// Lets it go on where it was stopped.
+    pub(super) fn release(self) {
+        ptrace::set_registers(self.process, &self.registers).unwrap();
+        ptrace::detach(self.process).unwrap();
+    }
+}
+
+/// Begins to trace; `false` where it is traced already, as a new thread of a traced one
+/// is, or has ended. Where that is forbidden the test can't show anything.
+pub(super) fn seize(thread: Thread, options: usize) -> bool {
+    let Err(error) = ptrace::seize(thread, options) else {
+        return true;
+    };
+    match error.raw_os_error() {
+        Some(libc::ESRCH) => false,
+        Some(libc::EPERM) if is_traced(thread) => false,
+        _ => panic!(
+            "no process can be traced here ({error}): allow ptrace (in a container \
+             --cap-add=SYS_PTRACE), or set {SKIP} to leave this out"
+        ),
+    }
+}
+
+/// Whether this process traces it.
+fn is_traced(thread: Thread) -> bool {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let mut lines = status.lines();
+    let tracer = lines.find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_some_and(|tracer| tracer.trim() != "0")
+}
+
+fn wait(process: Thread, patience: Duration) -> Option<Event> {
+    let end = Instant::now() + patience;
+    loop {
+        match ptrace::event(process).unwrap() {
+            Some((_, event)) => return Some(event),
+            None if Instant::now() > end => return None,
+            None => std::thread::sleep(Duration::from_micros(50)),
+        }
+    }
+}
+
+/// The instruction for a system call in what the kernel maps into each process.
+fn site(process: Thread) -> u64 {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
+    let line = maps.lines().find(|line| line.ends_with("[vdso]")).unwrap();
+    let (from, rest) = line.split_once('-').unwrap();
+    let (to, _) = rest.split_once(' ').unwrap();
+    let [from, to] = [from, to].map(|text| u64::from_str_radix(text, 16).unwrap());
+    let mut code = vec![0; usize::try_from(to - from).unwrap()];
+    let memory = File::open(format!("/proc/{process}/mem")).unwrap();
+    memory.read_exact_at(&mut code, from).unwrap();
+    let place = code.windows(2).position(|bytes| bytes == SYSCALL);
+    from + u64::try_from(place.expect("the vDSO has the instruction")).unwrap()
+}
