@@ -9,7 +9,7 @@
 //! called tool runs within its caller's turns and spends what the root's principal
 //! has.
 
-mod ledger;
+mod accounts;
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -19,14 +19,14 @@ use std::time::{Duration, Instant};
 
 use futures_util::task::AtomicWaker;
 
-use self::ledger::{Claim, Ledger, Payer};
+use self::accounts::{Accounts, Claim, Payer};
 use crate::checks::cores;
 
 /// A turn that was given and not taken for so long is given to somebody else: its
 /// future may not be polled at all.
 pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Time that a call spends before it is entered in the ledger, as long as nobody
+/// Time that a call spends before it is entered in the accounts, as long as nobody
 /// waits. A short call so takes no lock.
 const UNBOOKED: Duration = Duration::from_millis(1);
 
@@ -47,7 +47,7 @@ const TAKEN: u64 = ONE_WAITS - 1;
 /// [`crate::Limits::concurrency`].
 #[derive(Debug, Default)]
 struct Queue {
-    ledger: Ledger,
+    accounts: Accounts,
     waiting: Vec<Waiting>,
     /// Turns that were given and perhaps not taken yet, and when.
     given: Vec<(Waiting, Duration)>,
@@ -150,7 +150,7 @@ impl Turns {
         // Nobody takes or gives back a permit past the queue while somebody waits.
         while self.counts.load(Ordering::Acquire) & TAKEN < self.permits {
             let claims = queued.waiting.iter().map(Waiting::claim);
-            let Some(first) = queued.ledger.first(claims, now) else {
+            let Some(first) = queued.accounts.first(claims, now) else {
                 break;
             };
             let waiting = queued.waiting.swap_remove(first);
@@ -371,7 +371,7 @@ impl<'a> Turn<'a> {
     fn book(&mut self, queue: &mut Queue) {
         let payer = self.payer(queue);
         let spent = std::mem::take(&mut self.unbooked);
-        queue.ledger.spend(payer, spent, self.spender.turns.now());
+        queue.accounts.spend(payer, spent, self.spender.turns.now());
     }
 
     fn payer(&mut self, queue: &mut Queue) -> Payer {
@@ -382,7 +382,7 @@ impl<'a> Turn<'a> {
         } = self.spender;
         *self
             .payer
-            .get_or_insert_with(|| queue.ledger.open(principal, publisher, turns.now()))
+            .get_or_insert_with(|| queue.accounts.open(principal, publisher, turns.now()))
     }
 }
 
@@ -412,7 +412,7 @@ impl Drop for Turn<'_> {
             self.book(&mut queue);
         }
         if let Some(payer) = self.payer {
-            queue.ledger.close(payer);
+            queue.accounts.close(payer);
         }
         if runs {
             turns.counts.fetch_sub(1, Ordering::AcqRel);

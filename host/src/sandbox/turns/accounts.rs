@@ -96,7 +96,7 @@ pub(super) struct Claim {
 /// The accounts of all principals, and within each of the publishers whose tools
 /// it runs.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct Accounts {
     accounts: Vec<Option<Account>>,
     free: Vec<usize>,
     by_key: HashMap<u64, usize>,
@@ -105,7 +105,7 @@ pub(super) struct Ledger {
     swept: u64,
 }
 
-impl Default for Ledger {
+impl Default for Accounts {
     fn default() -> Self {
         Self {
             accounts: vec![Some(Account::new(0))],
@@ -117,7 +117,7 @@ impl Default for Ledger {
     }
 }
 
-impl Ledger {
+impl Accounts {
     /// The accounts of a principal that runs a tool of a publisher.
     pub(super) fn open(&mut self, principal: &str, publisher: &str, now: Duration) -> Payer {
         self.sweep(bucket_of(now));
@@ -127,7 +127,7 @@ impl Ledger {
         }
     }
 
-    /// Ends what [`Ledger::open`] began. What was spent stays for its time.
+    /// Ends what [`Accounts::open`] began. What was spent stays for its time.
     pub(super) fn close(&mut self, payer: Payer) {
         for index in [payer.principal, payer.publisher] {
             if let Some(Some(account)) = self.accounts.get_mut(index) {
@@ -234,95 +234,93 @@ mod tests {
     const SLICE: Duration = Duration::from_millis(1);
 
     /// The payer of the claim that goes first of these, each older than the next.
-    fn first(ledger: &mut Ledger, payers: &[Payer], now: Duration) -> Payer {
+    fn first(accounts: &mut Accounts, payers: &[Payer], now: Duration) -> Payer {
         let claims = payers.iter().zip(0..).map(|(payer, number)| Claim {
             payer: *payer,
             tardy: false,
             number,
         });
-        payers[ledger.first(claims, now).unwrap()]
+        payers[accounts.first(claims, now).unwrap()]
     }
 
     /// Runs slices of those that always want a turn, and counts them.
-    fn turns(ledger: &mut Ledger, payers: &[Payer], slices: u32) -> Vec<u32> {
+    fn turns(accounts: &mut Accounts, payers: &[Payer], slices: u32) -> Vec<u32> {
         let mut numbers: Vec<u64> = (0..payers.len() as u64).collect();
-        let mut next = numbers.len() as u64;
         let mut counts = vec![0; payers.len()];
-        for slice in 0..slices {
+        for (slice, next) in (0..slices).zip(payers.len() as u64..) {
             let now = SLICE * slice;
             let claims = payers.iter().zip(&numbers).map(|(payer, number)| Claim {
                 payer: *payer,
                 tardy: false,
                 number: *number,
             });
-            let index = ledger.first(claims, now).unwrap();
-            ledger.spend(payers[index], SLICE, now);
+            let index = accounts.first(claims, now).unwrap();
+            accounts.spend(payers[index], SLICE, now);
             counts[index] += 1;
             numbers[index] = next;
-            next += 1;
         }
         counts
     }
 
     #[test]
     fn whoever_has_spent_least_goes_first_and_among_equals_the_oldest() {
-        let mut ledger = Ledger::default();
-        let alice = ledger.open("alice", "acme", Duration::ZERO);
-        let bob = ledger.open("bob", "acme", Duration::ZERO);
-        assert_eq!(first(&mut ledger, &[bob, alice], SLICE), bob);
-        assert_eq!(first(&mut ledger, &[alice, bob], SLICE), alice);
-        ledger.spend(alice, SLICE, SLICE);
-        assert_eq!(first(&mut ledger, &[alice, bob], SLICE), bob);
-        ledger.spend(bob, SLICE * 2, SLICE);
-        assert_eq!(first(&mut ledger, &[alice, bob], SLICE), alice);
+        let mut accounts = Accounts::default();
+        let alice = accounts.open("alice", "acme", Duration::ZERO);
+        let bob = accounts.open("bob", "acme", Duration::ZERO);
+        assert_eq!(first(&mut accounts, &[bob, alice], SLICE), bob);
+        assert_eq!(first(&mut accounts, &[alice, bob], SLICE), alice);
+        accounts.spend(alice, SLICE, SLICE);
+        assert_eq!(first(&mut accounts, &[alice, bob], SLICE), bob);
+        accounts.spend(bob, SLICE * 2, SLICE);
+        assert_eq!(first(&mut accounts, &[alice, bob], SLICE), alice);
     }
 
     #[test]
     fn what_was_spent_counts_for_ten_seconds() {
-        let mut ledger = Ledger::default();
-        let alice = ledger.open("alice", "acme", Duration::ZERO);
-        let bob = ledger.open("bob", "acme", Duration::ZERO);
-        ledger.spend(alice, SECOND, SECOND / 2);
-        ledger.spend(bob, SLICE, SECOND * 5);
-        assert_eq!(first(&mut ledger, &[alice, bob], SECOND * 9), bob);
-        assert_eq!(first(&mut ledger, &[alice, bob], SECOND * 11), alice);
+        let mut accounts = Accounts::default();
+        let alice = accounts.open("alice", "acme", Duration::ZERO);
+        let bob = accounts.open("bob", "acme", Duration::ZERO);
+        accounts.spend(alice, SECOND, SECOND / 2);
+        accounts.spend(bob, SLICE, SECOND * 5);
+        assert_eq!(first(&mut accounts, &[alice, bob], SECOND * 9), bob);
+        assert_eq!(first(&mut accounts, &[alice, bob], SECOND * 11), alice);
         // After a long time nothing is left of either.
-        assert_eq!(first(&mut ledger, &[bob, alice], SECOND * 1000), bob);
+        assert_eq!(first(&mut accounts, &[bob, alice], SECOND * 1000), bob);
     }
 
     #[test]
     fn principals_share_equally_however_many_calls_each_makes() {
-        let mut ledger = Ledger::default();
-        let mut payers = vec![ledger.open("greedy", "acme", Duration::ZERO); 96];
-        payers.push(ledger.open("modest", "acme", Duration::ZERO));
-        let counts = turns(&mut ledger, &payers, 9600);
+        let mut accounts = Accounts::default();
+        let mut payers = vec![accounts.open("greedy", "acme", Duration::ZERO); 96];
+        payers.push(accounts.open("modest", "acme", Duration::ZERO));
+        let counts = turns(&mut accounts, &payers, 9600);
         assert_eq!(counts[96], 4800);
         assert!(counts[..96].iter().all(|count| *count == 50), "{counts:?}");
     }
 
     #[test]
     fn many_publishers_give_a_principal_no_more_and_share_what_it_has() {
-        let mut ledger = Ledger::default();
+        let mut accounts = Accounts::default();
         let mut payers: Vec<_> = (0..9)
-            .map(|number| ledger.open("many", &format!("publisher{number}"), Duration::ZERO))
+            .map(|number| accounts.open("many", &format!("publisher{number}"), Duration::ZERO))
             .collect();
-        payers.push(ledger.open("one", "acme", Duration::ZERO));
-        let counts = turns(&mut ledger, &payers, 9000);
+        payers.push(accounts.open("one", "acme", Duration::ZERO));
+        let counts = turns(&mut accounts, &payers, 9000);
         assert_eq!(counts[9], 4500);
         assert_eq!(counts[..9], [500; 9]);
         // Nor does a publisher get more of one principal by more calls.
-        let mut ledger = Ledger::default();
-        let mut payers = vec![ledger.open("alice", "busy", Duration::ZERO); 9];
-        payers.push(ledger.open("alice", "quiet", Duration::ZERO));
-        assert_eq!(turns(&mut ledger, &payers, 9000)[9], 4500);
+        let mut accounts = Accounts::default();
+        let mut payers = vec![accounts.open("alice", "busy", Duration::ZERO); 9];
+        payers.push(accounts.open("alice", "quiet", Duration::ZERO));
+        assert_eq!(turns(&mut accounts, &payers, 9000)[9], 4500);
     }
 
     #[test]
     fn one_that_did_not_take_its_turn_goes_after_all_others() {
-        let mut ledger = Ledger::default();
-        let payer = ledger.open("alice", "acme", Duration::ZERO);
-        let other = ledger.open("bob", "acme", Duration::ZERO);
-        ledger.spend(other, SECOND, Duration::ZERO);
+        let mut accounts = Accounts::default();
+        let payer = accounts.open("alice", "acme", Duration::ZERO);
+        let other = accounts.open("bob", "acme", Duration::ZERO);
+        accounts.spend(other, SECOND, Duration::ZERO);
         let claims = [(payer, true), (other, false)];
         let claims = claims
             .iter()
@@ -332,40 +330,40 @@ mod tests {
                 tardy: *tardy,
                 number,
             });
-        assert_eq!(ledger.first(claims, SLICE), Some(1));
-        assert_eq!(ledger.first(std::iter::empty(), SLICE), None);
+        assert_eq!(accounts.first(claims, SLICE), Some(1));
+        assert_eq!(accounts.first(std::iter::empty(), SLICE), None);
     }
 
     #[test]
     fn idle_accounts_go_after_ten_seconds_and_open_ones_stay() {
-        let mut ledger = Ledger::default();
-        let gone = ledger.open("gone", "acme", Duration::ZERO);
-        ledger.spend(gone, SLICE, Duration::ZERO);
-        ledger.close(gone);
-        let open = ledger.open("open", "acme", Duration::ZERO);
-        ledger.spend(open, SLICE, Duration::ZERO);
-        let other = ledger.open("other", "acme", SECOND * 9);
-        assert_eq!(ledger.by_key.len(), 6);
-        ledger.close(other);
-        let again = ledger.open("again", "acme", SECOND * 12);
-        assert_eq!(ledger.by_key.len(), 4, "open and again");
+        let mut accounts = Accounts::default();
+        let gone = accounts.open("gone", "acme", Duration::ZERO);
+        accounts.spend(gone, SLICE, Duration::ZERO);
+        accounts.close(gone);
+        let open = accounts.open("open", "acme", Duration::ZERO);
+        accounts.spend(open, SLICE, Duration::ZERO);
+        let other = accounts.open("other", "acme", SECOND * 9);
+        assert_eq!(accounts.by_key.len(), 6);
+        accounts.close(other);
+        let again = accounts.open("again", "acme", SECOND * 12);
+        assert_eq!(accounts.by_key.len(), 4, "open and again");
         assert_ne!(again, open);
-        assert_eq!(ledger.open("open", "acme", SECOND * 12), open);
+        assert_eq!(accounts.open("open", "acme", SECOND * 12), open);
     }
 
     #[test]
     fn principals_without_number_share_one_account() {
-        let mut ledger = Ledger::default();
+        let mut accounts = Accounts::default();
         for number in 0..3 * MOST_ACCOUNTS {
-            let payer = ledger.open(&number.to_string(), "acme", Duration::ZERO);
-            ledger.spend(payer, SLICE, Duration::ZERO);
-            ledger.close(payer);
+            let payer = accounts.open(&number.to_string(), "acme", Duration::ZERO);
+            accounts.spend(payer, SLICE, Duration::ZERO);
+            accounts.close(payer);
         }
-        assert_eq!(ledger.by_key.len(), MOST_ACCOUNTS);
-        assert_eq!(ledger.accounts.len(), MOST_ACCOUNTS + 1);
-        let crowded = ledger.open("late", "acme", Duration::ZERO);
+        assert_eq!(accounts.by_key.len(), MOST_ACCOUNTS);
+        assert_eq!(accounts.accounts.len(), MOST_ACCOUNTS + 1);
+        let crowded = accounts.open("late", "acme", Duration::ZERO);
         assert_eq!((crowded.principal, crowded.publisher), (SHARED, SHARED));
-        ledger.open("later", "acme", SECOND * 20);
-        assert_eq!(ledger.by_key.len(), 2, "there is room again");
+        accounts.open("later", "acme", SECOND * 20);
+        assert_eq!(accounts.by_key.len(), 2, "there is room again");
     }
 }
