@@ -18,6 +18,7 @@ const SOURCES: &[&str] = &[
     "registry",
     "store",
     "signing",
+    "tests/confining",
     "tests/hostile",
     "tests/src",
 ];
