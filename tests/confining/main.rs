@@ -2,6 +2,13 @@
 //! do every system call that there is, and looks at which calls are refused while the
 //! server works.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 mod cases;
 mod injecting;

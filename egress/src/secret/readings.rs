@@ -288,10 +288,7 @@ mod tests {
             next: u16::try_from(text.len()).unwrap(),
             byte,
         };
-        assert!(
-            all.as_slice().iter().any(|reading| *reading == whole),
-            "{text}: {all:?}"
-        );
+        assert!(all.as_slice().contains(&whole), "{text}: {all:?}");
         // Neither is a part of it taken for all.
         for end in 1..text.len() {
             let part = &text.as_bytes()[..end];

@@ -2,6 +2,7 @@
 //! loopback, with a handler of a few lines in place of the real one.
 
 #![expect(
+    clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,

@@ -70,12 +70,16 @@ fn edited(from: &str, to: &str) -> Result<(), Wider> {
     policy(&POLICY.replace(from, to)).narrows(&policy(POLICY))
 }
 
+/// So many bytes of [`POLICY`] from `start`.
+fn between(start: usize, length: usize) -> &'static str {
+    POLICY.get(start..start + length).expect("whole characters")
+}
+
 /// A table of [`POLICY`], from its name to the next one.
 fn table(name: &str) -> &'static str {
-    let start = POLICY.find(name).expect("the table is there");
-    let rest = &POLICY[start..];
-    let end = rest[2..].find("\n[").map_or(rest.len(), |end| end + 3);
-    &rest[..end]
+    let (_, rest) = POLICY.split_once(name).expect("the table is there");
+    let length = rest.find("\n[").map_or(rest.len(), |end| end + 1);
+    between(POLICY.len() - rest.len() - name.len(), length + name.len())
 }
 
 #[test]
@@ -147,12 +151,7 @@ fn what_gives_more_or_may_do_so_is_not_taken() {
         ("network:plain.example", "network:plain.example:443"),
         ("approval = \"always\"", "approval = \"auto\""),
         // A grant that gives little, and asks.
-        (
-            &POLICY[POLICY
-                .find("[[grant]]\npublisher = \"acme\"\nrequires")
-                .unwrap()..POLICY.find("[[deny]]").unwrap()],
-            "",
-        ),
+        (table("[[grant]]\npublisher = \"acme\"\nrequires"), ""),
         (table("[[deny]]"), ""),
         ("[\"network:evil.example\"]", "[\"network:worse.example\"]"),
         ("approval = \"on-mutate\"\n", ""),

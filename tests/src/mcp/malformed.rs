@@ -65,7 +65,7 @@ fn post(url: &str, headers: &str, message: &str) -> (String, Value) {
     // One event of a stream, a chunk, or the whole body.
     let json = body.find('{').and_then(|start| {
         let end = body.rfind('}')?;
-        serde_json::from_str(&body[start..=end]).ok()
+        serde_json::from_str(body.get(start..=end)?).ok()
     });
     (head.to_ascii_lowercase(), json.unwrap_or_default())
 }
@@ -74,7 +74,7 @@ fn post(url: &str, headers: &str, message: &str) -> (String, Value) {
 fn the_command_refuses_arguments_that_two_readers_understand_differently() {
     let machine = machine("");
     for (arguments, rule) in MALFORMED {
-        machine.write("input.json", arguments.to_owned());
+        machine.write("input.json", arguments);
         let call = "call conformance.sum --input @input.json --bundle conformance.toolbundle \
                     --trust-key tests.pub.pem --policy policy.toml --json";
         let said = machine.toolward(call).end();

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::raw::{PATIENCE, Raw};
 use super::served::{Served, machine, plain, stdio};
-use crate::support::{Machine, Run, toolward};
+use crate::support::machine::toolward;
+use crate::support::{Machine, Run};
 
 /// Sends a request over a new connection, and returns all that is answered.
 fn ask(address: &str, request: &str) -> std::io::Result<String> {

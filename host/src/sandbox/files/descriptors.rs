@@ -407,7 +407,7 @@ impl HostDescriptor for View<'_> {
         new_path: String,
     ) -> FsResult<()> {
         let from = self.directory(&old)?.entry(&old_path)?;
-        let to = self.directory(&new)?.entry(&new_path)?.to_be_made()?;
+        let to = self.directory(&new)?.entry(&new_path)?.for_creation()?;
         at(from, move |from| from.rename(&to)).await
     }
 

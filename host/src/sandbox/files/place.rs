@@ -109,7 +109,7 @@ impl Place {
     }
 
     /// The same place, where something may get its name.
-    pub(super) fn to_be_made(self) -> FsResult<Self> {
+    pub(super) fn for_creation(self) -> FsResult<Self> {
         match self.makeable() {
             Ok(()) => Ok(self),
             Err(fail) => Err(fail.raise(self.path.as_str(), &self.shared.violations)),
