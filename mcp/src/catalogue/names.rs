@@ -21,6 +21,9 @@ const CLIENTS: &str = "mcp";
 /// What stands before a name that would be another's for its beginning or as a whole.
 const APART: &str = "tool_";
 
+/// The name of a tool that asks for one of which no character can be in a name.
+const NAMELESS: &str = "tool";
+
 /// Characters of a name. Clients take 64 and put up to 16 before it.
 const LONGEST: usize = 48;
 /// Characters that stay of a longer one, before `_` and a digest.
@@ -54,9 +57,11 @@ impl Claim<'_> {
 
     fn plain(&self) -> String {
         let plain = mapped(self.given.unwrap_or(self.id));
-        match is_reserved(&plain.to_ascii_lowercase()) || plain.is_empty() {
-            true => format!("{APART}{plain}"),
-            false => plain,
+        match plain.as_str() {
+            // Nothing of what it asks for can be in a name.
+            "" => NAMELESS.to_owned(),
+            name if is_reserved(&name.to_ascii_lowercase()) => format!("{APART}{name}"),
+            _ => plain,
         }
     }
 
