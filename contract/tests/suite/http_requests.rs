@@ -214,9 +214,9 @@ fn a_body_keeps_the_types_of_its_inputs() {
 
 #[test]
 fn a_body_is_json_unless_the_driver_says_what_kind() {
-    let content_type = |headers: Value, body: bool| {
-        let mut request = json!({ "endpoint": "/", "method": "PUT", "headers": headers });
-        if body {
+    let content_type = |headers: Value, method: &str| {
+        let mut request = json!({ "endpoint": "/", "method": method, "headers": headers });
+        if method == "PUT" {
             request["body_template"] = json!({});
         }
         let rendered = render(&request, &json!({})).expect("it fits");
@@ -227,11 +227,13 @@ fn a_body_is_json_unless_the_driver_says_what_kind() {
         found.map(|(_, value)| value)
     };
     let text = |text: &str| Some(vec![HeaderPiece::Text(text.to_owned())]);
-    assert_eq!(content_type(json!({}), true), text("application/json"));
-    assert_eq!(content_type(json!({}), false), None);
+    assert_eq!(content_type(json!({}), "PUT"), text("application/json"));
+    // The input itself, where there is no template.
+    assert_eq!(content_type(json!({}), "POST"), text("application/json"));
+    assert_eq!(content_type(json!({}), "GET"), None);
     let own = json!({ "Content-Type": "application/merge-patch+json" });
     assert_eq!(
-        content_type(own, true),
+        content_type(own, "PUT"),
         text("application/merge-patch+json")
     );
 }
