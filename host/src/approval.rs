@@ -74,6 +74,8 @@ pub struct Chained {
     pub tool: String,
     /// Who published its contract.
     pub publisher: String,
+    /// Who published the drivers that may carry it out, each once.
+    pub driver_publishers: Vec<String>,
     /// BLAKE3 of the manifests of the bundles that carry it out, 64 hex digits each:
     /// the contract's first, then those of its drivers.
     pub bundles: Vec<String>,
@@ -91,6 +93,12 @@ const EFFECTS: usize = 40;
 const WORDS: usize = 200;
 
 impl Chained {
+    /// The publishers of its drivers that are not the tool's own.
+    pub fn foreign_drivers(&self) -> impl Iterator<Item = &str> {
+        let publishers = self.driver_publishers.iter().map(String::as_str);
+        publishers.filter(|publisher| *publisher != self.publisher)
+    }
+
     fn is_shown_whole(&self) -> bool {
         let mut words = self.effects.iter().chain([&self.tool]);
         words.all(|text| text.chars().nth(WORDS).is_none())
@@ -266,6 +274,7 @@ mod tests {
         let tool = Chained {
             tool: format!("{name}@1"),
             publisher: "acme".to_owned(),
+            driver_publishers: vec!["acme".to_owned()],
             bundles: Vec::new(),
             effects: effects.collect(),
             risk: 0,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toolward_bundle::content::Content;
 use toolward_egress::Transport;
 use toolward_keyvalue::Store;
-use toolward_policy::Policy;
+use toolward_policy::{Machine, Policy};
 
 use crate::approval::Approver;
 use crate::compile::{Broker, Cache, Compiler, InProcess, Workshop};
@@ -17,7 +17,7 @@ use crate::host::Host;
 use crate::limits::Limits;
 use crate::secrets::SecretStore;
 use crate::services::Services;
-use crate::workspace::{self, Mapping};
+use crate::workspace::{self, Mapping, Workspaces};
 
 impl Host {
     /// A host under construction, with nothing loaded.
@@ -144,6 +144,8 @@ impl HostBuilder {
     /// workspace is one that guests must not reach, or the engine can't be made
     /// (unless that was [put off](HostBuilder::defer_engine)).
     pub fn build(self) -> Result<Host, HostError> {
+        let workspaces = self.workspaces()?;
+        let limits = self.effective_limits();
         let workshop = match self.broker {
             Some(broker) => Workshop::Broker(broker),
             None => Workshop::Own {
@@ -151,6 +153,42 @@ impl HostBuilder {
                 cache: self.cache.map(Arc::new),
             },
         };
+        let services = Services {
+            machine: machine(&limits, &workspaces),
+            workspaces,
+            limits,
+            policy: self.policy,
+            approver: self.approver,
+            secrets: self.secrets,
+            buckets: self.buckets,
+            transport: self
+                .transport
+                .unwrap_or_else(|| Transport::builder().build()),
+        };
+        let host = Host::build(self.contents, services, workshop, self.continuity)?;
+        if !self.defer_engine {
+            host.make_engine()?;
+        }
+        Ok(host)
+    }
+
+    /// What the host would have for drivers: which routes there are, and what the
+    /// policy says of each, depends on nothing else ([`toolward_policy::routes`]).
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Workspace`], as [`HostBuilder::build`].
+    pub fn machine(&self) -> Result<Machine, HostError> {
+        Ok(machine(&self.effective_limits(), &self.workspaces()?))
+    }
+
+    /// The limits, with the policy's on top.
+    fn effective_limits(&self) -> Limits {
+        self.limits.clone().with(self.policy.limits())
+    }
+
+    /// Opens the directories of the policy's workspaces.
+    fn workspaces(&self) -> Result<Workspaces, HostError> {
         let paths: Vec<String> = self
             .policy
             .workspaces()
@@ -173,24 +211,14 @@ impl HostBuilder {
             .iter()
             .map(|(what, path)| (what.as_str(), path.as_path()))
             .collect();
-        let workspaces = workspace::check(&mappings, &protected)?;
-        let services = Services {
-            workspaces,
-            limits: self.limits.with(self.policy.limits()),
-            policy: self.policy,
-            approver: self.approver,
-            secrets: self.secrets,
-            buckets: self.buckets,
-            transport: self
-                .transport
-                .unwrap_or_else(|| Transport::builder().build()),
-        };
-        let host = Host::build(self.contents, services, workshop, self.continuity)?;
-        if !self.defer_engine {
-            host.make_engine()?;
-        }
-        Ok(host)
+        workspace::check(&mappings, &protected)
     }
+}
+
+fn machine(limits: &Limits, workspaces: &Workspaces) -> Machine {
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    let machine = Machine::new(os, arch, limits.memory_bytes.maximum);
+    workspaces.unusable().fold(machine, Machine::without)
 }
 
 impl std::fmt::Debug for HostBuilder {

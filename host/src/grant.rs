@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolward_policy::{Decision, Denial};
+use toolward_contract::capability::Capability;
+use toolward_policy::{Decision, Denial, UnusableDirectory, Why};
 
 use crate::host::ToolInfo;
 use crate::registry::{Question, Route};
@@ -29,6 +30,12 @@ pub(crate) fn apply(call: Validated<Call>) -> Result<Granted<Call>, CallError> {
     if let Decision::Deny(denial) = &call.route.decision {
         return Err(denied(&call.tool.major_id, denial));
     }
+    // Nobody is asked about a call that can't run.
+    if let Some(access) = &call.route.access
+        && let Err(error) = &access.files
+    {
+        return Err(error.clone());
+    }
     let question = call
         .route
         .question
@@ -46,12 +53,12 @@ impl ToolInfo {
     #[must_use]
     pub fn refusal(&self) -> Option<CallError> {
         let tool = self.contract.major_id();
-        let mut denials = self.drivers.iter().map(|(_, decision)| match decision {
+        let mut denials = self.drivers.iter().map(|driver| match &driver.decision {
             Decision::Deny(denial) => Some(denial),
             _ => None,
         });
         match denials.next() {
-            None => Some(crate::resolve::no_route(&tool)),
+            None => Some(crate::resolve::no_route(&tool, &self.unserved)),
             Some(Some(first)) if denials.all(|denial| denial.is_some()) => {
                 Some(denied(&tool, first))
             }
@@ -68,6 +75,9 @@ fn denied(tool: &str, denial: &Denial) -> CallError {
         .collect();
     names.sort();
     names.dedup();
+    if let Some(directories) = unusable(denial) {
+        return without_directories(tool, &names, &directories);
+    }
     let (class, message) = if names.is_empty() {
         (
             ErrorClass::PolicyBlocked,
@@ -82,12 +92,52 @@ fn denied(tool: &str, denial: &Denial) -> CallError {
             ),
         )
     };
-    // Whoever calls may be an agent: the lines to add are the command's to show.
+    // Whoever calls may be an agent: the lines to add are the command's to show,
+    // and so are the directories behind workspaces.
     CallError::new(ErrorCode::UNAUTHORISED, class, message)
         .with_cause(json!({ "missing": names }))
         .with_hint(format!(
             "the operator decides: `toolward policy explain {tool}` shows what is missing"
         ))
+}
+
+/// The capabilities whose directories can't be used, if nothing else is missing.
+fn unusable(denial: &Denial) -> Option<Vec<(&Capability, &UnusableDirectory)>> {
+    if !denial.denied_by.is_empty() || denial.missing.is_empty() {
+        return None;
+    }
+    let problems = denial.missing.iter().map(|missing| match &missing.why {
+        Why::Directory(unusable) => Some((&missing.capability, unusable)),
+        _ => None,
+    });
+    problems.collect()
+}
+
+fn without_directories(
+    tool: &str,
+    names: &[String],
+    directories: &[(&Capability, &UnusableDirectory)],
+) -> CallError {
+    let problems: Vec<String> = directories
+        .iter()
+        .map(|(capability, unusable)| {
+            format!(
+                "the directory of `{capability}` can't be used: {}",
+                unusable.problem
+            )
+        })
+        .collect();
+    let first = directories.first().map(|(_, unusable)| unusable);
+    CallError::new(
+        ErrorCode::UNAUTHORISED,
+        ErrorClass::SetupRequired,
+        format!("`{tool}` is blocked: {}", problems.join("; ")),
+    )
+    .with_cause(json!({ "missing": names, "rule": first.map(|unusable| unusable.code) }))
+    .with_hint(format!(
+        "{}; `toolward policy explain {tool}` names it",
+        first.map_or("mend the directory", |unusable| unusable.hint.as_str())
+    ))
 }
 
 impl Route {

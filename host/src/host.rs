@@ -56,9 +56,10 @@ pub struct ToolInfo {
     pub publisher: String,
     /// BLAKE3 of its bundle's manifest, 64 hex digits.
     pub bundle: String,
-    /// The drivers that may serve it, best first, with what was decided about
-    /// each.
-    pub drivers: Vec<(String, Decision)>,
+    /// The drivers that may serve it, best first.
+    pub drivers: Vec<DriverInfo>,
+    /// Why drivers of the same publisher that name it do not serve it, for people.
+    pub unserved: Vec<String>,
     /// What a call can bring about by any driver that policy lets run, the tools
     /// that it reaches included; `None` where there is no such driver, and so no
     /// call can run.
@@ -70,6 +71,27 @@ pub struct ToolInfo {
     pub confirmed: Confirmed,
     /// Its icon, or its bundle's. Untrusted bytes.
     pub icon: Option<Icon>,
+}
+
+/// A driver that may serve a tool.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DriverInfo {
+    /// Its id.
+    pub id: String,
+    /// Who published it: whose code runs, which may be another publisher's than the
+    /// tool's.
+    pub publisher: String,
+    /// What was decided about it.
+    pub decision: Decision,
+}
+
+impl DriverInfo {
+    /// Whether policy lets it run, asked about or not.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.decision.grant().is_some()
+    }
 }
 
 impl Host {
@@ -194,6 +216,7 @@ impl Host {
         let validated = self.validated(resolved, request).await?;
         let driver = validated.driver();
         metadata.driver = Some(driver.driver.id.to_string());
+        metadata.driver_publisher = Some(driver.publisher.clone());
         metadata.bundle = Some(driver.bundle.clone());
 
         let granted = grant::apply(validated)?;
@@ -303,8 +326,13 @@ fn info(entry: &ToolEntry) -> ToolInfo {
         drivers: entry
             .routes
             .iter()
-            .map(|route| (route.driver.driver.id.to_string(), route.decision.clone()))
+            .map(|route| DriverInfo {
+                id: route.driver.driver.id.to_string(),
+                publisher: route.driver.publisher.clone(),
+                decision: route.decision.clone(),
+            })
             .collect(),
+        unserved: entry.unserved.clone(),
         effects: entry.effects(),
         context: entry.context_lack(),
         confirmed: entry.confirmed(),

@@ -61,7 +61,7 @@ pub use compile::{
 };
 pub use continuity::Continuity;
 pub use error::HostError;
-pub use host::{Host, ToolInfo};
+pub use host::{DriverInfo, Host, ToolInfo};
 pub use limits::{Limit, Limits};
 pub use needs::Needs;
 pub use observer::{Canceled, Compiling, LogLevel, LogRecord, Observer, Progress};

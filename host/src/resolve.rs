@@ -73,7 +73,7 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
             ),
         )
         .with_hint("leave out the pin, or load the bundle with that driver"),
-        None => no_route(&tool.major_id),
+        None => no_route(&tool.major_id, &tool.unserved),
     })
 }
 
@@ -94,14 +94,24 @@ fn pins(request: &Request) -> Result<Vec<String>, CallError> {
     Ok(pins)
 }
 
-/// What there is to say of a tool without a driver.
-pub(crate) fn no_route(tool: &str) -> CallError {
-    CallError::new(
+/// What there is to say of a tool without a driver; `unserved` says why the
+/// drivers that name it do not serve it.
+pub(crate) fn no_route(tool: &str, unserved: &[String]) -> CallError {
+    let reasons = match unserved {
+        [] => String::new(),
+        reasons => format!(" ({})", reasons.join("; ")),
+    };
+    let error = CallError::new(
         ErrorCode::NO_ROUTE,
         ErrorClass::DependencyUnavailable,
-        format!("no driver serves `{tool}`"),
-    )
-    .with_hint("load a bundle of the same publisher with a component driver for this version")
+        format!("no driver serves `{tool}`{reasons}"),
+    );
+    match unserved {
+        [] => error.with_hint(
+            "load a bundle of the same publisher with a component driver for this version",
+        ),
+        _ => error.with_hint("load a driver that this host can run"),
+    }
 }
 
 /// Refuses a call whose bundles were taken back while it waited.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toolward_egress::Transport;
 use toolward_keyvalue::Store;
-use toolward_policy::Policy;
+use toolward_policy::{Machine, Policy};
 
 use crate::approval::Approver;
 use crate::limits::Limits;
@@ -22,4 +22,6 @@ pub(crate) struct Services {
     pub(crate) transport: Transport,
     /// The directories behind the policy's workspaces.
     pub(crate) workspaces: Workspaces,
+    /// What this host has for drivers.
+    pub(crate) machine: Machine,
 }

@@ -13,6 +13,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use toolward_policy::UnusableDirectory;
+
 use crate::error::HostError;
 use crate::sandbox::files::Root;
 
@@ -91,6 +93,19 @@ impl Workspaces {
             Some(root) => root.clone(),
             None => Err(Unusable::Unmapped),
         }
+    }
+
+    /// The directories that can't be used, each with the problem.
+    pub(crate) fn unusable(&self) -> impl Iterator<Item = UnusableDirectory> {
+        self.0.iter().filter_map(|(directory, root)| {
+            let problem = root.as_ref().err()?;
+            Some(UnusableDirectory {
+                directory: directory.clone(),
+                code: problem.code(),
+                problem: problem.to_string(),
+                hint: problem.hint(),
+            })
+        })
     }
 }
 

@@ -275,6 +275,9 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
         )
         .hinted(format!("write \"{capability}\" in `mutates`")));
     }
+    for class in &rule.accepts {
+        unknown_class(class)?;
+    }
     for slug in &rule.reveal {
         // Storing a secret is no leave to read it.
         let used = rule.requires.of_class(&Class::Secret);
@@ -322,6 +325,24 @@ fn deny(rule: &DenyRule) -> Result<(), PolicyError> {
         Some(capabilities) => known(capabilities, "capabilities"),
         None => Ok(()),
     }
+}
+
+/// Refuses what is no class, and a class that this host knows: what is given of it
+/// has to be named.
+fn unknown_class(class: &str) -> Result<(), PolicyError> {
+    let read = Capability::parse(&format!("{class}:*"));
+    if read.is_ok_and(|one| matches!(one.class(), Class::Other(name) if name == class)) {
+        return Ok(());
+    }
+    let error = PolicyError::new(
+        &error::CAPABILITY,
+        format!(
+            "expected a class that this host does not know in `accepts`, found {}",
+            quoted(class)
+        ),
+    );
+    Err(error
+        .hinted("write the word before the colon; known classes go to `requires` and `mutates`"))
 }
 
 /// A class that is not known is never granted, so naming it is a slip: in a

@@ -25,15 +25,15 @@ pub fn decide(
     contract: &Contract<'_>,
     implementation: &Implementation<'_>,
     policy: &Policy,
-    request: &Request,
+    request: &Request<'_>,
 ) -> Decision {
-    let view = View::new(*contract, *implementation, policy);
+    let view = View::new(*contract, *implementation, policy, request.machine);
     let examined = view.examine();
     of(&view, &examined, request)
 }
 
 /// The decision about what was examined.
-pub(crate) fn of(view: &View<'_>, examined: &[Examined<'_>], request: &Request) -> Decision {
+pub(crate) fn of(view: &View<'_>, examined: &[Examined<'_>], request: &Request<'_>) -> Decision {
     let denied_by = view.denied_by();
     // Two wide declarations may ask for the same part.
     let mut seen = HashSet::new();
@@ -221,7 +221,7 @@ fn add(
             "roots" => grant.user.roots = true,
             _ => {}
         },
-        // Examined as unknown, and so never given.
+        // A rule may accept what is unknown: the sandbox gets nothing for it.
         _ => {}
     }
 }

@@ -14,6 +14,7 @@ use crate::effects::Effects;
 use crate::grant::Grant;
 use crate::lines::Lack;
 use crate::policy::RuleId;
+use crate::routing::{Machine, UnusableDirectory};
 use crate::rule::ApprovalClass;
 
 /// A contract and the publisher whose bundle it came in.
@@ -36,19 +37,35 @@ pub struct Implementation<'a> {
 
 /// What is known beyond contract and driver. Nothing here depends on a call's
 /// input: the decision is made once for each pair of contract and driver.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Request {
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Request<'m> {
     /// The joined effects of all tools that it reaches over `requires.tools`, of
     /// contract and driver, over any number of steps; of each tool the joined
     /// effects of all its drivers. A tool that is not there can do nothing.
     pub reachable: Effects,
+    /// Where calls would run; `None`: every directory can be used.
+    pub machine: Option<&'m Machine>,
 }
 
-impl Request {
+impl Request<'static> {
     /// A request of a tool that reaches tools with these effects.
     #[must_use]
     pub fn reaching(reachable: Effects) -> Self {
-        Self { reachable }
+        Self {
+            reachable,
+            machine: None,
+        }
+    }
+}
+
+impl Request<'_> {
+    /// The same, for calls on this machine.
+    #[must_use]
+    pub fn on(self, machine: &Machine) -> Request<'_> {
+        Request {
+            reachable: self.reachable,
+            machine: Some(machine),
+        }
     }
 }
 
@@ -241,18 +258,20 @@ pub enum Why {
     DeniedBy(RuleId),
     /// No `[[workspace]]` maps the path or one above it.
     NoWorkspace,
+    /// The directory behind the path can't be used.
+    Directory(UnusableDirectory),
     /// No `[[secret]]` of that publisher has the name.
     NoSecret,
     /// Its `[[secret]]` has no origin, and no rule reveals it.
     SecretNotUsable,
-    /// Its `[[secret]]` or `[[service]]` has values for the operator to replace.
+    /// Its `[[workspace]]`, `[[secret]]` or `[[service]]` has values for the operator to replace.
     NotChosen,
     /// No `[[service]]` has the name.
     NoService,
     /// It can't be granted: all tools, all secrets, or reading what can only be
     /// changed.
     NeverGranted,
-    /// This host does not know its class.
+    /// This host does not know its class, and no rule accepts it by name.
     UnknownClass,
 }
 
@@ -265,13 +284,20 @@ impl fmt::Display for Why {
             Self::WildcardNotWritten => "a wildcard is given only by a rule that writes it",
             Self::DriverNotNamed => "no rule that gives it names the driver",
             Self::DeniedBy(rule) => return write!(f, "denied by {rule}"),
+            Self::Directory(unusable) => {
+                return write!(
+                    f,
+                    "its directory can't be used: {unusable}; {}",
+                    unusable.hint
+                );
+            }
             Self::NoWorkspace => "no [[workspace]] maps the path to a directory",
             Self::NoSecret => "there is no [[secret]] of that name for the publisher",
             Self::SecretNotUsable => "its [[secret]] has no origin, and no rule reveals it",
             Self::NotChosen => "its table still waits for the choice that `# choose` marks",
             Self::NoService => "there is no [[service]] of that name",
             Self::NeverGranted => "it is never granted",
-            Self::UnknownClass => "this host does not know its class",
+            Self::UnknownClass => "this host does not know its class, and no rule accepts it",
         })
     }
 }

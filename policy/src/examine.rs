@@ -9,6 +9,7 @@ use crate::declared::{self, Declared, DeclaredBy};
 use crate::grant::OnViolation;
 use crate::overlap::{hosts_overlap, overlaps};
 use crate::policy::{Placed, Policy, RuleId};
+use crate::routing::Machine;
 use crate::rule::{DenyRule, Rule, Secret, Service, Workspace};
 
 /// A policy as one contract and one driver see it.
@@ -22,6 +23,8 @@ pub(crate) struct View<'a> {
     denies: Vec<&'a Placed<DenyRule>>,
     /// The workspaces, by the paths that they map.
     workspaces: Vec<(Capability, &'a Workspace)>,
+    /// Where calls would run, if that is known.
+    machine: Option<&'a Machine>,
 }
 
 /// The rules that give something, or why it is not given.
@@ -39,6 +42,7 @@ impl<'a> View<'a> {
         contract: Contract<'a>,
         implementation: Implementation<'a>,
         policy: &'a Policy,
+        machine: Option<&'a Machine>,
     ) -> Self {
         let id = contract.tool.id.as_str();
         let major = contract.tool.version.major;
@@ -71,6 +75,7 @@ impl<'a> View<'a> {
                     Some((root.ok()?, workspace))
                 })
                 .collect(),
+            machine,
         }
     }
 
@@ -135,7 +140,6 @@ impl<'a> View<'a> {
 
     fn look_up(&self, asked: &Capability, mutates: bool, by: DeclaredBy) -> Found<'a> {
         match asked.class() {
-            Class::Other(_) => return Err(Why::UnknownClass),
             Class::External if !mutates => return Err(Why::NeverGranted),
             Class::Tool | Class::Secret if asked.is_wildcard() => return Err(Why::NeverGranted),
             _ => {}
@@ -147,11 +151,14 @@ impl<'a> View<'a> {
             .grants_for(by)
             .filter(|placed| gives(&placed.rule, asked, mutates))
             .collect();
+        if rules.is_empty() && matches!(asked.class(), Class::Other(_)) {
+            return Err(Why::UnknownClass);
+        }
         if rules.is_empty() {
             return Err(self.why_not(asked, mutates, by));
         }
         match asked.class() {
-            Class::Workspace if self.workspace(asked).is_none() => Err(Why::NoWorkspace),
+            Class::Workspace => self.usable(asked).map(|()| rules),
             Class::Secret if !mutates => match self.secret(asked, by) {
                 None => Err(Why::NoSecret),
                 Some(secret) if secret.is_placeholder() => Err(Why::NotChosen),
@@ -201,6 +208,17 @@ impl<'a> View<'a> {
             Why::WildcardNotWritten
         } else {
             Why::NoRule
+        }
+    }
+
+    /// Whether there is a directory behind a path.
+    fn usable(&self, asked: &Capability) -> Result<(), Why> {
+        let workspace = self.workspace(asked).ok_or(Why::NoWorkspace)?;
+        let machine = self.machine;
+        match machine.and_then(|machine| machine.unusable(&workspace.directory)) {
+            Some(_) if workspace.is_placeholder() => Err(Why::NotChosen),
+            Some(unusable) => Err(Why::Directory(unusable.clone())),
+            None => Ok(()),
         }
     }
 
@@ -258,6 +276,10 @@ impl<'a> View<'a> {
 /// Whether one entry of a rule covers it. Who may change something may read it,
 /// but storing a secret is no leave to use it.
 pub(crate) fn gives(rule: &Rule, asked: &Capability, mutates: bool) -> bool {
+    // Accepting gives leave to run, and nothing to the sandbox.
+    if let Class::Other(class) = asked.class() {
+        return mutates && rule.accepts.contains(class);
+    }
     let by_changing = mutates || *asked.class() != Class::Secret;
     (by_changing && rule.mutates.covers_one(asked)) || (!mutates && rule.requires.covers_one(asked))
 }

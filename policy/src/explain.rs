@@ -5,7 +5,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use toolward_contract::capability::Capability;
+use toolward_contract::capability::{Capability, Class};
 
 use crate::context::{ContextLack, Contexts};
 use crate::decide;
@@ -91,9 +91,9 @@ pub fn explain(
     contract: &Contract<'_>,
     implementation: &Implementation<'_>,
     policy: &Policy,
-    request: &Request,
+    request: &Request<'_>,
 ) -> Explanation {
-    let view = View::new(*contract, *implementation, policy);
+    let view = View::new(*contract, *implementation, policy, request.machine);
     let examined = view.examine();
     let decision = decide::of(&view, &examined, request);
     let own = Effects::of(contract.tool, implementation.driver);
@@ -166,6 +166,9 @@ fn rows(view: &View<'_>, one: &Examined<'_>, blocked: bool) -> Vec<Explained> {
                 row.rules = rules.iter().map(|placed| placed.id.clone()).collect();
                 if !blocked {
                     row.granted = words(&decide::part(view, one, asked, rules));
+                }
+                if let Class::Other(_) = asked.class() {
+                    row.granted = vec!["nothing: this host does not know its class".to_owned()];
                 }
             }
             Err(why) => row.missing = Some(why.clone()),
@@ -282,7 +285,15 @@ impl fmt::Display for Explanation {
             Outcome::Deny => "blocked",
         };
         writeln!(f, "{} of {}: {outcome}", self.tool, self.publisher)?;
-        writeln!(f, "  driver {} of {}", self.driver, self.driver_publisher)?;
+        let another = match self.driver_publisher == self.publisher {
+            true => "",
+            false => ", ANOTHER publisher",
+        };
+        writeln!(
+            f,
+            "  driver {} of {}{another}",
+            self.driver, self.driver_publisher
+        )?;
         for rule in &self.denied_by {
             writeln!(f, "  denied by {rule}")?;
         }

@@ -21,6 +21,7 @@ mod narrowing;
 mod overlap;
 mod policy;
 mod read;
+mod routing;
 mod rule;
 
 pub use confirmed::Confirmed;
@@ -46,6 +47,9 @@ pub use lines::suggest;
 pub use name::{Publisher, ToolPattern};
 pub use narrowing::Wider;
 pub use policy::{Policy, PolicyBuilder, RuleId, RuleKind};
+pub use routing::{
+    DuplicateId, Machine, Reach, Rejected, Rejection, Route, ToolRoutes, UnusableDirectory, routes,
+};
 pub use rule::{
     ApprovalClass, Defaults, DenyRule, PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST,
     PLACEHOLDER_VARIABLE, Rule, Secret, SecretSource, Service, Share, Workspace,

@@ -12,6 +12,7 @@ use crate::declared::DeclaredBy;
 use crate::examine::View;
 use crate::name::Publisher;
 use crate::policy::Policy;
+use crate::routing::{Machine, Rejection, ToolRoutes};
 use crate::rule::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
 
 /// Hosts of a driver that a remark names.
@@ -86,9 +87,9 @@ impl Why {
             self,
             Self::DeniedBy(_)
                 | Self::NeverGranted
-                | Self::UnknownClass
                 | Self::SecretNotUsable
                 | Self::NotChosen
+                | Self::Directory(_)
         )
     }
 
@@ -111,29 +112,56 @@ impl Denial {
     }
 }
 
-/// The fewest lines that let these drivers carry out these contracts, one pair
-/// at a time, when they are appended to the file of `policy`; empty where
-/// nothing is missing. As narrow as the declarations: one rule for each tool
-/// and major version. Approval stays what it is.
+/// The fewest lines that let these tools run, when they are appended to the file
+/// of `policy`; empty where nothing is missing. As narrow as the declarations: one
+/// rule for each tool and major version. Approval stays what it is.
+///
+/// Without `driver` the lines are for drivers of each contract's own publisher,
+/// and change nothing about others, whether the policy binds them or not. With it
+/// they are for this one driver, and bind it where it is another publisher's.
+/// `policy` and `machine` are those that the routes were made with.
 #[must_use]
-pub fn suggest<'a>(
-    pairs: impl IntoIterator<Item = (Contract<'a>, Implementation<'a>)>,
+pub fn suggest<'r, 'a: 'r>(
+    tools: impl IntoIterator<Item = &'r ToolRoutes<'a>>,
+    driver: Option<&str>,
     policy: &Policy,
+    machine: &Machine,
 ) -> String {
-    let taken = policy.workspaces().iter();
-    let mut lines = Lines::new(taken.map(|known| known.directory.clone()).collect());
-    for (contract, implementation) in pairs {
-        let request = Request::default();
-        if let Decision::Deny(denial) = crate::decide(&contract, &implementation, policy, &request)
-        {
-            lines.add(&denial);
+    let mut lines = Lines::new(directories(policy));
+    for tool in tools {
+        for route in &tool.routes {
+            let wanted = match driver {
+                None => !route.is_foreign(),
+                Some(id) => route.implementation.driver.id.as_str() == id,
+            };
+            if !wanted {
+                continue;
+            }
+            if let Decision::Deny(denial) = &route.decision {
+                lines.add(denial);
+            }
+            let contexts = Contexts::of(&route.contract, &route.implementation, policy);
+            let lack = contexts.lack().map(ContextLack::lines_to_add);
+            lines.contexts.extend(lack);
         }
-        let contexts = Contexts::of(&contract, &implementation, policy);
-        lines
-            .contexts
-            .extend(contexts.lack().map(ContextLack::lines_to_add));
+        for rejected in &tool.rejected {
+            let implementation = &rejected.implementation;
+            if driver == Some(implementation.driver.id.as_str())
+                && rejected.reasons == [Rejection::NotBound]
+            {
+                let request = Request::default().on(machine);
+                let decision = crate::decide(&tool.contract, implementation, policy, &request);
+                lines.bind(&tool.contract, implementation, &decision);
+            }
+        }
     }
     lines.write()
+}
+
+/// The directories that a placeholder must keep clear of.
+fn directories(policy: &Policy) -> Vec<PathBuf> {
+    let taken = policy.workspaces().iter();
+    taken.map(|known| known.directory.clone()).collect()
 }
 
 /// What a `[[grant]]` is about.
@@ -145,6 +173,27 @@ struct Key {
     driver: Option<String>,
 }
 
+/// What a `[[grant]]` gives.
+#[derive(Default)]
+struct Given {
+    requires: CapabilitySet,
+    mutates: CapabilitySet,
+    accepts: BTreeSet<String>,
+}
+
+impl Given {
+    fn add(&mut self, missing: &Missing) {
+        let capability = missing.capability.clone();
+        match capability.class() {
+            Class::Other(class) => {
+                self.accepts.insert(class.clone());
+            }
+            _ if missing.mutates => self.mutates.insert(capability),
+            _ => self.requires.insert(capability),
+        }
+    }
+}
+
 /// Tables to write, each once.
 struct Lines {
     /// Directories that a placeholder must keep clear of.
@@ -153,7 +202,7 @@ struct Lines {
     /// With what the drivers reach.
     secrets: BTreeMap<(String, String), BTreeSet<String>>,
     services: BTreeMap<String, BTreeSet<String>>,
-    grants: BTreeMap<Key, [CapabilitySet; 2]>,
+    grants: BTreeMap<Key, Given>,
     /// Whole blocks.
     contexts: BTreeSet<String>,
     remarks: Vec<String>,
@@ -204,17 +253,39 @@ impl Lines {
                     publisher: denial.publisher.clone(),
                     tool: denial.tool.clone(),
                     driver_publisher: denial.driver_publisher.clone(),
-                    driver: match missing.declared_by {
-                        DeclaredBy::Contract => None,
-                        DeclaredBy::Driver => Some(denial.driver.clone()),
-                    },
+                    driver: (missing.declared_by == DeclaredBy::Driver
+                        || denial.driver_publisher != denial.publisher)
+                        .then(|| denial.driver.clone()),
                 };
-                let [requires, mutates] = self.grants.entry(key).or_default();
-                let set = if missing.mutates { mutates } else { requires };
-                set.insert(missing.capability.clone());
+                self.grants.entry(key).or_default().add(missing);
             } else if !missing.why.lines_help() {
                 self.remark(denial, &missing.to_string());
             }
+        }
+    }
+
+    /// Binds another publisher's driver to a contract, with all that it lacks.
+    fn bind(
+        &mut self,
+        contract: &Contract<'_>,
+        implementation: &Implementation<'_>,
+        decision: &Decision,
+    ) {
+        if let Decision::Deny(denial) = decision {
+            self.add(denial);
+            if !denial.denied_by.is_empty() {
+                return;
+            }
+        }
+        let publishers = [contract.publisher, implementation.publisher];
+        if publishers.iter().all(|name| Publisher::parse(name).is_ok()) {
+            let key = Key {
+                publisher: contract.publisher.to_owned(),
+                tool: contract.tool.major_id(),
+                driver_publisher: implementation.publisher.to_owned(),
+                driver: Some(implementation.driver.id.to_string()),
+            };
+            self.grants.entry(key).or_default();
         }
     }
 
@@ -265,7 +336,7 @@ impl Lines {
                 format!("{} {}", list("hosts", [PLACEHOLDER_HOST]), choose(egress)),
             ]);
         }
-        for (key, [requires, mutates]) in &self.grants {
+        for (key, given) in &self.grants {
             let mut block = vec![
                 "[[grant]]".to_owned(),
                 pair("publisher", &key.publisher),
@@ -275,10 +346,14 @@ impl Lines {
                 block.push(pair("driver_publisher", &key.driver_publisher));
             }
             block.extend(key.driver.as_ref().map(|driver| pair("driver", driver)));
-            for (name, set) in [("requires", requires), ("mutates", mutates)] {
+            for (name, set) in [("requires", &given.requires), ("mutates", &given.mutates)] {
                 if !set.is_empty() {
                     block.push(list(name, set.iter().map(ToString::to_string)));
                 }
+            }
+            if !given.accepts.is_empty() {
+                let accepts = list("accepts", &given.accepts);
+                block.push(format!("{accepts} # unknown to this host: gives nothing"));
             }
             blocks.push(block);
         }

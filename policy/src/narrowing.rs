@@ -140,6 +140,7 @@ fn part_of(rule: &Rule, of: &Rule) -> bool {
     is_about_the_same(rule, of)
         && capabilities(&rule.requires, &of.requires, rule.plain_http)
         && capabilities(&rule.mutates, &of.mutates, rule.plain_http)
+        && rule.accepts.is_subset(&of.accepts)
         && rule.reveal.iter().all(|slug| of.reveal.contains(slug))
         && (!rule.plain_http || of.plain_http)
         && rule.addresses.iter().all(address)

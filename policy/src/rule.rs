@@ -2,6 +2,7 @@
 //! at its fields; that the values of one table fit together is checked when a
 //! [`crate::Policy`] is made of them.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,6 +77,9 @@ pub struct Rule {
     /// What may be changed, and therefore read, too; a secret is stored by it, not
     /// used.
     pub mutates: CapabilitySet,
+    /// Classes that this host does not know, and whose declaration in `mutates` is
+    /// accepted all the same: it counts as a change, and gives nothing.
+    pub accepts: BTreeSet<String>,
     /// Names of secrets in `requires` whose values the guest may read itself.
     pub reveal: Vec<String>,
     /// Whether `http://` passes, too, to the hosts of this rule.
@@ -110,6 +114,7 @@ impl Rule {
             driver: None,
             requires: CapabilitySet::new(),
             mutates: CapabilitySet::new(),
+            accepts: BTreeSet::new(),
             reveal: Vec::new(),
             plain_http: false,
             addresses: Vec::new(),

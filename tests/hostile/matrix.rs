@@ -307,7 +307,10 @@ async fn what_is_declared_and_allowed_works_and_nothing_else_does() {
                     assert_eq!(reply.metadata.attempts, 0, "{what}");
                     // Shown as blocked before anybody calls it.
                     let info = host.tool(TOOL).unwrap();
-                    assert!(matches!(info.drivers[0].1, Decision::Deny(_)), "{what}");
+                    assert!(
+                        matches!(info.drivers[0].decision, Decision::Deny(_)),
+                        "{what}"
+                    );
                 }
                 (false, _) => {
                     assert!(reply.result.is_ok(), "{what}: {reply:?}");

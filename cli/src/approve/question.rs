@@ -38,15 +38,12 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
         }
     };
     fact("called", &name(&request.name));
-    if request.driver_publisher == request.publisher {
-        fact("driver", &name(&request.driver));
-    } else {
-        let (driver, publisher) = (name(&request.driver), name(&request.driver_publisher));
-        fact(
-            "driver",
-            &format!("{driver} by {publisher}, ANOTHER publisher"),
-        );
-    }
+    let (driver, publisher) = (name(&request.driver), name(&request.driver_publisher));
+    let another = match request.driver_publisher == request.publisher {
+        true => "",
+        false => ", ANOTHER publisher",
+    };
+    fact("driver", &format!("{driver} by {publisher}{another}"));
     for tool in limited(&request.called_by) {
         fact("called by", &tool);
     }
@@ -68,6 +65,13 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
             }
         };
         fact("may call", &format!("{tool}{by}, which your yes covers"));
+        for publisher in chained.foreign_drivers() {
+            let publisher = visible_line(publisher, usize::MAX);
+            fact(
+                "",
+                &format!("  by a driver of ANOTHER publisher, {publisher}"),
+            );
+        }
         if chained.risk > 0 {
             fact("", &format!("  risk {}", risk(chained.risk)));
         }

@@ -16,7 +16,6 @@ pub(crate) mod new;
 pub(crate) mod pack;
 pub(crate) mod policy;
 pub(crate) mod publisher;
-mod reach;
 mod reply;
 pub(crate) mod serve;
 pub(crate) mod sign;

@@ -17,14 +17,19 @@ pub(super) fn show(reply: &Reply, verbose: bool, output: &mut Output) -> Result<
         return Ok(exit);
     }
     violations(reply, output);
+    foreign(reply, output);
     if verbose || reply.result.is_err() {
         captured(reply, output);
     }
     if verbose {
         let meta = &reply.metadata;
         output.note(format!(
-            "{} ms, {} fuel, {} bytes of memory, {} attempt(s)",
-            meta.milliseconds, meta.fuel, meta.peak_memory, meta.attempts
+            "{}: {} ms, {} fuel, {} bytes of memory, {} attempt(s)",
+            speaker(reply),
+            meta.milliseconds,
+            meta.fuel,
+            meta.peak_memory,
+            meta.attempts
         ));
     }
     match &reply.result {
@@ -62,13 +67,10 @@ pub(super) fn lines_to_add(host: &Host, tool: &str, reply: &Reply) -> Option<Str
         return Some(lack.lines_to_add());
     }
     let driver = reply.metadata.driver.as_ref()?;
-    let blocked = tool
-        .drivers
-        .iter()
-        .find_map(|(id, decision)| match decision {
-            Decision::Deny(denial) if id == driver => Some(denial),
-            _ => None,
-        });
+    let blocked = tool.drivers.iter().find_map(|one| match &one.decision {
+        Decision::Deny(denial) if one.id == *driver => Some(denial),
+        _ => None,
+    });
     blocked
         .filter(|_| is_denial(error))
         .map(Denial::lines_to_add)
@@ -85,9 +87,22 @@ fn is_denial(error: &CallError) -> bool {
             ))
 }
 
-/// The publisher whose words these are, for a label.
+/// Says whose code ran, where it is another publisher's than the tool.
+fn foreign(reply: &Reply, output: &Output) {
+    let meta = &reply.metadata;
+    if meta.attempts > 0 && meta.driver_publisher != meta.publisher {
+        output.note(format!(
+            "{} was carried out by {}, ANOTHER publisher",
+            visible_line(&meta.tool, 200),
+            speaker(reply)
+        ));
+    }
+}
+
+/// The driver and the publisher whose words these are, for a label.
 fn speaker(reply: &Reply) -> String {
-    let publisher = reply.metadata.publisher.as_deref().unwrap_or("unknown");
+    let publisher = reply.metadata.driver_publisher.as_deref();
+    let publisher = publisher.unwrap_or("unknown");
     let driver = reply.metadata.driver.as_deref().unwrap_or("driver");
     format!(
         "{} by {}",

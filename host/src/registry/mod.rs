@@ -1,7 +1,7 @@
 //! The catalogue: the tools of all loaded bundles, each with the drivers that
 //! may serve it. A snapshot: built once, then only read.
 
-mod closure;
+mod brought;
 mod driver;
 mod icon;
 mod routes;
@@ -12,14 +12,15 @@ use std::sync::Arc;
 
 use toolward_bundle::content::Content;
 use toolward_contract::tool::Tool;
-use toolward_policy::{Confirmed, ContextLack, Decision, Effects};
+use toolward_policy::{
+    Confirmed, ContextLack, Contract, Decision, Effects, Implementation, ToolRoutes,
+};
 
 use crate::admission::{Admission, Gate};
 use crate::continuity::Continuity;
 use crate::error::HostError;
 use crate::services::Services;
-use closure::Candidate;
-use icon::Icons;
+use brought::{Brought, Found};
 
 pub(crate) use driver::LoadedDriver;
 pub use icon::Icon;
@@ -38,6 +39,8 @@ pub(crate) struct ToolEntry {
     pub(crate) dev: bool,
     pub(crate) standing: Arc<Standing>,
     pub(crate) routes: Vec<Arc<Route>>,
+    /// Why the publisher's own drivers that name it do not serve it, for people.
+    pub(crate) unserved: Vec<String>,
     pub(crate) icon: Option<Icon>,
     /// The shares of this tool and of its publisher.
     pub(crate) gates: [Arc<Gate>; 2],
@@ -105,94 +108,67 @@ impl Catalogue {
         continuity: &Continuity,
         admission: &Admission,
     ) -> Result<Self, HostError> {
-        let mut drivers: BTreeMap<String, Arc<LoadedDriver>> = BTreeMap::new();
-        let mut found: BTreeMap<String, Found> = BTreeMap::new();
-        let mut bundles: HashMap<String, Arc<Standing>> = HashMap::new();
+        let mut brought = Brought::default();
         for content in contents {
-            let publisher = content.origin.publisher();
-            let dev = content.origin.is_dev();
-            let bundle = content.manifest_digest.to_string();
-            let standing = bundles
-                .entry(bundle.clone())
-                .or_insert_with(|| continuity.standing(&bundle))
-                .clone();
-            let label = format!(
-                "{} {} by {publisher}",
-                content.manifest.id, content.manifest.version
-            );
-            let icons = Icons::of(&content);
-            for entry in content.drivers {
-                let id = entry.driver.id.to_string();
-                let loaded = Arc::new(LoadedDriver::new(entry, &bundle, &publisher, &standing));
-                if let Some(first) = drivers.insert(id.clone(), loaded) {
-                    return Err(HostError::Duplicate {
-                        kind: "driver",
-                        id,
-                        first: format!("one by {}", first.publisher),
-                        second: label,
-                    });
-                }
-            }
-            for entry in content.tools {
-                let id = entry.tool.major_id();
-                let tool = Found {
-                    icon: icons.for_tool(&entry.tool),
-                    contract: entry.tool,
-                    publisher: publisher.clone(),
-                    bundle: bundle.clone(),
-                    standing: standing.clone(),
-                    dev,
-                };
-                if let Some(first) = found.insert(id.clone(), tool) {
-                    return Err(HostError::Duplicate {
-                        kind: "tool",
-                        id,
-                        first: format!("one by {}", first.publisher),
-                        second: label,
-                    });
-                }
-            }
+            brought.add(content, continuity);
         }
-        let candidates: BTreeMap<String, Candidate> = found
+        let tools: Vec<Contract<'_>> = brought.tools.iter().map(Found::contract).collect();
+        let drivers = brought.drivers.iter().map(|driver| Implementation {
+            driver: &driver.driver,
+            publisher: &driver.publisher,
+        });
+        let drivers: Vec<Implementation<'_>> = drivers.collect();
+        let planned =
+            toolward_policy::routes(&tools, &drivers, &services.policy, &services.machine)
+                .map_err(|duplicate| brought.duplicate(duplicate))?;
+        let by_id: HashMap<&str, &Arc<LoadedDriver>> = brought
+            .drivers
             .iter()
-            .map(|(id, tool)| {
-                let candidate = Candidate {
-                    contract: tool.contract.clone(),
-                    major_id: id.clone(),
-                    publisher: tool.publisher.clone(),
-                    bundle: tool.bundle.clone(),
-                    drivers: routes::drivers(&tool.contract, &tool.publisher, &drivers, services),
-                };
-                (id.clone(), candidate)
-            })
+            .map(|driver| (driver.driver.id.as_str(), driver))
+            .collect();
+        let candidates = |planned: &ToolRoutes<'_>| -> Vec<Arc<LoadedDriver>> {
+            let ids = planned.routes.iter();
+            let ids = ids.map(|route| route.implementation.driver.id.as_str());
+            ids.filter_map(|id| by_id.get(id).copied().cloned())
+                .collect()
+        };
+        let found: BTreeMap<String, (&Found, Vec<Arc<LoadedDriver>>)> = brought
+            .tools
+            .iter()
+            .zip(&planned)
+            .map(|(tool, planned)| (tool.contract.major_id(), (tool, candidates(planned))))
             .collect();
 
-        let mut catalogue = Self {
-            bundles,
-            ..Self::default()
-        };
-        for (major_id, tool) in found {
-            let routes = match candidates.get(&major_id) {
-                Some(own) => routes::routes(own, &tool.publisher, &candidates, services),
-                None => Vec::new(),
-            };
+        let mut catalogue = Self::default();
+        for (tool, planned) in brought.tools.iter().zip(&planned) {
+            let routes = planned.routes.iter().filter_map(|route| {
+                let driver = by_id.get(route.implementation.driver.id.as_str())?;
+                let chain = || {
+                    let reached = route.reach.tools.iter().filter_map(|id| found.get(id));
+                    routes::chain(reached.map(|(tool, drivers)| tool.reached(drivers)))
+                };
+                Some(Arc::new(routes::route(route, driver, &chain, services)))
+            });
+            let major_id = tool.contract.major_id();
             let entry = Arc::new(ToolEntry {
                 full_id: format!("{}@{}", tool.contract.id, tool.contract.version),
                 gates: [
                     admission.tool(&tool.publisher, &major_id),
                     admission.publisher(&tool.publisher),
                 ],
-                publisher: tool.publisher,
-                bundle: tool.bundle,
-                standing: tool.standing,
+                publisher: tool.publisher.clone(),
+                bundle: tool.bundle.clone(),
+                standing: tool.standing.clone(),
                 dev: tool.dev,
-                contract: tool.contract,
+                contract: tool.contract.clone(),
                 major_id: major_id.clone(),
-                icon: tool.icon,
-                routes,
+                icon: tool.icon.clone(),
+                routes: routes.collect(),
+                unserved: unserved(planned),
             });
             catalogue.tools.insert(major_id, entry);
         }
+        catalogue.bundles = brought.bundles;
         catalogue.name_all();
         Ok(catalogue)
     }
@@ -265,12 +241,20 @@ impl Catalogue {
     }
 }
 
-/// A contract of a loaded bundle.
-struct Found {
-    contract: Arc<Tool>,
-    publisher: String,
-    bundle: String,
-    standing: Arc<Standing>,
-    dev: bool,
-    icon: Option<Icon>,
+/// Why drivers of the contract's own publisher do not serve it. Those of others
+/// are the operator's to look at, not the caller's.
+fn unserved(planned: &ToolRoutes<'_>) -> Vec<String> {
+    let own = planned
+        .rejected
+        .iter()
+        .filter(|rejected| rejected.implementation.publisher == planned.contract.publisher);
+    let texts = own.map(|rejected| {
+        let reasons: Vec<String> = rejected.reasons.iter().map(ToString::to_string).collect();
+        format!(
+            "the driver `{}`: {}",
+            rejected.implementation.driver.id,
+            reasons.join("; ")
+        )
+    });
+    texts.collect()
 }

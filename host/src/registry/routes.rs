@@ -1,18 +1,17 @@
 //! The ways to carry out a contract, best first, each with what was decided
 //! about it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use toolward_contract::driver::{DriverKind, Implements, Platform};
+use toolward_contract::driver::Implements;
 use toolward_contract::tool::{Approval, Retry, Tool};
-use toolward_policy::{AskReason, Contexts, Contract, Decision, Implementation, Request};
+use toolward_policy::{AskReason, Contexts, Decision, Reach};
 
-use super::closure::{self, Candidate, Reach};
 use super::driver::LoadedDriver;
 use crate::access::Access;
 use crate::approval::{Chain, Chained};
-use crate::limits::{CallLimits, Limits};
+use crate::limits::CallLimits;
 use crate::services::Services;
 
 /// One way to carry out a contract: a driver, with all that is fixed about it.
@@ -42,113 +41,18 @@ pub(crate) struct Question {
     pub(crate) each_time: bool,
 }
 
-/// The drivers that may serve a contract: of the contract's own publisher or
-/// bound to it by the operator, for this version, of a kind that the contract
-/// allows and this host runs.
-pub(super) fn drivers(
-    contract: &Tool,
-    publisher: &str,
-    drivers: &BTreeMap<String, Arc<LoadedDriver>>,
-    services: &Services,
-) -> Vec<Arc<LoadedDriver>> {
-    drivers
-        .values()
-        .filter(|driver| {
-            driver.publisher == publisher || is_bound(services, contract, publisher, driver)
-        })
-        .filter(|driver| driver.can_run())
-        .filter(|driver| {
-            contract
-                .driver_constraints
-                .permits(driver.driver.kind.as_str())
-        })
-        .filter(|driver| runs_here(&driver.driver.platform, &services.limits))
-        .filter(|driver| {
-            driver
-                .driver
-                .implements_tool(contract.id.as_str(), &contract.version)
-                .is_some()
-        })
-        .cloned()
-        .collect()
-}
-
-/// Whether the operator bound somebody else's driver to a contract: by a rule
-/// for the contract that names both the driver and its publisher.
-fn is_bound(services: &Services, contract: &Tool, publisher: &str, driver: &LoadedDriver) -> bool {
-    services.policy.grants().any(|rule| {
-        rule.publisher.as_str() == publisher
-            && rule
-                .tool
-                .matches(contract.id.as_str(), contract.version.major)
-            && rule.driver.as_deref() == Some(driver.driver.id.as_str())
-            && rule.driver_publisher.as_str() == driver.publisher
-    })
-}
-
-/// The routes of a contract, best first.
-pub(super) fn routes(
-    own: &Candidate,
-    publisher: &str,
-    candidates: &BTreeMap<String, Candidate>,
-    services: &Services,
-) -> Vec<Arc<Route>> {
-    let contract = &own.contract;
-    let mut routes: Vec<Arc<Route>> = own
-        .drivers
-        .iter()
-        .filter_map(|driver| {
-            let implements = driver
-                .driver
-                .implements_tool(contract.id.as_str(), &contract.version)?;
-            let reach = closure::reach(contract, &driver.driver, candidates);
-            let chain = || chain(&reach, candidates);
-            Some(Arc::new(route(
-                contract, publisher, driver, implements, &reach, &chain, services,
-            )))
-        })
-        .collect();
-    // The drivers come by id, and the sort is stable: ids decide last.
-    routes.sort_by(|a, b| {
-        let default = |route: &Route| {
-            contract.default_implementation.as_deref() == Some(route.driver.driver.id.as_str())
-        };
-        let cost = |route: &Route| {
-            route
-                .implements
-                .cost_override
-                .cost_units_per_call
-                .unwrap_or(0.0)
-        };
-        default(b)
-            .cmp(&default(a))
-            .then(cost(a).total_cmp(&cost(b)))
-    });
-    routes
-}
-
-fn route(
-    contract: &Tool,
-    publisher: &str,
+/// What policy and machine settle about a driver that may serve a contract, made
+/// ready for calls.
+pub(super) fn route(
+    planned: &toolward_policy::Route<'_>,
     driver: &Arc<LoadedDriver>,
-    implements: &Implements,
-    reach: &Reach,
     chain: &dyn Fn() -> Chain,
     services: &Services,
 ) -> Route {
-    let timeout = driver.driver.timeout(contract, implements);
+    let contract = planned.contract.tool;
+    let timeout = driver.driver.timeout(contract, planned.implements);
     let limits = CallLimits::new(&services.limits, timeout, &driver.driver.limits);
-    let of = Contract {
-        tool: contract,
-        publisher,
-    };
-    let by = Implementation {
-        driver: &driver.driver,
-        publisher: &driver.publisher,
-    };
-    let reaching = Request::reaching(reach.effects);
-    let decision = toolward_policy::decide(&of, &by, &services.policy, &reaching);
-    let (allowed, reasons) = match &decision {
+    let (allowed, reasons) = match &planned.decision {
         Decision::Allow(allowed) => (Some(allowed), None),
         Decision::Ask(allowed, reasons) => (Some(allowed), Some(reasons)),
         Decision::Deny(_) => (None, None),
@@ -156,14 +60,16 @@ fn route(
     Route {
         access: allowed
             .map(|allowed| Arc::new(Access::new(&allowed.grant, &driver.publisher, services))),
-        question: reasons
-            .map(|reasons| Arc::new(question(contract, driver, reach, chain(), reasons))),
-        retry: driver.driver.retry(contract, implements),
-        implements: implements.clone(),
+        question: reasons.map(|reasons| {
+            let question = question(contract, driver, &planned.reach, chain(), reasons);
+            Arc::new(question)
+        }),
+        retry: driver.driver.retry(contract, planned.implements),
+        implements: planned.implements.clone(),
         driver: driver.clone(),
         limits,
-        contexts: Contexts::of(&of, &by, &services.policy),
-        decision,
+        contexts: Contexts::of(&planned.contract, &planned.implementation, &services.policy),
+        decision: planned.decision.clone(),
     }
 }
 
@@ -205,19 +111,19 @@ fn asks_each_time(contract: &Tool) -> bool {
         )
 }
 
-/// The tools that are reached, as a person is told of them.
-fn chain(reach: &Reach, candidates: &BTreeMap<String, Candidate>) -> Chain {
-    let reached = reach.tools.iter().filter_map(|name| candidates.get(name));
-    Chain::of(reached.map(|candidate| {
-        let contract = &candidate.contract;
-        let drivers = candidate.drivers.iter().map(|driver| &driver.bundle);
+/// The tools that are reached, as a person is told of them: each with its own
+/// bundle's and its drivers' manifests.
+pub(super) fn chain<'c>(reached: impl Iterator<Item = Reached<'c>>) -> Chain {
+    Chain::of(reached.map(|reached| {
+        let contract = reached.contract;
+        let drivers = reached.drivers.iter();
         let tool = Chained {
-            tool: candidate.major_id.clone(),
-            publisher: candidate.publisher.clone(),
-            bundles: [&candidate.bundle]
-                .into_iter()
-                .chain(drivers)
-                .cloned()
+            tool: contract.major_id(),
+            publisher: reached.publisher.to_owned(),
+            driver_publishers: publishers(reached.drivers),
+            bundles: std::iter::once(reached.bundle)
+                .chain(drivers.map(|driver| driver.bundle.as_str()))
+                .map(str::to_owned)
                 .collect(),
             effects: changes(contract).collect(),
             risk: contract.risk_level,
@@ -226,23 +132,19 @@ fn chain(reach: &Reach, candidates: &BTreeMap<String, Candidate>) -> Chain {
     }))
 }
 
-/// Whether this host has what a driver asks of its platform. Memory is what a
-/// sandbox may have here; disk space is no matter for one that has no files.
-fn runs_here(platform: &Platform, limits: &Limits) -> bool {
-    let named = |list: &[String], own: &str| list.is_empty() || list.iter().any(|name| name == own);
-    let memory = platform.min_memory_mb.unwrap_or(0).saturating_mul(1 << 20);
-    named(&platform.os, std::env::consts::OS)
-        && named(&platform.arch, std::env::consts::ARCH)
-        && memory <= limits.memory_bytes.maximum
+/// A tool that is reached, and the drivers that may serve it.
+pub(super) struct Reached<'c> {
+    pub(super) contract: &'c Tool,
+    pub(super) publisher: &'c str,
+    pub(super) bundle: &'c str,
+    pub(super) drivers: &'c [Arc<LoadedDriver>],
 }
 
-impl LoadedDriver {
-    /// Whether this host has the means to run it.
-    fn can_run(&self) -> bool {
-        match self.driver.kind {
-            DriverKind::Component => self.digest.is_some(),
-            DriverKind::Http => true,
-            _ => false,
-        }
-    }
+/// Who published these drivers, each once, in order.
+fn publishers(drivers: &[Arc<LoadedDriver>]) -> Vec<String> {
+    let all: BTreeSet<&str> = drivers
+        .iter()
+        .map(|driver| driver.publisher.as_str())
+        .collect();
+    all.into_iter().map(str::to_owned).collect()
 }

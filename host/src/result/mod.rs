@@ -55,6 +55,10 @@ pub struct Metadata {
     /// The driver's id, once one was chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
+    /// Who published the driver: whose code ran, or would have; `dev:<dir>` for an
+    /// unsigned one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_publisher: Option<String>,
     /// Who published the tool's bundle; `dev:<dir>` for an unsigned one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub publisher: Option<String>,

@@ -21,7 +21,11 @@ pub(crate) fn keys(request: &ApprovalRequest) -> Keys {
         .chain
         .iter()
         .map(|chained| {
-            let from = (&chained.publisher, &chained.bundles);
+            let from = (
+                &chained.publisher,
+                &chained.driver_publishers,
+                &chained.bundles,
+            );
             (&chained.tool, from, &chained.effects, chained.risk)
         })
         .collect();

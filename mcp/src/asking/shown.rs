@@ -31,13 +31,12 @@ pub(crate) fn message(request: &ApprovalRequest) -> Option<String> {
         let _ = writeln!(out, "{label}: {text}");
     };
     fact("called", &name(&request.name));
-    if request.driver_publisher != request.publisher {
-        let (driver, publisher) = (name(&request.driver), name(&request.driver_publisher));
-        fact(
-            "driver",
-            &format!("{driver} by ANOTHER publisher, {publisher}"),
-        );
-    }
+    let (driver, publisher) = (name(&request.driver), name(&request.driver_publisher));
+    let by = match request.driver_publisher == request.publisher {
+        true => "by",
+        false => "by ANOTHER publisher,",
+    };
+    fact("driver", &format!("{driver} {by} {publisher}"));
     for tool in &request.called_by {
         fact("called by the tool", &name(tool));
     }
@@ -57,6 +56,12 @@ pub(crate) fn message(request: &ApprovalRequest) -> Option<String> {
             false => format!(" by ANOTHER publisher, {}", name(&chained.publisher)),
         };
         fact("may call, and your yes covers it", &format!("{tool}{by}"));
+        for publisher in chained.foreign_drivers() {
+            fact(
+                "  its driver",
+                &format!("by ANOTHER publisher, {}", name(publisher)),
+            );
+        }
         if chained.risk > 0 {
             fact("  its risk", &format!("{} of 3", chained.risk));
         }

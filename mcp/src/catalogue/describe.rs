@@ -4,7 +4,7 @@
 use rmcp::model::MetaObject;
 use serde_json::json;
 use toolward_bundle::text::{visible, visible_line};
-use toolward_host::ToolInfo;
+use toolward_host::{DriverInfo, ToolInfo};
 use toolward_policy::Effects;
 
 use super::{Listed, annotations, icons, schemas};
@@ -31,7 +31,8 @@ pub(super) fn listed(
     let output = schemas::of_output(&contract.outputs);
     // The label comes first: what follows is the publisher's and may say anything.
     let description = format!(
-        "[{publisher}] {}",
+        "[{publisher}{}] {}",
+        carried_out_by(&info.drivers, &info.publisher),
         visible(&contract.description, DESCRIPTION)
     );
 
@@ -49,6 +50,10 @@ pub(super) fn listed(
             "id": contract.id.as_str(),
             "version": contract.version.to_string(),
             "publisher": publisher,
+            "drivers": open(&info.drivers).map(|driver| json!({
+                "id": driver.id,
+                "publisher": visible_line(&driver.publisher, PUBLISHER),
+            })).collect::<Vec<_>>(),
         }),
     );
     Listed {
@@ -60,5 +65,25 @@ pub(super) fn listed(
         wrapped_input: input.wrapped,
         wrapped: output.wrapped,
         contract,
+    }
+}
+
+/// The drivers that a call may go to, best first.
+fn open(drivers: &[DriverInfo]) -> impl Iterator<Item = &DriverInfo> {
+    drivers.iter().filter(|driver| driver.is_open())
+}
+
+/// Whose code may run, where it is not the contract's publisher's.
+fn carried_out_by(drivers: &[DriverInfo], publisher: &str) -> String {
+    let mut foreign: Vec<String> = Vec::new();
+    for driver in open(drivers).filter(|driver| driver.publisher != publisher) {
+        let name = visible_line(&driver.publisher, PUBLISHER);
+        if !foreign.contains(&name) {
+            foreign.push(name);
+        }
+    }
+    match foreign.as_slice() {
+        [] => String::new(),
+        names => format!(", carried out by {}", names.join(" or ")),
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn contract(id: &str, more: &str) -> String {
 }
 
 /// A bundle under work, with a driver without code for each contract.
-fn bundle(directory: &Path, id: &str, contracts: &[(&str, String)]) -> Content {
+pub(crate) fn bundle(directory: &Path, id: &str, contracts: &[(&str, String)]) -> Content {
     let write = |name: String, text: &str| {
         let path = directory.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

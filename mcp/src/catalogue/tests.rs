@@ -1,8 +1,10 @@
 //! A host's tools as clients see them.
 
 use serde_json::json;
+use tempfile::TempDir;
+use toolward_policy::Policy;
 
-use super::testing::{NETWORK, OBJECTS, catalogue, contract, host, plain};
+use super::testing::{NETWORK, OBJECTS, bundle, catalogue, contract, host, plain};
 use super::*;
 use crate::principal::Tools;
 
@@ -54,7 +56,45 @@ fn a_tool_is_described_with_its_publisher_first_and_all_annotations() {
     });
     assert_eq!(tool["annotations"], hints);
     assert_eq!(tool["_meta"]["toolward/tool"]["id"], json!("open.beta"));
+    let drivers = json!([{ "id": "open.beta.http", "publisher": listed.publisher }]);
+    assert_eq!(tool["_meta"]["toolward/tool"]["drivers"], drivers);
     assert_eq!(tool.get("icons"), None);
+}
+
+#[test]
+fn a_tool_that_another_publishers_driver_carries_out_says_so() {
+    let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    let mut tools = bundle(
+        folders[0].path(),
+        "open.bundle",
+        &[("open.beta", plain("open.beta"))],
+    );
+    let mut drivers = bundle(
+        folders[1].path(),
+        "other.bundle",
+        &[("open.beta", plain("open.beta"))],
+    );
+    drivers.tools.clear();
+    tools.drivers.clear();
+    let (own, other) = (tools.origin.publisher(), drivers.origin.publisher());
+    let policy = format!(
+        "[[grant]]\npublisher = {own:?}\ndriver_publisher = {other:?}\ndriver = \"open.beta.http\"\n\
+         requires = [\"network:a.example\"]\n"
+    );
+    let host = Host::builder()
+        .bundle(tools)
+        .bundle(drivers)
+        .policy(Policy::from_toml(&policy).unwrap())
+        .build()
+        .unwrap();
+    let catalogue = of(&host, &Order::default());
+    let tool = serde_json::to_value(&catalogue.listed[0].tool).unwrap();
+    let description = tool["description"].as_str().unwrap();
+    let label = format!("[{own}, carried out by {other}] Does what");
+    assert!(description.starts_with(&label), "{description}");
+    let drivers = json!([{ "id": "open.beta.http", "publisher": other }]);
+    assert_eq!(tool["_meta"]["toolward/tool"]["drivers"], drivers);
+    assert_eq!(tool["_meta"]["toolward/tool"]["publisher"], json!(own));
 }
 
 #[test]

@@ -198,6 +198,8 @@ pub(super) fn grant(mut fields: Fields<'_, '_>) -> Result<Rule, PolicyError> {
     rule.driver = fields.text("driver")?.map(str::to_owned);
     rule.requires = capabilities(&mut fields, "requires")?.unwrap_or_default();
     rule.mutates = capabilities(&mut fields, "mutates")?.unwrap_or_default();
+    let accepts = each(&mut fields, "accepts", |text| Ok(text.to_owned()))?;
+    rule.accepts = accepts.unwrap_or_default().into_iter().collect();
     let reveal = each(&mut fields, "reveal", |text| Ok(text.to_owned()))?;
     rule.reveal = reveal.unwrap_or_default();
     rule.plain_http = fields.flag("plain_http")?;

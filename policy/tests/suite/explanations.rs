@@ -77,17 +77,15 @@ notes.append@1 of acme: blocked
   workspace:/notes: the contract changes it
     policy  [[grant]] 1 (line 6): tools notes.* of acme
   gpu:x: the contract changes it
-    missing this host does not know its class
+    missing this host does not know its class, and no rule accepts it
 
 to allow it, add to the policy:
-
-# No line can give these:
-# notes.append@1: `gpu:x` (to change it): this host does not know its class
 
 [[grant]]
 publisher = \"acme\"
 tool = \"notes.append@1\"
 requires = [\"database:counters\"]
+accepts = [\"gpu\"] # unknown to this host: gives nothing
 "
     );
 }

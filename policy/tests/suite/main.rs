@@ -15,5 +15,6 @@ mod layers;
 mod matrix;
 mod narrowing;
 mod properties;
+mod routing;
 mod suggestions;
 mod support;

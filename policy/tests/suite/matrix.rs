@@ -3,7 +3,9 @@
 use toolward_contract::capability::Capability;
 use toolward_policy::{Decision, Policy, Rule};
 
-use crate::support::{EVERYWHERE, allowed, ask, denial, driver, policy, tool, words};
+use crate::support::{
+    EVERYWHERE, allowed, ask, denial, driver, granted, policy, reasons, tool, words,
+};
 
 /// A class, and what the sandbox gets for reading and for changing.
 struct Row {
@@ -197,6 +199,29 @@ fn a_class_that_nobody_knows_is_never_granted() {
     let missing = &denial(&decision).missing;
     assert_eq!(missing.len(), 1);
     assert_eq!(missing[0].why, toolward_policy::Why::UnknownClass);
+}
+
+#[test]
+fn a_class_that_nobody_knows_is_accepted_by_its_name_and_gives_nothing() {
+    let rule = "[[grant]]\npublisher = \"acme\"\naccepts = [\"gpu\"]\n";
+    let tool = tool("mutates: ['gpu:all', 'gpu:*']");
+    let decision = ask(&policy(rule), &tool, &driver(EVERYWHERE));
+    assert!(granted(&decision).is_empty(), "{decision:?}");
+    assert_eq!(reasons(&decision), [toolward_policy::AskReason::Mutates]);
+    // One name is no other's, and one tool's rule no other's.
+    for other in [
+        rule.replace("\"gpu\"", "\"gp\", \"gpux\""),
+        format!("{rule}tool = \"text.*\"\n"),
+        rule.replace("acme", "other"),
+    ] {
+        let decision = ask(&policy(&other), &tool, &driver(EVERYWHERE));
+        assert!(decision.grant().is_none(), "{other}");
+    }
+    for class in ["*", "", "network", "net", "gpu:all", "Gpu"] {
+        let text = rule.replace("\"gpu\"", &format!("{class:?}"));
+        let refused = Policy::from_toml(&text).unwrap_err();
+        assert_eq!(refused.code(), "policy-capability", "{class}");
+    }
 }
 
 #[test]

@@ -9,10 +9,10 @@ use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{
     ApprovalClass, Contract, Decision, DenyRule, Effects, Grant, Implementation, Policy,
-    PolicyBuilder, Request, Rule, ToolPattern, Why, decide, explain, suggest,
+    PolicyBuilder, Request, Rule, ToolPattern, Why, decide, explain,
 };
 
-use crate::support::{driver, policy, tool, words};
+use crate::support::{driver, policy, suggested_for, tool, words};
 
 const NETWORK: &[&str] = &[
     "network:a.example",
@@ -59,8 +59,11 @@ const CHANGEABLE: &[&str] = &[
     "external:*",
 ];
 
+/// Classes that no host knows: a rule can accept them, and gives nothing by it.
+const UNKNOWN: &[&str] = &["gpu:x", "storage:*"];
+
 /// What contracts may ask for and no rule can give.
-const HOPELESS: &[&str] = &["gpu:x", "secret:*", "tool:*"];
+const HOPELESS: &[&str] = &["secret:*", "tool:*"];
 
 const TABLES: &str = r#"
     [[workspace]]
@@ -98,6 +101,7 @@ fn contracts() -> impl Strategy<Value = Tool> {
     let changes = (
         some(CHANGEABLE),
         prop::option::weighted(0.1, select(HOPELESS)),
+        prop::option::weighted(0.2, select(UNKNOWN)),
     );
     (
         some(READABLE),
@@ -105,16 +109,19 @@ fn contracts() -> impl Strategy<Value = Tool> {
         0_u8..=3,
         select(&["auto", "on-mutate", "always"][..]),
     )
-        .prop_map(|(requires, (mut mutates, hopeless), risk, approval)| {
-            mutates.extend(hopeless.map(|text| text.parse().expect("a capability")));
-            let listed: Vec<String> = mutates.iter().map(|one| format!("'{one}'")).collect();
-            let mut tool = tool(&format!(
-                "mutates: [{}]\nrisk_level: {risk}\napproval: {approval}",
-                listed.join(", ")
-            ));
-            tool.requires.capabilities = requires;
-            tool
-        })
+        .prop_map(
+            |(requires, (mut mutates, hopeless, unknown), risk, approval)| {
+                let beyond = hopeless.into_iter().chain(unknown);
+                mutates.extend(beyond.map(|text| text.parse().expect("a capability")));
+                let listed: Vec<String> = mutates.iter().map(|one| format!("'{one}'")).collect();
+                let mut tool = tool(&format!(
+                    "mutates: [{}]\nrisk_level: {risk}\napproval: {approval}",
+                    listed.join(", ")
+                ));
+                tool.requires.capabilities = requires;
+                tool
+            },
+        )
 }
 
 fn drivers() -> impl Strategy<Value = Driver> {
@@ -135,7 +142,13 @@ fn patterns() -> impl Strategy<Value = ToolPattern> {
 fn rules() -> impl Strategy<Value = Rule> {
     let publishers = select(&["acme", "acme", "acme", "other"][..]);
     let drivers = prop::option::weighted(0.4, select(&["acme.notes", "acme.other"][..]));
-    let terms = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.1));
+    let accepts = prop::option::of(select(&["gpu", "storage"][..]));
+    let terms = (
+        any::<bool>(),
+        any::<bool>(),
+        prop::bool::weighted(0.1),
+        accepts,
+    );
     (
         publishers,
         patterns(),
@@ -144,21 +157,21 @@ fn rules() -> impl Strategy<Value = Rule> {
         some(CHANGEABLE),
         terms,
     )
-        .prop_map(
-            |(publisher, tool, driver, requires, mutates, (plain_http, preapproved, always))| {
-                let mut rule = Rule::new(publisher.parse().expect("a publisher"));
-                rule.tool = tool;
-                rule.driver = driver.map(str::to_owned);
-                rule.requires = requires;
-                rule.mutates = mutates;
-                rule.plain_http = plain_http;
-                rule.preapproved = preapproved;
-                if always {
-                    rule.approval = ApprovalClass::Always;
-                }
-                rule
-            },
-        )
+        .prop_map(|(publisher, tool, driver, requires, mutates, terms)| {
+            let (plain_http, preapproved, always, accepts) = terms;
+            let mut rule = Rule::new(publisher.parse().expect("a publisher"));
+            rule.tool = tool;
+            rule.driver = driver.map(str::to_owned);
+            rule.requires = requires;
+            rule.mutates = mutates;
+            rule.plain_http = plain_http;
+            rule.preapproved = preapproved;
+            rule.accepts = accepts.into_iter().map(str::to_owned).collect();
+            if always {
+                rule.approval = ApprovalClass::Always;
+            }
+            rule
+        })
 }
 
 fn denies() -> impl Strategy<Value = DenyRule> {
@@ -510,11 +523,15 @@ proptest! {
         // Rules without a yes that give all that can be given.
         let mut given = Rule::new("acme".parse().unwrap());
         let givable = |set: &CapabilitySet| -> CapabilitySet {
-            let known = |one: &&Capability| !HOPELESS.contains(&one.to_string().as_str());
+            let known = |one: &&Capability| {
+                let text = one.to_string();
+                ![HOPELESS, UNKNOWN].concat().contains(&text.as_str())
+            };
             set.iter().filter(known).cloned().collect()
         };
         given.requires = givable(&tool.requires.capabilities);
         given.mutates = givable(&tool.mutates);
+        given.accepts = ["gpu", "storage"].map(str::to_owned).into();
         let mut to_driver = Rule::new("acme".parse().unwrap());
         to_driver.driver = Some("acme.notes".to_owned());
         to_driver.requires = givable(&driver.requires.capabilities);
@@ -532,6 +549,7 @@ proptest! {
         };
         added.requires = apart(&added.requires);
         added.mutates = apart(&added.mutates);
+        added.accepts.clear();
         if declares_nothing(&policy, &tool, &driver) {
             added.tool = ToolPattern::all();
         }
@@ -551,11 +569,7 @@ proptest! {
         let mut second = second;
         second.id = toolward_contract::tool::ToolId::parse("text.other").unwrap();
         let tools = [first, second];
-        let pairs = || tools.iter().map(|tool| (
-            Contract { tool, publisher },
-            Implementation { driver: &driver, publisher },
-        ));
-        let lines = suggest(pairs(), &policy);
+        let lines = suggested_for(&policy, &tools, (&driver, publisher), None);
         let added = policy.clone().layer(Policy::from_toml(&lines).unwrap()).unwrap();
         for tool in &tools {
             is_within(&added, tool, &driver, &of(&added, tool, &driver));
@@ -564,7 +578,7 @@ proptest! {
                     let hopeless = matches!(
                         missing.why,
                         // What was suggested waits for the operator.
-                        Why::DeniedBy(_) | Why::NeverGranted | Why::UnknownClass | Why::NotChosen
+                        Why::DeniedBy(_) | Why::NeverGranted | Why::NotChosen
                     );
                     prop_assert!(hopeless, "{}\n{}", missing, lines);
                 }
@@ -577,7 +591,7 @@ proptest! {
                 prop_assert_eq!(alone.grant().is_some(), together.grant().is_some());
             }
         }
-        let again = suggest(pairs(), &added);
+        let again = suggested_for(&added, &tools, (&driver, publisher), None);
         prop_assert!(!again.lines().any(|line| line.starts_with("[[")), "{}", again);
     }
 

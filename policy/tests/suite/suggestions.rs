@@ -2,19 +2,12 @@
 
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
-use toolward_policy::{Contract, Implementation, Policy, SecretSource, Why, suggest};
+use toolward_policy::{Policy, SecretSource, Why};
 
-use crate::support::{ask, ask_of, denial, driver, named_tool, policy, tool};
+use crate::support::{ask, ask_of, denial, driver, named_tool, policy, suggested_for, tool};
 
 fn suggested(policy: &Policy, tools: &[Tool], driver: &Driver) -> String {
-    let publisher = "acme";
-    let pairs = tools.iter().map(|tool| {
-        (
-            Contract { tool, publisher },
-            Implementation { driver, publisher },
-        )
-    });
-    suggest(pairs, policy)
+    suggested_for(policy, tools, (driver, "acme"), None)
 }
 
 #[test]
@@ -113,10 +106,11 @@ fn no_value_of_a_bundle_says_where_a_secret_comes_from_or_goes() {
 }
 
 #[test]
-fn comments_show_what_would_pass_for_something_else() {
+fn nothing_in_the_lines_passes_for_something_else() {
+    // Of a class that no host knows, only the class is named.
     let tool = tool("mutates: ['gpu:x\u{202e}\u{200b}y']");
     let text = suggested(&Policy::empty(), &[tool], &driver(""));
-    assert!(text.contains("\\u{202e}"), "{text}");
+    assert!(text.contains("accepts = [\"gpu\"] # "), "{text}");
     assert!(!text.contains(['\u{202e}', '\u{200b}']), "{text}");
     let (tool, driver) = (
         named_tool("notes.read", "requires: { database: [a] }"),
@@ -189,6 +183,7 @@ fn lines_for_a_foreign_driver_name_its_publisher() {
     let decision = ask_of(&Policy::empty(), (&tool, "acme"), (&driver, "other"));
     let lines = denial(&decision).lines_to_add();
     assert!(lines.contains("driver_publisher = \"other\"\n"), "{lines}");
+    assert!(lines.contains("driver = \"acme.notes\"\n"), "{lines}");
     let decision = ask_of(&policy(&lines), (&tool, "acme"), (&driver, "other"));
     assert!(decision.grant().is_some());
 }
@@ -215,7 +210,7 @@ fn unsigned_work_is_named_by_its_directory() {
 fn what_no_line_can_give_is_a_comment() {
     let policy = policy("[[deny]]\ncapabilities = [\"network:*\"]\n");
     let tools = [tool(
-        "requires: { network: [a.example], tools: ['*'] }\nmutates: ['gpu:x']",
+        "requires: { network: [a.example], tools: ['*'] }\nmutates: ['secret:*']",
     )];
     let text = suggested(&policy, &tools, &driver("network: { egress: [a.example] }"));
     assert_eq!(

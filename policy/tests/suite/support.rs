@@ -4,8 +4,8 @@ use toolward_contract::NoScope;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{
-    Allowed, AskReason, Contract, Decision, Denial, Effects, Grant, Implementation, Policy,
-    Request, decide,
+    Allowed, AskReason, Contract, Decision, Denial, Effects, Grant, Implementation, Machine,
+    Policy, Request, decide, routes, suggest,
 };
 
 /// A contract `notes.append` 1.2.0 with these lines more in its front matter.
@@ -23,16 +23,44 @@ pub(crate) fn named_tool(id: &str, lines: &str) -> Tool {
         .unwrap_or_else(|found| panic!("{source}\n{found:?}"))
 }
 
-/// A driver `acme.notes` with these lines more in its front matter.
+/// A driver `acme.notes` of three tools with these lines more in its front matter.
 pub(crate) fn driver(lines: &str) -> Driver {
+    let implements: String = ["notes.append", "notes.read", "text.other"]
+        .map(|tool| format!("  - {{ tool: {tool}, version: \"^1.0.0\" }}\n"))
+        .concat();
     let source = format!(
         "---\nid: acme.notes\nname: A driver\ndescription: Does it.\nversion: 1.0.0\n\
          kind: component\ncomponent: driver.wasm\n\
-         implements: [{{ tool: notes.append, version: \"^1.0.0\" }}]\n{lines}\n---\n"
+         implements:\n{implements}{lines}\n---\n"
     );
     Driver::parse("DRIVER.md", &source)
         .into_result()
         .unwrap_or_else(|found| panic!("{source}\n{found:?}"))
+}
+
+/// A machine on which every driver runs.
+pub(crate) fn machine() -> Machine {
+    Machine::new("linux", "x86_64", 64 << 20)
+}
+
+/// The lines that are suggested for tools of acme and a driver of `publisher`.
+pub(crate) fn suggested_for(
+    policy: &Policy,
+    tools: &[Tool],
+    (driver, publisher): (&Driver, &str),
+    named: Option<&str>,
+) -> String {
+    let tools: Vec<Contract<'_>> = tools
+        .iter()
+        .map(|tool| Contract {
+            tool,
+            publisher: "acme",
+        })
+        .collect();
+    let drivers = [Implementation { driver, publisher }];
+    let machine = machine();
+    let routes = routes(&tools, &drivers, policy, &machine).expect("different ids");
+    suggest(&routes, named, policy, &machine)
 }
 
 /// Egress to everywhere.

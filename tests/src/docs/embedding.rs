@@ -90,7 +90,7 @@ fn callable(host: &Host) -> Vec<String> {
     let callable = host.tools().filter(|tool| {
         tool.drivers
             .iter()
-            .any(|(_, decision)| matches!(decision, Decision::Allow(_)))
+            .any(|driver| matches!(driver.decision, Decision::Allow(_)))
     });
     // ANCHOR_END: decision
     callable.map(|tool| tool.contract.id.to_string()).collect()

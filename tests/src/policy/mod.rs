@@ -5,8 +5,10 @@ mod blocked;
 mod contexts;
 mod documents;
 mod files;
+mod foreign;
 mod layers;
 mod looking;
+mod promised;
 mod scratch;
 
 use std::fs;

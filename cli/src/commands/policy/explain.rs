@@ -3,10 +3,11 @@
 
 use clap::Args;
 use serde_json::json;
-use toolward_bundle::text::visible;
+use toolward_bundle::text::{visible, visible_line};
+use toolward_policy::{Contract, Explanation, Rejected, Rejection};
 
 use super::documents::{self, Document};
-use super::{Subject, explanations, nothing};
+use super::{Subject, nothing, routes};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -14,6 +15,9 @@ use crate::output::Output;
 /// Longest explanation of one driver, in characters: lines to add are of use
 /// only whole.
 const LONGEST: usize = 256 * 1024;
+
+/// Longest name of a publisher, in characters.
+const PUBLISHER: usize = 200;
 
 /// Names that are offered where one is unknown.
 const KNOWN: usize = 10;
@@ -35,14 +39,26 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let (bundles, granted) = arguments.subject.read(environment, output)?;
     let name = arguments.name.as_str();
-    let found = explanations(&bundles, &granted.policy, Some(name));
+    let machine = arguments.subject.machine(&granted, environment)?;
+    let tools = routes(&bundles, &granted.policy, &machine, Some(name))?;
+    let served = tools.iter().flat_map(|tool| &tool.routes);
+    let found: Vec<Explanation> = served
+        .map(|route| route.explain(&granted.policy, &machine))
+        .collect();
+    let rejected: Vec<(&Contract<'_>, &Rejected<'_>)> = tools
+        .iter()
+        .flat_map(|tool| {
+            let rejected = tool.rejected.iter();
+            rejected.map(move |one| (&tool.contract, one))
+        })
+        .collect();
     let mut documents = documents::all(&bundles, &granted.policy);
     let known: Vec<String> = documents.iter().map(|one| one.id().to_owned()).collect();
     documents.retain(|document| document.is_meant(name));
     let mut ids = bundles
         .iter()
         .map(|(content, _)| content.manifest.id.as_str());
-    if found.is_empty() && documents.is_empty() && !ids.any(|id| id == name) {
+    if tools.is_empty() && documents.is_empty() && !ids.any(|id| id == name) {
         let contents = bundles.iter().map(|(content, _)| content);
         let source = &arguments.subject.source;
         if let Some(failure) = source.withheld(name, contents, environment, output)? {
@@ -64,6 +80,13 @@ pub(crate) fn run(
             "ok": true,
             "policies": granted.files,
             "drivers": found,
+            "not_serving": rejected.iter().map(|(contract, one)| json!({
+                "tool": contract.tool.major_id(),
+                "publisher": contract.publisher,
+                "driver": one.implementation.driver.id.as_str(),
+                "driver_publisher": one.implementation.publisher,
+                "reasons": one.reasons,
+            })).collect::<Vec<_>>(),
             "documents": documents,
             "lines_to_add": missing,
         }))?;
@@ -76,13 +99,24 @@ pub(crate) fn run(
         let shown = visible(&explanation.to_string(), LONGEST);
         output.line(shown.trim_end())?;
     }
-    if !found.is_empty() && !documents.is_empty() {
+    for tool in tools.iter().filter(|tool| tool.routes.is_empty()) {
+        let (id, publisher) = (tool.contract.tool.major_id(), tool.contract.publisher);
+        let shown = visible_line(publisher, PUBLISHER);
+        output.line(format!("{id} of {shown}: blocked, no driver serves it"))?;
+    }
+    for (number, (contract, one)) in rejected.iter().enumerate() {
+        if number == 0 && !tools.is_empty() {
+            output.line("")?;
+        }
+        output.line(refused(contract, one))?;
+    }
+    if !tools.is_empty() && !documents.is_empty() {
         output.line("")?;
     }
     for document in &documents {
         output.line(document.line())?;
     }
-    if found.is_empty() && documents.is_empty() {
+    if tools.is_empty() && documents.is_empty() {
         output.line(format!("{name} brings no prompts and no resources"))?;
     }
     if !missing.is_empty() {
@@ -96,4 +130,22 @@ pub(crate) fn run(
         output.note(format!("the policy's file is {}", granted.place.display()));
     }
     Ok(Exit::Fine)
+}
+
+/// A driver that names the tool and does not serve it, on one line.
+fn refused(contract: &Contract<'_>, one: &Rejected<'_>) -> String {
+    let (id, publisher) = (&one.implementation.driver.id, one.implementation.publisher);
+    let tool = contract.tool.major_id();
+    let reasons: Vec<String> = one.reasons.iter().map(ToString::to_string).collect();
+    let mut line = format!(
+        "driver {id} of {} does not serve {tool}: {}",
+        visible_line(publisher, PUBLISHER),
+        visible_line(&reasons.join("; "), LONGEST)
+    );
+    if one.reasons == [Rejection::NotBound] {
+        line.push_str(&format!(
+            "; `toolward policy suggest {tool} --driver {id}` writes the lines that bind it"
+        ));
+    }
+    line
 }

@@ -4,15 +4,17 @@
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::visible_line;
-use toolward_policy::{Explanation, Outcome};
+use toolward_policy::{Explanation, Outcome, Rejection, ToolRoutes};
 
-use super::{Subject, documents, explanations, nothing};
+use super::{Subject, documents, nothing, routes};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
 /// Longest reasons, in characters.
 const REASONS: usize = 1000;
+/// Longest name of a publisher, in characters.
+const PUBLISHER: usize = 200;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -26,35 +28,22 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let (bundles, granted) = arguments.subject.read(environment, output)?;
-    let found = explanations(&bundles, &granted.policy, None);
+    let machine = arguments.subject.machine(&granted, environment)?;
+    let tools = routes(&bundles, &granted.policy, &machine, None)?;
     let documents = documents::all(&bundles, &granted.policy);
     let refused = arguments.subject.source.refused(environment, output)?;
-    if found.is_empty() && documents.is_empty() && refused.is_empty() {
+    if tools.is_empty() && documents.is_empty() && refused.is_empty() {
         return Err(nothing(&bundles, None));
     }
-    for one in &found {
-        let (state, word) = match one.outcome {
-            Outcome::Allow => ("allowed", "allowed"),
-            Outcome::Ask => ("asks", "asks   "),
-            Outcome::Deny => ("blocked", "BLOCKED"),
-        };
-        let reasons = reasons(one);
-        if output.json() {
-            output.value(&json!({
-                "tool": one.tool,
-                "driver": one.driver,
-                "publisher": one.publisher,
-                "state": state,
-                "reasons": reasons,
-            }))?;
-            continue;
+    for tool in &tools {
+        let served = tool.routes.iter();
+        let served = served.map(|route| Row::of(&route.explain(&granted.policy, &machine)));
+        for row in served.chain(unserved(tool)) {
+            match output.json() {
+                true => output.value(&row.json())?,
+                false => output.line(row.line())?,
+            }
         }
-        let mut line = format!("{word}  {} with {}", one.tool, one.driver);
-        if !reasons.is_empty() {
-            let reasons = visible_line(&reasons.join("; "), REASONS);
-            line.push_str(&format!(": {reasons}"));
-        }
-        output.line(line)?;
     }
     for (tool, one, failure) in &refused {
         let (id, publisher) = (&one.id, &one.publisher);
@@ -81,6 +70,96 @@ pub(crate) fn run(
         }
     }
     Ok(Exit::Fine)
+}
+
+/// What became of one tool with one driver, or of a tool that no driver serves.
+struct Row {
+    tool: String,
+    publisher: String,
+    /// The driver's id and publisher.
+    driver: Option<(String, String)>,
+    state: &'static str,
+    reasons: Vec<String>,
+}
+
+impl Row {
+    fn of(one: &Explanation) -> Self {
+        Self {
+            tool: one.tool.clone(),
+            publisher: one.publisher.clone(),
+            driver: Some((one.driver.clone(), one.driver_publisher.clone())),
+            state: match one.outcome {
+                Outcome::Allow => "allowed",
+                Outcome::Ask => "asks",
+                Outcome::Deny => "blocked",
+            },
+            reasons: reasons(one),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let driver = self.driver.as_ref();
+        json!({
+            "tool": self.tool,
+            "driver": driver.map(|(id, _)| id),
+            "publisher": self.publisher,
+            "driver_publisher": driver.map(|(_, publisher)| publisher),
+            "state": self.state,
+            "reasons": self.reasons,
+        })
+    }
+
+    fn line(&self) -> String {
+        let word = match self.state {
+            "blocked" => "BLOCKED",
+            other => other,
+        };
+        let mut line = format!("{word:<7}  {}", self.tool);
+        if let Some((id, publisher)) = &self.driver {
+            line.push_str(&format!(" with {id}"));
+            if *publisher != self.publisher {
+                let publisher = visible_line(publisher, PUBLISHER);
+                line.push_str(&format!(" by ANOTHER publisher, {publisher}"));
+            }
+        }
+        if !self.reasons.is_empty() {
+            let reasons = visible_line(&self.reasons.join("; "), REASONS);
+            line.push_str(&format!(": {reasons}"));
+        }
+        line
+    }
+}
+
+/// The drivers that name a tool and may not serve it; and the tool itself, where
+/// no driver serves it.
+fn unserved(tool: &ToolRoutes<'_>) -> impl Iterator<Item = Row> {
+    let row = move |driver, state, reasons| Row {
+        tool: tool.contract.tool.major_id(),
+        publisher: tool.contract.publisher.to_owned(),
+        driver,
+        state,
+        reasons,
+    };
+    let rejected = tool.rejected.iter().map(move |rejected| {
+        let implementation = &rejected.implementation;
+        let id = implementation.driver.id.to_string();
+        // What the operator did not bind blocks nothing.
+        let state = match rejected.reasons.contains(&Rejection::NotBound) {
+            true => "unbound",
+            false => "blocked",
+        };
+        let reasons = rejected.reasons.iter().map(ToString::to_string).collect();
+        row(
+            Some((id, implementation.publisher.to_owned())),
+            state,
+            reasons,
+        )
+    });
+    let none = tool.routes.is_empty().then(|| {
+        let reason = "no driver serves it".to_owned();
+        row(None, "blocked", vec![reason])
+    });
+    none.into_iter().chain(rejected)
 }
 
 /// Why a person is asked, or why the tool is blocked.

@@ -9,13 +9,14 @@ mod suggest;
 
 use clap::{Args, Subcommand};
 use toolward_bundle::content::Content;
-use toolward_policy::{Contract, Explanation, Implementation, Policy};
+use toolward_host::Host;
+use toolward_policy::{Contract, Implementation, Machine, Policy, ToolRoutes};
 
 use super::call::Source;
-use super::reach::reachable;
 use crate::config::{Granted, PolicyFlags};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
+use crate::hosting;
 use crate::output::Output;
 
 pub(super) use check::unknown_publishers;
@@ -83,60 +84,72 @@ pub(crate) fn run(
     }
 }
 
-/// Every contract with every driver that carries it out; only those of one
+impl Subject {
+    /// What the host has for drivers: whether their directories can be used, too.
+    fn machine(&self, granted: &Granted, environment: &Environment) -> Result<Machine, Failure> {
+        let builder = Host::builder().policy(granted.policy.clone());
+        let builder = hosting::protect(builder, granted, &self.source.trust, environment)?;
+        Ok(builder.machine()?)
+    }
+}
+
+/// The routes of all tools of the bundles, as a host has them; only those of one
 /// tool, where one is named.
-fn pairs<'a>(
-    bundles: &'a Bundles,
-    tool: Option<&'a str>,
-) -> impl Iterator<Item = (Contract<'a>, Implementation<'a>)> + 'a {
-    let named = move |contract: &toolward_contract::tool::Tool| match tool {
-        None => true,
-        Some(name) => {
-            contract.id.as_str() == name
-                || contract.major_id() == name
-                || contract.aliases.iter().any(|alias| alias == name)
-        }
-    };
-    let tools = bundles.iter().flat_map(|(content, publisher)| {
+fn routes<'b>(
+    bundles: &'b Bundles,
+    policy: &Policy,
+    machine: &Machine,
+    tool: Option<&str>,
+) -> Result<Vec<ToolRoutes<'b>>, Failure> {
+    let contracts = bundles.iter().flat_map(|(content, publisher)| {
         let tools = content.tools.iter();
         tools.map(move |entry| Contract {
             tool: entry.tool.as_ref(),
             publisher,
         })
     });
-    let tools = tools.filter(move |contract| named(contract.tool));
-    tools.flat_map(move |contract| {
-        bundles.iter().flat_map(move |(content, publisher)| {
-            content.drivers_for(contract.tool).map(move |entry| {
-                let driver = entry.driver.as_ref();
-                (contract, Implementation { driver, publisher })
-            })
+    let drivers = bundles.iter().flat_map(|(content, publisher)| {
+        let drivers = content.drivers.iter();
+        drivers.map(move |entry| Implementation {
+            driver: entry.driver.as_ref(),
+            publisher,
         })
-    })
+    });
+    let contracts: Vec<Contract<'b>> = contracts.collect();
+    let drivers: Vec<Implementation<'b>> = drivers.collect();
+    let mut found =
+        toolward_policy::routes(&contracts, &drivers, policy, machine).map_err(|duplicate| {
+            let ids = match duplicate.kind {
+                "tool" => contracts
+                    .get(duplicate.first)
+                    .map(|one| one.tool.major_id()),
+                _ => (drivers.get(duplicate.first)).map(|one| one.driver.id.to_string()),
+            };
+            let message = format!("{duplicate}: `{}`", ids.unwrap_or_default());
+            Failure::new(Exit::Failed, "duplicate-id", message)
+                .hint("name one of the two bundles only, or remove one")
+        })?;
+    found.retain(|one| tool.is_none_or(|name| is_named(one.contract.tool, name)));
+    Ok(found)
 }
 
-/// What the policy says about each pair.
-fn explanations(bundles: &Bundles, policy: &Policy, tool: Option<&str>) -> Vec<Explanation> {
-    pairs(bundles, tool)
-        .map(|(contract, implementation)| {
-            let contents = bundles.iter().map(|(content, _)| content);
-            let request = reachable(contents, contract.tool, implementation.driver);
-            toolward_policy::explain(&contract, &implementation, policy, &request)
-        })
-        .collect()
+fn is_named(contract: &toolward_contract::tool::Tool, name: &str) -> bool {
+    contract.id.as_str() == name
+        || contract.major_id() == name
+        || contract.aliases.iter().any(|alias| alias == name)
 }
 
-/// There is no such tool, or none that can run.
+/// There is no such tool.
 fn nothing(bundles: &Bundles, tool: Option<&str>) -> Failure {
     const SHOWN: usize = 10;
-    let mut ids: Vec<String> = pairs(bundles, None)
-        .map(|(contract, _)| contract.tool.major_id())
+    let tools = bundles.iter().flat_map(|(content, _)| &content.tools);
+    let ids: Vec<String> = tools
+        .take(SHOWN)
+        .map(|entry| entry.tool.major_id())
         .collect();
-    ids.dedup();
-    ids.truncate(SHOWN);
     let message = match tool {
-        Some(tool) => format!("no bundle has a tool `{tool}` with a driver"),
-        None => "no bundle has a tool with a driver".to_owned(),
+        Some(tool) => format!("no bundle has a tool `{tool}`"),
+        None => "no bundle has a tool".to_owned(),
     };
     let failure = Failure::new(Exit::Failed, "tool-missing", message);
     match ids.as_slice() {

@@ -6,9 +6,11 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::{visible, visible_line};
-use toolward_policy::{AskReason, Outcome, Policy};
+use toolward_policy::{
+    AskReason, Contract, Decision, Implementation, Policy, Rejection, ToolRoutes,
+};
 
-use super::{Bundles, Subject, documents, explanations, nothing, pairs};
+use super::{Subject, documents, nothing, routes};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -21,6 +23,11 @@ pub(crate) struct Arguments {
     /// Only for this tool
     tool: Option<String>,
 
+    /// Only for this driver. Lines that let a driver of another publisher carry a
+    /// tool out are written for the one that is named here, and no other
+    #[arg(long, value_name = "ID")]
+    driver: Option<String>,
+
     #[command(flatten)]
     subject: Subject,
 }
@@ -32,20 +39,33 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let (bundles, granted) = arguments.subject.read(environment, output)?;
     let tool = arguments.tool.as_deref();
-    let documents = match tool {
-        Some(_) => Vec::new(),
-        None => documents::all(&bundles, &granted.policy),
+    let driver = arguments.driver.as_deref();
+    let documents = match (tool, driver) {
+        (None, None) => documents::all(&bundles, &granted.policy),
+        _ => Vec::new(),
     };
-    if pairs(&bundles, tool).next().is_none() && documents.is_empty() {
+    let machine = arguments.subject.machine(&granted, environment)?;
+    let tools = routes(&bundles, &granted.policy, &machine, tool)?;
+    if tools.is_empty() && documents.is_empty() {
         return Err(nothing(&bundles, tool));
     }
-    let mut lines = toolward_policy::suggest(pairs(&bundles, tool), &granted.policy);
+    if let Some(driver) = driver {
+        known(&tools, driver)?;
+    }
+    let mut lines = toolward_policy::suggest(&tools, driver, &granted.policy, &machine);
     let shown = documents::suggest(documents.iter());
     if !lines.is_empty() && !shown.is_empty() {
         lines.push('\n');
     }
     lines.push_str(&shown);
-    let remarks = remarks(&bundles, &granted.policy, tool, &lines);
+    let mut remarks = foreign(&tools, driver);
+    if let Ok(Ok(after)) = Policy::from_toml(&lines).map(|more| granted.policy.clone().layer(more))
+    {
+        // As if the operator had made each choice that the lines leave open.
+        let machine = machine.with_all_directories();
+        let tools = routes(&bundles, &after, &machine, tool)?;
+        remarks.extend(asking(&tools, driver));
+    }
     if output.json() {
         output.value(&json!({
             "ok": true, "file": granted.place, "lines": lines, "remarks": remarks,
@@ -81,26 +101,80 @@ pub(crate) fn run(
     Ok(Exit::Fine)
 }
 
-/// What the lines leave to a person, call by call.
-fn remarks(bundles: &Bundles, policy: &Policy, tool: Option<&str>, lines: &str) -> Vec<String> {
-    let Ok(Ok(after)) = Policy::from_toml(lines).map(|more| policy.clone().layer(more)) else {
-        return Vec::new();
+/// Refuses the name of a driver that none of the tools names.
+fn known(tools: &[ToolRoutes<'_>], driver: &str) -> Result<(), Failure> {
+    let serving = tools.iter().flat_map(|tool| &tool.routes);
+    let serving = serving.map(|route| &route.implementation);
+    let others = tools.iter().flat_map(|tool| &tool.rejected);
+    let others = others.map(|rejected| &rejected.implementation);
+    let mut ids: Vec<&str> = serving
+        .chain(others)
+        .map(|one| one.driver.id.as_str())
+        .collect();
+    if ids.contains(&driver) {
+        return Ok(());
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    let message = format!("no driver `{driver}` implements the tools that were named");
+    let failure = Failure::new(Exit::Failed, "driver-unknown", message);
+    Err(match ids.as_slice() {
+        [] => failure.hint("name a bundle with drivers"),
+        ids => failure.hint(format!("the drivers are: {}", ids.join(", "))),
+    })
+}
+
+/// The drivers of other publishers for which no lines were written.
+fn foreign(tools: &[ToolRoutes<'_>], named: Option<&str>) -> Vec<String> {
+    let remark = |contract: &Contract<'_>, one: &Implementation<'_>, state: &str| {
+        let (tool, id) = (contract.tool.major_id(), &one.driver.id);
+        format!(
+            "{tool}: the driver {id} by ANOTHER publisher, {}, {state}; for its lines: toolward \
+             policy suggest {tool} --driver {id}",
+            one.publisher
+        )
     };
-    let asking = explanations(bundles, &after, tool).into_iter();
-    asking
-        .filter(|one| one.outcome == Outcome::Ask)
-        .map(|one| {
-            let reasons: Vec<String> = one.ask.iter().map(ToString::to_string).collect();
-            let reasons = reasons.join("; ");
-            let standing = if one.ask.iter().all(AskReason::can_be_preapproved) {
-                ", unless its grant says `preapproved = true`"
-            } else {
-                ""
-            };
-            format!(
-                "{}: a person is asked before each call{standing}: {reasons}.",
-                one.tool
-            )
-        })
-        .collect()
+    let is_named = |one: &Implementation<'_>| named == Some(one.driver.id.as_str());
+    let mut remarks = Vec::new();
+    for tool in tools {
+        for route in &tool.routes {
+            if route.is_foreign() && !route.is_open() && !is_named(&route.implementation) {
+                let state = "is bound to it and blocked";
+                remarks.push(remark(&tool.contract, &route.implementation, state));
+            }
+        }
+        for rejected in &tool.rejected {
+            if rejected.reasons == [Rejection::NotBound] && !is_named(&rejected.implementation) {
+                let state = "says that it implements it, and nothing binds it";
+                remarks.push(remark(&tool.contract, &rejected.implementation, state));
+            }
+        }
+    }
+    remarks
+}
+
+/// What a policy leaves to a person, call by call.
+fn asking(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
+    let routes = tools.iter().flat_map(|tool| &tool.routes);
+    let wanted = routes.filter(|route| match driver {
+        None => !route.is_foreign(),
+        Some(id) => route.implementation.driver.id.as_str() == id,
+    });
+    let remarks = wanted.filter_map(|route| {
+        let Decision::Ask(_, reasons) = &route.decision else {
+            return None;
+        };
+        let standing = if reasons.iter().all(AskReason::can_be_preapproved) {
+            ", unless its grant says `preapproved = true`"
+        } else {
+            ""
+        };
+        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        Some(format!(
+            "{}: a person is asked before each call{standing}: {}.",
+            route.contract.tool.major_id(),
+            reasons.join("; ")
+        ))
+    });
+    remarks.collect()
 }

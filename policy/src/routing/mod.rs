@@ -1,0 +1,159 @@
+//! Which drivers may serve which tools, in which order, what each call reaches, and what the policy says of it. A pure
+//! function: a host serves by it, and everything that tells an operator what a host does computes it here as well.
+
+mod candidates;
+mod machine;
+mod reach;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use toolward_contract::driver::Implements;
+
+pub use candidates::{Rejected, Rejection};
+pub use machine::{Machine, UnusableDirectory};
+pub use reach::Reach;
+
+use crate::decision::{Contract, Decision, Implementation, Request};
+use crate::explain::Explanation;
+use crate::policy::Policy;
+use candidates::Candidates;
+use reach::Callable;
+
+/// A contract with its routes.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ToolRoutes<'a> {
+    /// The contract.
+    pub contract: Contract<'a>,
+    /// The drivers that may serve it, best first, each with what the policy says of it.
+    pub routes: Vec<Route<'a>>,
+    /// The drivers that name the contract and may not serve it, by id.
+    pub rejected: Vec<Rejected<'a>>,
+}
+
+/// One driver that may serve a contract.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Route<'a> {
+    /// The contract.
+    pub contract: Contract<'a>,
+    /// The driver.
+    pub implementation: Implementation<'a>,
+    /// The driver's entry for the contract.
+    pub implements: &'a Implements,
+    /// The tools that a call can reach in turn.
+    pub reach: Reach,
+    /// What the policy says of it.
+    pub decision: Decision,
+}
+
+/// Two contracts of one `id@major`, or two drivers of one id. No host takes both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DuplicateId {
+    /// `tool` or `driver`.
+    pub kind: &'static str,
+    /// The place of the first one in the list that was given.
+    pub first: usize,
+    /// The place of the second one.
+    pub second: usize,
+}
+
+impl fmt::Display for DuplicateId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "two bundles bring the same {}", self.kind)
+    }
+}
+
+impl std::error::Error for DuplicateId {}
+
+/// The routes of all `tools`, in their order, out of `drivers`, under `policy` on `machine`.
+///
+/// # Errors
+/// Where an id is brought twice.
+pub fn routes<'a>(
+    tools: &[Contract<'a>],
+    drivers: &[Implementation<'a>],
+    policy: &Policy,
+    machine: &Machine,
+) -> Result<Vec<ToolRoutes<'a>>, DuplicateId> {
+    let driver_ids = drivers.iter().map(|one| one.driver.id.to_string());
+    unique("driver", driver_ids)?;
+    let major_ids: Vec<String> = tools.iter().map(|one| one.tool.major_id()).collect();
+    unique("tool", major_ids.iter().cloned())?;
+    let candidates: BTreeMap<String, Candidates<'a>> = major_ids
+        .iter()
+        .zip(tools)
+        .map(|(major_id, contract)| {
+            let candidates = Candidates::of(*contract, drivers, policy, machine);
+            (major_id.clone(), candidates)
+        })
+        .collect();
+    let callable = Callable::new(&candidates);
+    let found = major_ids.iter().filter_map(|major_id| {
+        let own = candidates.get(major_id)?;
+        Some(ToolRoutes {
+            contract: own.contract,
+            routes: of_tool(own, &callable, policy, machine),
+            rejected: own.rejected.clone(),
+        })
+    });
+    Ok(found.collect())
+}
+
+fn of_tool<'a>(
+    own: &Candidates<'a>,
+    callable: &Callable<'_, 'a>,
+    policy: &Policy,
+    machine: &Machine,
+) -> Vec<Route<'a>> {
+    let contract = own.contract;
+    let fit = own.fit.iter().map(|(implementation, implements)| {
+        let reach = callable.reach(contract.tool, implementation.driver);
+        let request = Request::reaching(reach.effects).on(machine);
+        Route {
+            decision: crate::decide(&contract, implementation, policy, &request),
+            contract,
+            implementation: *implementation,
+            implements,
+            reach,
+        }
+    });
+    fit.collect()
+}
+
+fn unique(kind: &'static str, ids: impl Iterator<Item = String>) -> Result<(), DuplicateId> {
+    let mut seen = BTreeMap::new();
+    for (second, id) in ids.enumerate() {
+        if let Some(first) = seen.insert(id, second) {
+            return Err(DuplicateId {
+                kind,
+                first,
+                second,
+            });
+        }
+    }
+    Ok(())
+}
+
+impl Route<'_> {
+    /// The decision with the reasons for it. `policy` and `machine` are those that the route was made with.
+    #[must_use]
+    pub fn explain(&self, policy: &Policy, machine: &Machine) -> Explanation {
+        let request = Request::reaching(self.reach.effects).on(machine);
+        crate::explain(&self.contract, &self.implementation, policy, &request)
+    }
+
+    /// Whether the driver is another publisher's than the contract.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        self.contract.publisher != self.implementation.publisher
+    }
+
+    /// Whether calls may run by it, asked about or not.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.decision.grant().is_some()
+    }
+}
