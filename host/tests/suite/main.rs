@@ -27,4 +27,5 @@ mod neighbours;
 mod nothing_granted;
 mod outputs;
 mod pipeline;
+mod promised;
 mod withdrawn;
