@@ -344,6 +344,7 @@ fn the_page_of_limits_has_all_of_them() {
     for name in names.map(str::to_owned).chain(policy) {
         let name = match name.as_str() {
             "timeout" | "http_timeout" => format!("{name}_ms"),
+            "default_timeout" => "timeout_ms".to_owned(),
             name => name.to_owned(),
         };
         assert!(page.contains(&format!("| `{name}` |")), "{name}");
