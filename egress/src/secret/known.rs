@@ -13,8 +13,15 @@ use crate::pool::Key;
 /// What the origins that one call sends to may know.
 pub(crate) struct KnownSecrets {
     values: Arc<dyn SecretValues>,
-    known: Mutex<Vec<(Key, Arc<Secret>)>>,
+    known: Mutex<Known>,
     count: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Known {
+    secrets: Vec<(Key, Arc<Secret>)>,
+    /// For each origin that sent a response since it may know its last value.
+    patterns: Vec<(Key, Arc<Patterns>)>,
 }
 
 impl fmt::Debug for KnownSecrets {
@@ -39,13 +46,15 @@ impl KnownSecrets {
     pub(crate) fn load(&self, slug: &str, key: &Key) -> Result<Arc<Secret>, SecretError> {
         let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all
+            .secrets
             .iter()
             .find(|(own, secret)| own == key && secret.slug == slug);
         if let Some((_, secret)) = known {
             return Ok(Arc::clone(secret));
         }
         let secret = Arc::new(Secret::load(&*self.values, slug)?);
-        all.push((key.clone(), Arc::clone(&secret)));
+        all.secrets.push((key.clone(), Arc::clone(&secret)));
+        all.patterns.retain(|(own, _)| own != key);
         self.count.fetch_add(1, Ordering::SeqCst);
         Ok(secret)
     }
@@ -58,15 +67,69 @@ impl KnownSecrets {
     /// The name of a secret that `key` may know.
     pub(crate) fn any(&self, key: &Key) -> Option<String> {
         let all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut here = all.iter().filter(|(own, _)| own == key);
+        let mut here = all.secrets.iter().filter(|(own, _)| own == key);
         here.next().map(|(_, secret)| secret.slug.clone())
     }
 
-    /// What to scrub from a response of `key`; `None`: it knows nothing.
+    /// What to scrub from a response of `key`; `None`: it knows nothing. Made once,
+    /// until `key` may know more.
     pub(crate) fn patterns(&self, key: &Key) -> Option<Arc<Patterns>> {
-        let all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let here = all.iter().filter(|(own, _)| own == key);
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, patterns)) = all.patterns.iter().find(|(own, _)| own == key) {
+            return Some(Arc::clone(patterns));
+        }
+        let here = all.secrets.iter().filter(|(own, _)| own == key);
         let here: Vec<&Secret> = here.map(|(_, secret)| &**secret).collect();
-        (!here.is_empty()).then(|| Arc::new(Patterns::of(here)))
+        if here.is_empty() {
+            return None;
+        }
+        let patterns = Arc::new(Patterns::of(here));
+        all.patterns.push((key.clone(), Arc::clone(&patterns)));
+        Some(patterns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::ValueError;
+    use zeroize::Zeroizing;
+
+    struct Named;
+
+    impl SecretValues for Named {
+        fn get(&self, slug: &str) -> Result<Zeroizing<Vec<u8>>, ValueError> {
+            Ok(Zeroizing::new(format!("the value of {slug}").into_bytes()))
+        }
+    }
+
+    fn origin(host: &str) -> Key {
+        Key {
+            https: true,
+            host: host.to_owned(),
+            port: 443,
+        }
+    }
+
+    #[test]
+    fn patterns_are_made_once_until_an_origin_may_know_more() {
+        let secrets = KnownSecrets::new(Arc::new(Named));
+        let (here, there) = (origin("here.example"), origin("there.example"));
+        assert!(secrets.patterns(&here).is_none());
+        secrets.load("first", &here).unwrap();
+        let first = secrets.patterns(&here).unwrap();
+        secrets.load("first", &here).unwrap();
+        secrets.load("other", &there).unwrap();
+        assert!(secrets.patterns(&there).is_some());
+        assert!(Arc::ptr_eq(&first, &secrets.patterns(&here).unwrap()));
+        assert!(first.scrub(b"the value of second").is_none());
+
+        secrets.load("second", &here).unwrap();
+        let second = secrets.patterns(&here).unwrap();
+        assert!(!Arc::ptr_eq(&first, &second));
+        for value in [&b"the value of first"[..], b"the value of second"] {
+            assert_eq!(second.scrub(value).unwrap(), b"[secret]");
+        }
+        assert!(second.scrub(b"the value of other").is_none());
     }
 }
