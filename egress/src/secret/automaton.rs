@@ -29,6 +29,9 @@ pub(crate) struct Automaton {
     skips: Zeroizing<Vec<u8>>,
     /// Bytes of the shortest pattern, as far as the table of skips sees.
     shortest: usize,
+    /// A bit for each pair of bytes: whether a pattern may begin with it. Most bytes
+    /// begin one of the many forms of a value; few pairs do.
+    pairs: Zeroizing<Vec<u64>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,7 +69,9 @@ impl Automaton {
             starts: Zeroizing::new(vec![ROOT; 256]),
             skips: Zeroizing::default(),
             shortest: 0,
+            pairs: Zeroizing::new(vec![0; (1 << 16) / 64]),
         };
+        automaton.fill_pairs(&patterns);
         automaton.fill_skips(&patterns);
         automaton.fill_starts();
         automaton.link();
@@ -87,6 +92,24 @@ impl Automaton {
                 let distance = u8::try_from(distance).unwrap_or(u8::MAX);
                 if let Some(skip) = self.skips.get_mut(index(pair)) {
                     *skip = distance.min(*skip);
+                }
+            }
+        }
+    }
+
+    fn fill_pairs(&mut self, patterns: &[Zeroizing<Vec<u8>>]) {
+        for pattern in patterns {
+            let Some(first) = pattern.first().copied() else {
+                continue;
+            };
+            let seconds = match pattern.get(1).copied() {
+                Some(second) => second..=second,
+                None => 0..=u8::MAX,
+            };
+            for second in seconds {
+                let (word, bit) = place(first, second);
+                if let Some(word) = self.pairs.get_mut(word) {
+                    *word |= bit;
                 }
             }
         }
@@ -184,10 +207,18 @@ impl Automaton {
         start.copied().unwrap_or(ROOT)
     }
 
-    /// Whether a pattern ends in this state, or goes on with this byte.
+    /// Whether a pattern begins with this byte.
     #[inline]
-    pub(crate) fn goes_on(&self, state: u32, byte: u8) -> bool {
-        self.longest(state) > 0 || self.child(state, byte).is_some()
+    pub(crate) fn begins(&self, byte: u8) -> bool {
+        let start = self.starts.get(usize::from(byte));
+        start.is_some_and(|start| *start != ROOT)
+    }
+
+    /// Whether a pattern begins with these bytes, or is the first of them.
+    #[inline]
+    pub(crate) fn begins_with(&self, first: u8, second: u8) -> bool {
+        let (word, bit) = place(first, second);
+        self.pairs.get(word).is_some_and(|word| word & bit != 0)
     }
 
     /// How many of the last bytes the state knows.
@@ -266,6 +297,13 @@ fn trie(patterns: &[Zeroizing<Vec<u8>>]) -> Zeroizing<Vec<Node>> {
         last = pattern;
     }
     nodes
+}
+
+/// Where the table of pairs has its bit for these bytes.
+#[inline]
+fn place(first: u8, second: u8) -> (usize, u64) {
+    let bit = (usize::from(first) << 8) | usize::from(second);
+    (bit / 64, 1 << (bit % 64))
 }
 
 fn index(pair: &[u8]) -> usize {

@@ -1,5 +1,7 @@
 //! The names that HTML has for ASCII characters (HTML Standard, section 13.5).
 
+use std::ops::Range;
+
 /// One name, without `&` and `;`.
 pub(crate) struct Entity {
     pub(crate) name: &'static [u8],
@@ -72,6 +74,47 @@ pub(crate) static ENTITIES: &[Entity] = &[
     named("verbar", b'|'),
     named("vert", b'|'),
 ];
+
+/// By a first letter: where its names begin and end.
+#[expect(clippy::indexing_slicing, reason = "evaluated when it is compiled")]
+static FIRST: [(u8, u8); 128] = {
+    let mut first = [(0, 0); 128];
+    let mut at = 0;
+    while at < ENTITIES.len() {
+        let letter = ENTITIES[at].name[0] as usize;
+        if first[letter].1 == 0 {
+            first[letter].0 = at as u8;
+        }
+        at += 1;
+        first[letter].1 = at as u8;
+    }
+    first
+};
+
+/// Those of `range` whose name has `letter` at `at`.
+#[inline]
+pub(super) fn starting(letter: u8, at: usize, range: Range<usize>) -> Range<usize> {
+    if at == 0 {
+        let (start, end) = FIRST.get(usize::from(letter)).copied().unwrap_or_default();
+        return usize::from(start)..usize::from(end);
+    }
+    let names = ENTITIES.get(range.clone()).unwrap_or_default();
+    let own = |entity: &Entity| entity.name.get(at).copied();
+    let before = names.iter().take_while(|name| own(name) < Some(letter));
+    let start = range.start + before.count();
+    let names = ENTITIES.get(start..range.end).unwrap_or_default();
+    let those = names.iter().take_while(|name| own(name) == Some(letter));
+    start..start + those.count()
+}
+
+/// What a whole name stands for.
+#[inline]
+pub(super) fn find(name: &[u8]) -> Option<u8> {
+    let first = name.first().copied()?;
+    let names = ENTITIES.get(starting(first, 0, 0..ENTITIES.len()))?;
+    let found = names.iter().find(|entity| entity.name == name)?;
+    Some(found.byte)
+}
 
 #[cfg(test)]
 mod tests {

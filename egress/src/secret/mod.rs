@@ -2,10 +2,12 @@
 //! scrubbed on the way back.
 
 mod automaton;
+mod common;
 mod entities;
 pub(crate) mod forms;
 pub(crate) mod known;
 pub(crate) mod placeholder;
+mod places;
 pub(crate) mod placing;
 mod readings;
 mod scan;

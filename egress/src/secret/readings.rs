@@ -4,7 +4,8 @@
 //! Nothing is decided here: what looks like an escape may be one, or a text of its
 //! own beside a value. All readings are told, and the search follows each.
 
-use super::entities::{ENTITIES, Entity};
+use super::common;
+use super::entities::{self, ENTITIES};
 use super::single::{self, End, MAX_DIGITS, Single};
 
 /// Readings of one place. There are five at most in practice; the room bounds the work.
@@ -47,16 +48,74 @@ impl Reading {
     }
 }
 
-impl Readings {
-    fn of(readings: &[Reading]) -> Readings {
-        let mut all = Readings {
+impl Default for Readings {
+    fn default() -> Readings {
+        Readings {
             list: [Reading::default(); MAX_READINGS],
             length: 0,
-        };
-        readings.iter().for_each(|reading| all.add(*reading));
-        all
+        }
+    }
+}
+
+impl Readings {
+    /// Those of the start of `text`, with an escape undone, and one in it. `false`:
+    /// they depend on what follows, of which there may be `more`.
+    #[inline(never)]
+    pub(crate) fn read(&mut self, text: &[u8], more: bool) -> bool {
+        if let Some((escapes, length)) = common::read(text) {
+            let [literal, first, second, third, ..] = &mut self.list;
+            *literal = Reading::literal(text.first().copied().unwrap_or_default());
+            [*first, *second, *third] = escapes;
+            self.length = length + 1;
+            return true;
+        }
+        self.read_any(text, more)
     }
 
+    fn read_any(&mut self, text: &[u8], more: bool) -> bool {
+        self.length = 0;
+        let Some(single) = single::read(text) else {
+            return false;
+        };
+        if single.end == End::Short && more {
+            return false;
+        }
+        for (free, reading) in self.list.iter_mut().zip(single.as_slice()) {
+            *free = *reading;
+            self.length += 1;
+        }
+        let escapes = single.escapes();
+        if single.end == End::Nested || escapes.iter().any(|escape| may_escape(escape.byte)) {
+            return self.read_nested(text, &single, more);
+        }
+        true
+    }
+
+    fn read_nested(&mut self, text: &[u8], single: &Single, more: bool) -> bool {
+        let mut reader = Reader {
+            text,
+            undecided: false,
+            out: self,
+        };
+        // No character was escaped on the way to an end that is settled.
+        let begun = if single.end == End::Nested {
+            single.as_slice()
+        } else {
+            single.escapes()
+        };
+        for first in begun {
+            let next = usize::from(first.next);
+            match first.byte {
+                b'%' => reader.hexadecimal(next, 2, 0),
+                b'\\' => reader.backslash(next),
+                b'&' => reader.reference(next),
+                _ => {}
+            }
+        }
+        !reader.undecided || !more
+    }
+
+    #[inline]
     fn add(&mut self, reading: Reading) {
         if self.as_slice().contains(&reading) {
             return;
@@ -67,63 +126,37 @@ impl Readings {
         }
     }
 
+    /// Keeps those that `keep` says yes to.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(Reading) -> bool) {
+        let mut kept = 0;
+        for at in 0..self.length {
+            let Some(reading) = self.list.get(at).copied() else {
+                break;
+            };
+            if keep(reading)
+                && let Some(free) = self.list.get_mut(kept)
+            {
+                *free = reading;
+                kept += 1;
+            }
+        }
+        self.length = kept;
+    }
+
+    /// Whether one of their bytes may be such. A guess: it may be one of a place that
+    /// was read before. Nearly all places have few readings, and a branch for each is
+    /// slower than looking at more than there are.
+    #[inline]
+    pub(crate) fn may_be(&self, such: impl Fn(u8) -> bool) -> bool {
+        let [first, second, third, fourth, rest @ ..] = &self.list;
+        let few = such(first.byte) | such(second.byte) | such(third.byte) | such(fourth.byte);
+        few || self.length > 4 && rest.iter().any(|reading| such(reading.byte))
+    }
+
     #[inline]
     pub(crate) fn as_slice(&self) -> &[Reading] {
         self.list.get(..self.length).unwrap_or_default()
     }
-}
-
-/// The readings of the start of a text.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Read {
-    Single(Single),
-    Nested(Readings),
-}
-
-impl Read {
-    #[inline]
-    pub(crate) fn as_slice(&self) -> &[Reading] {
-        match self {
-            Read::Single(single) => single.as_slice(),
-            Read::Nested(readings) => readings.as_slice(),
-        }
-    }
-}
-
-/// The readings of the start of `text`, with an escape undone, and one in it. `None`:
-/// they depend on what follows, of which there may be `more`.
-#[inline]
-pub(crate) fn readings(text: &[u8], more: bool) -> Option<Read> {
-    let single = single::read(text)?;
-    if single.end == End::Short && more {
-        return None;
-    }
-    let [_, escapes @ ..] = single.as_slice() else {
-        return None;
-    };
-    let nested = |reading: &Reading| may_escape(reading.byte);
-    if single.end == End::Nested || escapes.iter().any(nested) {
-        return nested_readings(text, &single, more).map(Read::Nested);
-    }
-    Some(Read::Single(single))
-}
-
-fn nested_readings(text: &[u8], single: &Single, more: bool) -> Option<Readings> {
-    let mut reader = Reader {
-        text,
-        undecided: false,
-        out: Readings::of(single.as_slice()),
-    };
-    for first in single.as_slice() {
-        let next = usize::from(first.next);
-        match first.byte {
-            b'%' => reader.hexadecimal(next, 2, 0),
-            b'\\' => reader.backslash(next),
-            b'&' => reader.reference(next),
-            _ => {}
-        }
-    }
-    (!reader.undecided || !more).then_some(reader.out)
 }
 
 /// Reads an escape of whose characters each may be escaped once.
@@ -131,7 +164,7 @@ struct Reader<'a> {
     text: &'a [u8],
     /// Whether it may go on behind the text.
     undecided: bool,
-    out: Readings,
+    out: &'a mut Readings,
 }
 
 impl Reader<'_> {
@@ -140,12 +173,14 @@ impl Reader<'_> {
     fn at(&mut self, at: usize) -> impl Iterator<Item = (usize, u8)> + use<> {
         let rest = self.text.get(at..).unwrap_or_default();
         let single = match rest.first() {
-            Some(byte) if !may_escape(*byte) => Some(Single::literal(*byte)),
-            _ => single::read(rest),
+            Some(byte) if may_escape(*byte) => single::read(rest).unwrap_or(Single::NONE),
+            Some(byte) => Single::literal(*byte),
+            None => Single::NONE,
         };
-        self.undecided |= single.is_none_or(|single| single.end == End::Short);
-        let characters = (0..3).filter_map(move |index| single?.as_slice().get(index).copied());
-        characters.map(move |reading| (at + usize::from(reading.next), reading.byte))
+        self.undecided |= single.end == End::Short;
+        single
+            .into_iter()
+            .map(move |reading| (at + usize::from(reading.next), reading.byte))
     }
 
     fn add(&mut self, next: usize, value: u32) {
@@ -162,7 +197,7 @@ impl Reader<'_> {
             let Some(byte) = self.text.get(at).filter(|byte| !may_escape(**byte)) else {
                 break;
             };
-            let Some(digit) = char::from(*byte).to_digit(16) else {
+            let Some(digit) = single::digit(*byte, 16) else {
                 return;
             };
             (at, left, value) = (at + 1, left - 1, (value << 4) | digit);
@@ -172,7 +207,7 @@ impl Reader<'_> {
             return;
         };
         for (next, byte) in self.at(at) {
-            if let Some(digit) = char::from(byte).to_digit(16) {
+            if let Some(digit) = single::digit(byte, 16) {
                 self.hexadecimal(next, left, (value << 4) | digit);
             }
         }
@@ -197,7 +232,7 @@ impl Reader<'_> {
             match byte {
                 b'#' => self.number(next),
                 letter if letter.is_ascii_alphabetic() => {
-                    self.name(next, 1, named(letter, 0, 0..ENTITIES.len()));
+                    self.name(next, 1, entities::starting(letter, 0, 0..ENTITIES.len()));
                 }
                 _ => {}
             }
@@ -218,7 +253,7 @@ impl Reader<'_> {
         let begun = left < MAX_DIGITS;
         let mut ends = begun;
         for (next, byte) in self.at(at) {
-            if let Some(digit) = char::from(byte).to_digit(radix) {
+            if let Some(digit) = single::digit(byte, radix) {
                 ends = false;
                 if let Some(left) = left.checked_sub(1) {
                     let value = value.saturating_mul(radix).saturating_add(digit);
@@ -246,7 +281,11 @@ impl Reader<'_> {
         }
         for (next, byte) in self.at(at) {
             if byte.is_ascii_alphabetic() {
-                self.name(next, known + 1, named(byte, known, range.clone()));
+                self.name(
+                    next,
+                    known + 1,
+                    entities::starting(byte, known, range.clone()),
+                );
             } else if let Some(entity) = whole.filter(|_| byte == b';') {
                 self.add(next, u32::from(entity.byte));
             }
@@ -254,19 +293,15 @@ impl Reader<'_> {
     }
 }
 
-/// Those of `range` whose name has `letter` at `at`.
-fn named(letter: u8, at: usize, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
-    let names = ENTITIES.get(range.clone()).unwrap_or_default();
-    let own = |entity: &Entity| entity.name.get(at).copied();
-    let start = names.partition_point(|entity| own(entity) < Some(letter));
-    let end = names.partition_point(|entity| own(entity) <= Some(letter));
-    range.start + start..range.start + end
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn readings(text: &[u8], more: bool) -> Option<Readings> {
+        let mut readings = Readings::default();
+        readings.read(text, more).then_some(readings)
+    }
 
     proptest! {
         #[test]
@@ -274,9 +309,33 @@ mod tests {
             text in "[%\\\\&]([0-9a-fA-F#xXu;\\\"nltamp]{0,8}|#x?[0-9]{1,10}[;a]?|(amp|lt|quot|plus|GT|verbar)[;a]?)",
         ) {
             let single = single::read(text.as_bytes()).unwrap();
-            let all = nested_readings(text.as_bytes(), &Single::literal(text.as_bytes()[0]), false);
-            for reading in single.as_slice() {
-                prop_assert!(all.unwrap().as_slice().contains(reading), "{:?}", reading);
+            let mut all = Readings::default();
+            let mut begun = Single::literal(text.as_bytes()[0]);
+            begun.end = End::Nested;
+            all.read_nested(text.as_bytes(), &begun, false);
+            for reading in single.escapes() {
+                prop_assert!(all.as_slice().contains(reading), "{:?}", reading);
+            }
+            // Nor are there others, as long as no character is escaped.
+            if single.end != End::Nested {
+                let once = |reading: &Reading| single.as_slice().contains(reading);
+                prop_assert!(all.as_slice().iter().all(once), "{:?}", all);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_common_is_read_as_everything_is(
+            text in "(%|%25|%%|\\\\{1,4}|(\\\\){1,2}u00|(\\\\){1,2}x|&|&#|&#x|&#1|&amp;|&lt;|&quot;|&gt;)([0-9a-zA-Z#;\"/]|%|\\\\|&|&amp;|&#|&num|%25){0,8}",
+        ) {
+            let text = text.as_bytes();
+            if let Some((escapes, length)) = common::read(text) {
+                let mut all = Readings::default();
+                prop_assert!(all.read_any(text, false));
+                prop_assert_eq!(&all.as_slice()[1..], &escapes[..length]);
+                let read = readings(text, true).unwrap_or_default();
+                prop_assert_eq!(read.as_slice(), all.as_slice());
             }
         }
     }

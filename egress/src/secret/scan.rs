@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::automaton::{Automaton, ROOT};
-use super::readings::{self, Reading};
+use super::places::Places;
+use super::readings::Reading;
 
 /// States of one place. What leads to more of them is no echo, but a text that
 /// somebody made who knows the value; those that have gone farthest are kept.
@@ -16,9 +17,6 @@ const MAX_STATES: usize = 8;
 
 /// Escapes that are remembered before those are dropped that no state needs.
 const TRAILS: usize = 1 << 12;
-
-/// Bytes that are looked through one by one.
-const NEAR: usize = 8;
 
 /// No escape.
 const NONE: u32 = u32::MAX;
@@ -49,6 +47,17 @@ struct State {
     trail: u32,
 }
 
+impl State {
+    /// The state in which nothing has begun.
+    fn fresh(at: usize) -> State {
+        State {
+            at,
+            node: ROOT,
+            trail: NONE,
+        }
+    }
+}
+
 impl Scan {
     /// A search that begins at `start`.
     pub(crate) fn from(start: usize) -> Scan {
@@ -69,93 +78,56 @@ impl Scan {
         mut found: impl FnMut(Range<usize>),
     ) {
         let mut at = self.cursor.saturating_sub(base);
-        // Where the next escape may begin.
-        let mut escape = 0;
+        let mut places = Places::of(text, more);
         loop {
             if self.ahead.is_empty() {
                 self.trails.clear();
-                if escape <= at {
-                    escape = next_escape(text, at);
-                }
                 if case == Case::Exact {
-                    at = automaton.skip(text.get(..escape).unwrap_or_default(), at);
+                    at = places.next_start(automaton, at);
                 }
             }
-            let Some(byte) = text.get(at).copied() else {
+            let here = base + at;
+            let Some(readings) = places.at(at) else {
                 break;
             };
-            let here = base + at;
-            let literal = [Reading::literal(byte)];
-            let read;
-            let readings = if readings::may_escape(byte) {
-                let rest = text.get(at..).unwrap_or_default();
-                let Some(found) = readings::readings(rest, more) else {
-                    break;
-                };
-                read = found;
-                read.as_slice()
-            } else {
-                &literal
-            };
-            let rest = text.get(at..).unwrap_or_default();
-            at += 1;
-            if case == Case::Exact
-                && !self.ahead.iter().any(|state| state.at <= here + 1)
-                && !readings
-                    .iter()
-                    .any(|reading| begins(automaton, rest, *reading))
-            {
-                continue;
+            let fresh = !self.ahead.iter().any(|state| state.at == here);
+            let mut readings = *readings;
+            if fresh && case == Case::Exact {
+                readings.retain(|reading| places.begins(automaton, at, reading));
             }
-            self.step(automaton, (rest, here), readings, case);
+            at += 1;
+            if fresh {
+                let root = [State::fresh(here)];
+                self.follow(automaton, &root, readings.as_slice(), here, case);
+            } else {
+                self.step(automaton, readings.as_slice(), here, case);
+            }
             for state in self.ahead.iter().filter(|state| state.at == here + 1) {
                 let longest = automaton.longest(state.node);
                 if longest > 0 {
                     found(self.trails.start(*state, longest as usize)..state.at);
                 }
             }
+            if self.trails.escapes.len() > self.trails.limit {
+                self.trails.trim(automaton, &self.ahead);
+                self.trails.limit = TRAILS.max(2 * self.trails.escapes.len());
+            }
         }
         self.cursor = base + at;
         self.trails.trim(automaton, &self.ahead);
     }
 
-    /// Goes on from `here`, where `rest` begins, with each of its readings.
-    fn step(
-        &mut self,
-        automaton: &Automaton,
-        (rest, here): (&[u8], usize),
-        readings: &[Reading],
-        case: Case,
-    ) {
-        match self.ahead.as_slice() {
-            [only] if only.at == here => {
-                let only = [*only];
-                self.ahead.clear();
-                self.follow(automaton, &only, readings, here, case);
-            }
-            states if states.iter().all(|state| state.at != here) => {
-                let fresh = [State {
-                    at: here,
-                    node: ROOT,
-                    trail: NONE,
-                }];
-                for reading in readings {
-                    if case == Case::Ignored || begins(automaton, rest, *reading) {
-                        self.follow(automaton, &fresh, &[*reading], here, case);
-                    }
-                }
-            }
-            // A state on the way covers what begins here, too.
-            states => {
-                let here_now = states.iter().filter(|state| state.at == here);
-                let states: Vec<State> = here_now.copied().collect();
-                self.ahead.retain(|state| state.at != here);
-                self.follow(automaton, &states, readings, here, case);
-            }
-        }
-        if self.trails.escapes.len() > self.trails.limit {
-            self.trails.trim(automaton, &self.ahead);
-            self.trails.limit = TRAILS.max(2 * self.trails.escapes.len());
+    /// Goes on from the states at `here`, which cover what begins here, too.
+    fn step(&mut self, automaton: &Automaton, readings: &[Reading], here: usize, case: Case) {
+        if let [only] = self.ahead.as_slice() {
+            let only = [*only];
+            self.ahead.clear();
+            self.follow(automaton, &only, readings, here, case);
+        } else {
+            let here_now = self.ahead.iter().filter(|state| state.at == here);
+            let states: Vec<State> = here_now.copied().collect();
+            self.ahead.retain(|state| state.at != here);
+            self.follow(automaton, &states, readings, here, case);
         }
     }
 
@@ -231,32 +203,6 @@ impl Scan {
         });
         starts.min().unwrap_or(self.cursor).min(self.cursor)
     }
-}
-
-/// Whether a pattern may begin with this reading of the start of `rest`: most that
-/// have the first byte of one don't have the second.
-#[inline]
-fn begins(automaton: &Automaton, rest: &[u8], reading: Reading) -> bool {
-    let state = automaton.step(ROOT, reading.byte);
-    if state == ROOT {
-        return false;
-    }
-    match rest.get(usize::from(reading.next)) {
-        Some(next) if !readings::may_escape(*next) => automaton.goes_on(state, *next),
-        _ => true,
-    }
-}
-
-#[inline]
-fn next_escape(text: &[u8], from: usize) -> usize {
-    let rest = text.get(from..).unwrap_or_default();
-    // Where there is one escape, there is mostly another.
-    let mut near = rest.iter().take(NEAR);
-    if let Some(near) = near.position(|byte| readings::may_escape(*byte)) {
-        return from + near;
-    }
-    let next = memchr::memchr3(b'%', b'\\', b'&', rest);
-    next.map_or(text.len(), |next| from + next)
 }
 
 /// The escapes that were read on the way to the states: each state knows its last

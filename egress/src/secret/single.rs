@@ -1,7 +1,7 @@
 //! One escape of percent-encoding, JSON or HTML, none of whose characters is escaped
 //! itself: nearly all are such, and are read in one go.
 
-use super::entities::ENTITIES;
+use super::entities;
 use super::readings::{Reading, may_escape};
 
 /// Digits of a numeric character reference. HTML allows any number of zeros; the
@@ -28,7 +28,7 @@ const BARE: &[(&[u8], u8)] = &[
 pub(crate) struct Single {
     /// The byte itself, the escape, and the escape without `;`.
     list: [Reading; 3],
-    length: usize,
+    length: u8,
     pub(crate) end: End,
 }
 
@@ -54,15 +54,35 @@ impl Single {
         }
     }
 
+    /// What is behind the text's end.
+    pub(super) const NONE: Single = Single {
+        list: [Reading { next: 0, byte: 0 }; 3],
+        length: 0,
+        end: End::Short,
+    };
+
     #[inline]
     pub(super) fn as_slice(&self) -> &[Reading] {
-        self.list.get(..self.length).unwrap_or_default()
+        self.list
+            .get(..usize::from(self.length))
+            .unwrap_or_default()
+    }
+
+    /// All but the byte itself.
+    #[inline]
+    pub(super) fn escapes(&self) -> &[Reading] {
+        self.as_slice().get(1..).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(super) fn into_iter(self) -> impl Iterator<Item = Reading> {
+        self.list.into_iter().take(usize::from(self.length))
     }
 
     #[inline]
     fn add(&mut self, next: usize, value: u32) {
         if let Some(reading) = Reading::ascii(next, value)
-            && let Some(free) = self.list.get_mut(self.length)
+            && let Some(free) = self.list.get_mut(usize::from(self.length))
         {
             *free = reading;
             self.length += 1;
@@ -86,7 +106,7 @@ impl Single {
         let mut value = 0;
         for at in start..start + digits {
             let byte = self.byte(text, at);
-            let Some(digit) = byte.and_then(|byte| char::from(byte).to_digit(16)) else {
+            let Some(digit) = byte.and_then(|byte| digit(byte, 16)) else {
                 return;
             };
             value = (value << 4) | digit;
@@ -116,7 +136,7 @@ impl Single {
         let mut value: u32 = 0;
         for at in start..=start + usize::from(MAX_DIGITS) {
             let byte = self.byte(text, at);
-            if let Some(digit) = byte.and_then(|byte| char::from(byte).to_digit(radix)) {
+            if let Some(digit) = byte.and_then(|byte| digit(byte, radix)) {
                 value = value.saturating_mul(radix).saturating_add(digit);
                 continue;
             }
@@ -138,10 +158,9 @@ impl Single {
         }
         let letters = text.get(1..end).unwrap_or_default();
         if text.get(end) == Some(&b';')
-            && let Ok(found) = ENTITIES.binary_search_by(|entity| entity.name.cmp(letters))
-            && let Some(entity) = ENTITIES.get(found)
+            && let Some(byte) = entities::find(letters)
         {
-            self.add(end + 1, u32::from(entity.byte));
+            self.add(end + 1, u32::from(byte));
         }
         let [b'l' | b'g' | b'a' | b'q' | b'L' | b'G' | b'A' | b'Q', ..] = letters else {
             return;
@@ -150,6 +169,38 @@ impl Single {
             self.add(name.len() + 1, u32::from(*byte));
         }
     }
+}
+
+/// By a byte: the digit that it is, or [`NO_DIGIT`].
+#[expect(clippy::indexing_slicing, reason = "evaluated when it is compiled")]
+static DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        let byte = b"0123456789abcdef"[digit];
+        digits[byte as usize] = digit as u8;
+        digits[byte.to_ascii_uppercase() as usize] = digit as u8;
+        digit += 1;
+    }
+    digits
+};
+
+const NO_DIGIT: u8 = u8::MAX;
+
+/// The value of two hexadecimal digits; none of a character in ASCII if they are
+/// other bytes.
+#[inline]
+pub(super) fn pair(high: u8, low: u8) -> u32 {
+    let digit = |byte| DIGITS.get(usize::from(byte)).copied().unwrap_or(NO_DIGIT);
+    let (high, low) = (u32::from(digit(high)), u32::from(digit(low)));
+    (high << 4) | low | ((low & 0xf0) << 4)
+}
+
+/// The digit that a byte is.
+#[inline]
+pub(super) fn digit(byte: u8, radix: u32) -> Option<u32> {
+    let digit = DIGITS.get(usize::from(byte)).copied().unwrap_or(NO_DIGIT);
+    Some(u32::from(digit)).filter(|digit| *digit < radix)
 }
 
 /// What a letter or sign after a backslash stands for in JSON (RFC 8259 section 7),

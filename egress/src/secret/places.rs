@@ -1,0 +1,130 @@
+//! The places of a text: how each can be read, and where a pattern may begin.
+//!
+//! Where nothing has begun, two characters tell nearly always that nothing begins
+//! there: so escapes are undone once each, and the automaton is left alone.
+
+use super::automaton::Automaton;
+use super::readings::{Reading, Readings, may_escape};
+
+/// Places whose readings are kept: an escape that follows another is looked at
+/// behind it first, and then by itself.
+const KEPT: usize = 4;
+
+/// Bytes that are looked through one by one.
+const NEAR: usize = 8;
+
+/// A text, of which there may be more.
+pub(super) struct Places<'t> {
+    text: &'t [u8],
+    more: bool,
+    /// Where the next escape may begin, once a search came near it.
+    escape: usize,
+    kept: [Kept; KEPT],
+}
+
+#[derive(Clone, Copy, Default)]
+struct Kept {
+    /// The place behind the one that these are the readings of; 0: there is none.
+    after: usize,
+    decided: bool,
+    readings: Readings,
+}
+
+impl<'t> Places<'t> {
+    pub(super) fn of(text: &'t [u8], more: bool) -> Places<'t> {
+        Places {
+            text,
+            more,
+            escape: 0,
+            kept: [Kept::default(); KEPT],
+        }
+    }
+
+    /// How the text can be read at a place. `None`: it ends there, or there may be
+    /// more that it depends on.
+    #[inline]
+    pub(super) fn at(&mut self, at: usize) -> Option<&Readings> {
+        let kept = self.kept.get_mut(at % KEPT)?;
+        if kept.after != at + 1 {
+            kept.after = at + 1;
+            let rest = self.text.get(at..).unwrap_or_default();
+            kept.decided = kept.readings.read(rest, self.more);
+        }
+        kept.decided.then_some(&kept.readings)
+    }
+
+    /// Whether a pattern may begin with this reading of a place.
+    #[inline]
+    pub(super) fn begins(&mut self, automaton: &Automaton, at: usize, reading: Reading) -> bool {
+        let next = at + usize::from(reading.next);
+        match self.text.get(next).copied() {
+            Some(byte) if !may_escape(byte) => automaton.begins_with(reading.byte, byte),
+            Some(_) if automaton.begins(reading.byte) => self.at(next).is_none_or(|seconds| {
+                seconds.may_be(|byte| automaton.begins_with(reading.byte, byte))
+            }),
+            _ => automaton.begins(reading.byte),
+        }
+    }
+
+    /// The first place from `at` on where a pattern may begin, or whose readings are
+    /// not decided.
+    #[inline]
+    pub(super) fn next_start(&mut self, automaton: &Automaton, at: usize) -> usize {
+        let mut at = at;
+        // Where the run of bytes began that stand for themselves.
+        let mut run = at.saturating_sub(NEAR);
+        loop {
+            let Some(byte) = self.text.get(at).copied() else {
+                return at;
+            };
+            if !may_escape(byte) {
+                if at - run >= NEAR {
+                    at = self.skip(automaton, at);
+                    run = at;
+                } else if self.begins(automaton, at, Reading::literal(byte)) {
+                    return at;
+                } else {
+                    at += 1;
+                }
+                continue;
+            }
+            let Some(readings) = self.at(at) else {
+                return at;
+            };
+            if !readings.may_be(|byte| automaton.begins(byte)) {
+                at += 1;
+                run = at;
+                continue;
+            }
+            let readings = *readings;
+            for reading in readings.as_slice() {
+                if self.begins(automaton, at, *reading) {
+                    return at;
+                }
+            }
+            at += 1;
+            run = at;
+        }
+    }
+
+    /// Skips text without escapes in which no pattern begins.
+    #[inline]
+    fn skip(&mut self, automaton: &Automaton, at: usize) -> usize {
+        if self.escape <= at {
+            self.escape = next_escape(self.text, at);
+        }
+        automaton.skip(self.text.get(..self.escape).unwrap_or_default(), at)
+    }
+}
+
+#[inline]
+fn next_escape(text: &[u8], from: usize) -> usize {
+    let rest = text.get(from..).unwrap_or_default();
+    // Where there is one escape, there is mostly another.
+    let mut near = rest.iter().take(NEAR);
+    if let Some(near) = near.position(|byte| may_escape(*byte)) {
+        return from + near;
+    }
+    let next = memchr::memchr3(b'%', b'\\', b'&', rest);
+    next.map_or(text.len(), |next| from + next)
+}
