@@ -231,7 +231,7 @@ fn limits() -> String {
          What one call may spend. Contract and driver may ask for less or more than the default; they get \
          `min(what they ask for or the default, the operator's maximum)`. The operator sets both in \
          [`[limits]`](../policy.md) of the policy, an embedder in `toolward_host::Limits`, where `timeout_ms` and \
-         `http_timeout_ms` are durations without `_ms`.\n\n\
+         `http_timeout_ms` are durations without `_ms`, and the default of `timeout_ms` is `default_timeout`.\n\n\
          | limit | default | maximum | asked for by |\n|---|---|---|---|\n"
     );
     for (name, default, maximum, meaning) in asked_for(&limits) {

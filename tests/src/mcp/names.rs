@@ -61,7 +61,7 @@ fn every_example_is_shown_by_a_name_that_clients_accept() {
     }
     // One that the policy blocks says so, by either.
     for (id, name) in [(4, "notes_append"), (5, "notes.append")] {
-        raw.call(id, name, &json!({"text": "x"}));
+        raw.call(id, name, &json!({"note": "x", "text": "x"}));
         let answer = raw.answer(id);
         let code = &answer["result"]["_meta"]["toolward/error"]["code"];
         assert_eq!(code, "unauthorised", "{answer}");

@@ -143,7 +143,10 @@ fn what_no_line_can_give_is_said_and_no_lines_are_shown() {
     machine.configure("");
     let ended = append(&machine, "", "a").ends(4);
     assert!(ended.stderr.contains("moon:/notes"), "{ended}");
-    assert!(!ended.stderr.contains("add these lines"), "{ended}");
+    // Nothing gives such a class; it can only be accepted by its name.
+    assert!(ended.stderr.contains("accepts = [\"moon\"]"), "{ended}");
+    assert!(!ended.stderr.contains("mutates = "), "{ended}");
+    assert_eq!(written(&machine), [""; 0]);
 }
 
 #[test]
