@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::{Outcome, guests, process, repository};
+use crate::{Outcome, guests, process, program, repository};
 
 /// The signed archives of the example bundles. Making them builds the drivers;
 /// `check` compares them with their sources, and takes no compiler for drivers.
@@ -22,16 +22,9 @@ pub(crate) fn docs(check: bool) -> Outcome {
 }
 
 fn run(arguments: &[&str]) -> Outcome {
+    let program = program::build("xtask-generate")?;
     process::run(
-        Command::new(repository::cargo())
-            .args([
-                "run",
-                "--quiet",
-                "--locked",
-                "--package",
-                "xtask-generate",
-                "--",
-            ])
+        Command::new(program)
             .args(arguments)
             .current_dir(repository::root()?),
     )

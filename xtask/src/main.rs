@@ -13,6 +13,7 @@ mod generate;
 mod guests;
 mod licences;
 mod process;
+mod program;
 mod repository;
 mod test;
 

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::{Outcome, bindings, book, guests, process, repository};
+use crate::{Outcome, bindings, book, guests, process, program, repository};
 
 /// How much the tests do that can do more: those that read [`LONG`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +37,7 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
 
     // The end-to-end tests run the command itself, which `cargo test` does not
     // build for other packages.
-    process::run(
-        Command::new(repository::cargo())
-            .args(["build", "--locked", "--package", "toolward"])
-            .current_dir(&root),
-    )?;
+    program::build("toolward")?;
 
     println!("tests of the workspace:");
     let mut tests = Command::new(repository::cargo());

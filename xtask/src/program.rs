@@ -1,0 +1,19 @@
+//! The workspace's own programs, built to be run here or by tests.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::{Outcome, process, repository};
+
+/// Builds a program and says where it lies.
+///
+/// With the features that the whole workspace gives its dependencies, as the tests
+/// are built: of one package alone, many of them would be compiled once more.
+pub(crate) fn build(name: &str) -> Outcome<PathBuf> {
+    process::run(
+        Command::new(repository::cargo())
+            .args(["build", "--locked", "--workspace", "--bin", name])
+            .current_dir(repository::root()?),
+    )?;
+    Ok(repository::target()?.join("debug").join(name))
+}
