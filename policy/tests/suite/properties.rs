@@ -1,209 +1,25 @@
 //! What holds for every policy, contract and driver.
 
+mod generators;
+
 use std::collections::{BTreeSet, HashSet};
 
 use proptest::prelude::*;
-use proptest::sample::{select, subsequence};
+use proptest::sample::select;
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{
-    ApprovalClass, Contract, Decision, DenyRule, Effects, Grant, Implementation, Policy,
-    PolicyBuilder, Request, Rule, ToolPattern, Why, decide, explain,
+    ApprovalClass, Contract, Decision, Effects, Grant, Implementation, Policy, Request, Rule,
+    ToolPattern, Why, decide, explain,
 };
 
-use crate::support::{driver, policy, suggested_for, tool, words};
+use crate::support::{policy, suggested_for, words};
 
-const NETWORK: &[&str] = &[
-    "network:a.example",
-    "network:b.example",
-    "network:*.example",
-    "network:a.example:8443",
-    "network:a.example:443",
-    "network:*",
-];
-
-const READABLE: &[&str] = &[
-    "network:a.example",
-    "network:b.example",
-    "network:*.example",
-    "network:a.example:8443",
-    "network:*",
-    "workspace:/notes",
-    "workspace:/notes/sub",
-    "workspace:/docs/*.md",
-    "workspace:/docs/**",
-    "workspace:/",
-    "database:counters",
-    "database:other",
-    "database:*",
-    "secret:token",
-    "secret:key",
-    "tool:text.stats",
-    "tool:notes.read",
-    "user:form",
-    "user:roots",
-];
-
-const CHANGEABLE: &[&str] = &[
-    "network:a.example",
-    "network:*.example",
-    "network:*",
-    "workspace:/notes",
-    "workspace:/docs/x.md",
-    "workspace:/",
-    "database:counters",
-    "database:*",
-    "secret:token",
-    "external:mail",
-    "external:*",
-];
-
-/// Classes that no host knows: a rule can accept them, and gives nothing by it.
-const UNKNOWN: &[&str] = &["gpu:x", "storage:*"];
-
-/// What contracts may ask for and no rule can give.
-const HOPELESS: &[&str] = &["secret:*", "tool:*"];
-
-const TABLES: &str = r#"
-    [[workspace]]
-    path = "/notes"
-    directory = "/srv/notes"
-    [[workspace]]
-    path = "/docs"
-    directory = "/srv/docs"
-    [[secret]]
-    slug = "token"
-    publisher = "acme"
-    origin = "https://a.example"
-    header = "x-key"
-    [[service]]
-    name = "mail"
-    hosts = ["a.example", "mail.internal"]
-    [[share]]
-    database = "counters"
-    from = "other"
-    to = "acme"
-"#;
-
-fn set(texts: &[&str]) -> CapabilitySet {
-    texts
-        .iter()
-        .map(|text| text.parse().expect("a capability"))
-        .collect()
-}
-
-fn some(from: &'static [&'static str]) -> impl Strategy<Value = CapabilitySet> {
-    subsequence(from, 0..=4.min(from.len())).prop_map(|texts| set(&texts))
-}
-
-fn contracts() -> impl Strategy<Value = Tool> {
-    let changes = (
-        some(CHANGEABLE),
-        prop::option::weighted(0.1, select(HOPELESS)),
-        prop::option::weighted(0.2, select(UNKNOWN)),
-    );
-    (
-        some(READABLE),
-        changes,
-        0_u8..=3,
-        select(&["auto", "on-mutate", "always"][..]),
-    )
-        .prop_map(
-            |(requires, (mut mutates, hopeless, unknown), risk, approval)| {
-                let beyond = hopeless.into_iter().chain(unknown);
-                mutates.extend(beyond.map(|text| text.parse().expect("a capability")));
-                let listed: Vec<String> = mutates.iter().map(|one| format!("'{one}'")).collect();
-                let mut tool = tool(&format!(
-                    "mutates: [{}]\nrisk_level: {risk}\napproval: {approval}",
-                    listed.join(", ")
-                ));
-                tool.requires.capabilities = requires;
-                tool
-            },
-        )
-}
-
-fn drivers() -> impl Strategy<Value = Driver> {
-    let added = subsequence(READABLE, 0..=2).prop_map(|texts| set(&texts));
-    (some(NETWORK), added).prop_map(|(egress, added)| {
-        let mut driver = driver("");
-        driver.egress = egress;
-        driver.requires.capabilities = added;
-        driver
-    })
-}
-
-fn patterns() -> impl Strategy<Value = ToolPattern> {
-    select(&["*", "notes.*", "notes.append@1", "notes.append@2", "text.*"][..])
-        .prop_map(|text| text.parse().expect("a pattern"))
-}
-
-fn rules() -> impl Strategy<Value = Rule> {
-    let publishers = select(&["acme", "acme", "acme", "other"][..]);
-    let drivers = prop::option::weighted(0.4, select(&["acme.notes", "acme.other"][..]));
-    let accepts = prop::option::of(select(&["gpu", "storage"][..]));
-    let terms = (
-        any::<bool>(),
-        any::<bool>(),
-        prop::bool::weighted(0.1),
-        accepts,
-    );
-    (
-        publishers,
-        patterns(),
-        drivers,
-        some(READABLE),
-        some(CHANGEABLE),
-        terms,
-    )
-        .prop_map(|(publisher, tool, driver, requires, mutates, terms)| {
-            let (plain_http, preapproved, always, accepts) = terms;
-            let mut rule = Rule::new(publisher.parse().expect("a publisher"));
-            rule.tool = tool;
-            rule.driver = driver.map(str::to_owned);
-            rule.requires = requires;
-            rule.mutates = mutates;
-            rule.plain_http = plain_http;
-            rule.preapproved = preapproved;
-            rule.accepts = accepts.into_iter().map(str::to_owned).collect();
-            if always {
-                rule.approval = ApprovalClass::Always;
-            }
-            rule
-        })
-}
-
-fn denies() -> impl Strategy<Value = DenyRule> {
-    let publishers = prop::option::of(select(&["acme", "other"][..]));
-    let capabilities = prop::option::weighted(0.9, some(CHANGEABLE));
-    (publishers, patterns(), capabilities).prop_map(|(publisher, tool, capabilities)| DenyRule {
-        publisher: publisher.map(|name| name.parse().expect("a publisher")),
-        tool,
-        capabilities,
-    })
-}
-
-fn built(rules: &[Rule], denies: &[DenyRule]) -> Policy {
-    let builder = rules
-        .iter()
-        .cloned()
-        .fold(Policy::builder(), PolicyBuilder::grant);
-    let builder = denies.iter().cloned().fold(builder, PolicyBuilder::deny);
-    builder.build().expect("the rules are good")
-}
-
-fn policies() -> impl Strategy<Value = Policy> {
-    let rules = prop::collection::vec(rules(), 0..5);
-    let denies = prop::collection::vec(denies(), 0..2);
-    (rules, denies, any::<bool>()).prop_map(|(rules, denies, tables)| {
-        let rules = built(&rules, &denies);
-        match tables {
-            true => policy(TABLES).layer(rules).expect("the tables are good"),
-            false => rules,
-        }
-    })
-}
+use self::generators::{
+    CHANGEABLE, HOPELESS, READABLE, TABLES, UNKNOWN, built, contracts, denies, drivers, policies,
+    rules, some,
+};
 
 fn of(policy: &Policy, tool: &Tool, driver: &Driver) -> Decision {
     reaching(policy, tool, driver, Effects::default())
