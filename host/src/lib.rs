@@ -38,6 +38,7 @@ mod grant;
 mod host;
 mod limits;
 mod lineage;
+pub mod memory;
 mod needs;
 mod observer;
 mod prepare;

@@ -8,6 +8,8 @@ use toolward_contract::driver::DriverLimits;
 use toolward_contract::tool::DEFAULT_TIMEOUT;
 use toolward_policy::{LimitSetting, LimitSettings};
 
+use crate::result::weight;
+
 /// One limit: what a call gets when nobody asks, and the most it can ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit<T> {
@@ -48,7 +50,8 @@ pub struct Limits {
     /// contract asks for. Contracts that give no `timeout_ms` get 30 s (AIP-14), and
     /// that is the default here, too.
     pub default_timeout: Duration,
-    /// Bytes of all linear memories of a call together.
+    /// Bytes of all linear memories of a call together, and of what the host holds
+    /// for it.
     pub memory_bytes: Limit<u64>,
     /// Bytes of structured output and content blocks together.
     pub output_bytes: Limit<u64>,
@@ -329,12 +332,13 @@ impl CallLimits {
     /// The limits of calls of one driver, whose contract allows `timeout`.
     pub(crate) fn new(limits: &Limits, timeout: Duration, driver: &DriverLimits) -> Self {
         let output_bytes = limits.output_bytes.apply(driver.output_bytes);
+        let memory_bytes = limits
+            .memory_bytes
+            .apply(driver.memory_mib.map(|mib| mib.saturating_mul(1 << 20)));
         Self {
             fuel: limits.fuel.apply(driver.fuel),
             timeout: timeout.min(limits.timeout),
-            memory_bytes: limits
-                .memory_bytes
-                .apply(driver.memory_mib.map(|mib| mib.saturating_mul(1 << 20))),
+            memory_bytes,
             output_bytes,
             stdio_bytes: limits.stdio_bytes.apply(driver.stdio_bytes),
             log_records: limits.log_records.apply(driver.log_records),
@@ -344,7 +348,10 @@ impl CallLimits {
             json: toolward_contract::json::Limits {
                 bytes: usize::try_from(output_bytes).unwrap_or(usize::MAX),
                 depth: limits.json_depth,
-                values: limits.json_values,
+                // More would not fit into the memory that a result may take.
+                values: limits
+                    .json_values
+                    .min(usize::try_from(memory_bytes / weight::LEAST).unwrap_or(usize::MAX)),
             },
             http_requests: limits.http_requests.apply(driver.http_requests),
             http_requests_total: limits.http_requests_total.apply(None),

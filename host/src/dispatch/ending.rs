@@ -10,6 +10,7 @@ use crate::asking::{Asker, Questions};
 use crate::limits::CallLimits;
 use crate::result::{CallError, ErrorClass, ErrorCode, Hit, Origin, map_driver_error, too_large};
 use crate::sandbox::Exceeded;
+use crate::sandbox::limiter::{HOST_MEMORY, MEMORY};
 use crate::sandbox::run::{Ending, Usage};
 use crate::sandbox::v0_1::handler::Outcome;
 use crate::sandbox::v0_1::types::InputRequest;
@@ -93,7 +94,8 @@ pub(super) fn output_of(
 /// says so, whatever the guest's language made of it.
 fn after(refused: Exceeded, mut error: CallError) -> CallError {
     let over = over(refused);
-    if error.limit.is_some_and(|hit| hit.limit == refused.limit) {
+    let name = |hit: Option<Hit>| hit.map(|hit| hit.limit);
+    if error.limit.is_some() && name(error.limit) == name(over.limit) {
         return error;
     }
     // Another limit that ended it stands first.
@@ -140,12 +142,8 @@ fn over(exceeded: Exceeded) -> CallError {
     let hit = Hit::from(exceeded);
     let (code, raise) = match exceeded.limit {
         "output" => return too_large(hit.used, hit.allowed),
-        "memory" => (
-            ErrorCode::MEMORY_EXCEEDED,
-            "ask for less, or raise `limits.memory_mib` in DRIVER.md and the host's limit \
-             `memory_bytes`"
-                .to_owned(),
-        ),
+        HOST_MEMORY => return held_too_much(hit),
+        MEMORY => (ErrorCode::MEMORY_EXCEEDED, RAISE_MEMORY.to_owned()),
         "stack" => (
             ErrorCode::LIMIT_EXCEEDED,
             "the driver recurses too deeply; report this to its publisher".to_owned(),
@@ -186,6 +184,28 @@ fn over(exceeded: Exceeded) -> CallError {
     )
     .with_limit(hit)
     .with_hint(raise)
+}
+
+/// What to do about too little memory.
+const RAISE_MEMORY: &str = "ask for less, or raise `limits.memory_mib` in DRIVER.md and the \
+                            host's limit `memory_bytes`";
+
+/// The guest's memory and what the host holds for it are one limit.
+fn held_too_much(hit: Hit) -> CallError {
+    CallError::new(
+        ErrorCode::MEMORY_EXCEEDED,
+        ErrorClass::ExecutionFailed,
+        format!(
+            "the host would hold too much for the driver (handles, header fields, bodies, \
+             records): {} bytes with the driver's own memory, {} are allowed (limit `memory`)",
+            hit.used, hit.allowed
+        ),
+    )
+    .with_limit(Hit {
+        limit: MEMORY,
+        ..hit
+    })
+    .with_hint(RAISE_MEMORY)
 }
 
 /// What a limit counts.

@@ -24,7 +24,7 @@ use crate::asking::Questions;
 use crate::checks::Checks;
 use crate::registry::{Route, ToolEntry};
 use crate::resolve;
-use crate::result::{CallError, Metadata, Output};
+use crate::result::{CallError, Mapped, Metadata, Output};
 use crate::sandbox::deadline;
 use crate::sandbox::tools::SlotCell;
 use crate::sandbox::v0_1::types::ToolOutput;
@@ -133,7 +133,7 @@ pub(crate) async fn run(
         let error = match attempts.attempt(number, clock, metadata).await {
             Ok(Attempted::Asks(questions)) => return Ok(Finished::Asks(questions)),
             Ok(Attempted::Done(output)) => {
-                return output::accept(
+                let Mapped(output, memory) = output::accept(
                     output,
                     &plan.route.limits,
                     contract,
@@ -142,8 +142,9 @@ pub(crate) async fn run(
                     clock.deadline,
                     || clock.late(),
                 )
-                .await
-                .map(Finished::Done);
+                .await?;
+                metadata.peak_memory = metadata.peak_memory.max(memory);
+                return Ok(Finished::Done(output));
             }
             Err(error) => error,
         };

@@ -9,7 +9,7 @@ use toolward_contract::tool::Tool;
 use crate::checks::shortened;
 use crate::checks::{self, Checks};
 use crate::limits::CallLimits;
-use crate::result::{CallError, ErrorClass, ErrorCode, Mapped, Output, map_output};
+use crate::result::{CallError, ErrorClass, ErrorCode, Mapped, map_output};
 use crate::sandbox::v0_1::types::ToolOutput;
 
 /// Checks size, form and schema of an output, within the call's deadline.
@@ -21,7 +21,7 @@ pub(super) async fn accept(
     checks: &Checks,
     deadline: Instant,
     late: impl Fn() -> CallError,
-) -> Result<Output, CallError> {
+) -> Result<Mapped, CallError> {
     if checks::is_short(output.structured.len(), &contract.outputs) {
         return check(output, limits, contract, dropped);
     }
@@ -39,11 +39,11 @@ fn check(
     limits: &CallLimits,
     contract: &Tool,
     dropped: &[String],
-) -> Result<Output, CallError> {
-    let Mapped(mut output) = map_output(output, limits)?;
+) -> Result<Mapped, CallError> {
+    let Mapped(mut output, memory) = map_output(output, limits)?;
     leave_out(&mut output.structured, dropped);
     let Err(violation) = contract.outputs.validate(&output.structured) else {
-        return Ok(output);
+        return Ok(Mapped(output, memory));
     };
     let place = if violation.instance_path.is_empty() {
         "/"

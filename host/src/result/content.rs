@@ -3,7 +3,7 @@
 use serde::Serialize;
 use toolward_contract::json;
 
-use super::{CallError, ErrorClass, ErrorCode, Hit, Output};
+use super::{CallError, ErrorClass, ErrorCode, Hit, Output, weight};
 use crate::limits::CallLimits;
 use crate::sandbox::v0_1::types;
 
@@ -116,8 +116,9 @@ fn base64<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S:
     serializer.serialize_str(&base64::engine::general_purpose::STANDARD.encode(bytes))
 }
 
-/// An output that is not yet checked against its contract.
-pub(crate) struct Mapped(pub(crate) Output);
+/// An output that is not yet checked against its contract, and the memory that it
+/// takes.
+pub(crate) struct Mapped(pub(crate) Output, pub(crate) u64);
 
 /// Takes a driver's output over, within the limits on size and JSON.
 pub(crate) fn map_output(
@@ -130,15 +131,24 @@ pub(crate) fn map_output(
     }
     let structured = json::parse(output.structured.as_bytes(), &limits.json)
         .map_err(|error| not_allowed(&error, limits))?;
+    let memory = used.saturating_add(weight::value(&structured));
+    if memory > limits.memory_bytes {
+        return Err(too_much_memory(memory, limits.memory_bytes));
+    }
     let content = output.content.into_iter().map(block).collect();
-    Ok(Mapped(Output {
+    let output = Output {
         structured,
         content,
-    }))
+    };
+    Ok(Mapped(output, memory))
 }
 
 fn not_allowed(error: &json::JsonError, limits: &CallLimits) -> CallError {
     if error.kind == json::JsonErrorKind::TooMany {
+        let memory = (limits.json.values as u64).saturating_mul(weight::LEAST);
+        if memory.saturating_add(weight::LEAST) > limits.memory_bytes {
+            return too_much_memory(memory.saturating_add(weight::LEAST), limits.memory_bytes);
+        }
         let allowed = limits.json.values as u64;
         return CallError::new(
             ErrorCode::RESULT_TOO_LARGE,
@@ -158,6 +168,27 @@ fn not_allowed(error: &json::JsonError, limits: &CallLimits) -> CallError {
         format!("the driver's output is not the JSON that is allowed: {error}"),
     )
     .with_hint("report this to the driver's publisher")
+}
+
+/// The text fits, and the values that it stands for do not.
+fn too_much_memory(used: u64, allowed: u64) -> CallError {
+    CallError::new(
+        ErrorCode::MEMORY_EXCEEDED,
+        ErrorClass::ExecutionFailed,
+        format!(
+            "the result would take {used} bytes of the host's memory, {allowed} are allowed \
+             (limit `memory`)"
+        ),
+    )
+    .with_limit(Hit {
+        limit: "memory",
+        used,
+        allowed,
+    })
+    .with_hint(
+        "ask for less, or raise `limits.memory_mib` in DRIVER.md and the host's limit \
+         `memory_bytes`",
+    )
 }
 
 pub(crate) fn too_large(used: u64, allowed: u64) -> CallError {

@@ -4,6 +4,7 @@
 mod code;
 mod content;
 mod error;
+pub(crate) mod weight;
 
 pub use code::{ErrorClass, ErrorCode};
 pub use content::{Annotations, Block, BlockContent, ResourceBody, Role};
@@ -71,7 +72,8 @@ pub struct Metadata {
     pub milliseconds: f64,
     /// Fuel that all attempts consumed. Too low after a hardware trap.
     pub fuel: u64,
-    /// The most linear memory that an attempt held, in bytes.
+    /// The most memory that an attempt took, in bytes: the driver's own and what
+    /// the host held for it, of tools that it called as well.
     pub peak_memory: u64,
     /// What the driver tried beyond its grant: each once, the first 32.
     #[serde(skip_serializing_if = "Vec::is_empty")]

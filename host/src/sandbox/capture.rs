@@ -9,6 +9,7 @@ use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
 use super::Exceeded;
+use super::held::Shared;
 
 /// One captured stream; clones share the same bytes.
 #[derive(Debug, Clone)]
@@ -17,17 +18,19 @@ pub(crate) struct Capture {
     limit: &'static str,
     capacity: u64,
     bytes: Arc<Mutex<Vec<u8>>>,
+    held: Shared,
 }
 
 /// Most bytes accepted by one write. Bounds what the host copies at a time.
 const CHUNK: usize = 64 << 10;
 
 impl Capture {
-    pub(crate) fn new(limit: &'static str, capacity: u64) -> Self {
+    pub(crate) fn new(limit: &'static str, capacity: u64, held: Shared) -> Self {
         Self {
             limit,
             capacity,
             bytes: Arc::default(),
+            held,
         }
     }
 
@@ -41,6 +44,8 @@ impl Capture {
     }
 
     fn append(&self, new: &[u8]) -> Result<(), Exceeded> {
+        // The buffer doubles as it grows.
+        self.held.keep((new.len() as u64).saturating_mul(2));
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let room = usize::try_from(self.capacity)
             .unwrap_or(usize::MAX)
@@ -105,7 +110,7 @@ mod tests {
 
     #[test]
     fn bytes_beyond_the_cap_are_refused_and_those_before_it_kept() {
-        let capture = Capture::new("stdout", 4);
+        let capture = Capture::new("stdout", 4, Shared::default());
         capture.append(b"abc").expect("fits");
         let exceeded = capture.append(b"def").expect_err("does not fit");
         assert_eq!((exceeded.used, exceeded.allowed), (6, 4));
@@ -114,7 +119,7 @@ mod tests {
 
     #[test]
     fn exactly_the_cap_is_allowed() {
-        let capture = Capture::new("stdout", 4);
+        let capture = Capture::new("stdout", 4, Shared::default());
         capture.append(b"abcd").expect("fits");
         assert_eq!(capture.take(), "abcd");
     }

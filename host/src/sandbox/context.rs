@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::files::{self, FileLimits};
-use super::{Told, keyvalue, tools};
+use super::{Told, held, keyvalue, tools};
 use crate::access::Access;
 use crate::limits::CallLimits;
 use crate::lineage::Root;
@@ -51,7 +51,7 @@ impl Context {
     }
 
     /// The files of one attempt; none where none are granted.
-    pub(crate) fn files(&self) -> files::Ctx {
+    pub(crate) fn files(&self, held: &held::Shared) -> files::Ctx {
         let Ok(Some(plan)) = &self.access.files else {
             return files::Ctx::default();
         };
@@ -61,6 +61,7 @@ impl Context {
             limits.within(self.root.file_limits),
             self.root.files.clone(),
             self.violations.clone(),
+            held.clone(),
         )
     }
 }

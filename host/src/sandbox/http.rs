@@ -1,5 +1,11 @@
 //! `wasi:http` for guests: every request goes through the egress rules of its
-//! route, and what these refuse is recorded.
+//! route, and what these refuse is recorded. What handles hold is counted ([`view`]).
+
+mod bodies;
+pub(crate) mod cost;
+mod fields;
+mod messages;
+pub(crate) mod view;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,6 +20,7 @@ use wasmtime_wasi_http::{
     Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks,
 };
 
+use super::held::Shared;
 use crate::violations::{ViolationKind, Violations};
 
 /// Bytes of one header block in memory; a guest may hold several.
@@ -33,13 +40,15 @@ pub(crate) fn context() -> WasiHttpCtx {
 pub(crate) struct Hooks {
     network: Option<Call>,
     violations: Violations,
+    held: Shared,
 }
 
 impl Hooks {
-    pub(crate) fn new(network: Option<Call>, violations: Violations) -> Self {
+    pub(crate) fn new(network: Option<Call>, violations: Violations, held: Shared) -> Self {
         Self {
             network,
             violations,
+            held,
         }
     }
 }
@@ -103,6 +112,7 @@ impl WasiHttpHooks for Hooks {
             let error = to_guest(error, Some(&violations));
             return Box::new(std::future::ready(Err(error)));
         }
+        let held = self.held.clone();
         let sent: Sent<_> = Box::pin(async move {
             let result = match first {
                 Poll::Ready(result) => result,
@@ -110,8 +120,11 @@ impl WasiHttpHooks for Hooks {
             };
             match result {
                 Ok(response) => {
-                    let response = response
-                        .map(|body| body.map_err(|error| to_guest(&error, None)).boxed_unsync());
+                    let response = response.map(|body| {
+                        body.map_err(|error| to_guest(&error, None))
+                            .map_frame(move |frame| frame.map_data(|data| held.count(data)))
+                            .boxed_unsync()
+                    });
                     let done: Worker = Box::new(std::future::ready(Ok(())));
                     Ok((response, done))
                 }

@@ -1,23 +1,53 @@
-//! Counts memory and tables of one call over all instances together.
+//! Counts memory and tables of one call: the linear memories of all instances
+//! together, and with them what the host holds for the call ([`super::held`]).
 //! wasmtime's own `StoreLimits` counts each memory by itself.
 
 use toolward_bundle::component::MAX_CORE_INSTANCES;
 use wasmtime::ResourceLimiter;
 
 use super::Exceeded;
+use super::held::Held;
 
 /// Memories in one component.
 pub(crate) const MEMORIES: u32 = 4;
 /// Tables in one component.
 pub(crate) const TABLES: u32 = 16;
 
+/// The limit `memory`, where the guest's own memory went beyond it.
+pub(crate) const MEMORY: &str = "memory";
+/// The same limit, where what the host holds did. Callers are told of the one
+/// limit that there is.
+pub(crate) const HOST_MEMORY: &str = "host_memory";
+
+/// Bytes of the host's memory for each unit that wasmtime charges for a value that
+/// it lifts. The worst in the interfaces that are linked is 2.3: a list of pairs
+/// `tuple<string, list<u8>>` costs 48 units each and one for each byte, and takes
+/// 48 bytes each and two allocations.
+pub(crate) const LIFTED: u64 = 3;
+
+/// Bytes that a guest may hand over however little memory is left: to log why, and
+/// to return an error.
+const LEAST: usize = 64 << 10;
+
 /// The running totals of one store.
 #[derive(Debug)]
 pub(crate) struct Limiter {
-    memory: Total,
+    memory: Memory,
     tables: Total,
+    pub(crate) held: Held,
 }
 
+/// Bytes of memory: the guest's, and with it the host's.
+#[derive(Debug)]
+struct Memory {
+    /// Of all linear memories together. They never shrink.
+    linear: u64,
+    peak: u64,
+    allowed: u64,
+    refused: Option<Exceeded>,
+}
+
+/// Elements of tables.
 #[derive(Debug)]
 struct Total {
     limit: &'static str,
@@ -55,32 +85,79 @@ impl Total {
 
 impl Limiter {
     pub(crate) fn new(memory_bytes: u64, table_elements: u64) -> Self {
-        let total = |limit, allowed| Total {
-            limit,
-            used: 0,
-            allowed,
-            refused: None,
-        };
         Self {
-            memory: total("memory", memory_bytes),
-            tables: total("table_elements", table_elements),
+            memory: Memory {
+                linear: 0,
+                peak: 0,
+                allowed: memory_bytes,
+                refused: None,
+            },
+            tables: Total {
+                limit: "table_elements",
+                used: 0,
+                allowed: table_elements,
+                refused: None,
+            },
+            held: Held::default(),
         }
     }
 
-    /// Bytes of all memories together. Memories never shrink, so this is also
-    /// the peak.
+    /// The most bytes that the guest's memories and what the host held for the
+    /// call took together.
     pub(crate) fn peak_memory(&self) -> u64 {
-        self.memory.used
+        self.memory.peak.max(self.used())
     }
 
     /// Bytes of memory that may still be taken.
     pub(crate) fn memory_left(&self) -> u64 {
-        self.memory.allowed.saturating_sub(self.memory.used)
+        self.memory.allowed.saturating_sub(self.used())
+    }
+
+    /// Bytes that the guest may hand over at once, where there is room for them in
+    /// the host's memory: [`LIFTED`] times as many, while they are values.
+    pub(crate) fn lifted(&self, most: usize) -> usize {
+        let room = usize::try_from(self.memory_left() / LIFTED).unwrap_or(usize::MAX);
+        room.clamp(LEAST.min(most), most)
+    }
+
+    /// What stands for values that there was no room for; `None` where there was.
+    pub(crate) fn not_lifted(&self, most: usize) -> Option<Exceeded> {
+        (self.lifted(most) < most).then(|| Exceeded {
+            limit: HOST_MEMORY,
+            used: self.memory.allowed.saturating_add(1),
+            allowed: self.memory.allowed,
+        })
+    }
+
+    /// Compares what is held now with the limit.
+    pub(crate) fn settle(&mut self) -> Result<(), Exceeded> {
+        let used = self.used();
+        self.memory.peak = self.memory.peak.max(used);
+        if used <= self.memory.allowed {
+            return Ok(());
+        }
+        let exceeded = Exceeded {
+            limit: HOST_MEMORY,
+            used,
+            allowed: self.memory.allowed,
+        };
+        self.memory.refused = Some(exceeded);
+        Err(exceeded)
+    }
+
+    /// Takes in what a called tool had at most, beside what this call had.
+    pub(crate) fn called(&mut self, peak: u64) {
+        let used = self.used().saturating_add(peak);
+        self.memory.peak = self.memory.peak.max(used);
     }
 
     /// What was asked for beyond the limit, if anything was.
     pub(crate) fn exceeded(&self) -> Option<Exceeded> {
-        self.memory.exceeded().or_else(|| self.tables.exceeded())
+        self.memory.refused.or_else(|| self.tables.exceeded())
+    }
+
+    fn used(&self) -> u64 {
+        self.memory.linear.saturating_add(self.held.total())
     }
 }
 
@@ -91,7 +168,23 @@ impl ResourceLimiter for Limiter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.memory.grow(current, desired, maximum))
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            // Beyond what the guest itself declares: its own affair.
+            return Ok(false);
+        }
+        let growth = desired.saturating_sub(current) as u64;
+        let used = self.used().saturating_add(growth);
+        if used > self.memory.allowed {
+            self.memory.refused = Some(Exceeded {
+                limit: MEMORY,
+                used,
+                allowed: self.memory.allowed,
+            });
+            return Ok(false);
+        }
+        self.memory.linear = self.memory.linear.saturating_add(growth);
+        self.memory.peak = self.memory.peak.max(used);
+        Ok(true)
     }
 
     fn table_growing(
@@ -138,5 +231,32 @@ mod tests {
         let mut limiter = Limiter::new(100, 10);
         assert!(!limiter.memory_growing(10, 20, Some(15)).expect("no error"));
         assert!(limiter.exceeded().is_none());
+    }
+
+    #[test]
+    fn what_the_host_holds_and_the_guests_memory_are_one_sum() {
+        let mut limiter = Limiter::new(100, 10);
+        assert!(limiter.memory_growing(0, 60, None).expect("no error"));
+        limiter.held.keep(30);
+        limiter.settle().expect("within the limit");
+        assert_eq!(limiter.memory_left(), 10);
+        assert!(!limiter.memory_growing(60, 75, None).expect("no error"));
+        limiter.held.add(0, 20);
+        let exceeded = limiter.settle().expect_err("beyond the limit");
+        assert_eq!(
+            (exceeded.limit, exceeded.used, exceeded.allowed),
+            (HOST_MEMORY, 110, 100)
+        );
+        limiter.held.free(0);
+        limiter.settle().expect("given back");
+        assert_eq!(limiter.peak_memory(), 110);
+    }
+
+    #[test]
+    fn a_called_tools_memory_comes_on_top_of_its_callers() {
+        let mut limiter = Limiter::new(100, 10);
+        limiter.held.keep(30);
+        limiter.called(50);
+        assert_eq!((limiter.peak_memory(), limiter.memory_left()), (80, 70));
     }
 }

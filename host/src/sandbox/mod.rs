@@ -7,9 +7,12 @@ pub(crate) mod context;
 pub(crate) mod deadline;
 pub(crate) mod engine;
 pub(crate) mod files;
+pub(crate) mod held;
 pub(crate) mod http;
 pub(crate) mod keyvalue;
 pub(crate) mod limiter;
+#[cfg(test)]
+mod memory_page;
 pub(crate) mod run;
 pub(crate) mod secrets;
 mod sockets;

@@ -86,9 +86,7 @@ pub(crate) async fn attempt(
 
     let polls = Arc::new(Polls::default());
     let now = Instant::now();
-    let result = limits.output_bytes.saturating_add(RESULT_SLACK);
-    let result = usize::try_from(result).unwrap_or(usize::MAX);
-    let turnstile = Turnstile::new(deadline, polls.clone(), now, result);
+    let turnstile = Turnstile::new(deadline, polls.clone(), now, result_bytes(limits));
     let armed = arm(&mut store, limits, own.fuel, turnstile);
     let result = match armed {
         Err(error) => Ok(Ok(Err(error))),
@@ -159,6 +157,12 @@ fn arm(
     Ok(())
 }
 
+/// Bytes that a result may copy out of the guest.
+fn result_bytes(limits: &CallLimits) -> usize {
+    let bytes = limits.output_bytes.saturating_add(RESULT_SLACK);
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
 fn captured(stdout: &Capture, stderr: &Capture) -> Usage {
     Usage {
         stdout: stdout.take(),
@@ -205,10 +209,22 @@ fn classify(
     let text = error.root_cause().to_string();
     if text.contains("fuel allocated for hostcalls has been exhausted") {
         // Only an error inside the guest has a trace of where it stood there.
-        let (limit, allowed) = match error.is::<WasmBacktrace>() {
-            true => ("host_call_bytes", HOST_CALL_BYTES as u64),
-            false => ("output", limits.output_bytes),
+        let limiter = &store.data().limiter;
+        let (limit, allowed, exceeded) = match error.is::<WasmBacktrace>() {
+            true => (
+                "host_call_bytes",
+                HOST_CALL_BYTES as u64,
+                limiter.not_lifted(HOST_CALL_BYTES),
+            ),
+            false => (
+                "output",
+                limits.output_bytes,
+                limiter.not_lifted(result_bytes(limits)),
+            ),
         };
+        if let Some(exceeded) = exceeded {
+            return Ending::Exceeded(exceeded);
+        }
         return Ending::Exceeded(Exceeded {
             limit,
             used: allowed.saturating_add(1),

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
-use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView};
 
 use super::capture::Capture;
 use super::context::Context;
@@ -57,8 +57,15 @@ impl State {
     /// arguments or input; clocks and randomness; output captured.
     pub(crate) fn new(context: &Context, limits: &AttemptLimits, deadline: Instant) -> Self {
         let call = &context.limits;
-        let stdout = Capture::new("stdout", call.stdio_bytes);
-        let stderr = Capture::new("stderr", call.stdio_bytes);
+        let limiter = Limiter::new(limits.memory_bytes, call.table_elements);
+        let held = limiter.held.shared();
+        let stdout = Capture::new("stdout", call.stdio_bytes, held.clone());
+        let stderr = Capture::new("stderr", call.stdio_bytes, held.clone());
+        let hooks = Hooks::new(
+            context.network.clone(),
+            context.violations.clone(),
+            held.clone(),
+        );
         let mut wasi = WasiCtx::builder();
         wasi.stdout(stdout.clone())
             .stderr(stderr.clone())
@@ -71,9 +78,9 @@ impl State {
         Self {
             wasi: wasi.build(),
             table,
-            files: context.files(),
+            files: context.files(limiter.held.shared()),
             buckets: context.buckets(deadline),
-            limiter: Limiter::new(limits.memory_bytes, call.table_elements),
+            limiter,
             stdout,
             stderr,
             log: Log::new(call, context.told.clone()),
@@ -85,7 +92,7 @@ impl State {
             tools: context.tools.clone(),
             meter: Meter::default(),
             http: http::context(),
-            hooks: Hooks::new(context.network.clone(), context.violations.clone()),
+            hooks,
         }
     }
 }
@@ -97,6 +104,37 @@ impl State {
             ctx: &self.buckets,
             table: &mut self.table,
         }
+    }
+
+    /// `wasi:http`, counted.
+    pub(crate) fn http(&mut self) -> http::view::View<'_> {
+        http::view::View {
+            http: WasiHttpCtxView {
+                hooks: &mut self.hooks,
+                table: &mut self.table,
+                ctx: &mut self.http,
+            },
+            held: &mut self.limiter.held,
+        }
+    }
+
+    /// Compares what the host holds for the call with the limit on memory. The
+    /// guest's own memory was compared as it grew.
+    pub(crate) fn settle_memory(&mut self) -> Result<(), Exceeded> {
+        // The table does not say how full it is. The number of the next entry does:
+        // while there are free places it is below the number that were taken at once
+        // before, which has been counted.
+        let open = match self.table.push(()) {
+            Ok(next) => {
+                let number = next.rep();
+                // What was pushed is there.
+                let _ = self.table.delete(next);
+                u64::from(number)
+            }
+            Err(_full) => self.table.max_capacity() as u64,
+        };
+        self.limiter.held.open(open);
+        self.limiter.settle()
     }
 
     /// Whether a report of progress with this value is passed on.
@@ -127,16 +165,6 @@ impl WasiView for State {
         WasiCtxView {
             ctx: &mut self.wasi,
             table: &mut self.table,
-        }
-    }
-}
-
-impl WasiHttpView for State {
-    fn http(&mut self) -> WasiHttpCtxView<'_> {
-        WasiHttpCtxView {
-            hooks: &mut self.hooks,
-            table: &mut self.table,
-            ctx: &mut self.http,
         }
     }
 }

@@ -59,10 +59,11 @@ pub(crate) struct Left {
     pub(crate) memory_bytes: u64,
 }
 
-/// How a call ended, and the fuel it took.
+/// How a call ended, and what it took.
 pub(crate) struct Called {
     pub(crate) result: Result<ToolOutput, ToolError>,
     pub(crate) fuel: u64,
+    pub(crate) peak_memory: u64,
 }
 
 impl Ctx {
@@ -79,6 +80,7 @@ impl Ctx {
             Ok(Called {
                 result: Err(to_guest(error)),
                 fuel: 0,
+                peak_memory: 0,
             })
         };
         if !self.access.grant.tools().contains(&request.tool) {
@@ -124,6 +126,7 @@ impl Ctx {
         }
         Ok(Called {
             fuel: reply.metadata.fuel,
+            peak_memory: reply.metadata.peak_memory,
             result: reply.result.map(result::output_to_guest).map_err(to_guest),
         })
     }

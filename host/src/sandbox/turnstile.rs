@@ -33,6 +33,8 @@ pub(crate) struct Turnstile {
     seen: u32,
     turn: Instant,
     shortened: bool,
+    /// The guest may hand over less than [`HOST_CALL_BYTES`] in this call.
+    scarce: bool,
     /// Calls into the guest that are under way, one in another.
     depth: u32,
     result_bytes: usize,
@@ -53,6 +55,7 @@ impl Turnstile {
             seen: 0,
             turn: now,
             shortened: false,
+            scarce: false,
             depth: 0,
             result_bytes,
         }
@@ -76,7 +79,8 @@ impl Turnstile {
                 self.depth = self.depth.saturating_sub(1);
                 if self.depth == 0 {
                     // What follows is the result's way out.
-                    store.set_hostcall_fuel(self.result_bytes);
+                    let bytes = store.data().limiter.lifted(self.result_bytes);
+                    store.set_hostcall_fuel(bytes);
                 }
                 Ok(())
             }
@@ -90,6 +94,11 @@ impl Turnstile {
         }
         if store.data().tools.is_some() {
             store.data_mut().meter.fuel = store.get_fuel()?;
+        }
+        let bytes = store.data().limiter.lifted(HOST_CALL_BYTES);
+        if self.scarce || bytes < HOST_CALL_BYTES {
+            self.scarce = bytes < HOST_CALL_BYTES;
+            store.set_hostcall_fuel(bytes);
         }
         let polls = self.polls.count();
         if polls != self.seen {
@@ -106,12 +115,13 @@ impl Turnstile {
     }
 }
 
-/// Ends a call whose violation policy does not suffer, and takes what called
-/// tools have spent from the caller's fuel.
+/// Ends a call whose violation policy does not suffer, or for which the host holds
+/// too much, and takes what called tools have spent from the caller's fuel.
 fn settle(store: &mut StoreContextMut<'_, State>) -> Result<()> {
     if let Some(violation) = store.data().violations.ends() {
         return Err(EndsCall(violation).into());
     }
+    store.data_mut().settle_memory()?;
     let owed = std::mem::take(&mut store.data_mut().meter.owed);
     if owed > 0 {
         let left = store.get_fuel()?.saturating_sub(owed);

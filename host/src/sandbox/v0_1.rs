@@ -7,6 +7,7 @@ use wasmtime::{Engine, Result};
 use super::secrets::Refused;
 use super::{State, files, keyvalue};
 use crate::observer::{LogLevel, LogRecord, Progress};
+use crate::result::weight;
 use crate::violations::ViolationKind;
 
 /// What a component of this version exports.
@@ -35,6 +36,9 @@ use bindings::toolward::driver::{log, progress, secrets};
 /// Progress messages are shortened to this many bytes.
 const PROGRESS_MESSAGE: usize = 1024;
 
+/// What a report of progress takes beside its message.
+pub(crate) const REPORT: u64 = 128;
+
 /// A linker with WASI 0.2 and the world's imports. Built once per engine.
 pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     let mut linker = Linker::new(engine);
@@ -42,7 +46,7 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     files::add_to_linker(&mut linker, State::files)?;
     keyvalue::add_to_linker(&mut linker, State::buckets)?;
     super::sockets::add_to_linker(&mut linker)?;
-    wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
+    super::http::view::add_to_linker(&mut linker, State::http)?;
     Driver::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     Ok(linker)
 }
@@ -54,6 +58,10 @@ impl progress::Host for State {
         if !self.admits_progress(update.done) {
             return Ok(());
         }
+        // It may wait for whoever listens until the call ends.
+        let message = update.message.as_ref().map_or(0, String::len);
+        let message = message.min(PROGRESS_MESSAGE) as u64;
+        self.limiter.held.keep(REPORT.saturating_add(message));
         if let Some(observer) = &self.observer {
             observer.progress(&Progress {
                 done: update.done,
@@ -107,6 +115,7 @@ impl log::Host for State {
         if let Some(observer) = &self.observer {
             observer.log(&record);
         }
+        self.limiter.held.keep(weight::record(&record));
         self.log.push(record);
         Ok(())
     }
@@ -192,6 +201,7 @@ impl tools::Host for State {
         };
         let called = tools.call(request, left, &self.violations).await?;
         self.meter.owed = self.meter.owed.saturating_add(called.fuel);
+        self.limiter.called(called.peak_memory);
         Ok(called.result)
     }
 }

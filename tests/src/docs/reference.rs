@@ -57,7 +57,8 @@ fn asked_for(limits: &Limits) -> [Row; 14] {
             "memory_bytes",
             limits.memory_bytes,
             bytes,
-            "`limits.memory_mib` in DRIVER.md. All memories of a call together",
+            "`limits.memory_mib` in DRIVER.md. All memories of a call together, and [what the host \
+             holds for it](host-memory.md)",
         ),
         row(
             "output_bytes",

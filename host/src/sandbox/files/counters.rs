@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use super::plan::Mount;
 use crate::limits::CallLimits;
 use crate::sandbox::Exceeded;
+use crate::sandbox::held::Share;
 
 /// The limits of one call on files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,10 +128,18 @@ impl FileCounters {
         take(&self.entries, "directory_entries", 1, limits.entries)
     }
 
-    /// One of the files that may be open; given back when dropped.
-    pub(super) fn open(self: &Arc<Self>, limits: &FileLimits) -> Result<Slot, Exceeded> {
+    /// One of the files that may be open, with the memory that it takes; given back
+    /// when dropped.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        limits: &FileLimits,
+        share: Share,
+    ) -> Result<Slot, Exceeded> {
         take(&self.open, "open_files", 1, limits.open)?;
-        Ok(Slot(self.clone()))
+        Ok(Slot {
+            counters: self.clone(),
+            _share: share,
+        })
     }
 
     /// The key of this call's hashes: an inode number tells a guest nothing, and
@@ -176,10 +185,13 @@ fn take(
 
 /// The right to hold one file open.
 #[derive(Debug)]
-pub(super) struct Slot(Arc<FileCounters>);
+pub(super) struct Slot {
+    counters: Arc<FileCounters>,
+    _share: Share,
+}
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        self.counters.open.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use wasmtime::component::{Resource, ResourceTableError};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode,
-    Filesize, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue, NewTimestamp, OpenFlags,
-    PathFlags,
+    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, Filesize,
+    HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
@@ -29,6 +28,17 @@ use super::{Shared, View, threads};
 enum Descriptor {
     File(Arc<OpenFile>),
     Directory(Directory),
+}
+
+impl Descriptor {
+    /// What all descriptors share, and the bytes of this one's path.
+    fn parts(&self) -> (&Arc<Shared>, u64) {
+        let (shared, path) = match self {
+            Self::File(file) => (&file.shared, &file.path),
+            Self::Directory(directory) => (&directory.shared, &directory.path),
+        };
+        (shared, path.as_str().len() as u64)
+    }
 }
 
 /// A place; nothing is held open for it.
@@ -124,6 +134,8 @@ impl View<'_> {
     }
 
     fn push(&mut self, descriptor: Descriptor) -> Result<Handle, ResourceTableError> {
+        let (shared, path) = descriptor.parts();
+        shared.held.keep(path);
         let own = self.table.push(descriptor)?;
         Ok(Resource::new_own(own.rep()))
     }
@@ -461,33 +473,9 @@ impl HostDescriptor for View<'_> {
 
     fn drop(&mut self, handle: Handle) -> wasmtime::Result<()> {
         let own = Resource::<Descriptor>::new_own(handle.rep());
-        self.table.delete(own)?;
-        Ok(())
-    }
-}
-
-impl HostDirectoryEntryStream for View<'_> {
-    async fn read_directory_entry(&mut self, stream: Entries) -> FsResult<Option<DirectoryEntry>> {
-        let own = Resource::<Listing>::new_borrow(stream.rep());
-        loop {
-            let listing = self.table.get_mut(&own)?;
-            if let Some(entry) = listing.next() {
-                return Ok(Some(entry));
-            }
-            let Some(source) = listing.take_source() else {
-                return Ok(None);
-            };
-            let (path, shared) = (source.place().path.clone(), source.place().shared.clone());
-            let (source, entries) = threads::run(shared.threads(), move || source.read())
-                .await
-                .map_err(|fail| fail.raise(path.as_str(), &shared.violations))?;
-            self.table.get_mut(&own)?.refill(source, entries);
-        }
-    }
-
-    fn drop(&mut self, stream: Entries) -> wasmtime::Result<()> {
-        let own = Resource::<Listing>::new_own(stream.rep());
-        self.table.delete(own)?;
+        let descriptor = self.table.delete(own)?;
+        let (shared, path) = descriptor.parts();
+        shared.held.give_back(path);
         Ok(())
     }
 }

@@ -5,13 +5,18 @@
 use std::collections::VecDeque;
 
 use rustix::fs::{AtFlags, Dir, FileType};
-use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry};
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::FsResult;
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    DescriptorType, DirectoryEntry, DirectoryEntryStream, HostDirectoryEntryStream,
+};
 
 use super::counters::Slot;
 use super::errors::Fail;
 use super::path::nameable;
 use super::place::{Kind, Place};
 use super::rules::Access;
+use super::{LISTING, View, threads};
 
 /// Entries that are read from the directory at a time, shown or not.
 const PART: usize = 256;
@@ -32,7 +37,7 @@ pub(super) struct Source {
 impl Listing {
     /// Opens a directory. Blocks.
     pub(super) fn open(place: Place) -> Result<Self, Fail> {
-        let slot = place.shared.counters.open(&place.shared.limits)?;
+        let slot = place.shared.open(LISTING)?;
         let directory = Dir::new(place.open_directory()?)?;
         Ok(Self {
             source: Some(Source {
@@ -127,5 +132,34 @@ impl Source {
             FileType::Directory => Some(Kind::Directory),
             _ => None,
         }
+    }
+}
+
+impl HostDirectoryEntryStream for View<'_> {
+    async fn read_directory_entry(
+        &mut self,
+        stream: Resource<DirectoryEntryStream>,
+    ) -> FsResult<Option<DirectoryEntry>> {
+        let own = Resource::<Listing>::new_borrow(stream.rep());
+        loop {
+            let listing = self.table.get_mut(&own)?;
+            if let Some(entry) = listing.next() {
+                return Ok(Some(entry));
+            }
+            let Some(source) = listing.take_source() else {
+                return Ok(None);
+            };
+            let (path, shared) = (source.place().path.clone(), source.place().shared.clone());
+            let (source, entries) = threads::run(shared.threads(), move || source.read())
+                .await
+                .map_err(|fail| fail.raise(path.as_str(), &shared.violations))?;
+            self.table.get_mut(&own)?.refill(source, entries);
+        }
+    }
+
+    fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
+        let own = Resource::<Listing>::new_own(stream.rep());
+        self.table.delete(own)?;
+        Ok(())
     }
 }

@@ -34,7 +34,9 @@ pub(crate) use beneath::Root;
 pub(crate) use counters::{FileCounters, FileLimits};
 pub(crate) use plan::Plan;
 
-use super::Exceeded;
+use counters::Slot;
+
+use super::{Exceeded, held};
 use crate::violations::Violations;
 
 /// What one attempt may do with files. The default: nothing, there are none.
@@ -51,9 +53,26 @@ struct Shared {
     /// A limit that a stream's write came to: the stream tells with its next
     /// operation, which a guest may leave out.
     exceeded: OnceLock<Exceeded>,
+    /// Counts what the host holds for the call.
+    held: held::Shared,
 }
 
+/// What a file takes that is open, beside its path.
+pub(crate) const OPEN_FILE: u64 = 512;
+
+/// What a stream of a file takes: what it has read or is to write, at most.
+pub(crate) const FILE_STREAM: u64 = file::CHUNK as u64 + 1024;
+
+/// What a listing takes: the part that was read, of the longest names, and the
+/// kernel's answer that it is read from.
+pub(crate) const LISTING: u64 = 128 << 10;
+
 impl Shared {
+    /// One of the files that may be open; it takes `bytes` of the host's memory.
+    fn open(&self, bytes: u64) -> Result<Slot, Exceeded> {
+        self.counters.open(&self.limits, self.held.hold(bytes))
+    }
+
     fn threads(&self) -> &Arc<Semaphore> {
         self.counters.threads()
     }
@@ -66,6 +85,7 @@ impl Ctx {
         limits: FileLimits,
         counters: Arc<FileCounters>,
         violations: Violations,
+        held: held::Shared,
     ) -> Self {
         Self(Some(Arc::new(Shared {
             plan: plan.clone(),
@@ -73,6 +93,7 @@ impl Ctx {
             counters,
             violations,
             exceeded: OnceLock::new(),
+            held,
         })))
     }
 

@@ -12,12 +12,12 @@ use rustix::io::Errno;
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-use super::Shared;
 use super::errors::Fail;
 use super::file::OpenFile;
 use super::path::{VirtualPath, makeable};
 use super::plan::Mount;
 use super::rules::Access;
+use super::{OPEN_FILE, Shared};
 
 /// How often an open is tried again when the file was swapped meanwhile.
 const TRIES: usize = 16;
@@ -141,7 +141,7 @@ impl Place {
         if changes {
             self.writable()?;
         }
-        let slot = self.shared.counters.open(&self.shared.limits)?;
+        let slot = self.shared.open(OPEN_FILE)?;
         for _ in 0..TRIES {
             let (file, metadata) = match self.look() {
                 Ok((_, _, Kind::Directory)) if request.create && request.exclusive => {

@@ -11,7 +11,7 @@ use wasmtime_wasi::runtime::AbortOnDropJoinHandle;
 use super::counters::Slot;
 use super::errors::Fail;
 use super::file::{CHUNK, OpenFile, Position};
-use super::threads;
+use super::{FILE_STREAM, threads};
 
 /// Bytes that are read when the guest waits for some without saying how many.
 const AHEAD: usize = 4096;
@@ -35,7 +35,7 @@ enum Reading {
 impl Reader {
     pub(super) fn new(file: Arc<OpenFile>, position: u64) -> Result<Self, Fail> {
         file.readable()?;
-        let slot = file.shared.counters.open(&file.shared.limits)?;
+        let slot = file.shared.open(FILE_STREAM)?;
         Ok(Self {
             file,
             position,
@@ -141,7 +141,7 @@ enum Writing {
 impl Writer {
     pub(super) fn new(file: Arc<OpenFile>, position: Position) -> Result<Self, Fail> {
         file.writable()?;
-        let slot = file.shared.counters.open(&file.shared.limits)?;
+        let slot = file.shared.open(FILE_STREAM)?;
         Ok(Self {
             file,
             position,

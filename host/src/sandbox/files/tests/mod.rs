@@ -88,7 +88,13 @@ impl Guest {
         let violations = Violations::new(on_violation);
         Self {
             tree,
-            ctx: Ctx::new(&plan, *limits, counters.clone(), violations.clone()),
+            ctx: Ctx::new(
+                &plan,
+                *limits,
+                counters.clone(),
+                violations.clone(),
+                crate::sandbox::held::Shared::default(),
+            ),
             table: ResourceTable::new(),
             counters,
             violations,

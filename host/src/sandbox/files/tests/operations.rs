@@ -107,6 +107,7 @@ async fn metadata_tells_nothing_of_the_host() {
         LIMITS,
         guest.counters.clone(),
         guest.violations.clone(),
+        crate::sandbox::held::Shared::default(),
     );
     assert_ne!(first, hash(&mut guest).await);
 }

@@ -42,6 +42,7 @@ async fn of_workspaces_nested_in_each_other_the_inner_one_decides() {
         LIMITS,
         guest.counters.clone(),
         guest.violations.clone(),
+        crate::sandbox::held::Shared::default(),
     );
     assert_eq!(guest.preopens(), ["/w", "/w/sub"]);
     assert_eq!(guest.read("sub/a.md").await, Ok("inner".to_owned()));

@@ -1,0 +1,214 @@
+//! What the host holds in its own memory on behalf of one call: the values behind
+//! handles, header fields, bodies, captured output, records. It counts against the
+//! call's memory limit together with the guest's linear memories
+//! ([`super::limiter`]).
+//!
+//! Counting is additions, and happens where something is made. What one host call
+//! adds is bounded, so that the sum is compared with the limit once, when the host
+//! returns to the guest ([`super::turnstile`]).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+
+/// What any handle takes beside what is counted for it by itself: its entries in
+/// the store's table and in the guest's, the value that it stands for, its place
+/// among the children of another, and what waiting for it takes (`wasi:io/poll`).
+pub(crate) const HANDLE: u64 = 1024;
+
+/// What the host holds for one store.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// Counted by the store itself.
+    bytes: u64,
+    /// The part of `bytes` that goes with a handle, by its number in the table.
+    by_handle: Vec<u64>,
+    /// The most handles that were open at once. Their places stay.
+    handles: u64,
+    shared: Shared,
+}
+
+impl Held {
+    /// All of it.
+    pub(crate) fn total(&self) -> u64 {
+        self.bytes
+            .saturating_add(self.handles.saturating_mul(HANDLE))
+            .saturating_add(self.shared.bytes())
+    }
+
+    /// Counts what is held until the store is dropped.
+    pub(crate) fn keep(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Takes in how many handles are open.
+    pub(crate) fn open(&mut self, handles: u64) {
+        self.handles = self.handles.max(handles);
+    }
+
+    /// Counts what is held as long as the handle `number` is.
+    pub(crate) fn add(&mut self, number: u32, bytes: u64) {
+        let Ok(index) = usize::try_from(number) else {
+            return self.keep(bytes);
+        };
+        if index >= self.by_handle.len() {
+            self.by_handle.resize(index.saturating_add(1), 0);
+        }
+        if let Some(own) = self.by_handle.get_mut(index) {
+            *own = own.saturating_add(bytes);
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Gives back a part of what is held with a handle.
+    pub(crate) fn sub(&mut self, number: u32, bytes: u64) {
+        let own = usize::try_from(number)
+            .ok()
+            .and_then(|index| self.by_handle.get_mut(index));
+        let Some(own) = own else { return };
+        let bytes = bytes.min(*own);
+        *own = own.saturating_sub(bytes);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Gives back all that is held with a handle, and says how much it was.
+    pub(crate) fn free(&mut self, number: u32) -> u64 {
+        let own = usize::try_from(number)
+            .ok()
+            .and_then(|index| self.by_handle.get_mut(index));
+        let bytes = own.map_or(0, std::mem::take);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        bytes
+    }
+
+    /// What is held with a handle.
+    #[cfg(test)]
+    fn of(&self, number: u32) -> u64 {
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        self.by_handle.get(index).copied().unwrap_or(0)
+    }
+
+    /// What was held with one handle is held with another.
+    pub(crate) fn pass(&mut self, from: u32, to: u32) {
+        let bytes = self.free(from);
+        self.add(to, bytes);
+    }
+
+    /// The counter for what does not see the store.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+/// Counts what is held by streams and tasks, which do not see the store. Clones
+/// share the counter.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shared(Arc<AtomicU64>);
+
+impl Shared {
+    fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Counts `bytes` until the share is dropped.
+    pub(crate) fn hold(&self, bytes: u64) -> Share {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+        Share {
+            counter: self.clone(),
+            bytes,
+        }
+    }
+
+    /// Counts `bytes` until they are given back, or else until the call's end.
+    pub(crate) fn keep(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Gives back what was [kept](Self::keep).
+    pub(crate) fn give_back(&self, bytes: u64) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// The same bytes, counted until the last copy of them is dropped.
+    pub(crate) fn count(&self, bytes: Bytes) -> Bytes {
+        if bytes.is_empty() {
+            return bytes;
+        }
+        let share = self.hold((bytes.len() as u64).saturating_add(CHUNK));
+        Bytes::from_owner(Counted {
+            bytes,
+            _share: share,
+        })
+    }
+}
+
+/// What a chunk of a body takes beside its bytes.
+pub(crate) const CHUNK: u64 = 128;
+
+/// A part of what a call holds; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    counter: Shared,
+    bytes: u64,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.counter.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+struct Counted {
+    bytes: Bytes,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_with_a_handle_goes_when_it_goes() {
+        let mut held = Held::default();
+        held.add(3, 100);
+        held.add(3, 50);
+        held.add(0, 7);
+        held.sub(3, 20);
+        assert_eq!((held.total(), held.of(3)), (137, 130));
+        held.pass(3, 9);
+        assert_eq!((held.of(3), held.of(9)), (0, 130));
+        assert_eq!(held.free(9), 130);
+        assert_eq!(held.free(9), 0);
+        assert_eq!(held.total(), 7);
+        held.sub(0, 1000);
+        assert_eq!(held.total(), 0);
+    }
+
+    #[test]
+    fn the_most_handles_count_and_what_is_kept_stays() {
+        let mut held = Held::default();
+        held.open(3);
+        held.open(1);
+        held.keep(5);
+        assert_eq!(held.total(), 3 * HANDLE + 5);
+    }
+
+    #[test]
+    fn bytes_count_until_their_last_copy_is_gone() {
+        let held = Held::default();
+        let bytes = held.shared().count(Bytes::from_static(b"abcd"));
+        let copy = bytes.slice(1..2);
+        drop(bytes);
+        assert_eq!(held.total(), 4 + CHUNK);
+        assert_eq!(&copy[..], b"b");
+        drop(copy);
+        assert_eq!(held.total(), 0);
+    }
+}

@@ -1,0 +1,124 @@
+//! `wasi:http` as it is linked: wasmtime's implementation, with what each handle
+//! holds counted for the call. Here: sending, options, errors; the rest is in
+//! [`super::fields`], [`super::messages`] and [`super::bodies`].
+
+use wasmtime::Result;
+use wasmtime::component::{HasData, Linker, Resource};
+use wasmtime_wasi_http::WasiHttpCtxView;
+use wasmtime_wasi_http::p2::bindings::LinkOptions;
+use wasmtime_wasi_http::p2::bindings::http::types::{self, Duration, ErrorCode, RequestOptions};
+use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types as interface};
+use wasmtime_wasi_http::p2::types::{HostFutureIncomingResponse, HostOutgoingRequest};
+use wasmtime_wasi_http::p2::{HeaderError, HttpError, HttpResult};
+
+use super::cost;
+use crate::sandbox::held::Held;
+
+/// A store's `wasi:http`, borrowed for one call of the host.
+pub(crate) struct View<'a> {
+    /// Who does it.
+    pub(crate) http: WasiHttpCtxView<'a>,
+    /// Where it is counted.
+    pub(crate) held: &'a mut Held,
+}
+
+struct Http;
+
+impl HasData for Http {
+    type Data<'a> = View<'a>;
+}
+
+/// Adds `wasi:http` to `linker`.
+pub(crate) fn add_to_linker<T: Send + 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> Result<()> {
+    let options = LinkOptions::default();
+    outgoing_handler::add_to_linker::<T, Http>(linker, view)?;
+    interface::add_to_linker::<T, Http>(linker, &options.into(), view)
+}
+
+impl outgoing_handler::Host for View<'_> {
+    fn handle(
+        &mut self,
+        request: Resource<HostOutgoingRequest>,
+        options: Option<Resource<RequestOptions>>,
+    ) -> HttpResult<Resource<HostFutureIncomingResponse>> {
+        // It gives up the request, also where it refuses to send it.
+        let parts = self.held.free(request.rep());
+        let owned = options.as_ref().map(Resource::rep);
+        let sent = outgoing_handler::Host::handle(&mut self.http, request, options);
+        if let Some(number) = owned {
+            // Given away by the guest, and otherwise kept until the call's end.
+            let own = Resource::<RequestOptions>::new_own(number);
+            self.http.table.delete(own)?;
+        }
+        let response = sent?;
+        self.held
+            .add(response.rep(), parts.saturating_add(cost::EXCHANGE));
+        Ok(response)
+    }
+}
+
+impl types::Host for View<'_> {
+    fn convert_error_code(&mut self, error: HttpError) -> Result<ErrorCode> {
+        types::Host::convert_error_code(&mut self.http, error)
+    }
+
+    fn convert_header_error(&mut self, error: HeaderError) -> Result<types::HeaderError> {
+        types::Host::convert_header_error(&mut self.http, error)
+    }
+
+    fn http_error_code(&mut self, error: Resource<types::IoError>) -> Result<Option<ErrorCode>> {
+        types::Host::http_error_code(&mut self.http, error)
+    }
+}
+
+type Options = Resource<RequestOptions>;
+
+/// Three durations: a handle's share covers them.
+impl types::HostRequestOptions for View<'_> {
+    fn new(&mut self) -> Result<Options> {
+        types::HostRequestOptions::new(&mut self.http)
+    }
+
+    fn connect_timeout(&mut self, options: Options) -> Result<Option<Duration>> {
+        types::HostRequestOptions::connect_timeout(&mut self.http, options)
+    }
+
+    fn set_connect_timeout(
+        &mut self,
+        options: Options,
+        duration: Option<Duration>,
+    ) -> Result<Result<(), ()>> {
+        types::HostRequestOptions::set_connect_timeout(&mut self.http, options, duration)
+    }
+
+    fn first_byte_timeout(&mut self, options: Options) -> Result<Option<Duration>> {
+        types::HostRequestOptions::first_byte_timeout(&mut self.http, options)
+    }
+
+    fn set_first_byte_timeout(
+        &mut self,
+        options: Options,
+        duration: Option<Duration>,
+    ) -> Result<Result<(), ()>> {
+        types::HostRequestOptions::set_first_byte_timeout(&mut self.http, options, duration)
+    }
+
+    fn between_bytes_timeout(&mut self, options: Options) -> Result<Option<Duration>> {
+        types::HostRequestOptions::between_bytes_timeout(&mut self.http, options)
+    }
+
+    fn set_between_bytes_timeout(
+        &mut self,
+        options: Options,
+        duration: Option<Duration>,
+    ) -> Result<Result<(), ()>> {
+        types::HostRequestOptions::set_between_bytes_timeout(&mut self.http, options, duration)
+    }
+
+    fn drop(&mut self, options: Options) -> Result<()> {
+        types::HostRequestOptions::drop(&mut self.http, options)
+    }
+}
