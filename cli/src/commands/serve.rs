@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
-use toolward_host::{Continuity, Host, HostBuilder, LOCAL};
+use toolward_host::{Continuity, Host, HostBuilder, LOCAL, memory};
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
 use toolward_mcp::{Service, Surface, SurfaceError, stdio};
@@ -159,6 +159,8 @@ pub(crate) fn run(
         ends,
     );
 
+    // A confined process may not open what it reads.
+    let memory = memory::Watch::new().ok();
     let mut confinement = means.kept(&host, &granted, environment)?;
     confinement = watch.looking().kept(confinement)?;
     // To be read again.
@@ -207,6 +209,9 @@ pub(crate) fn run(
             prepare(host).await;
         }
     });
+    if let Some(memory) = memory {
+        runtime.spawn(give_back(memory, shutdown.clone()));
+    }
     let looked = look(watch, serving.clone(), preparing)?;
     runtime.spawn(async move { serving.doubt().await });
     let served = runtime.block_on(async {
@@ -253,6 +258,15 @@ pub(crate) fn run(
 fn workers() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     cores.saturating_add(1)
+}
+
+/// Gives memory that was freed back to the kernel, after a spike.
+async fn give_back(mut memory: memory::Watch, shutdown: CancellationToken) {
+    let pause = || tokio::time::sleep(memory::Watch::PAUSE);
+    while shutdown.run_until_cancelled(pause()).await.is_some() {
+        // It may take milliseconds.
+        tokio::task::block_in_place(|| memory.look());
+    }
 }
 
 /// Looks for changes on a thread of its own. How that ended comes back, if it does.
