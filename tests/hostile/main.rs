@@ -16,6 +16,7 @@ mod fair;
 mod files;
 mod limits;
 mod matrix;
+mod measured;
 mod neighbours;
 mod nested;
 mod network;

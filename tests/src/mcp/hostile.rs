@@ -1,7 +1,7 @@
 //! Clients that forge, flood, stall and vanish, on standard input and output. (Over
 //! HTTP: `mcp/tests/suite`.)
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -106,6 +106,36 @@ fn a_message_of_a_million_values_is_refused_before_it_takes_memory() {
     sums(&mut raw, "after");
     let peak = memory(raw.process(), "VmHWM:");
     assert!(peak < 200 << 10, "{peak} KiB");
+}
+
+#[test]
+fn memory_that_a_large_message_took_goes_back_to_the_kernel() {
+    let machine = machine("");
+    let mut raw = Raw::open(stdio(&machine), json!({}));
+    sums(&mut raw, "before");
+    let idle = memory(raw.process(), "VmRSS:");
+    let objects = "{\"a\":0},".repeat(119_999);
+    raw.line(&format!(
+        "{{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"tools/call\", \"params\": \
+         {{\"name\": \"{SUM}\", \"arguments\": {{\"numbers\": [{objects}{{}}]}}}}}}"
+    ));
+    raw.answer(1);
+    let peak = memory(raw.process(), "VmHWM:");
+    // Nothing else happens meanwhile.
+    let until = Instant::now() + Duration::from_secs(15);
+    let resident = loop {
+        let resident = memory(raw.process(), "VmRSS:");
+        if resident < idle + (64 << 10) || Instant::now() > until {
+            break resident;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    println!("{idle} KiB, at most {peak} KiB, then {resident} KiB");
+    assert!(
+        resident < idle + (64 << 10),
+        "{idle} KiB, then {resident} KiB"
+    );
+    sums(&mut raw, "after");
 }
 
 #[test]

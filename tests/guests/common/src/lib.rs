@@ -6,6 +6,7 @@ mod abuse;
 mod answers;
 mod compute;
 mod files;
+mod hoard;
 mod memory;
 mod nested;
 mod outside;
@@ -14,6 +15,7 @@ mod secrets;
 mod standard;
 mod values;
 
+pub use hoard::Course;
 pub use script::Tally;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -128,6 +130,7 @@ fn act(call: &Invocation, input: &Input, more: More) -> Ending {
         "large-import" => abuse::large_import(input),
         "forged-import" => abuse::forged_import(input),
         "handles" => abuse::handles(input),
+        "hoard" => hoard::act(input),
         "sleep" => abuse::sleep(input),
         "block-forever" => abuse::block_forever(),
         "random" => abuse::random(input),

@@ -1,7 +1,7 @@
 //! Operations on a bucket, with any name, key and value.
 
 use hostile_common::toolward_guest::bindings::toolward::driver::types::ToolError;
-use hostile_common::{failed, told};
+use hostile_common::{Course, Input, failed, told};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolward_guest::keyvalue::bindings::wasi::keyvalue::store::{self, Bucket, Error};
@@ -144,4 +144,20 @@ fn open_many(op: &Buckets, _: &Bucket) -> Result<Value, Error> {
         }
     }
     Ok(json!({"opened": op.n}))
+}
+
+/// Opens a bucket, reads pages and values of it, `n` times, and keeps all of it.
+pub(crate) fn hoard(input: &Input) -> Value {
+    let mut course = Course::new(input.n);
+    for at in 0..input.n {
+        course.tell(at);
+        let Ok(bucket) = store::open(&input.name) else {
+            return json!({"refused": at});
+        };
+        std::mem::forget(bucket.list_keys(None));
+        let keys = vec!["key".to_owned(); 8];
+        std::mem::forget(batch::get_many(&bucket, &keys));
+        std::mem::forget(bucket);
+    }
+    json!(input.n)
 }

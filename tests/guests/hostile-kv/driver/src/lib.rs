@@ -6,6 +6,9 @@ mod buckets;
 use hostile_common::did;
 
 hostile_common::driver!(|_, input| {
+    if input.what == "hoard-kv" {
+        return Some(did(input, buckets::hoard(input)));
+    }
     if input.what != "kv" {
         return None;
     }

@@ -127,7 +127,7 @@ fn method(name: &str) -> Method {
 }
 
 /// Builds the request, hands it to the host and sends its body.
-fn begin(request: &Request) -> Result<FutureIncomingResponse, Refused> {
+pub(crate) fn begin(request: &Request) -> Result<FutureIncomingResponse, Refused> {
     let (mut scheme, mut authority, mut path) = (
         request.scheme.clone(),
         request.authority.clone(),
