@@ -118,6 +118,12 @@ impl Call {
         self.0.placeholders.find(text).map(|(_, slug)| slug)
     }
 
+    /// Bytes of memory that looking for secrets in responses takes, at most.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        self.0.secrets.memory()
+    }
+
     /// What was used so far.
     #[must_use]
     pub fn usage(&self) -> Usage {

@@ -357,6 +357,8 @@ coded! {
         TooShort = "secret-too-short", "expected a secret of at least 8 bytes";
         /// Its bytes cannot stand in a header.
         NotAHeaderValue = "secret-not-a-header-value", "expected a secret of printable ASCII without spaces around it";
+        /// To look for it, beside those that are looked for already, would take too much memory.
+        TooMuchMemory = "secret-too-much-memory", "expected secrets that take less memory to be looked for in responses";
     }
 }
 

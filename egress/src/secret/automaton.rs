@@ -14,6 +14,10 @@ use zeroize::{DefaultIsZeroes, Zeroizing};
 /// The state in which no pattern has begun.
 pub(crate) const ROOT: u32 = 0;
 
+/// Bytes for each byte of a pattern: its node, where it goes on while the nodes are
+/// linked, and the pattern itself.
+pub(crate) const NODE: u64 = 32;
+
 /// Pairs of bytes that the table of skips tells apart.
 const PAIRS: usize = 1 << 12;
 

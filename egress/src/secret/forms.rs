@@ -56,6 +56,28 @@ pub(crate) fn of(value: &[u8]) -> Vec<Form> {
     forms
 }
 
+/// Bytes of all forms of a value at most, without making them.
+pub(crate) fn most(value: &[u8]) -> u64 {
+    let length = |text: &[u8]| u64::try_from(text.len()).unwrap_or(u64::MAX);
+    let own = length(value);
+    // Plain and hexadecimal, twice where there are spaces; base64 in six ways, in the
+    // middle of a text and at its end.
+    let fixed: u64 = 2 * (1 + 2 + 2) + 2 * BASE64;
+    let nested = if value.len() <= LONGEST_NESTED {
+        BASE64.saturating_mul(BASE64)
+    } else {
+        0
+    };
+    let escaped = escaped(value).iter().fold(0, |sum: u64, text| {
+        sum.saturating_add(length(text).saturating_mul(BASE64))
+    });
+    own.saturating_mul(fixed.saturating_add(nested))
+        .saturating_add(escaped)
+}
+
+/// Bytes of base64 for each byte, in all six ways.
+const BASE64: u64 = 8;
+
 /// What the base64 of a longer text has of `text`, in both alphabets, wherever
 /// `text` begins in it: without the characters at its edges, which depend on what
 /// stands beside it.
@@ -137,6 +159,20 @@ fn replaced(value: &[u8], write: impl Fn(u8, &mut Vec<u8>)) -> Form {
 mod tests {
     use super::*;
     use base64::engine::general_purpose::STANDARD;
+
+    #[test]
+    fn the_forms_take_no_more_than_was_said() {
+        for value in [
+            b"0123456789abcdef".to_vec(),
+            b"a b\"c\\d/e%f&g<h>i'j".repeat(20),
+            b"\"".repeat(5000),
+            b" x".repeat(4000),
+            b"x".repeat(LONGEST_NESTED),
+        ] {
+            let made: usize = of(&value).iter().map(|form| form.len()).sum();
+            assert!(made as u64 <= most(&value), "{made} {}", most(&value));
+        }
+    }
 
     #[test]
     fn base64_of_any_text_around_a_value_holds_one_of_its_forms() {

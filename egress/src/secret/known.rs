@@ -2,19 +2,25 @@
 //! policy ties to them, whether this call sends them or another call did.
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::scrub::Patterns;
 use super::{Secret, SecretValues};
-use crate::error::SecretError;
+use crate::error::{SecretError, SecretProblem};
 use crate::pool::Key;
+
+/// Bytes of memory that looking for values may take in one call. A value of 2 KiB
+/// takes some 6 MiB, one of 40 bytes 120 KiB. A driver that may store a secret chooses
+/// the value, and so what its forms take.
+const MOST: u64 = 24 << 20;
 
 /// What the origins that one call sends to may know.
 pub(crate) struct KnownSecrets {
     values: Arc<dyn SecretValues>,
     known: Mutex<Known>,
     count: AtomicUsize,
+    memory: AtomicU64,
 }
 
 #[derive(Default)]
@@ -38,6 +44,7 @@ impl KnownSecrets {
             values,
             known: Mutex::default(),
             count: AtomicUsize::new(0),
+            memory: AtomicU64::new(0),
         }
     }
 
@@ -53,10 +60,31 @@ impl KnownSecrets {
             return Ok(Arc::clone(secret));
         }
         let secret = Arc::new(Secret::load(&*self.values, slug)?);
+        self.take(&secret)?;
         all.secrets.push((key.clone(), Arc::clone(&secret)));
         all.patterns.retain(|(own, _)| own != key);
         self.count.fetch_add(1, Ordering::SeqCst);
         Ok(secret)
+    }
+
+    /// Counts what it takes to look for a value, unless that is too much.
+    fn take(&self, secret: &Secret) -> Result<(), SecretError> {
+        // Under the lock of whoever adds: nobody else does meanwhile.
+        let memory = self.memory().saturating_add(secret.memory());
+        if memory > MOST {
+            return Err(SecretError {
+                slug: secret.slug.clone(),
+                problem: SecretProblem::TooMuchMemory,
+                detail: format!("with it, the call's secrets take {memory} of {MOST} bytes"),
+            });
+        }
+        self.memory.store(memory, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Bytes of memory that looking for the values takes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory.load(Ordering::Relaxed)
     }
 
     /// Grows with every value of a further origin.
@@ -109,6 +137,29 @@ mod tests {
             host: host.to_owned(),
             port: 443,
         }
+    }
+
+    struct Long;
+
+    impl SecretValues for Long {
+        fn get(&self, _: &str) -> Result<Zeroizing<Vec<u8>>, ValueError> {
+            Ok(Zeroizing::new(b"\"x".repeat(2000)))
+        }
+    }
+
+    #[test]
+    fn what_it_takes_to_look_for_values_is_counted_and_bounded() {
+        let secrets = KnownSecrets::new(Arc::new(Long));
+        let here = origin("here.example");
+        assert_eq!(secrets.memory(), 0);
+        secrets.load("first", &here).unwrap();
+        let one = secrets.memory();
+        assert!(one > 1 << 20, "{one}");
+        secrets.load("first", &here).unwrap();
+        assert_eq!(secrets.memory(), one, "once");
+        let refused = (0..100).find_map(|n| secrets.load(&format!("s{n}"), &here).err());
+        assert_eq!(refused.unwrap().problem, SecretProblem::TooMuchMemory);
+        assert!(secrets.memory() <= MOST);
     }
 
     #[test]

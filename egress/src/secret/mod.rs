@@ -96,6 +96,11 @@ impl Secret {
         })
     }
 
+    /// Bytes of memory that it takes to look for the value, at most.
+    pub(crate) fn memory(&self) -> u64 {
+        forms::most(&self.value).saturating_mul(automaton::NODE)
+    }
+
     pub(crate) fn value(&self) -> &[u8] {
         &self.value
     }

@@ -13,7 +13,7 @@ use http::{Method, Request, Response, Uri};
 use crate::authority::{self, Host};
 use crate::call::Shared;
 use crate::clock::{Clock, Timeouts};
-use crate::error::{Denied, Error, Limit, LimitKind, Rule, Stage};
+use crate::error::{Denied, Error, Limit, LimitKind, Rule, SecretProblem, Stage};
 use crate::headers;
 use crate::pool::Key;
 use crate::request_body::{GuestBody, Outgoing, RequestBody};
@@ -235,8 +235,13 @@ fn put_in(
     for place in call.egress.rules().secrets() {
         if place.is_at(key.https, &destination.host, key.port) {
             // Another call may have sent it there. What has no value that could
-            // go out was not sent by anyone.
-            let _ = call.secrets.load(&place.slug, key);
+            // go out was not sent by anyone; what can't be looked for, it may echo.
+            match call.secrets.load(&place.slug, key) {
+                Err(error) if error.problem == SecretProblem::TooMuchMemory => {
+                    return Err(error.into());
+                }
+                Ok(_) | Err(_) => {}
+            }
         }
     }
     if let Some(slug) = call.secrets.any(key) {

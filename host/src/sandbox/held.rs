@@ -26,6 +26,8 @@ pub(crate) struct Held {
     by_handle: Vec<u64>,
     /// The most handles that were open at once. Their places stay.
     handles: u64,
+    /// What the call's access to the network takes by itself.
+    network: u64,
     shared: Shared,
 }
 
@@ -34,6 +36,7 @@ impl Held {
     pub(crate) fn total(&self) -> u64 {
         self.bytes
             .saturating_add(self.handles.saturating_mul(HANDLE))
+            .saturating_add(self.network)
             .saturating_add(self.shared.bytes())
     }
 
@@ -45,6 +48,11 @@ impl Held {
     /// Takes in how many handles are open.
     pub(crate) fn open(&mut self, handles: u64) {
         self.handles = self.handles.max(handles);
+    }
+
+    /// Takes in what the call's access to the network takes by now.
+    pub(crate) fn network(&mut self, bytes: u64) {
+        self.network = bytes;
     }
 
     /// Counts what is held as long as the handle `number` is.

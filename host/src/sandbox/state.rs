@@ -134,6 +134,9 @@ impl State {
             Err(_full) => self.table.max_capacity() as u64,
         };
         self.limiter.held.open(open);
+        if let Some(network) = &self.network {
+            self.limiter.held.network(network.memory());
+        }
         self.limiter.settle()
     }
 
