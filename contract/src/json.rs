@@ -4,6 +4,7 @@
 //! choose differently see two documents. Here they are refused.
 
 mod inspect;
+pub mod weight;
 
 use std::cell::Cell;
 use std::fmt;
@@ -57,6 +58,8 @@ pub enum JsonErrorKind {
     TooLarge,
     /// More values than [`Limits::values`].
     TooMany,
+    /// Values that take more memory than [`parse_within`] may take.
+    TooMuchMemory,
     /// An integer outside ±(2^53 − 1).
     IntegerRange,
     /// A key that serde_json reads as an instruction to itself.
@@ -92,7 +95,7 @@ impl JsonError {
             JsonErrorKind::DuplicateKey => &c::JSON_DUPLICATE_KEY,
             JsonErrorKind::TooDeep => &c::JSON_TOO_DEEP,
             JsonErrorKind::TooLarge => &c::JSON_TOO_LARGE,
-            JsonErrorKind::TooMany => &c::JSON_TOO_MANY,
+            JsonErrorKind::TooMany | JsonErrorKind::TooMuchMemory => &c::JSON_TOO_MANY,
             JsonErrorKind::IntegerRange => &c::JSON_INTEGER_RANGE,
             JsonErrorKind::ReservedKey => &c::JSON_RESERVED_KEY,
         }
@@ -118,6 +121,15 @@ impl JsonError {
 /// # Errors
 /// The first rule broken, with its place. Nothing is read beyond `limits.bytes`.
 pub fn parse(text: &[u8], limits: &Limits) -> Result<Value, JsonError> {
+    parse_within(text, limits, u64::MAX)
+}
+
+/// [`parse`], where the value may take no more than `memory` bytes, counted as [`weight::value`] does:
+/// each place and text before it is made.
+///
+/// # Errors
+/// As [`parse`]; [`JsonErrorKind::TooMuchMemory`] where the value takes more.
+pub fn parse_within(text: &[u8], limits: &Limits, memory: u64) -> Result<Value, JsonError> {
     if text.len() > limits.bytes {
         return Err(too_large(text.len(), limits));
     }
@@ -125,6 +137,7 @@ pub fn parse(text: &[u8], limits: &Limits) -> Result<Value, JsonError> {
         broken: Cell::new(None),
         huge: Cell::new(false),
         values: Cell::new(limits.values),
+        memory: Cell::new(memory),
         limits: *limits,
     };
     let mut reader = serde_json::Deserializer::from_slice(text);
@@ -291,6 +304,8 @@ struct State {
     huge: Cell<bool>,
     /// How many more values there may be.
     values: Cell<usize>,
+    /// How many more bytes they may take.
+    memory: Cell<u64>,
     limits: Limits,
 }
 
@@ -298,6 +313,17 @@ impl State {
     fn refuse<E: serde::de::Error>(&self, kind: JsonErrorKind, message: impl fmt::Display) -> E {
         self.broken.set(Some(kind));
         E::custom(message)
+    }
+
+    fn take<E: serde::de::Error>(&self, bytes: u64) -> Result<(), E> {
+        match self.memory.get().checked_sub(bytes) {
+            Some(left) => self.memory.set(left),
+            None => {
+                let message = "expected values that take less memory, found more";
+                return Err(self.refuse(JsonErrorKind::TooMuchMemory, message));
+            }
+        }
+        Ok(())
     }
 
     fn explain(&self, error: &serde_json::Error) -> JsonError {
@@ -390,11 +416,13 @@ impl<'de> Visitor<'de> for Seed<'_> {
             .ok_or_else(|| E::custom("number out of range"))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
+        self.state.take(weight::string(value))?;
         Ok(Value::String(value.to_owned()))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Value, E> {
+        self.state.take(weight::string(&value))?;
         Ok(Value::String(value))
     }
 
@@ -402,6 +430,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let seed = self.deeper()?;
         let mut array = Vec::new();
         while let Some(item) = items.next_element_seed(seed)? {
+            self.state.take(weight::item(array.len()))?;
             array.push(item);
         }
         Ok(Value::Array(array))
@@ -415,6 +444,8 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 let message = reserved_message(&key);
                 return Err(self.state.refuse(JsonErrorKind::ReservedKey, message));
             }
+            let own = weight::entry(object.len());
+            self.state.take(own.saturating_add(weight::string(&key)))?;
             match object.entry(key) {
                 Entry::Vacant(free) => {
                     free.insert(members.next_value_seed(seed)?);

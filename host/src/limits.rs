@@ -8,8 +8,6 @@ use toolward_contract::driver::DriverLimits;
 use toolward_contract::tool::DEFAULT_TIMEOUT;
 use toolward_policy::{LimitSetting, LimitSettings};
 
-use crate::result::weight;
-
 /// One limit: what a call gets when nobody asks, and the most it can ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit<T> {
@@ -332,13 +330,12 @@ impl CallLimits {
     /// The limits of calls of one driver, whose contract allows `timeout`.
     pub(crate) fn new(limits: &Limits, timeout: Duration, driver: &DriverLimits) -> Self {
         let output_bytes = limits.output_bytes.apply(driver.output_bytes);
-        let memory_bytes = limits
-            .memory_bytes
-            .apply(driver.memory_mib.map(|mib| mib.saturating_mul(1 << 20)));
         Self {
             fuel: limits.fuel.apply(driver.fuel),
             timeout: timeout.min(limits.timeout),
-            memory_bytes,
+            memory_bytes: limits
+                .memory_bytes
+                .apply(driver.memory_mib.map(|mib| mib.saturating_mul(1 << 20))),
             output_bytes,
             stdio_bytes: limits.stdio_bytes.apply(driver.stdio_bytes),
             log_records: limits.log_records.apply(driver.log_records),
@@ -348,10 +345,7 @@ impl CallLimits {
             json: toolward_contract::json::Limits {
                 bytes: usize::try_from(output_bytes).unwrap_or(usize::MAX),
                 depth: limits.json_depth,
-                // More would not fit into the memory that a result may take.
-                values: limits
-                    .json_values
-                    .min(usize::try_from(memory_bytes / weight::LEAST).unwrap_or(usize::MAX)),
+                values: limits.json_values,
             },
             http_requests: limits.http_requests.apply(driver.http_requests),
             http_requests_total: limits.http_requests_total.apply(None),

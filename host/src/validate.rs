@@ -79,7 +79,12 @@ pub(crate) fn validate(
     let contract = &resolved.tool.contract;
 
     let input = match request.input {
-        Input::Text(text) => json::parse(text.as_bytes(), &json_limits),
+        // What a called tool is given its caller has room for.
+        Input::Text(text) => {
+            let caller = request.lineage.caller();
+            let memory = caller.map_or(u64::MAX, |caller| caller.memory_bytes);
+            json::parse_within(text.as_bytes(), &json_limits, memory)
+        }
         Input::Value(value) => json::check(&value, &json_limits).map(|()| value),
     }
     .map_err(|error| CallError::malformed_input(&error))?;

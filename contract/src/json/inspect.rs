@@ -44,6 +44,7 @@ pub fn inspect(text: &[u8], rules: &Rules<'_>) -> Result<(), Breach> {
         broken: Cell::new(None),
         huge: Cell::new(false),
         values: Cell::new(usize::MAX),
+        memory: Cell::new(u64::MAX),
         limits: Limits {
             bytes: usize::MAX,
             depth: 127,

@@ -10,13 +10,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use toolward_contract::driver::{HeaderPiece, HttpCall, RenderErrorKind, Rendered};
-use toolward_contract::json as strict;
+use toolward_contract::json::{self as strict, JsonErrorKind};
 use toolward_egress::{Call, Error as EgressError, Timeouts, target};
 use toolward_policy::Grant;
 
 use super::{Attempted, Attempts, Clock, ending};
 use crate::limits::CallLimits;
-use crate::result::{CallError, ErrorClass, ErrorCode, Hit, Metadata};
+use crate::result::{CallError, ErrorClass, ErrorCode, Hit, Metadata, too_much_memory};
 use crate::sandbox::deadline;
 use crate::sandbox::secrets::{CallSecrets, Refused};
 use crate::sandbox::v0_1::types::ToolOutput;
@@ -176,10 +176,15 @@ impl Requests<'_> {
         let body = if bytes.is_empty() {
             Value::Null
         } else {
-            strict::parse(bytes, &self.limits.json).map_err(|error| {
-                upstream(format!(
-                    "the response is not the JSON that is allowed: {error}"
-                ))
+            // The response is there, too.
+            let left = self.limits.memory_bytes.saturating_sub(bytes.len() as u64);
+            strict::parse_within(bytes, &self.limits.json, left).map_err(|error| {
+                match error.kind {
+                    JsonErrorKind::TooMuchMemory => too_much_memory(self.limits.memory_bytes),
+                    _ => upstream(format!(
+                        "the response is not the JSON that is allowed: {error}"
+                    )),
+                }
             })?
         };
         let structured = self

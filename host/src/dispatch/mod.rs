@@ -22,6 +22,7 @@ use toolward_contract::tool::Retry;
 use crate::admission::Path;
 use crate::asking::Questions;
 use crate::checks::Checks;
+use crate::limits::CallLimits;
 use crate::registry::{Route, ToolEntry};
 use crate::resolve;
 use crate::result::{CallError, Mapped, Metadata, Output};
@@ -110,6 +111,8 @@ pub(crate) trait Attempts {
 pub(crate) struct Plan<'a> {
     pub(crate) tool: &'a ToolEntry,
     pub(crate) route: &'a Route,
+    /// The route's, within those of a caller.
+    pub(crate) limits: &'a CallLimits,
     pub(crate) clock: Clock,
     pub(crate) gates: &'a Path,
     pub(crate) slot: &'a SlotCell,
@@ -135,7 +138,7 @@ pub(crate) async fn run(
             Ok(Attempted::Done(output)) => {
                 let Mapped(output, memory) = output::accept(
                     output,
-                    &plan.route.limits,
+                    plan.limits,
                     contract,
                     &plan.route.implements.drop_outputs,
                     plan.checks,

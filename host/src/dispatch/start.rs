@@ -9,7 +9,8 @@ use crate::admission::Admission;
 use crate::approval::Approved;
 use crate::asking::{Asked, Asker, Facts, Questions, Spent};
 use crate::checks::Checks;
-use crate::lineage::{CallTools, Root};
+use crate::limits::CallLimits;
+use crate::lineage::{CallTools, Caller, Root};
 use crate::redact::Redactor;
 use crate::resolve;
 use crate::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output};
@@ -106,13 +107,8 @@ pub(crate) async fn start(
     let violations = Violations::new(grant.on_violation())
         .of(&route.driver.reported)
         .hiding(secrets.clone());
-    let network = access.call(
-        &call.principal,
-        &route.limits,
-        clock.deadline,
-        &root,
-        &secrets,
-    );
+    let limits = within(&route.limits, caller, means.prepared.is_some());
+    let network = access.call(&call.principal, &limits, clock.deadline, &root, &secrets);
     let tools = (!grant.tools().is_empty()).then(|| {
         let mut names = call.lineage.names();
         names.push(call.tool.major_id.clone());
@@ -134,7 +130,7 @@ pub(crate) async fn start(
         }
     });
     let context = Context {
-        limits: route.limits.clone(),
+        limits: limits.clone(),
         access: access.clone(),
         services: means.services.clone(),
         root,
@@ -150,6 +146,7 @@ pub(crate) async fn start(
     let plan = Plan {
         tool: &call.tool,
         route,
+        limits: &limits,
         clock,
         gates: &gates,
         slot: &slot,
@@ -184,10 +181,7 @@ pub(crate) async fn start(
                     publisher: &route.driver.publisher,
                 }),
                 fuel: least(route.limits.fuel, caller.map(|caller| caller.fuel)),
-                memory_bytes: least(
-                    route.limits.memory_bytes,
-                    caller.map(|caller| caller.memory_bytes),
-                ),
+                memory_bytes: limits.memory_bytes,
                 captured: &mut *captured,
             };
             let result = run(&plan, &mut attempts, metadata).await;
@@ -211,7 +205,7 @@ pub(crate) async fn start(
                 network,
                 grant,
                 secrets: &context.secrets,
-                limits: &route.limits,
+                limits: &limits,
                 violations: &violations,
             };
             run(&plan, &mut attempts, metadata).await
@@ -244,6 +238,18 @@ pub(crate) async fn start(
         None => result,
     };
     result.map(Ended::Output)
+}
+
+/// The limits of a call: those of its route, and no more memory than its caller has
+/// left. A response that the host takes whole is there twice while it is read.
+fn within(limits: &CallLimits, caller: Option<&Caller>, component: bool) -> CallLimits {
+    let mut limits = limits.clone();
+    let left = caller.map(|caller| caller.memory_bytes);
+    limits.memory_bytes = least(limits.memory_bytes, left);
+    if !component {
+        limits.http_body_bytes = limits.http_body_bytes.min(limits.memory_bytes / 2);
+    }
+    limits
 }
 
 fn asked(call: &Call, questions: Questions, rounds: u32, spent: Spent, invocation: &str) -> Asked {

@@ -3,8 +3,9 @@
 use serde::Serialize;
 use toolward_contract::json;
 
-use super::{CallError, ErrorClass, ErrorCode, Hit, Output, weight};
+use super::{CallError, ErrorClass, ErrorCode, Hit, Output};
 use crate::limits::CallLimits;
+use crate::sandbox::limiter::MEMORY;
 use crate::sandbox::v0_1::types;
 
 /// Whom a block is for.
@@ -129,12 +130,13 @@ pub(crate) fn map_output(
     if used > limits.output_bytes {
         return Err(too_large(used, limits.output_bytes));
     }
-    let structured = json::parse(output.structured.as_bytes(), &limits.json)
+    let blocks = blocks(output.content.len());
+    let text = used.saturating_add(blocks);
+    // Counted while the values are made: small ones take fifty times their text.
+    let left = limits.memory_bytes.saturating_sub(text);
+    let structured = json::parse_within(output.structured.as_bytes(), &limits.json, left)
         .map_err(|error| not_allowed(&error, limits))?;
-    let memory = used.saturating_add(weight::value(&structured));
-    if memory > limits.memory_bytes {
-        return Err(too_much_memory(memory, limits.memory_bytes));
-    }
+    let memory = text.saturating_add(json::weight::value(&structured));
     let content = output.content.into_iter().map(block).collect();
     let output = Output {
         structured,
@@ -144,11 +146,10 @@ pub(crate) fn map_output(
 }
 
 fn not_allowed(error: &json::JsonError, limits: &CallLimits) -> CallError {
+    if error.kind == json::JsonErrorKind::TooMuchMemory {
+        return too_much_memory(limits.memory_bytes);
+    }
     if error.kind == json::JsonErrorKind::TooMany {
-        let memory = (limits.json.values as u64).saturating_mul(weight::LEAST);
-        if memory.saturating_add(weight::LEAST) > limits.memory_bytes {
-            return too_much_memory(memory.saturating_add(weight::LEAST), limits.memory_bytes);
-        }
         let allowed = limits.json.values as u64;
         return CallError::new(
             ErrorCode::RESULT_TOO_LARGE,
@@ -171,18 +172,18 @@ fn not_allowed(error: &json::JsonError, limits: &CallLimits) -> CallError {
 }
 
 /// The text fits, and the values that it stands for do not.
-fn too_much_memory(used: u64, allowed: u64) -> CallError {
+pub(crate) fn too_much_memory(allowed: u64) -> CallError {
     CallError::new(
         ErrorCode::MEMORY_EXCEEDED,
         ErrorClass::ExecutionFailed,
         format!(
-            "the result would take {used} bytes of the host's memory, {allowed} are allowed \
-             (limit `memory`)"
+            "the result would take more of the host's memory than the {allowed} bytes that are \
+             allowed (limit `memory`)"
         ),
     )
     .with_limit(Hit {
-        limit: "memory",
-        used,
+        limit: MEMORY,
+        used: allowed.saturating_add(1),
         allowed,
     })
     .with_hint(
@@ -208,6 +209,13 @@ pub(crate) fn too_large(used: u64, allowed: u64) -> CallError {
 /// What a block counts beside its content, in bytes: it takes memory even when
 /// it is empty.
 const BLOCK: u64 = 64;
+
+/// What so many blocks take beside their content: as the guest gave them, and as the
+/// host keeps them.
+fn blocks(count: usize) -> u64 {
+    const EACH: usize = size_of::<types::Block>().saturating_add(size_of::<Block>());
+    (count as u64).saturating_mul(EACH as u64)
+}
 
 fn size(output: &types::ToolOutput) -> u64 {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);

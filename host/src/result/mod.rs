@@ -10,7 +10,7 @@ pub use code::{ErrorClass, ErrorCode};
 pub use content::{Annotations, Block, BlockContent, ResourceBody, Role};
 pub use error::{CallError, Hit, Origin};
 
-pub(crate) use content::{Mapped, map_output, output_to_guest, too_large};
+pub(crate) use content::{Mapped, map_output, output_to_guest, too_large, too_much_memory};
 pub(crate) use error::map_driver_error;
 
 use serde::ser::SerializeStruct;

@@ -10,6 +10,8 @@ use super::held::Held;
 
 /// Memories in one component.
 pub(crate) const MEMORIES: u32 = 4;
+/// Bytes of an element of a table.
+pub(crate) const ELEMENT: u64 = 8;
 /// Tables in one component.
 pub(crate) const TABLES: u32 = 16;
 
@@ -40,11 +42,27 @@ pub(crate) struct Limiter {
 /// Bytes of memory: the guest's, and with it the host's.
 #[derive(Debug)]
 struct Memory {
-    /// Of all linear memories together. They never shrink.
+    /// Of all linear memories and tables together. They never shrink.
     linear: u64,
     peak: u64,
     allowed: u64,
     refused: Option<Exceeded>,
+}
+
+impl Memory {
+    /// Takes in growth of the guest's own, to so much in all.
+    fn grow(&mut self, growth: u64, used: u64) {
+        self.linear = self.linear.saturating_add(growth);
+        self.peak = self.peak.max(used);
+    }
+
+    fn refuse(&mut self, limit: &'static str, used: u64) {
+        self.refused = Some(Exceeded {
+            limit,
+            used,
+            allowed: self.allowed,
+        });
+    }
 }
 
 /// Elements of tables.
@@ -120,9 +138,17 @@ impl Limiter {
         room.clamp(LEAST.min(most), most)
     }
 
-    /// What stands for values that there was no room for; `None` where there was.
-    pub(crate) fn not_lifted(&self, most: usize) -> Option<Exceeded> {
-        (self.lifted(most) < most).then(|| Exceeded {
+    /// Bytes that a result may have on its way out, where there is room for them: it
+    /// is mostly text, and its values are counted when they are made.
+    pub(crate) fn result(&self, most: usize) -> usize {
+        let room = usize::try_from(self.memory_left()).unwrap_or(usize::MAX);
+        room.clamp(LEAST.min(most), most)
+    }
+
+    /// What stands for bytes that there was no room for, where `room` was given of
+    /// `most`; `None` where there was.
+    pub(crate) fn no_room(&self, room: usize, most: usize) -> Option<Exceeded> {
+        (room < most).then(|| Exceeded {
             limit: HOST_MEMORY,
             used: self.memory.allowed.saturating_add(1),
             allowed: self.memory.allowed,
@@ -175,15 +201,10 @@ impl ResourceLimiter for Limiter {
         let growth = desired.saturating_sub(current) as u64;
         let used = self.used().saturating_add(growth);
         if used > self.memory.allowed {
-            self.memory.refused = Some(Exceeded {
-                limit: MEMORY,
-                used,
-                allowed: self.memory.allowed,
-            });
+            self.memory.refuse(MEMORY, used);
             return Ok(false);
         }
-        self.memory.linear = self.memory.linear.saturating_add(growth);
-        self.memory.peak = self.memory.peak.max(used);
+        self.memory.grow(growth, used);
         Ok(true)
     }
 
@@ -193,7 +214,18 @@ impl ResourceLimiter for Limiter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.tables.grow(current, desired, maximum))
+        let growth = (desired.saturating_sub(current) as u64).saturating_mul(ELEMENT);
+        let used = self.used().saturating_add(growth);
+        let declared = maximum.is_none_or(|maximum| desired <= maximum);
+        if declared && used > self.memory.allowed {
+            self.memory.refuse(MEMORY, used);
+            return Ok(false);
+        }
+        let grown = self.tables.grow(current, desired, maximum);
+        if grown {
+            self.memory.grow(growth, used);
+        }
+        Ok(grown)
     }
 
     fn instances(&self) -> usize {

@@ -1,12 +1,13 @@
 //! The page of the book that says what everything costs says what the code counts.
 
+use toolward_contract::json::weight;
+
 use super::files::{FILE_STREAM, LISTING, OPEN_FILE};
 use super::held::{CHUNK, HANDLE};
 use super::http::cost::{EXCHANGE, FIELD, OUTGOING_BODY};
-use super::limiter::LIFTED;
+use super::limiter::{ELEMENT, LIFTED};
 use super::turnstile::HOST_CALL_BYTES;
 use super::v0_1::REPORT;
-use crate::result::weight;
 
 const PAGE: &str = include_str!("../../../docs/src/reference/host-memory.md");
 
@@ -42,7 +43,8 @@ fn the_page_says_what_is_counted() {
         ("a stream of a file", FILE_STREAM),
         ("a directory stream", LISTING),
         ("a report of progress", REPORT),
-        ("a value in a result", weight::LEAST),
+        ("an element of a table", ELEMENT),
+        ("a value in a result", weight::ITEM),
     ];
     for (what, cost) in rows {
         let cells = row(what);

@@ -210,19 +210,18 @@ fn classify(
     if text.contains("fuel allocated for hostcalls has been exhausted") {
         // Only an error inside the guest has a trace of where it stood there.
         let limiter = &store.data().limiter;
-        let (limit, allowed, exceeded) = match error.is::<WasmBacktrace>() {
-            true => (
-                "host_call_bytes",
-                HOST_CALL_BYTES as u64,
-                limiter.not_lifted(HOST_CALL_BYTES),
-            ),
-            false => (
-                "output",
-                limits.output_bytes,
-                limiter.not_lifted(result_bytes(limits)),
-            ),
+        let (limit, allowed, room, most) = match error.is::<WasmBacktrace>() {
+            true => {
+                let room = limiter.lifted(HOST_CALL_BYTES);
+                let allowed = HOST_CALL_BYTES as u64;
+                ("host_call_bytes", allowed, room, HOST_CALL_BYTES)
+            }
+            false => {
+                let most = result_bytes(limits);
+                ("output", limits.output_bytes, limiter.result(most), most)
+            }
         };
-        if let Some(exceeded) = exceeded {
+        if let Some(exceeded) = limiter.no_room(room, most) {
             return Ending::Exceeded(exceeded);
         }
         return Ending::Exceeded(Exceeded {

@@ -79,7 +79,7 @@ impl Turnstile {
                 self.depth = self.depth.saturating_sub(1);
                 if self.depth == 0 {
                     // What follows is the result's way out.
-                    let bytes = store.data().limiter.lifted(self.result_bytes);
+                    let bytes = store.data().limiter.result(self.result_bytes);
                     store.set_hostcall_fuel(bytes);
                 }
                 Ok(())

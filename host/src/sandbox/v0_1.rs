@@ -145,6 +145,8 @@ impl secrets::Host for State {
         slug: String,
         value: Vec<u8>,
     ) -> Result<Result<(), secrets::SecretError>> {
+        // Kept until the call ends, to be looked for.
+        self.limiter.held.keep(value.len() as u64);
         match self.secrets.store(&slug, value).await? {
             Ok(()) => Ok(Ok(())),
             Err(refused) => self.refuse_secret(refused, &slug).map(Err),
@@ -199,6 +201,9 @@ impl tools::Host for State {
         let Some(tools) = &self.tools else {
             return Ok(Err(super::tools::none_granted(&request, &self.violations)?));
         };
+        // Its input is there twice: as it was given, and as the called tool gets it.
+        let input = (request.input.len() as u64).saturating_mul(2);
+        let _input = self.limiter.held.shared().hold(input);
         let called = tools.call(request, left, &self.violations).await?;
         self.meter.owed = self.meter.owed.saturating_add(called.fuel);
         self.limiter.called(called.peak_memory);

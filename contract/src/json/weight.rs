@@ -1,0 +1,128 @@
+//! What values take in memory. Small ones take far more than their text: `{"a":0}` in an array is
+//! eight bytes of it, and some 400 in memory. Estimates, meant to be more than allocators hand out.
+
+use std::mem::size_of;
+
+use serde_json::Value;
+
+/// What an allocation takes beside its bytes, rounded up to what allocators give.
+const ALLOCATION: u64 = 32;
+
+/// The least places that a list or an object has, once it has any.
+const PLACES: usize = 4;
+
+/// The place of a value in a list: the least that one of many values takes.
+pub const ITEM: u64 = size_of::<Value>() as u64;
+
+/// The place of an entry in an object: hash, key and value, and its index.
+const ENTRY: u64 = ITEM + size_of::<String>() as u64 + 24;
+
+/// Bytes behind a value; its own place is counted by whoever holds it.
+#[must_use]
+pub fn value(value: &Value) -> u64 {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => string(text),
+        Value::Array(items) if items.is_empty() => 0,
+        Value::Array(items) => items.iter().fold(places(items.len(), ITEM), |sum, item| {
+            sum.saturating_add(self::value(item))
+        }),
+        Value::Object(fields) if fields.is_empty() => 0,
+        Value::Object(fields) => {
+            let own = places(fields.len(), ENTRY).saturating_add(ALLOCATION);
+            fields.iter().fold(own, |sum, (key, field)| {
+                sum.saturating_add(string(key))
+                    .saturating_add(self::value(field))
+            })
+        }
+    }
+}
+
+/// A text that is held by itself.
+#[must_use]
+pub fn string(text: &str) -> u64 {
+    (text.len() as u64).saturating_add(ALLOCATION)
+}
+
+/// What a list takes more when its item at `index` comes in.
+pub(super) fn item(index: usize) -> u64 {
+    grown(index, ITEM)
+}
+
+/// What an object takes more when its entry at `index` comes in, without key and value.
+pub(super) fn entry(index: usize) -> u64 {
+    let own = if index == 0 { ALLOCATION } else { 0 };
+    grown(index, ENTRY).saturating_add(own)
+}
+
+/// What places take more when the one at `index` is needed.
+fn grown(index: usize, size: u64) -> u64 {
+    match index {
+        0 => places(1, size),
+        _ if index < PLACES || !index.is_power_of_two() => 0,
+        _ => (index as u64).saturating_mul(size),
+    }
+}
+
+/// So many places that double as more are needed.
+fn places(count: usize, size: u64) -> u64 {
+    let places = count.max(PLACES).checked_next_power_of_two();
+    (places.unwrap_or(usize::MAX) as u64)
+        .saturating_mul(size)
+        .saturating_add(ALLOCATION)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::{JsonErrorKind, Limits, parse, parse_within};
+    use serde_json::json;
+
+    #[test]
+    fn a_text_is_refused_where_its_value_weighs_more_and_accepted_where_it_weighs_as_much() {
+        let limits = Limits::default();
+        let list = |item: &str, count| format!("[{}{item}]", format!("{item},").repeat(count));
+        for text in [
+            "7".to_owned(),
+            list("0", 0),
+            list("0", 3),
+            list("0", 4),
+            list("0", 1000),
+            list("{\"a\":0}", 100),
+            list("[[],{},\"text\"]", 100),
+            format!(
+                "{{{}\"z\":\"zz\"}}",
+                (0..40)
+                    .map(|n| format!("\"{n}\":[{n}],"))
+                    .collect::<String>()
+            ),
+        ] {
+            let weight = value(&parse(text.as_bytes(), &limits).unwrap());
+            assert!(
+                parse_within(text.as_bytes(), &limits, weight).is_ok(),
+                "{text}"
+            );
+            if let Some(less) = weight.checked_sub(1) {
+                let error = parse_within(text.as_bytes(), &limits, less).unwrap_err();
+                assert_eq!(error.kind, JsonErrorKind::TooMuchMemory, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn small_values_weigh_more_than_their_text() {
+        assert_eq!(value(&json!(7)), 0);
+        let list = json!(vec![0; 1000]);
+        assert!(value(&list) >= 1000 * ITEM, "{}", value(&list));
+        let objects = json!(vec![json!({"a": 0}); 1000]);
+        let text = objects.to_string().len() as u64;
+        assert!(value(&objects) > 50 * text, "{}", value(&objects));
+        assert!(value(&objects) < 200 * text, "{}", value(&objects));
+    }
+
+    #[test]
+    fn a_long_text_weighs_what_it_is() {
+        let text = json!("x".repeat(1 << 20));
+        assert_eq!(value(&text), (1 << 20) + ALLOCATION);
+    }
+}
