@@ -1,4 +1,7 @@
-//! How many instances a component makes, counting what is nested in it.
+//! How many instances a component makes, counting what is nested in it, and what they
+//! take.
+
+use super::MAX_INSTANCE_BYTES;
 
 /// The most instances, of components and of core modules together, that a component
 /// may make. An engine lays them all out when it compiles: levels that each
@@ -12,6 +15,8 @@ pub(super) struct Made {
     pub(super) core: u64,
     /// Instances of components.
     pub(super) components: u64,
+    /// Bytes of the contexts of those of core modules ([`super::size`]).
+    pub(super) bytes: u64,
 }
 
 impl Made {
@@ -26,6 +31,18 @@ struct Level {
     made: Made,
     /// What each component makes that can be instantiated here, by its index.
     known: Vec<Made>,
+    /// Bytes of an instance of each core module here, by its index.
+    modules: Vec<u64>,
+}
+
+impl Level {
+    fn module(&self, index: u32) -> u64 {
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        self.modules
+            .get(index)
+            .copied()
+            .unwrap_or(MAX_INSTANCE_BYTES)
+    }
 }
 
 /// Counts the instances of a component while it is read from start to end. A
@@ -39,9 +56,33 @@ pub(super) struct Instantiations {
 }
 
 impl Instantiations {
-    /// A core module is instantiated.
-    pub(super) fn core(&mut self) {
-        self.here.made.core = self.here.made.core.saturating_add(1);
+    /// A core module begins here; an instance of it takes so many bytes.
+    pub(super) fn module(&mut self, bytes: u64) {
+        self.here.modules.push(bytes);
+    }
+
+    /// A core module comes from elsewhere: it may be any.
+    pub(super) fn foreign_module(&mut self) {
+        self.module(MAX_INSTANCE_BYTES);
+    }
+
+    /// The core module with this index is brought in, so many levels from further out.
+    pub(super) fn outer_module(&mut self, levels: u32, index: u32) {
+        let levels = usize::try_from(levels).unwrap_or(usize::MAX);
+        let level = match levels.checked_sub(1) {
+            None => Some(&self.here),
+            Some(out) => self.outer.iter().rev().nth(out),
+        };
+        let bytes = level.map_or(MAX_INSTANCE_BYTES, |level| level.module(index));
+        self.module(bytes);
+    }
+
+    /// The core module with this index is instantiated.
+    pub(super) fn core(&mut self, module: u32) {
+        let bytes = self.here.module(module);
+        let made = &mut self.here.made;
+        made.core = made.core.saturating_add(1);
+        made.bytes = made.bytes.saturating_add(bytes);
     }
 
     /// The component with this index is instantiated. One that is not there is for
@@ -51,6 +92,7 @@ impl Instantiations {
         let inner = self.here.known.get(index).copied().unwrap_or_default();
         let made = &mut self.here.made;
         made.core = made.core.saturating_add(inner.core);
+        made.bytes = made.bytes.saturating_add(inner.bytes);
         made.components = made
             .components
             .saturating_add(inner.components)

@@ -13,6 +13,7 @@ use wasmparser::{
 };
 
 mod instances;
+mod size;
 
 use instances::{Instantiations, MAX_INSTANCES, Made};
 
@@ -35,6 +36,10 @@ pub const MAX_NESTED: usize = 1024;
 /// host's engine takes no more. Toolchains make two to eight; a Python driver with its
 /// shared libraries has 14 to 38.
 pub const MAX_CORE_INSTANCES: u32 = 128;
+
+/// Bytes that all core instances of a component may take together in the host's own
+/// memory: the host's engine takes no more. Not their linear memories and tables.
+pub const MAX_INSTANCE_BYTES: u64 = 1 << 20;
 
 /// How many imports, and how many exports, the top level may have.
 pub const MAX_NAMES: usize = 4096;
@@ -80,6 +85,9 @@ pub struct Surface {
     pub components: usize,
     /// Core modules that are instantiated, at all depths together.
     pub core_instances: u64,
+    /// Bytes that these instances take in the host's own memory at most, beside their
+    /// linear memories and tables. They count against a call's memory limit.
+    pub instance_bytes: u64,
     /// Length of the binary in bytes.
     pub size: u64,
 }
@@ -213,6 +221,7 @@ impl Surface {
             modules: 0,
             components: 0,
             core_instances: 0,
+            instance_bytes: 0,
             size,
         };
         surface.walk(bytes)?;
@@ -281,6 +290,8 @@ impl Surface {
                     self.modules += 1;
                     self.bounded()?;
                     let length = unchecked_range.end.saturating_sub(unchecked_range.start);
+                    let module = rest.get(..length).ok_or_else(|| truncated(bytes))?;
+                    made.module(size::of(module));
                     rest = rest.get(length..).ok_or_else(|| truncated(bytes))?;
                 }
                 Payload::ComponentSection { parser: inner, .. } => {
@@ -294,8 +305,8 @@ impl Surface {
                 }
                 Payload::InstanceSection(section) => {
                     for instance in section {
-                        if let Instance::Instantiate { .. } = instance? {
-                            made.core();
+                        if let Instance::Instantiate { module_index, .. } = instance? {
+                            made.core(module_index);
                         }
                     }
                 }
@@ -311,23 +322,42 @@ impl Surface {
                 }
                 Payload::ComponentAliasSection(section) => {
                     for alias in section {
-                        if brings_a_component(&alias?) {
+                        let alias = alias?;
+                        if brings_a_component(&alias) {
                             return Err(too_complex("components taken from elsewhere", 0));
+                        }
+                        match alias {
+                            ComponentAlias::Outer {
+                                kind: ComponentOuterAliasKind::CoreModule,
+                                count,
+                                index,
+                            } => made.outer_module(count, index),
+                            ComponentAlias::InstanceExport {
+                                kind: ComponentExternalKind::Module,
+                                ..
+                            } => made.foreign_module(),
+                            _ => {}
                         }
                     }
                 }
                 Payload::ComponentImportSection(section) if !top => {
                     for import in section {
-                        if let ComponentTypeRef::Component(_) = import?.ty {
-                            return Err(too_complex("components taken from elsewhere", 0));
+                        match import?.ty {
+                            ComponentTypeRef::Component(_) => {
+                                return Err(too_complex("components taken from elsewhere", 0));
+                            }
+                            ComponentTypeRef::Module(_) => made.foreign_module(),
+                            _ => {}
                         }
                     }
                 }
                 Payload::ComponentImportSection(section) if top => {
                     for import in section {
                         let import = import?;
-                        if let ComponentTypeRef::Component(_) = import.ty {
-                            made.import();
+                        match import.ty {
+                            ComponentTypeRef::Component(_) => made.import(),
+                            ComponentTypeRef::Module(_) => made.foreign_module(),
+                            _ => {}
                         }
                         let name = checked_name(import.name.name)?;
                         if self.imports.len() >= MAX_NAMES {
@@ -356,6 +386,7 @@ impl Surface {
                     }
                     None if rest.is_empty() => {
                         self.core_instances = made.made().core;
+                        self.instance_bytes = size::of_all(made.made());
                         return bounded_instances(made.made());
                     }
                     None => return Err(truncated(bytes)),

@@ -87,6 +87,32 @@ fn siblings_that_instantiate_each_other_are_refused() {
 }
 
 #[test]
+fn each_instance_counts_what_its_module_takes_wherever_it_was_defined() {
+    let many = "(func)".repeat(100);
+    let found = surface(&format!(
+        "(component
+            (core module $small)
+            (core module $large {many})
+            (component $inner
+                (alias outer 1 $large (core module $own))
+                (core instance (instantiate $own)) (core instance (instantiate $own)))
+            (core instance (instantiate $small))
+            (instance (instantiate $inner)) (instance (instantiate $inner)))"
+    ))
+    .unwrap();
+    assert_eq!(found.core_instances, 5);
+    let empty = size::of(&wat::parse_str("(module)").unwrap());
+    let large = size::of(&wat::parse_str(format!("(module {many})")).unwrap());
+    assert!(large > empty);
+    let made = Made {
+        core: 5,
+        bytes: empty + 4 * large,
+        ..Made::default()
+    };
+    assert_eq!(found.instance_bytes, size::of_all(made));
+}
+
+#[test]
 fn a_component_shows_its_top_level_names_and_counts_what_lies_inside() {
     let found = surface(
         r#"(component
