@@ -185,7 +185,7 @@ impl Job {
             invalid(format!("it does not export `{}`: {error:#}", v0_1::EXPORT))
         })?;
         driver.drop_wasm();
-        Ok(Prepared::new(pre))
+        Ok(Prepared::new(pre, driver.instance_bytes))
     }
 
     fn load(

@@ -20,6 +20,8 @@ pub(crate) struct LoadedDriver {
     /// The verified bytes, until they are compiled.
     wasm: Mutex<Option<Arc<[u8]>>>,
     pub(crate) digest: Option<Digest>,
+    /// Bytes that the instances of its core modules take.
+    pub(crate) instance_bytes: u64,
     pub(crate) preparation: Preparation,
     pub(crate) reported: Reported,
 }
@@ -31,7 +33,11 @@ impl LoadedDriver {
         publisher: &str,
         standing: &Arc<Standing>,
     ) -> Self {
-        let (digest, wasm) = match entry.component {
+        let component = entry.component;
+        let instance_bytes = component
+            .as_ref()
+            .map_or(0, |component| component.surface.instance_bytes);
+        let (digest, wasm) = match component {
             Some(component) => (Some(component.digest), Some(component.bytes)),
             None => (None, None),
         };
@@ -42,6 +48,7 @@ impl LoadedDriver {
             standing: standing.clone(),
             wasm: Mutex::new(wasm),
             digest,
+            instance_bytes,
             preparation: Preparation::default(),
             reported: Reported::default(),
         }

@@ -10,7 +10,7 @@ use wasmtime::{
     PoolingAllocationConfig,
 };
 
-use toolward_bundle::component::MAX_CORE_INSTANCES;
+use toolward_bundle::component::{MAX_CORE_INSTANCES, MAX_INSTANCE_BYTES};
 
 use super::limiter::{MEMORIES, TABLES};
 use super::{State, v0_1};
@@ -84,6 +84,7 @@ impl EngineProfile {
     fn config(&self) -> Config {
         let mut config = code_config();
         let mut pool = PoolingAllocationConfig::new();
+        let instance_bytes = usize::try_from(MAX_INSTANCE_BYTES).unwrap_or(usize::MAX);
         pool.total_component_instances(self.slots)
             // Room for all slots at their most: a driver with many instances
             // takes nothing from its neighbours. The pool only counts them; memory is
@@ -92,6 +93,8 @@ impl EngineProfile {
             .total_memories(self.slots.saturating_mul(MEMORIES))
             .total_tables(self.slots.saturating_mul(TABLES))
             .total_stacks(self.slots)
+            .max_component_instance_size(instance_bytes)
+            .max_core_instance_size(instance_bytes)
             .max_core_instances_per_component(MAX_CORE_INSTANCES)
             .max_memories_per_component(MEMORIES)
             .max_tables_per_component(TABLES)

@@ -29,11 +29,16 @@ const RESULT_SLACK: u64 = 256 << 10;
 /// A driver that is ready to be instantiated. Shared by all its calls.
 pub(crate) struct Prepared {
     pre: DriverPre<State>,
+    /// Bytes that the instances of core modules take in the host's memory.
+    instance_bytes: u64,
 }
 
 impl Prepared {
-    pub(crate) fn new(pre: DriverPre<State>) -> Self {
-        Self { pre }
+    pub(crate) fn new(pre: DriverPre<State>, instance_bytes: u64) -> Self {
+        Self {
+            pre,
+            instance_bytes,
+        }
     }
 }
 
@@ -92,6 +97,9 @@ pub(crate) async fn attempt(
         Err(error) => Ok(Ok(Err(error))),
         Ok(()) => {
             let mut guest = pin!(async {
+                // Before they are made.
+                store.data_mut().limiter.held.keep(prepared.instance_bytes);
+                store.data_mut().limiter.settle()?;
                 // Start functions are guest code: inside every limit.
                 let driver = prepared.pre.instantiate_async(&mut store).await?;
                 driver
