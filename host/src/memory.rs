@@ -21,7 +21,9 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// Gives all free memory of the allocator back to the kernel. Takes the longer the
 /// more memory the process uses; threads that allocate meanwhile may wait for it.
@@ -45,29 +47,29 @@ fn trim() {
 
 /// Watches how much memory the process has resident, and gives free memory back
 /// when that is far above the least that it was.
+///
+/// What is resident does not say what is free: memory may be in use now and be free
+/// a moment later, and look the same. So each look tries, but for as long as the
+/// last attempt has not become a small part of the time since then.
 #[derive(Debug)]
 pub struct Watch {
     /// Kept open: a confined process may not open it.
     status: File,
     /// The least that was resident.
     least: u64,
-    /// What was resident when giving back did not help; no use to try again before
-    /// that changes or [`Watch::PATIENCE`] looks are over.
-    in_use: Option<(u64, u32)>,
+    /// When giving back is tried again at the earliest.
+    again: Option<Instant>,
 }
 
 impl Watch {
     /// The time between two [looks](Self::look).
-    pub const PAUSE: Duration = Duration::from_secs(1);
+    pub const PAUSE: Duration = Duration::from_millis(500);
 
     /// Bytes above the least that are left alone.
     const FAR: u64 = 16 << 20;
 
-    /// Looks until memory that was in use is looked at again.
-    const PATIENCE: u32 = 8;
-
-    /// Bytes by which memory that is in use changes without a reason to look again.
-    const SAME: u64 = 4 << 20;
+    /// One part in so many of a core's time is spent on giving back, at most.
+    const SHARE: u32 = 40;
 
     /// Begins to watch the process that calls this.
     ///
@@ -78,7 +80,7 @@ impl Watch {
         let mut watch = Self {
             status: File::open("/proc/self/status")?,
             least: u64::MAX,
-            in_use: None,
+            again: None,
         };
         watch.least = watch.resident().ok_or(io::ErrorKind::InvalidData)?;
         Ok(watch)
@@ -90,21 +92,19 @@ impl Watch {
             return false;
         };
         self.least = self.least.min(resident);
-        if resident <= self.least.saturating_add(Self::FAR) {
-            self.in_use = None;
-            return false;
-        }
-        if let Some((then, looks)) = self.in_use
-            && looks < Self::PATIENCE
-            && resident.abs_diff(then) < Self::SAME
+        let now = Instant::now();
+        if resident <= self.least.saturating_add(Self::FAR)
+            || self.again.is_some_and(|again| now < again)
         {
-            self.in_use = Some((then, looks.saturating_add(1)));
             return false;
         }
+        let before = processor_time();
         release();
-        let left = self.resident().unwrap_or(resident);
-        self.least = self.least.min(left);
-        self.in_use = (resident.saturating_sub(left) < Self::SAME).then_some((left, 0));
+        let spent = processor_time().saturating_sub(before);
+        self.again = now.checked_add(spent.saturating_mul(Self::SHARE));
+        if let Some(left) = self.resident() {
+            self.least = self.least.min(left);
+        }
         true
     }
 
@@ -116,6 +116,15 @@ impl Watch {
         let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
         Some(kibibytes.saturating_mul(1024))
     }
+}
+
+/// What this thread has computed so far. Not the time of the clock: a machine that
+/// is busy with something else does not make giving back expensive.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanoseconds))
 }
 
 #[cfg(test)]
@@ -130,10 +139,23 @@ mod tests {
     }
 
     #[test]
-    fn memory_in_use_is_not_tried_at_each_look() {
+    fn memory_in_use_is_tried_again_once_the_last_attempt_is_a_small_part_of_the_time() {
         let mut watch = Watch::new().expect("a process that may read its own status");
         watch.least = 0;
-        let tried = (0..18).filter(|_| watch.look()).count();
-        assert!((1..=6).contains(&tried), "{tried}");
+        let begun = Instant::now();
+        assert!(watch.look(), "tried");
+        let again = watch.again.expect("a time");
+        assert!(again > begun, "not at once");
+        watch.again = Some(begun + Duration::from_secs(3600));
+        assert!(!watch.look(), "too early");
+        watch.again = Some(begun);
+        assert!(watch.look(), "tried again, though nothing has changed");
+    }
+
+    #[test]
+    fn a_process_near_its_least_is_left_alone() {
+        let mut watch = Watch::new().expect("a process that may read its own status");
+        watch.least = watch.resident().expect("a number");
+        assert!(!watch.look());
     }
 }
