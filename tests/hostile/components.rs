@@ -13,6 +13,11 @@ use crate::world::{Bundle, Guest, error, value};
 /// The hostile driver with one more core module in its component, instantiated
 /// `times` times along with the rest.
 fn with_module(wat: &str, times: u32) -> Bundle {
+    limited_with_module(wat, times, "")
+}
+
+/// The same, with `limits` in its DRIVER.md.
+pub(crate) fn limited_with_module(wat: &str, times: u32, limits: &str) -> Bundle {
     let mut wasm = std::fs::read(Guest::Plain.wasm()).unwrap();
     let module = wat::parse_str(wat).unwrap();
     let index = core_modules(&wasm);
@@ -25,7 +30,8 @@ fn with_module(wat: &str, times: u32) -> Bundle {
         instances.push(0);
     }
     section(&mut wasm, 2, &instances);
-    let bundle = Bundle::of(TOOL, Guest::Plain, "", "").with("other.tool", Guest::Plain, "", "");
+    let bundle =
+        Bundle::of(TOOL, Guest::Plain, "", limits).with("other.tool", Guest::Plain, "", "");
     bundle.write(&format!("drivers/{TOOL}/driver.wasm"), wasm);
     bundle
 }

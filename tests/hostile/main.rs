@@ -16,6 +16,7 @@ mod fair;
 mod files;
 mod limits;
 mod matrix;
+#[expect(clippy::print_stdout, reason = "shown with `--nocapture`")]
 mod measured;
 mod neighbours;
 mod nested;

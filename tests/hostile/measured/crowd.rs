@@ -48,7 +48,7 @@ async fn crowd() {
     })
     .await;
     for reply in &ended {
-        let error = reply.result.as_ref().expect_err("it is stopped");
+        let error = reply.result.as_ref().unwrap_err();
         assert_eq!(hit(error), ("toolward:memory_exceeded", "memory"));
     }
     drop(ended);

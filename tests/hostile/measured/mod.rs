@@ -4,14 +4,16 @@
 //! was stopped, and had not come to its end.
 
 mod crowd;
+mod instances;
 mod process;
+mod secrets;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use toolward_host::{CallError, Host, Limits, Observer, Progress, Request};
 
 use crate::limits::hit;
@@ -42,9 +44,10 @@ impl Observer for Course {
 /// What a guest may reach.
 struct Yard {
     host: Host,
-    server: Server,
-    _bundle: Bundle,
-    _directory: TempDir,
+    /// Where it may send to.
+    url: String,
+    /// What goes with the host.
+    _keep: Box<dyn Any>,
 }
 
 /// A host of `guest`, with `limits` in its DRIVER.md.
@@ -107,46 +110,48 @@ fn yard(guest: Guest, limits: &str) -> Yard {
     }
     Yard {
         host: builder.build().unwrap(),
-        server,
-        _bundle: bundle,
-        _directory: directory,
+        url: format!("http://api.test:{}/", server.port()),
+        _keep: Box::new((server, bundle, directory)),
     }
 }
 
 /// Calls the tool until a limit ends it, and checks what the process had resident.
 async fn hoards(guest: Guest, what: &str, name: &str) {
     for (limits, memory) in [("", 64 * MIB), (MOST, 256 * MIB)] {
-        let yard = yard(guest, limits);
-        let url = format!("http://api.test:{}/", yard.server.port());
-        let input = |n: u64| json!({"do": what, "name": name, "n": n, "value": url});
-        // Whatever is compiled, opened or kept for later is there before.
-        value(&yard.host, TOOL, json!({"do": "echo", "value": 7})).await;
-        let _ = yard.host.call(Request::with_value(TOOL, input(1))).await;
-
-        let before = idle();
-        let course = Arc::new(Course::default());
-        let request = Request::with_value(TOOL, input(ENDLESS)).observer(course.clone());
-        let (peak, reply) = peak(yard.host.call(request)).await;
-        let after = settled(before + 32 * MIB, Duration::from_secs(2)).await;
-        let error = reply.result.expect_err("it is stopped");
-        let reached = course.0.load(Ordering::Relaxed);
-        println!(
-            "{name}: {} after {reached}; resident {} MiB, at most {}, then {}; counted {} KiB",
-            told(&error),
-            before / MIB,
-            peak / MIB,
-            after / MIB,
-            reply.metadata.peak_memory / 1024,
-        );
-        assert!(peak <= before + memory + 32 * MIB, "at most: {peak}");
-        assert!(after <= before + 32 * MIB, "two seconds after: {after}");
-        assert!((1..ENDLESS).contains(&reached), "{reached}");
-        assert!(
-            reply.metadata.peak_memory <= memory + MIB,
-            "{:?}",
-            reply.metadata
-        );
+        hoards_in(yard(guest, limits), what, name, memory).await;
     }
+}
+
+/// The same in `yard`, whose memory limit is `memory`.
+async fn hoards_in(yard: Yard, what: &str, name: &str, memory: u64) {
+    let input = |n: u64| json!({"do": what, "name": name, "n": n, "value": yard.url});
+    // Whatever is compiled, opened or kept for later is there before.
+    value(&yard.host, TOOL, json!({"do": "echo", "value": 7})).await;
+    let _ = yard.host.call(Request::with_value(TOOL, input(1))).await;
+
+    let before = idle();
+    let course = Arc::new(Course::default());
+    let request = Request::with_value(TOOL, input(ENDLESS)).observer(course.clone());
+    let (peak, reply) = peak(yard.host.call(request)).await;
+    let after = settled(before + 32 * MIB, Duration::from_secs(2)).await;
+    let error = reply.result.unwrap_err();
+    let reached = course.0.load(Ordering::Relaxed);
+    println!(
+        "{name}: {} after {reached}; resident {} MiB, at most {}, then {}; counted {} KiB",
+        told(&error),
+        before / MIB,
+        peak / MIB,
+        after / MIB,
+        reply.metadata.peak_memory / 1024,
+    );
+    assert!(peak <= before + memory + 32 * MIB, "at most: {peak}");
+    assert!(after <= before + 32 * MIB, "two seconds after: {after}");
+    assert!((1..ENDLESS).contains(&reached), "{reached}");
+    assert!(
+        reply.metadata.peak_memory <= memory + MIB,
+        "{:?}",
+        reply.metadata
+    );
 }
 
 /// Which limit ended a call.
@@ -200,6 +205,7 @@ hoards! {
     texts_of_requests: Net "hoard-http" "texts";
     request_options: Net "hoard-http" "options";
     pending_responses: Net "hoard-http" "futures";
+    unread_responses: Net "hoard-http" "responses";
     pollables: Plain "hoard" "pollables";
     streams: Plain "hoard" "streams";
     pollables_of_streams: Plain "hoard" "stream-pollables";
@@ -259,6 +265,21 @@ fn results_of_small_values() {
                 let error = ends(input, small, 16 * MIB).await.result.unwrap_err();
                 assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory"));
             }
+        },
+    );
+}
+
+/// A driver that has used most of its memory returns as large a result as it may.
+#[test]
+fn a_large_result_of_a_large_driver() {
+    alone(
+        concat!(module_path!(), "::a_large_result_of_a_large_driver"),
+        || async {
+            let input = json!({"do": "hoard", "name": "text", "n": 51});
+            let reply = ends(input, "limits:\n  output_bytes: 4194304\n", 64 * MIB).await;
+            let output = reply.result.unwrap_or_else(|error| panic!("{error:?}"));
+            assert!(output.structured.to_string().len() > 3 << 20);
+            assert!(reply.metadata.peak_memory >= 51 * MIB);
         },
     );
 }

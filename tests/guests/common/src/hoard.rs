@@ -109,6 +109,13 @@ pub(crate) fn act(input: &Input) -> Ending {
             "{{\"did\":\"hoard\",\"value\":{}}}",
             objects("all", input.n)
         )),
+        // Keeps so many MiB, and returns nearly four.
+        "text" => {
+            let kept = vec![b'x'; (input.n as usize) << 20];
+            let text = String::from_utf8_lossy(&kept[..(4 << 20) - 1024]).into_owned();
+            drop(std::hint::black_box(kept));
+            return did(input, Value::String(text));
+        }
         "zeros" => return done(format!(
             "{{\"did\":\"hoard\",\"value\":[{}0]}}",
             "0,".repeat(input.n as usize)

@@ -1,13 +1,14 @@
-//! `wasi:http` taken without end, and never sent: each keeps what it takes.
+//! `wasi:http` taken without end: each keeps what it takes.
 
 use std::mem::forget;
 
+use hostile_common::toolward_guest::bindings::toolward::driver::secrets;
 use hostile_common::toolward_guest::bindings::toolward::driver::types::ToolError;
 use hostile_common::{Course, Input, failed};
 use serde_json::{Value, json};
 use wasip2::http::outgoing_handler;
 use wasip2::http::types::{
-    Fields, IncomingResponse, Method, OutgoingBody, OutgoingRequest, OutgoingResponse,
+    Fields, FutureIncomingResponse, IncomingResponse, Method, OutgoingBody, OutgoingRequest, OutgoingResponse,
     RequestOptions, Scheme,
 };
 
@@ -31,6 +32,8 @@ fn request() -> OutgoingRequest {
 /// Takes `n` of what `name` says.
 pub(crate) fn act(input: &Input) -> Result<Value, ToolError> {
     let map = full();
+    let mut responses = Vec::new();
+    let mut stored = false;
     let each: &mut dyn FnMut() = match input.name.as_str() {
         "fields" => &mut || forget(full()),
         "appended" => &mut || {
@@ -85,11 +88,33 @@ pub(crate) fn act(input: &Input) -> Result<Value, ToolError> {
         "options" => &mut || forget(RequestOptions::new()),
         "futures" => &mut || {
             let request = request();
-            let _ = request.set_scheme(Some(&Scheme::Https));
-            let _ = request.set_authority(Some("elsewhere.test"));
+            let _ = request.set_scheme(Some(&Scheme::Http));
+            let _ = request.set_authority(Some(authority(input)));
+            let _ = request.set_path_with_query(Some("/"));
             forget(outgoing_handler::handle(request, None));
         },
-        "responses" => &mut || forget(received(input)),
+        // As many as may be under way at once, and then copies of what they brought.
+        "responses" => &mut || {
+            responses.extend(received(input));
+            for response in &responses {
+                forget(response.headers().clone());
+            }
+        },
+        // Values whose forms take most to be looked for, and an origin that may echo
+        // them.
+        "secrets" => &mut || {
+            for slug in ["one", "two", "three"] {
+                if !stored {
+                    let _ = secrets::store(slug, &b"\"&".repeat(30_000));
+                }
+                forget(secrets::reveal(slug));
+            }
+            stored = true;
+            if let Some(pending) = pending(input) {
+                pending.subscribe().block();
+                forget(pending);
+            }
+        },
         other => return Err(failed("input_invalid", format!("no hoard of {other}"))),
     };
     let mut course = Course::new(input.n);
@@ -98,6 +123,12 @@ pub(crate) fn act(input: &Input) -> Result<Value, ToolError> {
         each();
     }
     Ok(json!(input.n))
+}
+
+/// Where the server of the test is, that the driver may send to.
+fn authority(input: &Input) -> &str {
+    let url = input.value.as_str().unwrap_or_default();
+    url.trim_start_matches("http://").trim_end_matches('/')
 }
 
 /// Writes to a body what it takes, which nobody reads.
@@ -112,11 +143,16 @@ fn fill(body: OutgoingBody) {
     forget(body);
 }
 
-/// The response to a request for `value`, with its body begun and not read.
-fn received(input: &Input) -> Option<IncomingResponse> {
+/// A request for `value` under way.
+fn pending(input: &Input) -> Option<FutureIncomingResponse> {
     let request = json!({"url": input.value});
     let request = serde_json::from_value(request).ok()?;
-    let pending = http::begin(&request).ok()?;
+    http::begin(&request).ok()
+}
+
+/// The response to a request for `value`, with its body begun and not read.
+fn received(input: &Input) -> Option<IncomingResponse> {
+    let pending = pending(input)?;
     pending.subscribe().block();
     let response = pending.get()?.ok()?.ok()?;
     forget(pending);
