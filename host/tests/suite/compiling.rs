@@ -85,7 +85,11 @@ fn tables_that_are_laid_out_whole_are_bounded() {
     assert!(wasm.len() < 200_000, "{}", wasm.len());
     let reason = refused(&wasm);
     assert!(
-        matches!(reason, CompileReason::Memory | CompileReason::Output),
+        matches!(
+            reason,
+            // Which comes first depends on how fast the machine hands out memory.
+            CompileReason::Memory | CompileReason::Output | CompileReason::Processor
+        ),
         "{reason:?}"
     );
     let _ = compile(&bombs::many_elements(1_000_000));
