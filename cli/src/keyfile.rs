@@ -10,7 +10,7 @@ use toolward_signing::key::{SigningKey, is_encrypted_pem};
 use toolward_signing::secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{Failure, Kind};
 use crate::output::Output;
 
 /// Longest passphrase or key file, in bytes.
@@ -109,7 +109,7 @@ pub(crate) fn parse(
     };
     let key = SigningKey::from_pem(pem.expose_secret(), secret.as_ref()).map_err(|refusal| {
         let failure = Failure::new(
-            Exit::Failed,
+            Kind::Failed,
             refusal.code(),
             format!("{}: {refusal}", path.display()),
         );
@@ -183,7 +183,7 @@ fn write(path: &Path, options: &std::fs::OpenOptions, bytes: &[u8]) -> Result<()
 /// The failure of a place that is taken.
 pub(crate) fn exists(path: &Path) -> Failure {
     Failure::new(
-        Exit::Failed,
+        Kind::Failed,
         "output-exists",
         format!(
             "{}: this exists already, and keys are not overwritten",

@@ -8,23 +8,15 @@
 mod approve;
 mod arguments;
 mod commands;
-mod config;
-mod confinement;
 mod environment;
 mod failure;
-mod files;
-mod hosting;
-mod installed;
+mod flags;
 mod keyfile;
 mod logging;
 mod output;
 mod progress;
-mod publishers;
 mod scratch;
-mod sources;
-mod standing;
 mod stderr;
-mod trust;
 
 use std::process::ExitCode;
 

@@ -9,9 +9,11 @@ use std::io::{ErrorKind, Write as _};
 use serde::Serialize;
 use toolward_bundle::text;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_operator::{Progress, Report};
 
 use crate::environment::Colours;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, Kind};
+use crate::progress::Bar;
 use crate::stderr;
 
 /// Longest message of somebody else's that is shown, in characters.
@@ -56,7 +58,7 @@ impl Output {
     pub(crate) fn value(&mut self, value: &impl Serialize) -> Written {
         match serde_json::to_string(value) {
             Ok(line) => self.line(text::visible_json(&line)),
-            Err(error) => Err(Failure::new(Exit::Failed, "output-unwritable", error)),
+            Err(error) => Err(Failure::new(Kind::Failed, "output-unwritable", error)),
         }
     }
 
@@ -64,7 +66,7 @@ impl Output {
     pub(crate) fn pretty(&mut self, value: &impl Serialize) -> Written {
         match serde_json::to_string_pretty(value) {
             Ok(lines) => self.line(text::visible_json(&lines)),
-            Err(error) => Err(Failure::new(Exit::Failed, "output-unwritable", error)),
+            Err(error) => Err(Failure::new(Kind::Failed, "output-unwritable", error)),
         }
     }
 
@@ -95,7 +97,7 @@ impl Output {
     pub(crate) fn failure(&mut self, failure: &Failure) -> Exit {
         if self.json {
             let _ = self.value(&failure.to_json());
-            return failure.exit;
+            return failure.kind.into();
         }
         for diagnostic in &failure.diagnostics {
             let shown = shown(diagnostic, self.colours.stderr);
@@ -118,7 +120,7 @@ impl Output {
                 }
             }
             stderr::write(message);
-            return failure.exit;
+            return failure.kind.into();
         }
         let mut message = format!("{label} {}\n", block(&failure.message));
         if let Some(cause) = &failure.cause {
@@ -134,7 +136,21 @@ impl Output {
             message.push_str(&format!("\n{}\n", text::visible(lines, LINES).trim_end()));
         }
         stderr::write(message);
-        failure.exit
+        failure.kind.into()
+    }
+}
+
+impl Report for Output {
+    fn warning(&self, message: &str) {
+        Self::warning(self, message);
+    }
+
+    fn note(&self, message: &str) {
+        Self::note(self, message);
+    }
+
+    fn begin(&self, what: &str) -> Box<dyn Progress> {
+        Box::new(Bar::new(what, self))
     }
 }
 
@@ -173,7 +189,7 @@ fn write_out(text: &str) -> Written {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::new(
-            Exit::Failed,
+            Kind::Failed,
             "output-unwritable",
             format!("standard output: {error}"),
         )),

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use toolward_operator::Progress;
+
 use crate::output::Output;
 
 /// How long work takes before a bar is worth showing.
@@ -108,6 +110,12 @@ impl Bar {
         }
         self.bar.set_length(total);
         self.bar.set_position(done);
+    }
+}
+
+impl Progress for Bar {
+    fn set(&self, done: u64, total: u64) {
+        Self::set(self, done, total);
     }
 }
 

@@ -15,7 +15,7 @@ use toolward_host::{ApprovalRequest, Approver, Host, HostBuilder, Verdict};
 use toolward_keyvalue::Store;
 use toolward_policy::{Policy, Publisher, Rule, ToolPattern, Workspace};
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{Failure, Kind};
 
 /// The directories behind a bundle's workspaces.
 pub(crate) struct Scratch {
@@ -56,7 +56,7 @@ impl Scratch {
     /// A host that grants what lies here, to the bundle that it was made for.
     pub(crate) fn host(&self, content: Content) -> Result<HostBuilder, Failure> {
         let buckets =
-            Store::in_memory().map_err(|error| Failure::new(Exit::Failed, error.code(), &error))?;
+            Store::in_memory().map_err(|error| Failure::new(Kind::Failed, error.code(), &error))?;
         Ok(Host::builder()
             .bundle(content)
             .policy(self.policy.clone())
@@ -133,7 +133,7 @@ fn rule(tool: &Tool, publisher: Publisher) -> Result<Rule, Failure> {
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn unusable(error: toolward_policy::PolicyError) -> Failure {
-    Failure::new(Exit::Failed, error.code(), &error)
+    Failure::new(Kind::Failed, error.code(), &error)
 }
 
 fn empty(directory: &Path) -> std::io::Result<()> {

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{Failure, Kind};
 
 /// How much may wait to be read, in bytes.
 const BACKLOG: usize = 256 * 1024;
@@ -31,7 +31,7 @@ pub(crate) fn detach() -> Result<(), Failure> {
         .name("stderr".to_owned())
         .spawn(|| queue.run(&mut std::io::stderr()))
         .map(drop)
-        .map_err(|error| Failure::new(Exit::Failed, "runtime-unavailable", error))?;
+        .map_err(|error| Failure::new(Kind::Failed, "runtime-unavailable", error))?;
     // What is said of a panic must not keep the thread that panicked either.
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location();

@@ -9,7 +9,7 @@ use toolward_bundle::build::{self, Options, Progress};
 use toolward_bundle::text;
 
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
+use crate::failure::{self, Exit, Failure};
 use crate::output::Output;
 
 #[derive(Debug, Args)]
@@ -63,7 +63,7 @@ pub(crate) fn run(
         _ => {}
     };
     let built = build::build(&arguments.directory, &options, &mut progress).map_err(|error| {
-        let mut failure = Failure::from(error);
+        let mut failure = failure::built(error);
         if output.json() {
             failure.details.insert("log".to_owned(), json!(log));
         }

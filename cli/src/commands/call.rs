@@ -1,9 +1,11 @@
 //! `call`: one call of one tool.
 
+use crate::flags::Flagged;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use toolward_operator::bundles::BundleSource;
+use toolward_operator::compile_cache::CompileCache;
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -11,21 +13,18 @@ use toolward_bundle::arguments;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
-use toolward_host::{Broker, Compiling, Host, HostBuilder, HostError, Observer, Progress, Request};
-use toolward_signing::verify::{Bundle, Verified};
-use toolward_store::Store;
+use toolward_host::{Compiling, Observer, Progress, Request};
 
 use super::{compiling, reply};
-use crate::config::Granted;
-use crate::confinement::ConfineFlags;
+use crate::approve::Terminal;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
-use crate::hosting::Means;
-use crate::installed::{self, RefusedTool, StoreFlags};
+use crate::flags::ConfineFlags;
 use crate::output::Output;
 use crate::progress::{Bar, PATIENCE};
-use crate::standing::Standing;
-use crate::trust::{self, Trust, dev_content};
+use toolward_operator::config::Granted;
+use toolward_operator::host_setup::{HostSetup, opens_buckets};
+use toolward_operator::runtime;
 
 /// Longest input, in bytes: one more than the host takes, so that the host says
 /// which limit it is.
@@ -37,13 +36,13 @@ pub(crate) struct Arguments {
     tool: String,
 
     #[command(flatten)]
-    source: Source,
+    source: Flagged<BundleSource>,
 
     #[command(flatten)]
-    means: Means,
+    means: Flagged<HostSetup>,
 
     #[command(flatten)]
-    cache: CacheFlags,
+    cache: Flagged<CompileCache>,
 
     #[command(flatten)]
     confine: ConfineFlags,
@@ -73,207 +72,6 @@ pub(crate) struct Arguments {
     verbose: bool,
 }
 
-/// Where tools come from.
-#[derive(Debug, Args)]
-pub(crate) struct Source {
-    /// A signed bundle: a directory or an archive. May be given again, for the
-    /// tools that a tool calls [default: what is installed]
-    #[arg(long, value_name = "PATH")]
-    bundle: Vec<PathBuf>,
-
-    /// A bundle under work, unsigned: the directory with bundle.toml. Only
-    /// grants to dev:DIR are for it
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["bundle", "trust_key", "config"])]
-    dev: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) trust: Trust,
-
-    #[command(flatten)]
-    pub(crate) store: StoreFlags,
-}
-
-/// Where tools come from, as the flags say.
-pub(crate) enum Whence<'a> {
-    /// A directory under work.
-    Dev(&'a Path),
-    /// Bundles that were named.
-    Bundles,
-    /// What is installed.
-    Installed,
-}
-
-/// Where compiled drivers are kept.
-#[derive(Debug, Args)]
-pub(crate) struct CacheFlags {
-    /// Keep compiled drivers here [default: toolward in the user's cache
-    /// directory]
-    #[arg(long, value_name = "DIR")]
-    cache_dir: Option<PathBuf>,
-
-    /// Keep no compiled drivers
-    #[arg(long, conflicts_with = "cache_dir")]
-    no_cache: bool,
-}
-
-impl Source {
-    pub(crate) fn whence(&self) -> Whence<'_> {
-        match &self.dev {
-            Some(directory) => Whence::Dev(directory),
-            None if self.bundle.is_empty() => Whence::Installed,
-            None => Whence::Bundles,
-        }
-    }
-
-    pub(crate) fn contents(
-        &self,
-        environment: &Environment,
-        output: &Output,
-    ) -> Result<Vec<Content>, Failure> {
-        if let Some(directory) = &self.dev {
-            return Ok(vec![dev_content(directory, output)?]);
-        }
-        if self.bundle.is_empty() {
-            let store = self.store.existing(environment)?;
-            return Ok(self.installed(store.as_ref(), environment, output)?.0);
-        }
-        let bundles = self.named(environment, output)?.into_iter();
-        bundles.map(trust::read).collect()
-    }
-
-    /// The bundles that were named, verified.
-    pub(crate) fn named(
-        &self,
-        environment: &Environment,
-        output: &Output,
-    ) -> Result<Vec<Verified<Bundle>>, Failure> {
-        let bundles = self.bundle.iter();
-        bundles
-            .map(|bundle| self.trust.open(bundle, environment, output))
-            .collect()
-    }
-}
-
-impl Source {
-    /// What this store has installed, if there is a store, and whom and what that
-    /// was verified with.
-    pub(crate) fn installed(
-        &self,
-        store: Option<&Store>,
-        environment: &Environment,
-        output: &Output,
-    ) -> Result<(Vec<Content>, Standing), Failure> {
-        let missing = |what: &str| {
-            Failure::usage("bundle-missing", what)
-                .hint("give --bundle PATH with --trust-key PEM, or --dev DIR")
-                .hint("or install a bundle: toolward install SOURCE")
-        };
-        let Some(store) = store else {
-            return Err(missing("no bundle was named, and none is installed"));
-        };
-        if store.list()?.is_empty() {
-            return Err(missing("no bundle was named, and none is installed"));
-        }
-        let standing = self.trust.standing(environment, output)?;
-        let contents = installed::contents(store, &standing, output)?;
-        Ok((contents, standing))
-    }
-}
-
-impl Source {
-    /// Why a tool that none of these contents has is not there, if an installed
-    /// bundle that was left out brings it.
-    pub(crate) fn withheld<'c>(
-        &self,
-        tool: &str,
-        contents: impl IntoIterator<Item = &'c Content>,
-        environment: &Environment,
-        output: &Output,
-    ) -> Result<Option<Failure>, Failure> {
-        let named = |content: &Content| {
-            let tools = content.tools.iter();
-            let mut tools = tools.map(|entry| &entry.tool);
-            tools.any(|one| one.id.as_str() == tool || one.major_id() == tool)
-        };
-        if !matches!(self.whence(), Whence::Installed) || contents.into_iter().any(named) {
-            return Ok(None);
-        }
-        let Some(store) = self.store.existing(environment)? else {
-            return Ok(None);
-        };
-        installed::withheld(tool, &store, &self.trust, environment, output)
-    }
-
-    /// The tools of installed bundles that were left out.
-    pub(crate) fn refused(
-        &self,
-        environment: &Environment,
-        output: &Output,
-    ) -> Result<Vec<RefusedTool>, Failure> {
-        match (self.whence(), self.store.existing(environment)?) {
-            (Whence::Installed, Some(store)) => {
-                installed::refused_tools(&store, &self.trust, environment, output)
-            }
-            _ => Ok(Vec::new()),
-        }
-    }
-}
-
-impl CacheFlags {
-    /// Who compiles drivers, and keeps them.
-    pub(crate) fn broker(
-        &self,
-        environment: &Environment,
-        output: &Output,
-    ) -> Result<Broker, Failure> {
-        let broker = self.unstarted(environment, output)?;
-        broker.start()?;
-        Ok(broker)
-    }
-
-    /// Who will compile drivers, once it is started.
-    pub(crate) fn unstarted(
-        &self,
-        environment: &Environment,
-        output: &Output,
-    ) -> Result<Broker, Failure> {
-        let command = compiling::command()?;
-        let builder = || Broker::builder(command.clone());
-        let directory = match (&self.cache_dir, &environment.cache_directory) {
-            _ if self.no_cache => None,
-            // A directory that was asked for must do; the default may not.
-            (Some(directory), _) => return Ok(builder().cache(directory).open()?),
-            (None, directory) => directory.as_ref(),
-        };
-        if let Some(directory) = directory {
-            match builder().cache(directory).open() {
-                Err(error @ HostError::Cache { .. }) => {
-                    output.warning(format!("{error}; compiled drivers are not kept"));
-                }
-                opened => return Ok(opened?),
-            }
-        }
-        Ok(builder().open()?)
-    }
-
-    /// The host, with its drivers compiled by this broker.
-    pub(crate) fn host(&self, builder: HostBuilder, broker: &Broker) -> Result<Host, Failure> {
-        let mut builder = builder.broker(broker.clone());
-        if let Some(directory) = broker.directory() {
-            builder = builder.protect("the cache directory", directory);
-        }
-        Ok(builder.build()?)
-    }
-}
-
-/// A runtime for one command's calls.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Exit::Failed, "runtime-unavailable", error))
-}
-
 pub(crate) fn run(
     arguments: &Arguments,
     environment: &Environment,
@@ -287,10 +85,14 @@ pub(crate) fn run(
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
     let request = request(arguments, &contents, output)?;
     // What is refused above leaves nothing behind, a cache neither.
-    let broker = arguments.cache.broker(environment, output)?;
+    let broker = arguments
+        .cache
+        .broker(&compiling::command()?, environment, output)?;
     let bar = Arc::new(Bar::new(format!("calling {}", arguments.tool), output));
     let means = &arguments.means;
-    let builder = means.host(contents, &granted, &source.trust, &bar, environment)?;
+    let buckets = opens_buckets(&contents, &granted.policy);
+    let builder = means.host(contents, &granted, &source.trust, environment, buckets)?;
+    let builder = builder.approver(Terminal::new(&bar));
     let builder = source.store.protect(builder, environment);
     let host = arguments.cache.host(builder, &broker)?;
     let confinement = means.kept(&host, &granted, environment)?;

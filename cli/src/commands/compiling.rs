@@ -4,13 +4,13 @@
 use toolward_host::BrokerCommand;
 use toolward_host::compile::broker::{run_broker, run_worker};
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, Kind};
 
 /// How this very program becomes a broker and its workers.
 pub(crate) fn command() -> Result<BrokerCommand, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(
-            Exit::Failed,
+            Kind::Failed,
             "broker-unavailable",
             format!("this program's own file can't be found: {error}"),
         )
@@ -33,6 +33,6 @@ pub(super) fn worker() -> Result<Exit, Failure> {
 fn ended(result: std::io::Result<()>) -> Result<Exit, Failure> {
     match result {
         Ok(()) => Ok(Exit::Fine),
-        Err(error) => Err(Failure::new(Exit::Failed, "broker-unavailable", error)),
+        Err(error) => Err(Failure::new(Kind::Failed, "broker-unavailable", error)),
     }
 }

@@ -1,6 +1,7 @@
 //! `doctor`: whether this machine and installation are fit for the work. Every
 //! check does what it speaks of.
 
+use crate::flags::Flagged;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -13,12 +14,12 @@ use toolward_host::{Cache, Host};
 
 use super::build::guest_cargo;
 use super::{doctor_policy, doctor_store};
-use crate::config::{ConfigFile, PolicyFlags, default_config, is_missing};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
-use crate::installed::StoreFlags;
 use crate::output::Output;
-use crate::trust::Trust;
+use toolward_operator::config::{ConfigFile, PolicyFiles, default_config, is_missing};
+use toolward_operator::installed::StoreLocation;
+use toolward_operator::trust::Trust;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -33,10 +34,10 @@ pub(crate) struct Arguments {
     config: Option<PathBuf>,
 
     #[command(flatten)]
-    policies: PolicyFlags,
+    policies: Flagged<PolicyFiles>,
 
     #[command(flatten)]
-    store: StoreFlags,
+    store: Flagged<StoreLocation>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

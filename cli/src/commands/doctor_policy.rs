@@ -10,13 +10,13 @@ use toolward_policy::{ContextRule, LimitSetting, Policy, SecretSource, Service, 
 
 use super::doctor::{Check, State, mode};
 use super::policy;
-use crate::config::{Granted, PolicyFlags};
-use crate::environment::{self, Environment};
-use crate::hosting;
-use crate::trust::Trust;
+use crate::environment::Environment;
+use toolward_operator::config::{Granted, PolicyFiles};
+use toolward_operator::host_setup;
+use toolward_operator::trust::Trust;
 
 /// Checks of the policy, and of everything it names.
-pub(super) fn checks(trust: &Trust, flags: &PolicyFlags, environment: &Environment) -> Vec<Check> {
+pub(super) fn checks(trust: &Trust, flags: &PolicyFiles, environment: &Environment) -> Vec<Check> {
     const NAME: &str = "policy";
     let mut checks = Vec::new();
     let Ok(file) = trust.file(environment) else {
@@ -78,7 +78,7 @@ pub(super) fn checks(trust: &Trust, flags: &PolicyFlags, environment: &Environme
 
 fn authorities(policy: &Policy) -> Check {
     const NAME: &str = "ca-file";
-    match hosting::transport(policy) {
+    match host_setup::transport(policy) {
         Ok(_) => Check::new(NAME, State::Ok, policy.ca_file().unwrap_or_default()),
         Err(failure) => {
             let check = Check::new(NAME, State::Error, failure.message);
@@ -117,7 +117,7 @@ fn is_writable(directory: &Path) -> bool {
 /// Workspaces in each other, or where no guest may be: the host's own check.
 fn overlaps(granted: &Granted, trust: &Trust, environment: &Environment) -> Option<Check> {
     let builder = Host::builder().policy(granted.policy.clone());
-    let builder = hosting::protect(builder, granted, trust, environment).ok()?;
+    let builder = host_setup::protect(builder, granted, trust, environment).ok()?;
     let error = builder.build().err()?;
     let check = Check::new("workspaces", State::Error, error.to_string());
     Some(match error.hint() {
@@ -149,9 +149,9 @@ fn context(rule: &ContextRule) -> Check {
 
 fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
     const NAME: &str = "secret";
-    let mut sources = Sources::new(policy, "/".as_ref(), environment::secret);
+    let mut sources = Sources::new(policy, "/".as_ref(), environment.variable);
     if let Some(state) = &environment.state_directory {
-        sources = sources.stored_in(hosting::secrets(state));
+        sources = sources.stored_in(host_setup::secrets(state));
     }
     let check = |secret: &toolward_policy::Secret| {
         let name = format!("{} of {}", secret.slug, secret.publisher);
@@ -217,7 +217,7 @@ fn state_directory(environment: &Environment) -> Check {
 /// Not made just to be looked at.
 fn buckets(environment: &Environment) -> Option<Check> {
     const NAME: &str = "buckets";
-    let file = hosting::buckets(environment.state_directory.as_ref()?);
+    let file = host_setup::buckets(environment.state_directory.as_ref()?);
     if !file.exists() {
         return None;
     }

@@ -4,15 +4,15 @@
 use super::doctor::{Check, State};
 use crate::environment::Environment;
 use crate::failure::Failure;
-use crate::installed::{self, StoreFlags, next_step};
 use crate::output::Output;
-use crate::trust::Trust;
+use toolward_operator::installed::{self, StoreLocation, next_step};
+use toolward_operator::trust::Trust;
 
 const NAME: &str = "installed";
 
 /// One check of the store, and one for each bundle that is not loaded.
 pub(super) fn checks(
-    store: &StoreFlags,
+    store: &StoreLocation,
     trust: &Trust,
     environment: &Environment,
     output: &Output,

@@ -1,6 +1,7 @@
 //! `inspect`: what a bundle holds and asks for. Needs no trust, and says
 //! whether there was any.
 
+use crate::flags::Flagged;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -11,9 +12,9 @@ use toolward_bundle::inspect::{Difference, InputView, Inspection};
 use toolward_bundle::text::visible_line;
 
 use crate::environment::Environment;
-use crate::failure::{self, Exit, Failure};
+use crate::failure::{self, Exit, Failure, Kind, content_error};
 use crate::output::{Output, Written};
-use crate::trust::{Trust, is_under_work};
+use toolward_operator::trust::{Trust, is_under_work};
 
 /// Longest text of a bundle's that is shown on a line, in characters.
 const LINE: usize = 300;
@@ -29,7 +30,7 @@ pub(crate) struct Arguments {
     files: bool,
 
     #[command(flatten)]
-    trust: Trust,
+    trust: Flagged<Trust>,
 }
 
 pub(crate) fn run(
@@ -48,7 +49,7 @@ pub(crate) fn run(
     let trust = &arguments.trust;
     let inspection = if !trust.is_named() && is_under_work(path) {
         let content =
-            Content::from_dev(path).map_err(|error| failure::content(&error, Exit::Failed))?;
+            Content::from_dev(path).map_err(|error| content_error(&error, Kind::Failed))?;
         Inspection::of(&content)
     } else if trust.is_given(environment) {
         Inspection::of(&trust.content(path, environment, output)?)
@@ -195,7 +196,7 @@ fn component(path: &Path, output: &mut Output) -> Written {
     let bytes = std::fs::read(path).map_err(|error| Failure::unreadable(path, error))?;
     let surface = Surface::read(&bytes).map_err(|error| {
         let failure = Failure::new(
-            Exit::Failed,
+            Kind::Failed,
             error.code(),
             format!("{}: {error}", path.display()),
         );

@@ -6,6 +6,7 @@ mod newest;
 mod search;
 mod update;
 
+use crate::flags::Flagged;
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::surface::Difference;
@@ -15,12 +16,12 @@ use toolward_signing::Digest;
 use toolward_store::{Held, InstallOptions, Outcome, Store};
 
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
-use crate::installed::StoreFlags;
+use crate::failure::{Exit, Failure, Kind};
 use crate::output::Output;
-use crate::sources::{NetworkFlags, kept};
-use crate::standing::Standing;
-use crate::trust::Trust;
+use toolward_operator::installed::StoreLocation;
+use toolward_operator::network::{Network, kept};
+use toolward_operator::trust::Trust;
+use toolward_operator::trust::TrustContext;
 
 use current::Current;
 
@@ -45,13 +46,13 @@ pub(crate) struct Means {
     allow_rollback: Option<String>,
 
     #[command(flatten)]
-    trust: Trust,
+    trust: Flagged<Trust>,
 
     #[command(flatten)]
-    store: StoreFlags,
+    store: Flagged<StoreLocation>,
 
     #[command(flatten)]
-    network: NetworkFlags,
+    network: Flagged<Network>,
 }
 
 #[derive(Debug, Args)]
@@ -85,7 +86,7 @@ impl Install {
         output: &mut Output,
     ) -> Result<Exit, Failure> {
         let means = &self.means;
-        let standing = means.trust.standing(environment, output)?;
+        let standing = means.trust.context(environment, output)?;
         let store = means.store.open(environment)?;
         let place = Place::parse(&self.source)?;
         means.install(&place, None, &store, &standing, environment, output)
@@ -105,7 +106,7 @@ impl Means {
         source: &Source,
         publisher: &str,
         store: &Store,
-        standing: &'a Standing,
+        standing: &'a TrustContext,
         output: &Output,
     ) -> Result<Current<'a>, Failure> {
         let channel = self.channel.as_deref();
@@ -119,7 +120,7 @@ impl Means {
         place: &Place,
         expected: Option<&str>,
         store: &Store,
-        standing: &Standing,
+        standing: &TrustContext,
         environment: &Environment,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
@@ -171,7 +172,7 @@ impl Means {
                 self.held(&held, &difference, output)?;
                 Ok(Exit::Denied)
             }
-            _ => Err(Failure::new(Exit::Failed, "store-io", "an unknown outcome")),
+            _ => Err(Failure::new(Kind::Failed, "store-io", "an unknown outcome")),
         }
     }
 

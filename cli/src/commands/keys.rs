@@ -7,7 +7,7 @@ use serde_json::json;
 use toolward_signing::key::{PublicKey, SigningKey};
 use toolward_signing::secrecy::ExposeSecret as _;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, Kind};
 use crate::keyfile::{self, Passphrase};
 use crate::output::Output;
 
@@ -169,10 +169,8 @@ fn show(path: &Path, passphrase: &Passphrase, output: &mut Output) -> Result<(),
     let (kind, public) = if text.contains("-----BEGIN PUBLIC KEY-----") {
         let public = PublicKey::from_pem(text).map_err(|refusal| {
             let failure = failed(&refusal);
-            Failure {
-                message: format!("{}: {}", path.display(), failure.message),
-                ..failure
-            }
+            let message = format!("{}: {}", path.display(), failure.message);
+            failure.saying(message)
         })?;
         ("public", public)
     } else {
@@ -224,10 +222,8 @@ fn import(
     };
     let key = SigningKey::import(&bytes, secret.as_ref()).map_err(|refusal| {
         let failure = failed(&refusal);
-        Failure {
-            message: format!("{}: {}", path.display(), failure.message),
-            ..failure
-        }
+        let message = format!("{}: {}", path.display(), failure.message);
+        failure.saying(message)
     })?;
     let pem = match encrypt {
         Some(new) => key.to_encrypted_pem(&new.obtain("Passphrase for the new file", true)?),
@@ -318,8 +314,5 @@ fn public_path(private: &Path) -> PathBuf {
 }
 
 fn failed(refusal: &toolward_signing::Refusal) -> Failure {
-    Failure {
-        exit: Exit::Failed,
-        ..Failure::refused(refusal)
-    }
+    Failure::refused(refusal).of_kind(Kind::Failed)
 }

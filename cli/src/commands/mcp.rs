@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, Kind};
 use crate::output::Output;
 
 /// The variable that a client's token is taken from, where a client can take one
@@ -95,7 +95,7 @@ impl Config {
         }
         let program = std::env::current_exe().map_err(|error| {
             let message = format!("this program's own file can't be found: {error}");
-            Failure::new(Exit::Failed, "program-unknown", message)
+            Failure::new(Kind::Failed, "program-unknown", message)
         })?;
         let mut flags = vec!["serve".to_owned()];
         flags.extend(self.flags.iter().map(|flag| absolute(flag)));
@@ -199,7 +199,7 @@ fn codex(name: &str, server: &Server) -> Result<String, Failure> {
     let whole = toml::Table::from_iter([("mcp_servers".to_owned(), toml::Value::Table(servers))]);
     toml::to_string(&whole)
         .map(|text| text.trim_end().to_owned())
-        .map_err(|error| Failure::new(Exit::Failed, "output-unwritable", error))
+        .map_err(|error| Failure::new(Kind::Failed, "output-unwritable", error))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::json;
 use toolward_bundle::scaffold::{self, Options, Sdk};
 
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
+use crate::failure::{self, Exit, Failure};
 use crate::output::Output;
 
 #[derive(Debug, Args)]
@@ -67,7 +67,7 @@ pub(crate) fn run(
         created: super::pack::source_date_epoch(environment)?.unwrap_or_else(now),
         sdk,
     };
-    let files = scaffold::create(&arguments.directory, &options)?;
+    let files = scaffold::create(&arguments.directory, &options).map_err(failure::scaffolded)?;
     if output.json() {
         output.value(&json!({ "ok": true, "directory": arguments.directory, "id": options.id, "files": files }))?;
         return Ok(Exit::Fine);

@@ -8,7 +8,7 @@ use toolward_bundle::author::{self, ARCHIVE_EXTENSION, PackOptions, Sealed};
 use toolward_signing::digest::Digest;
 
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
+use crate::failure::{self, Exit, Failure};
 use crate::keyfile::{self, Passphrase};
 use crate::output::Output;
 
@@ -74,7 +74,7 @@ pub(crate) fn run(
         source_date_epoch: source_date_epoch(environment)?,
         provenance: arguments.provenance.is_some(),
     };
-    let packed = author::pack(&arguments.directory, &options)?;
+    let packed = author::pack(&arguments.directory, &options).map_err(failure::authored)?;
     for warning in &packed.warnings {
         output.warning(warning);
     }
@@ -83,17 +83,21 @@ pub(crate) fn run(
     let mut compiler = arguments.provenance.as_ref();
     for path in &arguments.key {
         let key = keyfile::read(path, &arguments.passphrase, output)?;
-        signers.push(sealed.sign(&key)?);
+        signers.push(sealed.sign(&key).map_err(failure::authored)?);
         if let Some(compiler) = compiler.take() {
-            let provenance = author::provenance(&arguments.directory, compiler)?;
-            sealed.attest(&provenance, &key)?;
+            let provenance =
+                author::provenance(&arguments.directory, compiler).map_err(failure::authored)?;
+            sealed
+                .attest(&provenance, &key)
+                .map_err(failure::authored)?;
         }
     }
-    if archive {
-        sealed.write_archive(&arguments.output)?;
+    let written = if archive {
+        sealed.write_archive(&arguments.output)
     } else {
-        sealed.write_directory(&arguments.output)?;
-    }
+        sealed.write_directory(&arguments.output)
+    };
+    written.map_err(failure::authored)?;
     let digest = Digest::of(&packed.manifest_bytes);
     let manifest = &packed.manifest;
     if output.json() {

@@ -6,7 +6,7 @@ use toolward_host::{CallError, ErrorClass, ErrorCode, Host, Origin, Reply};
 use toolward_policy::{Decision, Denial};
 
 use super::check::counted;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, Kind};
 use crate::output::Output;
 
 /// Shows a reply; with all that the driver said where `verbose`.
@@ -51,8 +51,15 @@ pub(super) fn show(reply: &Reply, verbose: bool, output: &mut Output) -> Result<
 pub(super) fn exit_of(reply: &Reply) -> Exit {
     match &reply.result {
         Ok(_) => Exit::Fine,
-        Err(error) if is_denial(error) => Exit::Denied,
-        Err(_) => Exit::Failed,
+        Err(error) => kind_of(error).into(),
+    }
+}
+
+fn kind_of(error: &CallError) -> Kind {
+    if is_denial(error) {
+        Kind::Denied
+    } else {
+        Kind::Failed
     }
 }
 
@@ -166,7 +173,7 @@ fn call_failure(error: &CallError, reply: &Reply) -> Failure {
         Origin::Driver => format!("[{}] says: {}", speaker(reply), error.message),
         _ => error.message.clone(),
     };
-    let mut failure = Failure::new(exit_of(reply), error.code.as_str(), message);
+    let mut failure = Failure::new(kind_of(error), error.code.as_str(), message);
     if let Some(hint) = &error.hint {
         failure = failure.hint(hint.as_str());
     }

@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let mut sealed = Sealed::read(&arguments.bundle).map_err(failure::packed)?;
-    let manifest = sealed.manifest()?;
+    let manifest = sealed.manifest().map_err(failure::authored)?;
     let mut signers = Vec::new();
     for path in &arguments.key {
         let key = keyfile::read(path, &arguments.passphrase, output)?;
@@ -40,11 +40,12 @@ pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
     let archive = place
         .extension()
         .is_some_and(|extension| extension == ARCHIVE_EXTENSION);
-    match &arguments.output {
-        None if arguments.bundle.is_dir() => sealed.write_envelope(&arguments.bundle)?,
-        Some(place) if !archive => sealed.write_directory(place)?,
-        _ => sealed.write_archive(place)?,
-    }
+    let written = match &arguments.output {
+        None if arguments.bundle.is_dir() => sealed.write_envelope(&arguments.bundle),
+        Some(place) if !archive => sealed.write_directory(place),
+        _ => sealed.write_archive(place),
+    };
+    written.map_err(failure::authored)?;
     if output.json() {
         output.value(&json!({
             "ok": true,

@@ -10,18 +10,22 @@ use toolward_bundle::text::visible_line;
 use toolward_contract::tool::Example;
 use toolward_host::{Reply, Request};
 
-use super::call::{CacheFlags, runtime};
 use super::check::counted;
+use super::compiling;
 use super::reply::exit_of;
-use crate::config::Granted;
-use crate::confinement::ConfineFlags;
+use crate::approve::Terminal;
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
-use crate::hosting::Means;
+use crate::failure::{Exit, Failure, Kind};
+use crate::flags::ConfineFlags;
+use crate::flags::Flagged;
 use crate::output::Output;
 use crate::progress::Bar;
 use crate::scratch::Scratch;
-use crate::trust::{Trust, dev_content, is_under_work};
+use toolward_operator::compile_cache::CompileCache;
+use toolward_operator::config::Granted;
+use toolward_operator::host_setup::{HostSetup, opens_buckets};
+use toolward_operator::runtime;
+use toolward_operator::trust::{Trust, dev_content, is_under_work};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -53,13 +57,13 @@ pub(crate) struct Arguments {
     with_grants: bool,
 
     #[command(flatten)]
-    trust: Trust,
+    trust: Flagged<Trust>,
 
     #[command(flatten)]
-    means: Means,
+    means: Flagged<HostSetup>,
 
     #[command(flatten)]
-    cache: CacheFlags,
+    cache: Flagged<CompileCache>,
 
     #[command(flatten)]
     confine: ConfineFlags,
@@ -97,19 +101,24 @@ pub(crate) fn run(
     let cases = cases(&content);
     if cases.is_empty() {
         return Err(Failure::new(
-            Exit::Failed,
+            Kind::Failed,
             "nothing-to-test",
             format!("{}: no contract with examples has a driver here", path.display()),
         )
         .hint("add `examples` to a TOOL.md: each a name, an input, and an output if there is only one right one"));
     }
     // What is refused above leaves nothing behind, a cache neither.
-    let broker = arguments.cache.broker(environment, output)?;
+    let broker = arguments
+        .cache
+        .broker(&compiling::command()?, environment, output)?;
     let (scratch, host, confinement) = if arguments.with_grants {
         let granted = Granted::read(&arguments.trust, &arguments.means.policies, environment)?;
         let bar = Arc::new(Bar::new("testing", output));
         let means = &arguments.means;
-        let builder = means.host(vec![content], &granted, &arguments.trust, &bar, environment)?;
+        let contents = vec![content];
+        let buckets = opens_buckets(&contents, &granted.policy);
+        let builder = means.host(contents, &granted, &arguments.trust, environment, buckets)?;
+        let builder = builder.approver(Terminal::new(&bar));
         let host = arguments.cache.host(builder, &broker)?;
         let confinement = means.kept(&host, &granted, environment)?;
         (None, host, confinement)

@@ -1,5 +1,6 @@
 //! `push` and `pull`: bundles and documents to registries, and bundles back.
 
+use crate::flags::Flagged;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -8,14 +9,14 @@ use toolward_registry::{Details, DocumentKind, Outgoing, Reference, Source};
 use toolward_signing::channel;
 use toolward_signing::envelope::Envelope;
 
-use crate::commands::call::runtime;
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
-use crate::files;
+use crate::failure::{Exit, Failure, Kind};
 use crate::output::Output;
 use crate::progress::Bar;
-use crate::sources::{NetworkFlags, followed, run};
-use crate::trust::Trust;
+use toolward_operator::file;
+use toolward_operator::network::{Network, followed, run};
+use toolward_operator::runtime;
+use toolward_operator::trust::Trust;
 
 #[derive(Debug, Args)]
 pub(crate) struct Push {
@@ -36,10 +37,10 @@ pub(crate) struct Push {
     description: Option<String>,
 
     #[command(flatten)]
-    trust: Trust,
+    trust: Flagged<Trust>,
 
     #[command(flatten)]
-    network: NetworkFlags,
+    network: Flagged<Network>,
 }
 
 impl Push {
@@ -98,7 +99,7 @@ fn document(path: &Path) -> Result<Option<(DocumentKind, Vec<u8>)>, Failure> {
     if !named_so || !path.is_file() {
         return Ok(None);
     }
-    let bytes = files::read(path, channel::MAX_ENVELOPE_BYTES)?;
+    let bytes = file::read(path, channel::MAX_ENVELOPE_BYTES)?;
     let envelope = Envelope::parse_up_to(&bytes, channel::MAX_ENVELOPE_BYTES)
         .map_err(|refusal| Failure::refused(&refusal))?;
     let mut kinds = DocumentKind::ALL.iter().copied();
@@ -107,7 +108,7 @@ fn document(path: &Path) -> Result<Option<(DocumentKind, Vec<u8>)>, Failure> {
     match kind {
         Some(kind) => Ok(Some((kind, bytes))),
         None => Err(Failure::new(
-            Exit::Failed,
+            Kind::Failed,
             "document-unknown",
             format!("{}: no document that registries take", path.display()),
         )
@@ -134,10 +135,10 @@ pub(crate) struct Pull {
     output: PathBuf,
 
     #[command(flatten)]
-    trust: Trust,
+    trust: Flagged<Trust>,
 
     #[command(flatten)]
-    network: NetworkFlags,
+    network: Flagged<Network>,
 }
 
 impl Pull {
@@ -147,16 +148,16 @@ impl Pull {
         output: &mut Output,
     ) -> Result<Exit, Failure> {
         if self.output.symlink_metadata().is_ok() {
-            return Err(files::exists(&self.output));
+            return Err(file::exists(&self.output));
         }
         let source = Source::parse(&self.source)?;
-        let standing = self.trust.standing(environment, output)?;
+        let standing = self.trust.context(environment, output)?;
         let bundle = self
             .network
             .bundle(&source, None, &standing, environment, output)?;
         let bytes = toolward_signing::archive::write(&bundle.contents(), Vec::new())
             .map_err(|refusal| Failure::refused(&refusal))?;
-        files::write_new(&self.output, &bytes)?;
+        file::write_new(&self.output, &bytes)?;
         if output.json() {
             output.value(&json!({
                 "ok": true, "output": self.output, "id": bundle.manifest.id,

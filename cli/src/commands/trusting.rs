@@ -5,6 +5,7 @@ mod freshness;
 mod removing;
 mod updating;
 
+use crate::flags::Flagged;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use toolward_bundle::text::visible_line;
@@ -14,11 +15,11 @@ use toolward_store::decisions::{Filter, NewDecision, Verdict};
 
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
-use crate::installed::StoreFlags;
 use crate::output::Output;
-use crate::publishers::Known;
-use crate::sources::NetworkFlags;
-use crate::trust::Trust;
+use toolward_operator::installed::StoreLocation;
+use toolward_operator::network::Network;
+use toolward_operator::trust::Trust;
+use toolward_operator::trust::publishers::Known;
 
 use freshness::FreshnessFlags;
 
@@ -32,13 +33,13 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 struct Means {
     #[command(flatten)]
-    trust: Trust,
+    trust: Flagged<Trust>,
 
     #[command(flatten)]
-    store: StoreFlags,
+    store: Flagged<StoreLocation>,
 
     #[command(flatten)]
-    network: NetworkFlags,
+    network: Flagged<Network>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,5 +1,6 @@
 //! `verify`: signatures, trust, and every byte.
 
+use crate::flags::Flagged;
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -11,9 +12,9 @@ use toolward_bundle::text::visible_line;
 use super::check::counted;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
-use crate::installed::{self, StoreFlags};
 use crate::output::Output;
-use crate::trust::Trust;
+use toolward_operator::installed::{self, StoreLocation};
+use toolward_operator::trust::Trust;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -26,10 +27,10 @@ pub(crate) struct Arguments {
     all: bool,
 
     #[command(flatten)]
-    trust: Trust,
+    trust: Flagged<Trust>,
 
     #[command(flatten)]
-    store: StoreFlags,
+    store: Flagged<StoreLocation>,
 }
 
 pub(crate) fn run(
@@ -54,7 +55,7 @@ fn all(
         output.note("nothing is installed");
         return Ok(Exit::Fine);
     };
-    let standing = arguments.trust.standing(environment, output)?;
+    let standing = arguments.trust.context(environment, output)?;
     let verify = |file: &mut File| standing.archive_file(file);
     let mut written = Ok(());
     let refused = store.verify_all(&verify, standing.now, &mut |checked| {

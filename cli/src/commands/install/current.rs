@@ -11,15 +11,15 @@ use toolward_store::{Store, marks};
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::sources::NetworkFlags;
-use crate::standing::Standing;
+use toolward_operator::network::Network;
+use toolward_operator::trust::TrustContext;
 
 /// What a source is held to: fetched once, asked of each bundle from there.
 pub(super) struct Current<'a> {
     origin: Origin,
     index: Option<VerifiedIndex>,
     max_age: Option<Duration>,
-    standing: &'a Standing,
+    standing: &'a TrustContext,
 }
 
 impl<'a> Current<'a> {
@@ -30,9 +30,9 @@ impl<'a> Current<'a> {
         source: &Source,
         publisher: &str,
         named: Option<&str>,
-        network: &NetworkFlags,
+        network: &Network,
         store: &Store,
-        standing: &'a Standing,
+        standing: &'a TrustContext,
         output: &Output,
     ) -> Result<Self, Failure> {
         let index = match held_to(source, publisher, named, standing)? {
@@ -79,7 +79,7 @@ fn held_to<'a>(
     source: &Source,
     publisher: &str,
     name: Option<&str>,
-    standing: &'a Standing,
+    standing: &'a TrustContext,
 ) -> Result<Option<&'a Channel>, Failure> {
     let of_publisher = || {
         standing
@@ -106,7 +106,7 @@ fn held_to<'a>(
 }
 
 /// The channel of this name.
-pub(super) fn named<'a>(name: &str, standing: &'a Standing) -> Result<&'a Channel, Failure> {
+pub(super) fn named<'a>(name: &str, standing: &'a TrustContext) -> Result<&'a Channel, Failure> {
     standing.settings.channel(name).ok_or_else(|| {
         Failure::usage(
             "channel-unknown",
@@ -119,9 +119,9 @@ pub(super) fn named<'a>(name: &str, standing: &'a Standing) -> Result<&'a Channe
 /// The current index of a channel: verified, and no older than the last seen.
 pub(super) fn fetched(
     channel: &Channel,
-    network: &NetworkFlags,
+    network: &Network,
     store: &Store,
-    standing: &Standing,
+    standing: &TrustContext,
 ) -> Result<VerifiedIndex, Failure> {
     let bytes = network.document(channel.source(), DocumentKind::Channel)?;
     let index = channel::accept(&bytes, channel, &standing.terms())

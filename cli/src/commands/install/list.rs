@@ -1,5 +1,6 @@
 //! `list` and `remove`: what is installed, and whether it would be loaded now.
 
+use crate::flags::Flagged;
 use clap::Args;
 use serde_json::{Value, json};
 use toolward_bundle::text::visible_line;
@@ -7,9 +8,9 @@ use toolward_store::Held;
 
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
-use crate::installed::{self, Examined, StoreFlags, next_step};
 use crate::output::Output;
-use crate::trust::Trust;
+use toolward_operator::installed::{self, Examined, StoreLocation, next_step};
+use toolward_operator::trust::Trust;
 
 /// Longest reason why a bundle is not loaded, in characters.
 const REASON: usize = 400;
@@ -17,10 +18,10 @@ const REASON: usize = 400;
 #[derive(Debug, Args)]
 pub(crate) struct List {
     #[command(flatten)]
-    trust: Trust,
+    trust: Flagged<Trust>,
 
     #[command(flatten)]
-    store: StoreFlags,
+    store: Flagged<StoreLocation>,
 }
 
 impl List {
@@ -115,7 +116,7 @@ pub(crate) struct Remove {
     id: String,
 
     #[command(flatten)]
-    store: StoreFlags,
+    store: Flagged<StoreLocation>,
 }
 
 impl Remove {

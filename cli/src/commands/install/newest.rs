@@ -9,11 +9,11 @@ use toolward_signing::{Digest, Reason, Refusal};
 use toolward_store::Installed;
 
 use super::Place;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Failure, Kind};
 use crate::output::Output;
 use crate::progress::Bar;
-use crate::sources::{self, NetworkFlags};
-use crate::standing::Standing;
+use toolward_operator::network::{self, Network};
+use toolward_operator::trust::TrustContext;
 
 /// How many releases that were passed over are named.
 const NAMED: usize = 5;
@@ -42,8 +42,8 @@ pub(super) fn find(
     repository: &Reference,
     pattern: &TagPattern,
     listed: Option<Digest>,
-    network: &NetworkFlags,
-    standing: &Standing,
+    network: &Network,
+    standing: &TrustContext,
     output: &Output,
 ) -> Result<Place, Failure> {
     let options = standing.options(None);
@@ -65,9 +65,9 @@ pub(super) fn find(
     };
     let client = network.client()?;
     let bar = Bar::new(format!("looking for releases of {}", installed.id), output);
-    let (_, seen) = sources::followed();
+    let (_, seen) = network::followed();
     let releases = client.releases(repository, pattern, verify);
-    let releases = sources::run(&bar, &seen, releases)??;
+    let releases = network::run(&bar, &seen, releases)??;
     drop(bar);
     if releases.left_out > 0 {
         output.warning(format!(
@@ -137,7 +137,7 @@ fn nothing<T>(installed: &Installed, repository: &Reference, found: Vec<Release<
     match refused.next() {
         Some(failure) => failure.into(),
         None => Failure::new(
-            Exit::Failed,
+            Kind::Failed,
             "release-missing",
             format!(
                 "no tag of {} leads to a release of {}",

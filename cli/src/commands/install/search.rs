@@ -1,5 +1,6 @@
 //! `search`: tools that are installed, or that a channel lists.
 
+use crate::flags::Flagged;
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::visible_line;
@@ -8,10 +9,10 @@ use toolward_store::search::{SearchEntry, rank};
 use super::current;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
-use crate::installed::{self, StoreFlags};
 use crate::output::Output;
-use crate::sources::NetworkFlags;
-use crate::trust::Trust;
+use toolward_operator::installed::{self, StoreLocation};
+use toolward_operator::network::Network;
+use toolward_operator::trust::Trust;
 
 #[derive(Debug, Args)]
 pub(crate) struct Search {
@@ -23,13 +24,13 @@ pub(crate) struct Search {
     channel: Option<String>,
 
     #[command(flatten)]
-    trust: Trust,
+    trust: Flagged<Trust>,
 
     #[command(flatten)]
-    store: StoreFlags,
+    store: Flagged<StoreLocation>,
 
     #[command(flatten)]
-    network: NetworkFlags,
+    network: Flagged<Network>,
 }
 
 /// How many matches are shown.
@@ -43,7 +44,7 @@ impl Search {
     ) -> Result<Exit, Failure> {
         let query = self.query.join(" ");
         if let Some(name) = &self.channel {
-            let standing = self.trust.standing_or_empty(
+            let standing = self.trust.context_or_empty(
                 &self.trust.trusted(environment)?,
                 environment,
                 output,

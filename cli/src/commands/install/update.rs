@@ -13,7 +13,7 @@ use super::{Means, Place, newest, told};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::standing::Standing;
+use toolward_operator::trust::TrustContext;
 
 #[derive(Debug, Args)]
 pub(crate) struct Update {
@@ -31,7 +31,7 @@ impl Update {
         output: &mut Output,
     ) -> Result<Exit, Failure> {
         let means = &self.means;
-        let standing = means.trust.standing(environment, output)?;
+        let standing = means.trust.context(environment, output)?;
         let store = means.store.open(environment)?;
         if let (Some(id), Some(surface)) = (&self.id, means.accepted()?) {
             let waiting = store.pending()?.into_iter();
@@ -71,7 +71,7 @@ fn failed(id: &str, failure: &Failure, output: &mut Output) -> Result<Exit, Fail
     } else {
         output.warning(format!("{id}: {} ({})", failure.message, failure.code));
     }
-    Ok(failure.exit)
+    Ok(failure.kind.into())
 }
 
 impl Means {
@@ -80,7 +80,7 @@ impl Means {
         &self,
         installed: &Installed,
         store: &Store,
-        standing: &Standing,
+        standing: &TrustContext,
         environment: &Environment,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
@@ -107,7 +107,7 @@ impl Means {
         held: &Held,
         surface: &Digest,
         store: &Store,
-        standing: &Standing,
+        standing: &TrustContext,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
         let source = Source::parse(&held.source)?;

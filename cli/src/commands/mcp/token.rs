@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use toolward_mcp::http::tokens::{self, Entry};
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{self, Exit, Failure};
 use crate::output::Output;
 
 #[derive(Debug, Args)]
@@ -33,10 +33,11 @@ pub(super) struct Arguments {
 /// The token is on standard output, once; nothing else has it.
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let name = arguments.name.as_str();
-    let (secret, hash) = tokens::generate()?;
-    let entry = Entry::new(name, hash, &arguments.tools, arguments.may_approve)?;
+    let (secret, hash) = tokens::generate().map_err(failure::http)?;
+    let entry =
+        Entry::new(name, hash, &arguments.tools, arguments.may_approve).map_err(failure::http)?;
     if let Some(path) = &arguments.add {
-        tokens::add(path, &entry)?;
+        tokens::add(path, &entry).map_err(failure::http)?;
     }
     if arguments.tools.is_empty() {
         output.warning(format!("`{name}` may use no tool: name some with --tools"));

@@ -9,11 +9,11 @@ use toolward_policy::Policy;
 use toolward_signing::trust::TrustStore;
 
 use crate::commands::check::counted;
-use crate::config::{ConfigFile, default_config};
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
-use crate::hosting;
+use crate::failure::{Exit, Failure, Kind};
 use crate::output::Output;
+use toolward_operator::config::{ConfigFile, default_config};
+use toolward_operator::host_setup;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -37,7 +37,7 @@ pub(crate) fn run(
     // First what is told with its place.
     let policy = file.policy().map_err(failed)?;
     let trust = file.trust_store().map_err(failed)?;
-    hosting::transport(&policy).map_err(failed)?;
+    host_setup::transport(&policy).map_err(failed)?;
     let warnings = warnings(&policy, &trust);
     let count = [
         ("grant", policy.grants().count()),
@@ -76,10 +76,7 @@ pub(crate) fn run(
 
 /// The file was read, and it is what fails the check.
 fn failed(failure: Failure) -> Failure {
-    Failure {
-        exit: Exit::Failed,
-        ..failure
-    }
+    failure.of_kind(Kind::Failed)
 }
 
 /// What is allowed, and probably not meant.

@@ -12,12 +12,13 @@ use toolward_bundle::content::Content;
 use toolward_host::Host;
 use toolward_policy::{Contract, Implementation, Machine, Policy, ToolRoutes};
 
-use super::call::Source;
-use crate::config::{Granted, PolicyFlags};
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
-use crate::hosting;
+use crate::failure::{Exit, Failure, Kind};
+use crate::flags::Flagged;
 use crate::output::Output;
+use toolward_operator::bundles::BundleSource;
+use toolward_operator::config::{Granted, PolicyFiles};
+use toolward_operator::host_setup;
 
 pub(super) use check::unknown_publishers;
 
@@ -46,10 +47,10 @@ enum Command {
 #[derive(Debug, Args)]
 struct Subject {
     #[command(flatten)]
-    source: Source,
+    source: Flagged<BundleSource>,
 
     #[command(flatten)]
-    policies: PolicyFlags,
+    policies: Flagged<PolicyFiles>,
 }
 
 impl Subject {
@@ -88,7 +89,7 @@ impl Subject {
     /// What the host has for drivers: whether their directories can be used, too.
     fn machine(&self, granted: &Granted, environment: &Environment) -> Result<Machine, Failure> {
         let builder = Host::builder().policy(granted.policy.clone());
-        let builder = hosting::protect(builder, granted, &self.source.trust, environment)?;
+        let builder = host_setup::protect(builder, granted, &self.source.trust, environment)?;
         Ok(builder.machine()?)
     }
 }
@@ -126,7 +127,7 @@ fn routes<'b>(
                 _ => (drivers.get(duplicate.first)).map(|one| one.driver.id.to_string()),
             };
             let message = format!("{duplicate}: `{}`", ids.unwrap_or_default());
-            Failure::new(Exit::Failed, "duplicate-id", message)
+            Failure::new(Kind::Failed, "duplicate-id", message)
                 .hint("name one of the two bundles only, or remove one")
         })?;
     found.retain(|one| tool.is_none_or(|name| is_named(one.contract.tool, name)));
@@ -151,7 +152,7 @@ fn nothing(bundles: &Bundles, tool: Option<&str>) -> Failure {
         Some(tool) => format!("no bundle has a tool `{tool}`"),
         None => "no bundle has a tool".to_owned(),
     };
-    let failure = Failure::new(Exit::Failed, "tool-missing", message);
+    let failure = Failure::new(Kind::Failed, "tool-missing", message);
     match ids.as_slice() {
         [] => failure.hint("name a bundle with contracts and drivers"),
         ids => failure.hint(format!("the tools are: {}", ids.join(", "))),

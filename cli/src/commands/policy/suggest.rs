@@ -12,7 +12,7 @@ use toolward_policy::{
 
 use super::{Subject, documents, nothing, routes};
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, Kind};
 use crate::output::Output;
 
 /// Longest suggestion, in characters: it is of use only whole.
@@ -117,7 +117,7 @@ fn known(tools: &[ToolRoutes<'_>], driver: &str) -> Result<(), Failure> {
     ids.sort_unstable();
     ids.dedup();
     let message = format!("no driver `{driver}` implements the tools that were named");
-    let failure = Failure::new(Exit::Failed, "driver-unknown", message);
+    let failure = Failure::new(Kind::Failed, "driver-unknown", message);
     Err(match ids.as_slice() {
         [] => failure.hint("name a bundle with drivers"),
         ids => failure.hint(format!("the drivers are: {}", ids.join(", "))),

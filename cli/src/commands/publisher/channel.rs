@@ -1,5 +1,6 @@
 //! The index of a channel, made from bundles at hand.
 
+use crate::flags::Flagged;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::signing::{Document, Writing, created, failed, parsed, read};
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::trust::Trust;
+use toolward_operator::trust::Trust;
 
 const DAY: u64 = 24 * 60 * 60;
 
@@ -34,7 +35,7 @@ pub(super) struct Index {
     days: u64,
 
     #[command(flatten)]
-    trust: Trust,
+    trust: Flagged<Trust>,
 
     #[command(flatten)]
     writing: Writing,

@@ -8,10 +8,10 @@ use toolward_signing::moment::Timestamp;
 use toolward_signing::publisher::{PublisherDocument, Reset, RevokedKey};
 
 use super::signing::{Document, Writing, created, failed, pair, parsed, read};
-use crate::config::read_text;
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::output::Output;
+use toolward_operator::config::read_text;
 
 #[derive(Debug, Args)]
 pub(super) struct New {
@@ -166,10 +166,8 @@ fn keys(paths: &[PathBuf]) -> Result<Vec<PublicKey>, Failure> {
         .map(|path| {
             PublicKey::from_pem(&read_text(path)?).map_err(|refusal| {
                 let failure = failed(&refusal);
-                Failure {
-                    message: format!("{}: {}", path.display(), failure.message),
-                    ..failure
-                }
+                let message = format!("{}: {}", path.display(), failure.message);
+                failure.saying(message)
             })
         })
         .collect()

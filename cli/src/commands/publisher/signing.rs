@@ -12,10 +12,10 @@ use toolward_signing::{channel, publisher, revocation};
 
 use crate::commands::pack::source_date_epoch;
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
-use crate::files;
+use crate::failure::{Failure, Kind};
 use crate::keyfile::{self, Passphrase};
 use crate::output::Output;
+use toolward_operator::file;
 
 /// Where a new document goes, and who signs it.
 #[derive(Debug, Args)]
@@ -37,11 +37,11 @@ impl Writing {
     /// Signs and writes.
     pub(super) fn write(&self, mut envelope: Envelope, output: &mut Output) -> Result<(), Failure> {
         if self.output.symlink_metadata().is_ok() {
-            return Err(files::exists(&self.output));
+            return Err(file::exists(&self.output));
         }
         sign(&mut envelope, &self.key, &self.passphrase, output)?;
         let bytes = envelope.to_bytes().map_err(|refusal| failed(&refusal))?;
-        files::write_new(&self.output, &bytes)?;
+        file::write_new(&self.output, &bytes)?;
         told(&self.output, &envelope, output)
     }
 }
@@ -66,7 +66,7 @@ impl Sign {
         parsed(&envelope)?;
         sign(&mut envelope, &self.key, &self.passphrase, output)?;
         let bytes = envelope.to_bytes().map_err(|refusal| failed(&refusal))?;
-        files::replace(&self.file, &bytes)?;
+        file::replace(&self.file, &bytes)?;
         told(&self.file, &envelope, output)
     }
 }
@@ -91,7 +91,7 @@ pub(super) fn parsed(envelope: &Envelope) -> Result<Document, Failure> {
         channel::PAYLOAD_TYPE => channel::ChannelIndex::parse(bytes).map(Document::Channel),
         other => {
             return Err(Failure::new(
-                Exit::Failed,
+                Kind::Failed,
                 "document-unknown",
                 format!(
                     "expected a publisher's document, found {}",
@@ -108,13 +108,11 @@ pub(super) fn parsed(envelope: &Envelope) -> Result<Document, Failure> {
 
 /// Reads an envelope of any of the documents.
 pub(super) fn read(path: &Path) -> Result<Envelope, Failure> {
-    let bytes = files::read(path, channel::MAX_ENVELOPE_BYTES)?;
+    let bytes = file::read(path, channel::MAX_ENVELOPE_BYTES)?;
     Envelope::parse_up_to(&bytes, channel::MAX_ENVELOPE_BYTES).map_err(|refusal| {
         let failure = failed(&refusal);
-        Failure {
-            message: format!("{}: {}", path.display(), failure.message),
-            ..failure
-        }
+        let message = format!("{}: {}", path.display(), failure.message);
+        failure.saying(message)
     })
 }
 
@@ -169,8 +167,5 @@ pub(super) fn pair<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), 
 
 /// A refusal of what the author of a document gave.
 pub(super) fn failed(refusal: &toolward_signing::Refusal) -> Failure {
-    Failure {
-        exit: Exit::Failed,
-        ..Failure::refused(refusal)
-    }
+    Failure::refused(refusal).of_kind(Kind::Failed)
 }

@@ -14,7 +14,7 @@ use toolward_mcp::http::{self, HttpError, PATH, Settings};
 
 use super::local;
 use super::signals::Asked;
-use crate::failure::{Exit, Failure};
+use crate::failure::{self, Failure};
 use crate::output::Output;
 
 /// How clients that speak HTTP prove who they are.
@@ -90,7 +90,7 @@ impl Access {
 
     /// Reads or makes what clients are checked by.
     pub(super) fn door(&self, trust_client: bool) -> Result<Door, Failure> {
-        let (access, token) = self.access(trust_client)?;
+        let (access, token) = self.access(trust_client).map_err(failure::http)?;
         let mut settings = Settings::new(access);
         settings.hosts.clone_from(&self.allow_host);
         settings.origins.clone_from(&self.allow_origin);
@@ -126,7 +126,9 @@ impl Door {
         listener: &TcpListener,
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let address = listener.local_addr().map_err(HttpError::Listener)?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| failure::http(HttpError::Listener(error)))?;
         let url = format!("http://{address}{PATH}");
         if let Shown::None = &self.token {
             output.warning(
@@ -163,8 +165,10 @@ impl Door {
         let service = service.clone();
         let handler = move || service.connection(None);
         self.settings.draining = asked.draining.clone();
-        let shutdown = asked.shutdown.clone();
-        let ended = http::serve(listener, handler, self.settings, shutdown).await?;
+        let shutdown = asked.control.stop.clone();
+        let ended = http::serve(listener, handler, self.settings, shutdown)
+            .await
+            .map_err(failure::http)?;
         if ended.cut > 0 {
             tracing::warn!(
                 connections = ended.cut,
@@ -172,19 +176,5 @@ impl Door {
             );
         }
         Ok(())
-    }
-}
-
-impl From<HttpError> for Failure {
-    fn from(error: HttpError) -> Self {
-        let exit = match &error {
-            HttpError::Listener(_) | HttpError::Random(_) => Exit::Failed,
-            _ => Exit::Usage,
-        };
-        let failure = Self::new(exit, error.code(), &error);
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
     }
 }

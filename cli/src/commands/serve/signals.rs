@@ -2,50 +2,23 @@
 //! configuration again.
 
 use std::io::IsTerminal as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use toolward_operator::reload::Control;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{Failure, Kind};
 
 /// What signals lead to.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Asked {
     /// Cancelled when requests should go elsewhere.
     pub(super) draining: CancellationToken,
-    /// Cancelled when no more requests are taken.
-    pub(super) shutdown: CancellationToken,
+    /// Stopped when no more requests are taken.
+    pub(super) control: Control,
     /// Cancelled when nothing is waited for any more.
     pub(super) at_once: CancellationToken,
-    pub(super) reload: Arc<Reload>,
-}
-
-/// Whether the configuration is to be read again.
-#[derive(Debug, Default)]
-pub(super) struct Reload {
-    asked: AtomicBool,
-    notify: Notify,
-}
-
-impl Reload {
-    fn ask(&self) {
-        self.asked.store(true, Ordering::Release);
-        self.notify.notify_one();
-    }
-
-    /// Whether it was asked for since this was called last.
-    pub(super) fn take(&self) -> bool {
-        self.asked.swap(false, Ordering::AcqRel)
-    }
-
-    /// Waits until it is asked for.
-    pub(super) async fn asked(&self) {
-        self.notify.notified().await;
-    }
 }
 
 /// The signals that a server obeys. As long as this is there none of them ends the
@@ -62,7 +35,7 @@ impl Signals {
     /// Takes them, on a runtime.
     pub(super) fn take() -> Result<Self, Failure> {
         let take = |kind| {
-            signal(kind).map_err(|error| Failure::new(Exit::Failed, "runtime-unavailable", error))
+            signal(kind).map_err(|error| Failure::new(Kind::Failed, "runtime-unavailable", error))
         };
         Ok(Self {
             interrupt: take(SignalKind::interrupt())?,
@@ -84,7 +57,7 @@ impl Signals {
                     if self.terminal && !std::io::stdin().is_terminal() {
                         break false;
                     }
-                    asked.reload.ask();
+                    asked.control.reload.ask();
                 }
             }
         };
@@ -95,7 +68,7 @@ impl Signals {
                 () = self.ended() => asked.at_once.cancel(),
             }
         }
-        asked.shutdown.cancel();
+        asked.control.stop.cancel();
         self.ended().await;
         asked.at_once.cancel();
     }

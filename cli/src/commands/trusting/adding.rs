@@ -9,11 +9,11 @@ use toolward_signing::publisher::{self, VerifiedPublisher};
 use toolward_store::marks;
 
 use super::{FreshnessFlags, Subject, record, told};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Failure, Kind};
 use crate::output::Output;
-use crate::publishers::{FreshnessRule, Grant, Known, Trusted};
-use crate::sources::kept;
-use crate::standing::Standing;
+use toolward_operator::network::kept;
+use toolward_operator::trust::TrustContext;
+use toolward_operator::trust::publishers::{FreshnessRule, Grant, Known, Trusted};
 
 impl Subject<'_> {
     pub(super) fn add(
@@ -69,9 +69,9 @@ impl Subject<'_> {
         grant: &Grant,
         trusted: &Trusted,
         output: &Output,
-    ) -> Result<(Standing, Known), Failure> {
+    ) -> Result<(TrustContext, Known), Failure> {
         let trust = &self.means.trust;
-        let standing = trust.standing_or_empty(trusted, self.environment, output)?;
+        let standing = trust.context_or_empty(trusted, self.environment, output)?;
         let refused = |refusal| Failure::refused(&refusal);
         let document = publisher::first_use(bytes, &standing.terms()).map_err(refused)?;
         if trusted.get(&document.name).is_some() {
@@ -110,7 +110,7 @@ fn compared(
             return Ok(());
         }
         return Err(Failure::new(
-            Exit::Refused,
+            Kind::Refused,
             "fingerprint-mismatch",
             format!("the document's fingerprint is {fingerprint}, not {given}"),
         )
@@ -118,7 +118,7 @@ fn compared(
     }
     let unconfirmed = || {
         Failure::new(
-            Exit::Refused,
+            Kind::Refused,
             "fingerprint-unconfirmed",
             format!("nobody compared the fingerprint: {fingerprint}"),
         )

@@ -8,7 +8,7 @@ use toolward_signing::trust::{TrustSettings, max_age};
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::publishers::FreshnessRule;
+use toolward_operator::trust::publishers::FreshnessRule;
 
 /// The maximum age that is offered, in days.
 const DEFAULT_DAYS: u64 = 90;

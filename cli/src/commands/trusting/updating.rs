@@ -10,7 +10,7 @@ use toolward_store::marks::{self, Following};
 use super::{FreshnessFlags, Subject, record, told, unknown};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::publishers::{Known, Writing};
+use toolward_operator::trust::publishers::{Known, Transaction};
 
 impl Subject<'_> {
     pub(super) fn update(
@@ -25,7 +25,7 @@ impl Subject<'_> {
         let store = self.means.store.open(self.environment)?;
         let own = [self.known(name)?.grant.source];
         let trust = &self.means.trust;
-        let settings = trust.standing_or_empty(&publishers.all()?, self.environment, output)?;
+        let settings = trust.context_or_empty(&publishers.all()?, self.environment, output)?;
         let freshness = freshness.given(&settings.settings)?;
         let sources = match (sources, revocations.is_some() || freshness.is_some()) {
             ([], true) => &[][..],
@@ -62,14 +62,14 @@ impl Subject<'_> {
         &self,
         name: &str,
         chain: &[Vec<u8>],
-        writing: &Writing,
+        writing: &Transaction,
         store: &Store,
         output: &Output,
     ) -> Result<Known, Failure> {
         let trust = &self.means.trust;
         let trusted = writing.all()?;
         let current = trusted.get(name).ok_or_else(|| unknown(name))?.clone();
-        let standing = trust.standing_of(&trusted, self.environment, output)?;
+        let standing = trust.context_of(&trusted, self.environment, output)?;
         let now = standing.now;
         let chain: Vec<&[u8]> = chain.iter().map(Vec::as_slice).collect();
         let accepted = publisher::rotate_through(&current.document, &chain, &standing.terms())
@@ -109,13 +109,13 @@ impl Subject<'_> {
         &self,
         known: Known,
         list: &[u8],
-        writing: &Writing,
+        writing: &Transaction,
         store: &Store,
         output: &Output,
     ) -> Result<Known, Failure> {
         let trust = &self.means.trust;
         let trusted = writing.all()?;
-        let standing = trust.standing_of(&trusted, self.environment, output)?;
+        let standing = trust.context_of(&trusted, self.environment, output)?;
         let now = standing.now;
         let name = &known.document.name;
         let all = trust.store_of(&trusted, self.environment)?;

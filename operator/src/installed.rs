@@ -5,34 +5,32 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use clap::Args;
 use toolward_bundle::content::Content;
 use toolward_host::HostBuilder;
 use toolward_store::{Installed, Store};
 
 use crate::environment::Environment;
-use crate::failure::{self, Exit, Failure};
-use crate::output::Output;
-use crate::standing::Standing;
+use crate::error::Error;
+use crate::report::Report;
+use crate::trust::TrustContext;
 use crate::trust::{self, Trust};
 
 /// Where installed bundles are.
-#[derive(Debug, Args)]
-pub(crate) struct StoreFlags {
-    /// Where installed bundles and the record of trust are kept [default:
-    /// toolward in the user's data and state directories]
-    #[arg(long, value_name = "DIR")]
-    store_dir: Option<PathBuf>,
-}
+#[derive(Debug, Default, Clone)]
+pub struct StoreLocation(
+    /// The directory that holds the store and the record of trust; by default both
+    /// are in the user's data and state directories.
+    pub Option<PathBuf>,
+);
 
-impl StoreFlags {
-    fn places(&self, environment: &Environment) -> Result<(PathBuf, PathBuf), Failure> {
-        if let Some(directory) = &self.store_dir {
+impl StoreLocation {
+    fn places(&self, environment: &Environment) -> Result<(PathBuf, PathBuf), Error> {
+        if let Some(directory) = &self.0 {
             return Ok((directory.join("store"), directory.join("state/trust.db")));
         }
         match (&environment.data_directory, &environment.state_directory) {
             (Some(data), Some(state)) => Ok((data.join("store"), state.join("trust/trust.db"))),
-            _ => Err(Failure::usage(
+            _ => Err(Error::usage(
                 "store-unusable",
                 "there is no place for installed bundles: no home directory",
             )
@@ -42,7 +40,7 @@ impl StoreFlags {
 
     /// Keeps all guests out of the store and the record of trust: whoever writes
     /// there says what is installed.
-    pub(crate) fn protect(&self, builder: HostBuilder, environment: &Environment) -> HostBuilder {
+    pub fn protect(&self, builder: HostBuilder, environment: &Environment) -> HostBuilder {
         let Ok((directory, state)) = self.places(environment) else {
             return builder;
         };
@@ -53,14 +51,14 @@ impl StoreFlags {
     }
 
     /// The store's folder, and the file in it that readers lock.
-    pub(crate) fn read_places(&self, environment: &Environment) -> Option<(PathBuf, PathBuf)> {
+    pub fn read_places(&self, environment: &Environment) -> Option<(PathBuf, PathBuf)> {
         let (directory, _) = self.places(environment).ok()?;
         let lock = directory.join("lock");
         Some((directory, lock))
     }
 
     /// Opens the store, and makes it where there is none.
-    pub(crate) fn open(&self, environment: &Environment) -> Result<Store, Failure> {
+    pub fn open(&self, environment: &Environment) -> Result<Store, Error> {
         let (directory, state) = self.places(environment)?;
         Ok(Store::open(&directory, &state)?)
     }
@@ -68,24 +66,24 @@ impl StoreFlags {
     /// Opens the store if there is one, on a full or read-only disk, too. Looking
     /// leaves nothing behind. One whose newest changes can't be read is refused:
     /// they may revoke something.
-    pub(crate) fn existing(&self, environment: &Environment) -> Result<Option<Store>, Failure> {
+    pub fn existing(&self, environment: &Environment) -> Result<Option<Store>, Error> {
         match self.to_read(environment)? {
             Some(store) if store.log_unread() => Err(toolward_store::Error::LogUnreadable.into()),
             store => Ok(store),
         }
     }
 
-    /// [`StoreFlags::existing`], for showing only: where the newest changes can't be
+    /// [`StoreLocation::existing`], for showing only: where the newest changes can't be
     /// read a warning says so.
-    pub(crate) fn shown(
+    pub fn shown(
         &self,
         environment: &Environment,
-        output: &Output,
-    ) -> Result<Option<Store>, Failure> {
+        report: &dyn Report,
+    ) -> Result<Option<Store>, Error> {
         let store = self.to_read(environment)?;
         if store.as_ref().is_some_and(Store::log_unread) {
             let unread = toolward_store::Error::LogUnreadable;
-            output.warning(format!(
+            report.warning(&format!(
                 "what is shown may be out of date: {unread} ({})",
                 unread.code()
             ));
@@ -93,7 +91,7 @@ impl StoreFlags {
         Ok(store)
     }
 
-    fn to_read(&self, environment: &Environment) -> Result<Option<Store>, Failure> {
+    fn to_read(&self, environment: &Environment) -> Result<Option<Store>, Error> {
         let Ok((directory, state)) = self.places(environment) else {
             return Ok(None);
         };
@@ -105,12 +103,12 @@ impl StoreFlags {
 
     /// Removes a bundle. On a full disk its file goes first, so that there is room
     /// to write that down.
-    pub(crate) fn remove(
+    pub fn remove(
         &self,
         id: &str,
         now: SystemTime,
         environment: &Environment,
-    ) -> Result<u64, Failure> {
+    ) -> Result<u64, Error> {
         use toolward_store::Error;
         let missing = || Error::NotInstalled { id: id.to_owned() };
         let store = self.to_read(environment)?.ok_or_else(missing)?;
@@ -129,17 +127,17 @@ impl StoreFlags {
 /// The installed bundles that verify now, ready to be loaded. One that is
 /// refused is left out, with a warning; what is revoked since it was installed
 /// does not run.
-pub(crate) fn contents(
+pub fn contents(
     store: &Store,
-    standing: &Standing,
-    output: &Output,
-) -> Result<Vec<Content>, Failure> {
-    let verify = |file: &mut File| standing.archive_file(file);
+    context: &TrustContext,
+    report: &dyn Report,
+) -> Result<Vec<Content>, Error> {
+    let verify = |file: &mut File| context.archive_file(file);
     let mut contents = Vec::new();
-    for loaded in store.load_all_as(&verify, &trust::read, standing.now)? {
-        match loaded.bundle.map_err(Failure::from).flatten() {
+    for loaded in store.load_all_as(&verify, &trust::read, context.now)? {
+        match loaded.bundle.map_err(Error::from).flatten() {
             Ok(content) => contents.push(content),
-            Err(failure) => output.warning(format!(
+            Err(failure) => report.warning(&format!(
                 "{} is installed and not loaded: {} ({})",
                 loaded.installed.id, failure.message, failure.code
             )),
@@ -154,22 +152,24 @@ pub(crate) fn contents(
             entry.arrival = arrivals.get(&tool).copied();
         }
     }
-    unrecorded(store, output);
+    unrecorded(store, report);
     Ok(contents)
 }
 
 /// Warns where decisions could not be written down.
-pub(crate) fn unrecorded(store: &Store, output: &Output) {
+pub fn unrecorded(store: &Store, report: &dyn Report) {
     if let Some(code) = store.unrecorded() {
-        output.warning(format!("what was decided here is not recorded ({code})"));
+        report.warning(&format!("what was decided here is not recorded ({code})"));
     }
 }
 
 /// An installed bundle, and what `call` and `serve` would make of it now.
 #[derive(Debug)]
-pub(crate) struct Examined {
-    pub(crate) installed: Installed,
-    pub(crate) state: State,
+pub struct Examined {
+    /// As the store has it.
+    pub installed: Installed,
+    /// What would be made of it.
+    pub state: State,
 }
 
 /// Whether an installed bundle is loaded.
@@ -178,18 +178,18 @@ pub(crate) struct Examined {
     clippy::large_enum_variant,
     reason = "there is one for each installed bundle, and not for long"
 )]
-pub(crate) enum State {
+pub enum State {
     /// It verifies.
     Verified,
     /// It is left out, and this is why.
-    Refused(Failure),
+    Refused(Error),
     /// Whom to trust can't be read.
     Unknown,
 }
 
 impl Examined {
     /// Why it is not loaded, where that is known.
-    pub(crate) fn refusal(&self) -> Option<&Failure> {
+    pub fn refusal(&self) -> Option<&Error> {
         match &self.state {
             State::Refused(failure) => Some(failure),
             State::Verified | State::Unknown => None,
@@ -197,7 +197,7 @@ impl Examined {
     }
 
     /// The state in one word.
-    pub(crate) fn word(&self) -> &'static str {
+    pub fn word(&self) -> &'static str {
         match &self.state {
             State::Verified => "verified",
             State::Refused(_) => "refused",
@@ -208,19 +208,19 @@ impl Examined {
 
 /// All that is installed, verified as `call` and `serve` verify it. Nothing is
 /// recorded. Where whom to trust can't be read, a warning says so.
-pub(crate) fn examined(
+pub fn examined(
     store: &Store,
     trust: &Trust,
     environment: &Environment,
-    output: &Output,
-) -> Result<Vec<Examined>, Failure> {
-    let standing = trust
+    report: &dyn Report,
+) -> Result<Vec<Examined>, Error> {
+    let context = trust
         .trusted(environment)
-        .and_then(|trusted| trust.standing_or_empty(&trusted, environment, output));
-    let standing = match standing {
-        Ok(standing) => standing,
+        .and_then(|trusted| trust.context_or_empty(&trusted, environment, report));
+    let context = match context {
+        Ok(context) => context,
         Err(failure) => {
-            output.warning(format!(
+            report.warning(&format!(
                 "whether the installed bundles may run is not known: {} ({})",
                 failure.message, failure.code
             ));
@@ -231,11 +231,11 @@ pub(crate) fn examined(
             return Ok(store.list()?.into_iter().map(unknown).collect());
         }
     };
-    let verify = |file: &mut File| standing.archive_file(file);
+    let verify = |file: &mut File| context.archive_file(file);
     let examined = store.examine(&verify, &trust::read)?.into_iter();
     let examined = examined.map(|loaded| Examined {
         installed: loaded.installed,
-        state: match loaded.bundle.map_err(Failure::from).flatten() {
+        state: match loaded.bundle.map_err(Error::from).flatten() {
             Ok(_) => State::Verified,
             Err(failure) => State::Refused(failure),
         },
@@ -244,18 +244,18 @@ pub(crate) fn examined(
 }
 
 /// A tool that an installed bundle brings, which is not loaded, and why.
-pub(crate) type RefusedTool = (String, Installed, Failure);
+pub type RefusedTool = (String, Installed, Error);
 
 /// The tools of the installed bundles that are not loaded now, by bundle and id.
-pub(crate) fn refused_tools(
+pub fn refused_tools(
     store: &Store,
     trust: &Trust,
     environment: &Environment,
-    output: &Output,
-) -> Result<Vec<RefusedTool>, Failure> {
+    report: &dyn Report,
+) -> Result<Vec<RefusedTool>, Error> {
     let tools = store.tools()?;
     let mut refused = Vec::new();
-    for one in examined(store, trust, environment, output)? {
+    for one in examined(store, trust, environment, report)? {
         let Some(failure) = one.refusal() else {
             continue;
         };
@@ -269,53 +269,32 @@ pub(crate) fn refused_tools(
 }
 
 /// Why a tool is not there, if an installed bundle that is not loaded brings it.
-pub(crate) fn withheld(
+pub fn withheld(
     tool: &str,
     store: &Store,
     trust: &Trust,
     environment: &Environment,
-    output: &Output,
-) -> Result<Option<Failure>, Failure> {
+    report: &dyn Report,
+) -> Result<Option<Error>, Error> {
     let named = |major_id: &str| {
         let id = major_id.split('@').next();
         major_id == tool || id == Some(tool)
     };
-    let mut refused = refused_tools(store, trust, environment, output)?.into_iter();
+    let mut refused = refused_tools(store, trust, environment, report)?.into_iter();
     Ok(refused.find(|(major_id, _, _)| named(major_id)).map(
         |(_, Installed { id, version, .. }, failure)| {
             let message = format!(
                 "`{tool}` is in {id} {version}, which is installed and not loaded: {}",
                 failure.message
             );
-            Failure { message, ..failure }.hint(next_step(&id))
+            failure.saying(message).hint(next_step(&id))
         },
     ))
 }
 
 /// What to do about an installed bundle that is not loaded.
-pub(crate) fn next_step(id: &str) -> String {
+pub fn next_step(id: &str) -> String {
     format!(
         "`toolward update {id}` looks for a release that holds, `toolward remove {id}` takes it out"
     )
-}
-
-impl From<toolward_store::Error> for Failure {
-    fn from(error: toolward_store::Error) -> Self {
-        use toolward_store::Error;
-        let exit = match &error {
-            Error::Refused(refusal) => return Self::refused(refusal),
-            Error::Content(error) => return failure::content(error, Exit::Refused),
-            Error::Duplicate { .. }
-            | Error::SurfaceMismatch { .. }
-            | Error::ObjectMissing { .. }
-            | Error::ObjectChanged { .. }
-            | Error::PublisherChanged { .. } => Exit::Refused,
-            _ => Exit::Failed,
-        };
-        let failure = Self::new(exit, error.code(), &error);
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    }
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::failure::{Exit, Failure};
-use crate::files;
+use crate::error::{Error, Kind};
+use crate::file;
 
 /// How long one process waits for others.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,48 +24,48 @@ pub(super) struct Folder(OwnedFd);
 
 impl Folder {
     /// Opens a folder. Nothing where there is none.
-    pub(super) fn open(path: &Path) -> Result<Option<Self>, Failure> {
+    pub(super) fn open(path: &Path) -> Result<Option<Self>, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(opened) => opened,
             Err(Errno::NOENT) => return Ok(None),
-            Err(error) => return Err(Failure::unreadable(path, error)),
+            Err(error) => return Err(Error::unreadable(path, error)),
         };
         let opened = File::from(opened);
         let metadata = opened
             .metadata()
-            .map_err(|error| Failure::unreadable(path, error))?;
+            .map_err(|error| Error::unreadable(path, error))?;
         own(path, &metadata)?;
         Ok(Some(Self(opened.into())))
     }
 
     /// Makes a folder, with those above it, that only its user may enter.
-    pub(super) fn make(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn make(path: &Path) -> Result<Self, Error> {
         let mut builder = DirBuilder::new();
         builder
             .recursive(true)
             .mode(0o700)
             .create(path)
-            .map_err(|error| Failure::unwritable(path, error))?;
-        Self::open(path)?.ok_or_else(|| Failure::unwritable(path, "the folder is gone"))
+            .map_err(|error| Error::unwritable(path, error))?;
+        Self::open(path)?.ok_or_else(|| Error::unwritable(path, "the folder is gone"))
     }
 
     /// Has what is in it written to disk.
-    pub(super) fn sync(&self, path: &Path) -> Result<(), Failure> {
-        rustix::fs::fsync(&self.0).map_err(|error| Failure::unwritable(path, error))
+    pub(super) fn sync(&self, path: &Path) -> Result<(), Error> {
+        rustix::fs::fsync(&self.0).map_err(|error| Error::unwritable(path, error))
     }
 
     /// Shares the folder with others who read: nobody writes meanwhile.
-    pub(super) fn shared(&self, path: &Path) -> Result<(), Failure> {
+    pub(super) fn shared(&self, path: &Path) -> Result<(), Error> {
         self.lock(path, FlockOperation::NonBlockingLockShared)
     }
 
     /// Has the folder alone. Whoever holds it waits for nobody.
-    pub(super) fn exclusive(&self, path: &Path) -> Result<(), Failure> {
+    pub(super) fn exclusive(&self, path: &Path) -> Result<(), Error> {
         self.lock(path, FlockOperation::NonBlockingLockExclusive)
     }
 
-    fn lock(&self, path: &Path, operation: FlockOperation) -> Result<(), Failure> {
+    fn lock(&self, path: &Path, operation: FlockOperation) -> Result<(), Error> {
         let start = Instant::now();
         loop {
             match rustix::fs::flock(&self.0, operation) {
@@ -75,29 +75,29 @@ impl Folder {
                 }
                 Err(Errno::WOULDBLOCK | Errno::INTR) => {
                     let busy = format!("{}: another process holds the folder", path.display());
-                    return Err(Failure::new(Exit::Failed, "trust-busy", busy)
+                    return Err(Error::new(Kind::Failed, "trust-busy", busy)
                         .hint("find out which process it is, and try again"));
                 }
-                Err(error) => return Err(Failure::unreadable(path, error)),
+                Err(error) => return Err(Error::unreadable(path, error)),
             }
         }
     }
 }
 
 /// Reads a file that nobody else could have written.
-pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
-    let unreadable = |error| Failure::unreadable(path, error);
-    let file = files::regular(path).map_err(unreadable)?;
+pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
+    let unreadable = |error| Error::unreadable(path, error);
+    let file = file::regular(path).map_err(unreadable)?;
     own(path, &file.metadata().map_err(unreadable)?)?;
-    files::read_opened(file, path, limit)
+    file::read_opened(file, path, limit)
 }
 
 /// Refuses what somebody else owns or may write to. Root may do either anyway.
-fn own(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
+fn own(path: &Path, metadata: &Metadata) -> Result<(), Error> {
     let user = rustix::process::geteuid().as_raw();
     let refuse = |what: String| {
         let message = format!("{}: {what}", path.display());
-        Failure::usage("trust-unusable", message)
+        Error::usage("trust-unusable", message)
     };
     let owner = metadata.uid();
     if owner != user && owner != 0 {

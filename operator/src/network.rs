@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
 use toolward_registry::{
     Client, Credentials, DocumentKind, Helpers, Progress, PullOptions, Source,
 };
@@ -11,13 +10,12 @@ use toolward_signing::archive::Effort;
 use toolward_signing::verify::{self, Bundle, Verified};
 use toolward_signing::{Reason, Refusal};
 
-use crate::commands::call::runtime;
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
-use crate::files;
-use crate::output::Output;
-use crate::progress::Bar;
-use crate::standing::Standing;
+use crate::error::Error;
+use crate::file;
+use crate::report::{self, Report};
+use crate::runtime::runtime;
+use crate::trust::TrustContext;
 
 /// How long a credential helper may take.
 const HELPER_TIME: Duration = Duration::from_secs(30);
@@ -25,54 +23,51 @@ const HELPER_TIME: Duration = Duration::from_secs(30);
 const MAX_FILE: usize = 1024 * 1024;
 
 /// How the network is used.
-#[derive(Debug, Args)]
-pub(crate) struct NetworkFlags {
-    /// Trust the certificate authorities in this file, besides the system's
-    #[arg(long, value_name = "PEM")]
-    ca_file: Option<PathBuf>,
+#[derive(Debug, Default, Clone)]
+pub struct Network {
+    /// A PEM file of certificate authorities, besides the system's.
+    pub ca_file: Option<PathBuf>,
 
-    /// Take names and passwords from this file, in the form of Docker's
-    /// config.json [default: none]
-    #[arg(long, value_name = "FILE")]
-    docker_config: Option<PathBuf>,
+    /// The file of names and passwords, in the form of Docker's `config.json`.
+    pub docker_config: Option<PathBuf>,
 
-    /// Run the credential helpers that the file names
-    #[arg(long, requires = "docker_config")]
-    credential_helpers: bool,
+    /// Whether the credential helpers that the file names are run.
+    pub credential_helpers: bool,
 
-    /// Send the credentials for REGISTRY to the token server at ORIGIN, too
-    #[arg(long, value_name = "REGISTRY=ORIGIN")]
-    allow_realm: Vec<String>,
+    /// Where these helpers are looked for.
+    pub search_path: Vec<PathBuf>,
 
-    /// Let downloads be redirected to this origin; no credentials go there
-    #[arg(long, value_name = "ORIGIN")]
-    allow_redirects_to: Vec<String>,
+    /// `REGISTRY=ORIGIN`: the credentials for that registry go to the token server at
+    /// that origin, too.
+    pub allow_realm: Vec<String>,
 
-    /// Speak plain http with this machine itself
-    #[arg(long)]
-    plain_http: bool,
+    /// Origins that downloads may be redirected to; no credentials go there.
+    pub allow_redirects_to: Vec<String>,
+
+    /// Whether http is spoken with this machine itself.
+    pub plain_http: bool,
 }
 
-impl NetworkFlags {
-    pub(crate) fn client(&self) -> Result<Client, Failure> {
+impl Network {
+    /// A client of registries and `https` sources with these settings.
+    pub fn client(&self) -> Result<Client, Error> {
         let mut builder = Client::builder().plain_http_on_loopback(self.plain_http);
         if let Some(path) = &self.ca_file {
-            builder = builder.authorities(files::read(path, MAX_FILE)?);
+            builder = builder.authorities(file::read(path, MAX_FILE)?);
         }
         if let Some(path) = &self.docker_config {
             let helpers = if self.credential_helpers {
-                let path = std::env::var_os("PATH").unwrap_or_default();
-                Helpers::on(std::env::split_paths(&path).collect(), HELPER_TIME)
+                Helpers::on(self.search_path.clone(), HELPER_TIME)
             } else {
                 Helpers::off()
             };
-            let bytes = files::read(path, MAX_FILE)?;
+            let bytes = file::read(path, MAX_FILE)?;
             let credentials = Credentials::from_docker_config(&bytes, helpers);
             builder = builder.credentials(credentials?);
         }
         for text in &self.allow_realm {
             let (registry, origin) = text.split_once('=').ok_or_else(|| {
-                Failure::usage("setting-invalid", format!("--allow-realm {text:?}"))
+                Error::usage("setting-invalid", format!("--allow-realm {text:?}"))
                     .hint("write --allow-realm REGISTRY=https://HOST")
             })?;
             builder = builder.allow_realm(registry, origin);
@@ -87,14 +82,14 @@ impl NetworkFlags {
     /// if any is: a source that was asked for an update says nothing of other
     /// bundles. Of a remote one the envelope is verified, and its id compared,
     /// before anything else of it is downloaded.
-    pub(crate) fn bundle(
+    pub fn bundle(
         &self,
         source: &Source,
         expected: Option<&str>,
-        standing: &Standing,
+        context: &TrustContext,
         environment: &Environment,
-        output: &Output,
-    ) -> Result<Verified<Bundle>, Failure> {
+        report: &dyn Report,
+    ) -> Result<Verified<Bundle>, Error> {
         let is_expected = |id: &str| match expected {
             Some(expected) if expected != id => Err(Refusal::new(Reason::WrongBundle)
                 .at(source.to_string())
@@ -102,9 +97,9 @@ impl NetworkFlags {
                 .found(id)),
             _ => Ok(()),
         };
-        let bundle = self.fetched(source, &is_expected, standing, environment, output)?;
+        let bundle = self.fetched(source, &is_expected, context, environment, report)?;
         // A file has no envelope that comes first, and a source may have changed.
-        is_expected(&bundle.manifest.id).map_err(|refusal| Failure::refused(&refusal))?;
+        is_expected(&bundle.manifest.id).map_err(|refusal| Error::refused(&refusal))?;
         Ok(bundle)
     }
 
@@ -112,36 +107,36 @@ impl NetworkFlags {
         &self,
         source: &Source,
         is_expected: &dyn Fn(&str) -> Result<(), Refusal>,
-        standing: &Standing,
+        context: &TrustContext,
         environment: &Environment,
-        output: &Output,
-    ) -> Result<Verified<Bundle>, Failure> {
-        let bar = Bar::new(format!("fetching {source}"), output);
+        report: &dyn Report,
+    ) -> Result<Verified<Bundle>, Error> {
+        let bar = report.begin(&format!("fetching {source}"));
         let tell = |done: u64, total: Option<u64>| bar.set(done, total.unwrap_or_default());
-        let options = standing.options(None);
+        let options = context.options(None);
         let announced = |envelope: &[u8]| {
-            let announced = verify::envelope(envelope, &standing.store, &options)?;
+            let announced = verify::envelope(envelope, &context.store, &options)?;
             is_expected(&announced.manifest.id)
         };
         let archive = match source {
             Source::Path(path) => {
                 if !path.exists() {
-                    return Err(Failure::unreadable(
+                    return Err(Error::unreadable(
                         path,
                         "there is no such file or directory",
                     ));
                 }
                 let report = |progress: verify::Progress| tell(progress.done, Some(progress.total));
-                let options = standing.options(Some(&report));
-                return verify::open(path, &standing.store, &options)
-                    .map_err(|refusal| Failure::refused(&refusal));
+                let options = context.options(Some(&report));
+                return verify::open(path, &context.store, &options)
+                    .map_err(|refusal| Error::refused(&refusal));
             }
             Source::Registry(reference) => {
                 let downloads = downloads(environment)?;
                 let client = self.client()?;
                 let (show, seen) = watch();
                 let pull = PullOptions::new(&downloads).progress(&show);
-                let pulled = run(&bar, &seen, client.pull(reference, &pull, announced))??;
+                let pulled = run(&*bar, &seen, client.pull(reference, &pull, announced))??;
                 pulled.archive(Effort::Fast, Vec::new())?
             }
             Source::Web(url) => {
@@ -149,25 +144,25 @@ impl NetworkFlags {
                 let client = self.client()?;
                 let (show, seen) = watch();
                 let work = client.fetch_bundle(url, &downloads, Some(&show), announced);
-                let mut fetched = run(&bar, &seen, work)??;
+                let mut fetched = run(&*bar, &seen, work)??;
                 let mut bytes = Vec::new();
                 std::io::Read::read_to_end(&mut fetched.archive, &mut bytes)
-                    .map_err(|error| Failure::unreadable(&downloads, error))?;
+                    .map_err(|error| Error::unreadable(&downloads, error))?;
                 bytes
             }
             other => {
-                return Err(Failure::usage("source-invalid", format!("{other}"))
+                return Err(Error::usage("source-invalid", format!("{other}"))
                     .hint("name a file, an https address, or oci://REGISTRY/REPOSITORY:TAG"));
             }
         };
         drop(bar);
-        standing
+        context
             .archive(&archive)
-            .map_err(|refusal| Failure::refused(&refusal))
+            .map_err(|refusal| Error::refused(&refusal))
     }
 
     /// Fetches a document, still to be verified.
-    pub(crate) fn document(&self, source: &str, kind: DocumentKind) -> Result<Vec<u8>, Failure> {
+    pub fn document(&self, source: &str, kind: DocumentKind) -> Result<Vec<u8>, Error> {
         let source = Source::parse(source)?;
         let client = self.client()?;
         let work = client.fetch_document(&source, kind, kind.max_bytes());
@@ -176,11 +171,11 @@ impl NetworkFlags {
 }
 
 /// A source as it is kept: a path from wherever the command is run next.
-pub(crate) fn kept(source: &Source, text: &str) -> Result<String, Failure> {
+pub fn kept(source: &Source, text: &str) -> Result<String, Error> {
     match source {
         Source::Path(path) => std::path::absolute(path)
             .map(|path| path.display().to_string())
-            .map_err(|error| Failure::unreadable(path, error)),
+            .map_err(|error| Error::unreadable(path, error)),
         _ => Ok(text.to_owned()),
     }
 }
@@ -200,7 +195,11 @@ fn watch() -> (impl Fn(Progress) + Send + Sync, Seen) {
 }
 
 /// Runs a transfer, with a bar that follows it.
-pub(crate) fn run<T>(bar: &Bar, seen: &Seen, work: impl Future<Output = T>) -> Result<T, Failure> {
+pub fn run<T>(
+    bar: &dyn report::Progress,
+    seen: &Seen,
+    work: impl Future<Output = T>,
+) -> Result<T, Error> {
     Ok(runtime()?.block_on(async {
         let mut work = std::pin::pin!(work);
         loop {
@@ -220,38 +219,23 @@ pub(crate) fn run<T>(bar: &Bar, seen: &Seen, work: impl Future<Output = T>) -> R
 }
 
 /// Follows a transfer of which nothing else is known.
-pub(crate) fn followed() -> (impl Fn(Progress) + Send + Sync, Seen) {
+pub fn followed() -> (impl Fn(Progress) + Send + Sync, Seen) {
     watch()
 }
 
 /// Where half a download waits to be gone on with: the user's own folder.
-fn downloads(environment: &Environment) -> Result<PathBuf, Failure> {
+fn downloads(environment: &Environment) -> Result<PathBuf, Error> {
     use std::os::unix::fs::DirBuilderExt as _;
     let directory = match &environment.cache_directory {
         Some(cache) => cache.join("downloads"),
         None => {
-            return Err(
-                Failure::usage("store-unusable", "there is no home directory")
-                    .hint("set HOME, or XDG_CACHE_HOME"),
-            );
+            return Err(Error::usage("store-unusable", "there is no home directory")
+                .hint("set HOME, or XDG_CACHE_HOME"));
         }
     };
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700);
     let made = builder.create(&directory);
-    made.map_err(|error| Failure::unwritable(Path::new(&directory), error))?;
+    made.map_err(|error| Error::unwritable(Path::new(&directory), error))?;
     Ok(directory)
-}
-
-impl From<toolward_registry::Failure> for Failure {
-    fn from(failure: toolward_registry::Failure) -> Self {
-        if let Some(refusal) = failure.refusal() {
-            return Self::refused(refusal);
-        }
-        let new = Self::new(Exit::Failed, failure.code(), &failure);
-        match failure.hint() {
-            Some(hint) => new.hint(hint),
-            None => new,
-        }
-    }
 }

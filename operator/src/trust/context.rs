@@ -16,18 +16,22 @@ use toolward_signing::verify::{self, Bundle, ProgressFn, Verified, VerifyOptions
 
 /// Whom and what an operation believes.
 #[derive(Debug)]
-pub(crate) struct Standing {
-    pub(crate) store: TrustStore,
-    pub(crate) settings: TrustSettings,
-    pub(crate) revocations: Revocations,
+pub struct TrustContext {
+    /// Publishers and keys.
+    pub store: TrustStore,
+    /// How strictly they are trusted.
+    pub settings: TrustSettings,
+    /// What the operator and publishers revoked.
+    pub revocations: Revocations,
     /// The channels that the releases of publishers are held to, by publisher.
-    pub(crate) channels: BTreeMap<String, String>,
-    pub(crate) now: SystemTime,
+    pub channels: BTreeMap<String, String>,
+    /// The time that all of it is compared with.
+    pub now: SystemTime,
 }
 
-impl Standing {
+impl TrustContext {
     /// How a bundle is verified.
-    pub(crate) fn options<'a>(&'a self, progress: Option<&'a ProgressFn<'a>>) -> VerifyOptions<'a> {
+    pub fn options<'a>(&'a self, progress: Option<&'a ProgressFn<'a>>) -> VerifyOptions<'a> {
         VerifyOptions {
             now: Some(self.now),
             mode: self.settings.mode,
@@ -40,7 +44,7 @@ impl Standing {
     }
 
     /// How a document is accepted.
-    pub(crate) fn terms(&self) -> Terms<'_> {
+    pub fn terms(&self) -> Terms<'_> {
         Terms {
             now: self.now,
             mode: self.settings.mode,
@@ -49,16 +53,13 @@ impl Standing {
     }
 
     /// Verifies once more what was verified earlier.
-    pub(crate) fn again(&self, bundle: &Verified<Bundle>) -> Result<Verified<Bundle>, Refusal> {
+    pub fn again(&self, bundle: &Verified<Bundle>) -> Result<Verified<Bundle>, Refusal> {
         verify::again(bundle, &self.store, &self.options(None))
     }
 
     /// When the first of these bundles ends to hold, if one does at a known time: it
     /// expires, its publisher's document does, or it is older than is allowed.
-    pub(crate) fn ends<'c>(
-        &self,
-        contents: impl IntoIterator<Item = &'c Content>,
-    ) -> Option<SystemTime> {
+    pub fn ends<'c>(&self, contents: impl IntoIterator<Item = &'c Content>) -> Option<SystemTime> {
         let moments = contents.into_iter().flat_map(|content| {
             let Origin::Signed { publisher, .. } = &content.origin else {
                 return [None; 3];
@@ -88,12 +89,12 @@ impl Standing {
     }
 
     /// Verifies an archive in a file.
-    pub(crate) fn archive_file(&self, file: &mut File) -> Result<Verified<Bundle>, Refusal> {
+    pub fn archive_file(&self, file: &mut File) -> Result<Verified<Bundle>, Refusal> {
         verify::archive_file(file, &self.store, &self.options(None))
     }
 
     /// Verifies an archive in memory.
-    pub(crate) fn archive(&self, bytes: &[u8]) -> Result<Verified<Bundle>, Refusal> {
+    pub fn archive(&self, bytes: &[u8]) -> Result<Verified<Bundle>, Refusal> {
         verify::archive_bytes(bytes, &self.store, &self.options(None))
     }
 }

@@ -5,43 +5,43 @@ use std::path::Path;
 
 use toolward_signing::id;
 
-use super::place::Folder;
-use super::{DOCUMENT, GRANT, Known, Publishers, REVOCATIONS, Removed, Trusted};
+use super::private_dir::Folder;
+use super::{DOCUMENT, GRANT, Known, Publishers, REVOCATIONS, Tombstone, Trusted};
 use super::{read_document, read_list};
-use crate::failure::{Exit, Failure};
-use crate::files;
+use crate::error::{Error, Kind};
+use crate::file;
 
 /// The folder of publishers, which nobody else reads or changes meanwhile. Whoever
 /// has it waits neither for the network nor for a person.
 #[derive(Debug)]
-pub(crate) struct Writing {
+pub struct Transaction {
     publishers: Publishers,
     folder: Folder,
 }
 
 /// What became of a publisher that was to be removed.
 #[derive(Debug)]
-pub(crate) struct Gone {
+pub struct Gone {
     /// How many keys and bundles it revoked, which stay revoked.
-    pub(crate) revoked: usize,
+    pub revoked: usize,
     /// Why what it revoked could not be kept.
-    pub(crate) lost: Vec<Failure>,
+    pub lost: Vec<Error>,
 }
 
-impl Writing {
-    pub(super) fn new(publishers: Publishers) -> Result<Self, Failure> {
+impl Transaction {
+    pub(super) fn new(publishers: Publishers) -> Result<Self, Error> {
         let folder = Folder::make(&publishers.0)?;
         folder.exclusive(&publishers.0)?;
         Ok(Self { publishers, folder })
     }
 
     /// All that is kept.
-    pub(crate) fn all(&self) -> Result<Trusted, Failure> {
+    pub fn all(&self) -> Result<Trusted, Error> {
         self.publishers.read_all()
     }
 
     /// Keeps a new publisher: all that belongs to it at once, or nothing.
-    pub(crate) fn add(&self, known: &Known) -> Result<(), Failure> {
+    pub fn add(&self, known: &Known) -> Result<(), Error> {
         let (place, name) = (&self.publishers.0, &known.document.name);
         let (folder, new) = (place.join(name), place.join(format!(".new-{name}")));
         // Of a process that was killed.
@@ -49,13 +49,13 @@ impl Writing {
         let made = Folder::make(&new)?;
         write(&new, known)?;
         made.sync(&new)?;
-        std::fs::rename(&new, &folder).map_err(|error| Failure::unwritable(&folder, error))?;
+        std::fs::rename(&new, &folder).map_err(|error| Error::unwritable(&folder, error))?;
         self.folder.sync(place)
     }
 
     /// Keeps what is new of a publisher. The document comes last: what it rests on
     /// is there by then.
-    pub(crate) fn write(&self, known: &Known) -> Result<(), Failure> {
+    pub fn write(&self, known: &Known) -> Result<(), Error> {
         let folder = self.publishers.0.join(&known.document.name);
         write(&folder, known)?;
         Folder::make(&folder)?.sync(&folder)
@@ -63,7 +63,7 @@ impl Writing {
 
     /// Forgets a publisher, whatever is in its folder, but not what it revoked.
     /// Nothing if there is none of this name.
-    pub(crate) fn remove(&self, name: &str) -> Result<Option<Gone>, Failure> {
+    pub fn remove(&self, name: &str) -> Result<Option<Gone>, Error> {
         if !self.publishers.has(name) {
             return Ok(None);
         }
@@ -73,20 +73,20 @@ impl Writing {
         let aside = place.join(format!(".gone-{name}"));
         clear(&aside)?;
         // In one step, so that no half of it is read.
-        std::fs::rename(&folder, &aside).map_err(|error| Failure::unwritable(&folder, error))?;
+        std::fs::rename(&folder, &aside).map_err(|error| Error::unwritable(&folder, error))?;
         self.folder.sync(place)?;
         clear(&aside)?;
         Ok(Some(gone))
     }
 
     /// Keeps what a publisher revoked, as far as it can be read.
-    fn keep(&self, name: &str) -> Result<Gone, Failure> {
+    fn keep(&self, name: &str) -> Result<Gone, Error> {
         let place = &self.publishers.0;
         let folder = place.join(name);
         let mut lost = Vec::new();
-        let mut removed = match Removed::read(place, name) {
+        let mut removed = match Tombstone::read(place, name) {
             Ok(Some(removed)) => removed,
-            Ok(None) => Removed::new(name)?,
+            Ok(None) => Tombstone::new(name)?,
             // Not replaced by what is less.
             Err(failure) => {
                 return Ok(Gone {
@@ -115,26 +115,26 @@ impl Writing {
     }
 
     /// Forgets what a publisher revoked before it was removed. Whether it did.
-    pub(crate) fn forget(&self, name: &str) -> Result<bool, Failure> {
+    pub fn forget(&self, name: &str) -> Result<bool, Error> {
         match id::check(name) {
-            Ok(()) => Removed::forget(&self.publishers.0, name),
+            Ok(()) => Tombstone::forget(&self.publishers.0, name),
             Err(_) => Ok(false),
         }
     }
 }
 
-fn write(folder: &Path, known: &Known) -> Result<(), Failure> {
+fn write(folder: &Path, known: &Known) -> Result<(), Error> {
     if let Some(list) = &known.revocations {
-        files::replace(&folder.join(REVOCATIONS), &list.envelope_bytes)?;
+        file::replace(&folder.join(REVOCATIONS), &list.envelope_bytes)?;
     }
     let grant = toml::to_string(&known.grant)
-        .map_err(|error| Failure::new(Exit::Failed, "unwritable-value", error))?;
-    files::replace(&folder.join(GRANT), grant.as_bytes())?;
-    files::replace(&folder.join(DOCUMENT), &known.document.envelope_bytes)
+        .map_err(|error| Error::new(Kind::Failed, "unwritable-value", error))?;
+    file::replace(&folder.join(GRANT), grant.as_bytes())?;
+    file::replace(&folder.join(DOCUMENT), &known.document.envelope_bytes)
 }
 
 /// Removes what is there, if anything is.
-fn clear(path: &Path) -> Result<(), Failure> {
+fn clear(path: &Path) -> Result<(), Error> {
     let removed = match path.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => std::fs::remove_dir_all(path),
         Ok(_) => std::fs::remove_file(path),
@@ -142,7 +142,7 @@ fn clear(path: &Path) -> Result<(), Failure> {
     };
     match removed {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Failure::unwritable(path, error))
+            Err(Error::unwritable(path, error))
         }
         _ => Ok(()),
     }

@@ -5,25 +5,25 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use toolward_host::confine::Confinement;
 use toolward_store::Store;
 
-use crate::commands::call::{Source, Whence};
-use crate::environment::Environment;
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::publishers::Publishers;
+use crate::bundles::SourceKind;
+use crate::error::Error;
+use crate::operator::Operator;
+use crate::report::Report;
+use crate::trust::publishers::Publishers;
 
 /// How deep, and at how many files of a folder, it looks.
 const DEPTH: usize = 8;
 const FILES: usize = 10_000;
 
 /// The places where something may change.
-pub(crate) struct Looking<'a> {
-    source: &'a Source,
-    environment: &'a Environment,
+pub(super) struct Scanner {
+    operator: Arc<Operator>,
     /// Open from before the process was confined.
     store: Option<Store>,
     trust: Option<Publishers>,
@@ -33,7 +33,7 @@ pub(crate) struct Looking<'a> {
 
 /// What was there.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(super) struct Seen {
     files: BTreeMap<PathBuf, File>,
     installed: Vec<String>,
     /// The folder of which there is more than is looked at.
@@ -50,34 +50,34 @@ struct File {
     number: u64,
 }
 
-impl<'a> Looking<'a> {
-    pub(crate) fn new(source: &'a Source, environment: &'a Environment) -> Result<Self, Failure> {
+impl Scanner {
+    pub(super) fn new(operator: Arc<Operator>) -> Result<Self, Error> {
+        let (source, environment) = (&operator.source, &operator.environment);
         Ok(Self {
-            source,
-            environment,
-            store: match source.whence() {
-                Whence::Installed => source.store.existing(environment)?,
+            store: match source.kind() {
+                SourceKind::Installed => source.store.existing(environment)?,
                 _ => None,
             },
-            trust: match source.whence() {
-                Whence::Dev(_) => None,
+            trust: match source.kind() {
+                SourceKind::Dev(_) => None,
                 _ => source.trust.publishers(environment).ok(),
             },
             told: Cell::new(false),
+            operator,
         })
     }
 
-    pub(crate) fn store(&self) -> Option<&Store> {
+    pub(super) fn store(&self) -> Option<&Store> {
         self.store.as_ref()
     }
 
     /// What is there now, given what was there before.
-    pub(crate) fn look(&self, before: &Seen, output: &Output) -> Seen {
+    pub(super) fn look(&self, before: &Seen, report: &dyn Report) -> Seen {
         let mut seen = Seen::default();
         if let Some(trust) = &self.trust {
             seen.look_into(trust.folder());
         }
-        if let Whence::Dev(directory) = self.source.whence() {
+        if let SourceKind::Dev(directory) = self.operator.source.kind() {
             seen.look_into(directory);
         }
         if let Some(store) = &self.store {
@@ -88,7 +88,7 @@ impl<'a> Looking<'a> {
             };
         }
         if let Some(folder) = seen.cut.as_ref().filter(|_| !self.told.replace(true)) {
-            output.warning(format!(
+            report.warning(&format!(
                 "{}: only {FILES} files, {DEPTH} folders deep, are looked at for changes; others \
                  are noticed within five minutes",
                 folder.display()
@@ -98,23 +98,33 @@ impl<'a> Looking<'a> {
     }
 
     /// What a confined process has to keep to look again, and to read what changed.
-    pub(crate) fn kept(&self, mut confinement: Confinement) -> Result<Confinement, Failure> {
+    pub(super) fn kept(&self, mut confinement: Confinement) -> Result<Confinement, Error> {
         if let Some(trust) = &self.trust {
             // What is not there now is out of reach when somebody puts it there.
             if trust.folder().is_dir() || trust.make().is_ok() {
                 confinement = confinement.read(trust.folder());
             }
         }
-        for file in self.source.trust.key_files(self.environment)? {
+        for file in self
+            .operator
+            .source
+            .trust
+            .key_files(&self.operator.environment)?
+        {
             if file.is_file() {
                 confinement = confinement.read(file);
             }
         }
-        match self.source.whence() {
-            Whence::Dev(directory) => confinement = confinement.read(directory),
-            Whence::Bundles => {}
-            Whence::Installed => {
-                if let Some((store, lock)) = self.source.store.read_places(self.environment) {
+        match self.operator.source.kind() {
+            SourceKind::Dev(directory) => confinement = confinement.read(directory),
+            SourceKind::Named => {}
+            SourceKind::Installed => {
+                if let Some((store, lock)) = self
+                    .operator
+                    .source
+                    .store
+                    .read_places(&self.operator.environment)
+                {
                     confinement = confinement.read(store);
                     if lock.is_file() {
                         confinement = confinement.read_write(lock);

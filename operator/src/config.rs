@@ -5,17 +5,16 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_host::confine::SystemCalls;
 use toolward_host::secrets;
 use toolward_policy::{ContextSource, Policy, PolicyError};
 use toolward_signing::trust::{TrustSettings, TrustStore};
 
-use crate::confinement;
-use crate::environment::{self, Environment};
-use crate::failure::Failure;
-use crate::files;
+use crate::confine;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::file;
 use crate::trust::Trust;
 
 /// The file in the configuration directory.
@@ -24,24 +23,20 @@ const CONFIG_FILE: &str = "toolward.toml";
 /// Longest key or configuration file, in bytes.
 const MAX_FILE: u64 = 1024 * 1024;
 
-/// Policies beyond the configured one.
-#[derive(Debug, Args)]
-pub(crate) struct PolicyFlags {
-    /// Grant what this policy grants, on top of toolward.toml (may be given
-    /// again; what one of them denies is denied)
-    #[arg(long, value_name = "FILE")]
-    policy: Vec<PathBuf>,
-}
+/// Files of policies on top of the configured one. What one of them denies is denied.
+#[derive(Debug, Default, Clone)]
+pub struct PolicyFiles(pub Vec<PathBuf>);
 
 /// A configuration or policy file, read once.
 #[derive(Debug)]
-pub(crate) struct ConfigFile {
+pub struct ConfigFile {
     path: PathBuf,
     text: String,
 }
 
 impl ConfigFile {
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+    /// Reads a file of at most 1 MiB.
+    pub fn read(path: &Path) -> Result<Self, Error> {
         Ok(Self {
             path: path.to_owned(),
             text: read_text(path)?,
@@ -49,25 +44,26 @@ impl ConfigFile {
     }
 
     /// The user's own, if it is there.
-    pub(crate) fn of_user(environment: &Environment) -> Result<Option<Self>, Failure> {
+    pub fn of_user(environment: &Environment) -> Result<Option<Self>, Error> {
         match default_config(environment).filter(|path| !is_missing(path)) {
             Some(path) => Self::read(&path).map(Some),
             None => Ok(None),
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// The file.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Whom it trusts; key files are named relative to it.
-    pub(crate) fn trust_store(&self) -> Result<TrustStore, Failure> {
+    pub fn trust_store(&self) -> Result<TrustStore, Error> {
         self.trust_and_keys().0
     }
 
     /// What it says beside its policy: whom it trusts, and its channels. The policy
     /// knows all other tables, or refuses them.
-    pub(crate) fn beside_policy(&self) -> toml::Table {
+    pub fn beside_policy(&self) -> toml::Table {
         let table = self.text.parse::<toml::Table>().unwrap_or_default();
         let known = ["publisher", "trust", "channel"];
         let beside = table.into_iter();
@@ -76,19 +72,19 @@ impl ConfigFile {
     }
 
     /// The files that keys are read from.
-    pub(crate) fn key_files(&self) -> Vec<PathBuf> {
+    pub fn key_files(&self) -> Vec<PathBuf> {
         self.trust_and_keys().1
     }
 
     /// How strictly trust is taken; key files are named relative to it.
-    pub(crate) fn trust_settings(&self) -> Result<TrustSettings, Failure> {
+    pub fn trust_settings(&self) -> Result<TrustSettings, Error> {
         let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
         let mut key_file = |name: &str| {
             read_text(&folder.join(name)).map_err(|failure| std::io::Error::other(failure.message))
         };
         TrustSettings::from_toml_with(&self.text, &mut key_file).map_err(|refusal| {
             let message = format!("{}: {refusal}", self.path.display());
-            let failure = Failure::usage(refusal.code(), message);
+            let failure = Error::usage(refusal.code(), message);
             match refusal.hint() {
                 Some(hint) => failure.hint(hint),
                 None => failure,
@@ -96,7 +92,7 @@ impl ConfigFile {
         })
     }
 
-    fn trust_and_keys(&self) -> (Result<TrustStore, Failure>, Vec<PathBuf>) {
+    fn trust_and_keys(&self) -> (Result<TrustStore, Error>, Vec<PathBuf>) {
         let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
         let mut files = Vec::new();
         let mut key_file = |name: &str| {
@@ -108,7 +104,7 @@ impl ConfigFile {
         let store = TrustStore::from_toml_with(&self.text, &mut key_file);
         let store = store.map_err(|refusal| {
             let message = format!("{}: {refusal}", self.path.display());
-            let failure = Failure::usage(refusal.code(), message);
+            let failure = Error::usage(refusal.code(), message);
             match refusal.hint() {
                 Some(hint) => failure.hint(hint),
                 None => failure,
@@ -118,30 +114,30 @@ impl ConfigFile {
     }
 
     /// Which system calls a confined process keeps.
-    pub(crate) fn system_calls(&self) -> Result<SystemCalls, Failure> {
-        Ok(confinement::setting(&self.text, &self.path)?.unwrap_or_default())
+    pub fn system_calls(&self) -> Result<SystemCalls, Error> {
+        Ok(confine::setting(&self.text, &self.path)?.unwrap_or_default())
     }
 
     /// What it grants; files and directories are named relative to it.
-    pub(crate) fn policy(&self) -> Result<Policy, Failure> {
+    pub fn policy(&self) -> Result<Policy, Error> {
         let folder = match self.path.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
         let folder = folder
             .canonicalize()
-            .map_err(|error| Failure::unreadable(&self.path, error))?;
+            .map_err(|error| Error::unreadable(&self.path, error))?;
         let name = self.path.display().to_string();
         Policy::from_toml_in(&self.text, &name, &folder).map_err(|error| self.broken(&error))
     }
 
-    fn broken(&self, error: &PolicyError) -> Failure {
+    fn broken(&self, error: &PolicyError) -> Error {
         let message = format!("{}: {error}", self.path.display());
         let hint = error.hint().unwrap_or(
             "the page `The policy file` of the book has every table and key; look at it again \
              with `toolward policy check FILE`",
         );
-        let failure = Failure::usage(error.code(), message).hint(hint);
+        let failure = Error::usage(error.code(), message).hint(hint);
         let number = |found: Option<usize>| u32::try_from(found?).ok();
         match (number(error.line()), number(error.column())) {
             (Some(line), Some(column)) => failure.with_diagnostics(&[Diagnostic {
@@ -160,21 +156,22 @@ impl ConfigFile {
 
 /// What the operator grants, of all files together.
 #[derive(Debug)]
-pub(crate) struct Granted {
-    pub(crate) policy: Policy,
+pub struct Granted {
+    /// All files in one.
+    pub policy: Policy,
     /// The files that it was read from.
-    pub(crate) files: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
     /// The file that takes lines which are missing.
-    pub(crate) place: PathBuf,
+    pub place: PathBuf,
 }
 
 impl Granted {
     /// Reads all policies: the configured one, then those of the flags.
-    pub(crate) fn read(
+    pub fn read(
         trust: &Trust,
-        flags: &PolicyFlags,
+        policies: &PolicyFiles,
         environment: &Environment,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let configured = trust.file(environment)?;
         let mut granted = Self {
             policy: Policy::empty(),
@@ -186,17 +183,19 @@ impl Granted {
             // One that is wrong is said before anything is done.
             file.system_calls()?;
         }
-        for path in &flags.policy {
+        for path in &policies.0 {
             let file = ConfigFile::read(path)?;
             granted.add(&file)?;
-            confinement::no_setting(&file.text, &file.path)?;
+            confine::refuse_setting(&file.text, &file.path)?;
         }
         // Once: what changes later counts for the next process.
-        granted.policy = granted.policy.with_contexts(&mut context_value);
+        let variable = environment.variable;
+        let mut value = |source: &ContextSource| context_value(source, variable);
+        granted.policy = granted.policy.with_contexts(&mut value);
         Ok(granted)
     }
 
-    fn add(&mut self, file: &ConfigFile) -> Result<(), Failure> {
+    fn add(&mut self, file: &ConfigFile) -> Result<(), Error> {
         let earlier = std::mem::take(&mut self.policy);
         // What both say, though each may say it, is wrong in the later one.
         let joined = earlier.layer(file.policy()?);
@@ -208,10 +207,13 @@ impl Granted {
 }
 
 /// The text of a value of `[[context]]`, as that of a secret is read.
-fn context_value(source: &ContextSource) -> Result<String, String> {
+fn context_value(
+    source: &ContextSource,
+    variable: fn(&str) -> Option<String>,
+) -> Result<String, String> {
     let bytes = match source {
         ContextSource::Env(name) => {
-            let value = environment::secret(name);
+            let value = variable(name);
             return value.ok_or_else(|| format!("the environment variable {name} is not set"));
         }
         ContextSource::File(path) => secrets::read_file(Path::new(path))
@@ -223,7 +225,7 @@ fn context_value(source: &ContextSource) -> Result<String, String> {
 }
 
 /// Where the user's configuration is.
-pub(crate) fn default_config(environment: &Environment) -> Option<PathBuf> {
+pub fn default_config(environment: &Environment) -> Option<PathBuf> {
     environment
         .config_directory
         .as_ref()
@@ -232,7 +234,7 @@ pub(crate) fn default_config(environment: &Environment) -> Option<PathBuf> {
 
 /// Whether nothing is there under that name. A link that leads nowhere, or a
 /// directory that can't be looked into, may hold what denies: it is not missing.
-pub(crate) fn is_missing(path: &Path) -> bool {
+pub fn is_missing(path: &Path) -> bool {
     let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     if !path.symlink_metadata().is_err_and(|error| absent(&error)) {
         return false;
@@ -244,13 +246,13 @@ pub(crate) fn is_missing(path: &Path) -> bool {
 }
 
 /// Reads a small text file of the user's. What is no regular file is refused.
-pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+pub fn read_text(path: &Path) -> Result<String, Error> {
     let mut text = String::new();
-    files::regular(path)
+    file::regular(path)
         .and_then(|file| file.take(MAX_FILE + 1).read_to_string(&mut text))
-        .map_err(|error| Failure::unreadable(path, error))?;
+        .map_err(|error| Error::unreadable(path, error))?;
     if text.len() as u64 > MAX_FILE {
-        return Err(Failure::unreadable(
+        return Err(Error::unreadable(
             path,
             format!("the file is larger than {MAX_FILE} bytes"),
         ));

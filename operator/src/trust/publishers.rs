@@ -2,9 +2,9 @@
 //! configuration, with the current document, what the operator grants, and what
 //! the publisher revokes.
 
-mod place;
-mod removed;
-mod writing;
+mod private_dir;
+mod tombstone;
+mod transaction;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use toolward_signing::publisher::{self, VerifiedPublisher};
 use toolward_signing::revocation::{self, Revocations, SignedList};
 use toolward_signing::trust::TrustStore;
 
-use crate::failure::Failure;
+use crate::error::Error;
 
-use place::Folder;
+use private_dir::Folder;
 
-pub(crate) use removed::Removed;
-pub(crate) use writing::Writing;
+pub use tombstone::Tombstone;
+pub use transaction::Transaction;
 
 const DOCUMENT: &str = "publisher.json";
 const GRANT: &str = "grant.toml";
@@ -34,43 +34,44 @@ const MAX_GRANT: usize = 64 * 1024;
 /// What the operator says of a publisher.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Grant {
+pub struct Grant {
     /// The ids that it may publish.
-    pub(crate) prefixes: Vec<String>,
+    pub prefixes: Vec<String>,
     /// Where its document came from, in the operator's words.
-    pub(crate) source: String,
+    pub source: String,
     /// The keys that signed the list of revocations that is kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) revocation_signers: Vec<String>,
+    pub revocation_signers: Vec<String>,
     /// What shows that a release of it from elsewhere is current.
     #[serde(default, skip_serializing_if = "FreshnessRule::is_empty")]
-    pub(crate) freshness: FreshnessRule,
+    pub freshness: FreshnessRule,
 }
 
 /// What shows that a release of a publisher is current, where it comes over the
 /// network: a maximum age, or the channel that lists it. `[trust]` counts as well.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct FreshnessRule {
+pub struct FreshnessRule {
     /// How old its releases may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) max_age_days: Option<u64>,
+    pub max_age_days: Option<u64>,
     /// The `[[channel]]` that its releases are held to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) channel: Option<String>,
+    pub channel: Option<String>,
 }
 
 impl FreshnessRule {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there is no rule.
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// The maximum age.
-    pub(crate) fn max_age(&self) -> Result<Option<Duration>, Failure> {
+    pub fn max_age(&self) -> Result<Option<Duration>, Error> {
         let max_age = self.max_age_days.map(toolward_signing::trust::max_age);
         max_age
             .transpose()
-            .map_err(|refusal| Failure::usage(refusal.code(), &refusal))
+            .map_err(|refusal| Error::usage(refusal.code(), &refusal))
     }
 }
 
@@ -86,18 +87,22 @@ impl std::fmt::Display for FreshnessRule {
 
 /// One known publisher.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
-    pub(crate) document: VerifiedPublisher,
-    pub(crate) grant: Grant,
-    pub(crate) revocations: Option<SignedList>,
+pub struct Known {
+    /// Its current document.
+    pub document: VerifiedPublisher,
+    /// What the operator says of it.
+    pub grant: Grant,
+    /// Its list of revocations, if it was fetched.
+    pub revocations: Option<SignedList>,
 }
 
 impl Known {
-    pub(crate) fn prefixes(&self) -> Result<Vec<Prefix>, Failure> {
+    /// The prefixes of ids that it may publish below.
+    pub fn prefixes(&self) -> Result<Vec<Prefix>, Error> {
         let prefixes = self.grant.prefixes.iter();
         prefixes
             .map(|prefix| {
-                Prefix::parse(prefix).map_err(|refusal| Failure::usage(refusal.code(), &refusal))
+                Prefix::parse(prefix).map_err(|refusal| Error::usage(refusal.code(), &refusal))
             })
             .collect()
     }
@@ -105,27 +110,27 @@ impl Known {
 
 /// All that `toolward trust` keeps, as it was at one moment.
 #[derive(Debug, Default)]
-pub(crate) struct Trusted {
+pub struct Trusted {
     /// Those that are trusted, by name.
-    pub(crate) known: Vec<Known>,
+    pub known: Vec<Known>,
     /// What others revoked that are trusted no more.
-    removed: Vec<Removed>,
+    removed: Vec<Tombstone>,
 }
 
 impl Trusted {
     /// A publisher by name.
-    pub(crate) fn get(&self, name: &str) -> Option<&Known> {
+    pub fn get(&self, name: &str) -> Option<&Known> {
         self.known.iter().find(|known| known.document.name == name)
     }
 
     /// All but one publisher.
-    pub(crate) fn without(mut self, name: &str) -> Self {
+    pub fn without(mut self, name: &str) -> Self {
         self.known.retain(|known| known.document.name != name);
         self
     }
 
     /// The channels that the operator holds publishers to, by publisher.
-    pub(crate) fn channels(&self) -> BTreeMap<String, String> {
+    pub fn channels(&self) -> BTreeMap<String, String> {
         let known = self.known.iter();
         known
             .filter_map(|known| {
@@ -137,13 +142,13 @@ impl Trusted {
 
     /// Adds all publishers to those of the configuration. Names and keys belong
     /// to one each.
-    pub(crate) fn add_to(&self, store: &mut TrustStore) -> Result<(), Failure> {
+    pub fn add_to(&self, store: &mut TrustStore) -> Result<(), Error> {
         for known in &self.known {
             store
                 .add_document(&known.document, known.prefixes()?)
                 .map_err(|refusal| {
                     let name = &known.document.name;
-                    Failure::usage(refusal.code(), &refusal).hint(format!(
+                    Error::usage(refusal.code(), &refusal).hint(format!(
                         "take the publisher out of toolward.toml, or: toolward trust remove {name}"
                     ))
                 })?;
@@ -155,7 +160,7 @@ impl Trusted {
     }
 
     /// Adds all that anybody revoked.
-    pub(crate) fn revoke(&self, revocations: &mut Revocations) {
+    pub fn revoke(&self, revocations: &mut Revocations) {
         for removed in &self.removed {
             revocations.add_list(&removed.list);
         }
@@ -169,7 +174,7 @@ impl Trusted {
 
     /// The publishers that have or had this key, or that revoked it where nobody
     /// else has it: what they revoke is revoked though the key is named by itself.
-    pub(crate) fn owners(&self, key: &KeyId) -> Vec<&str> {
+    pub fn owners(&self, key: &KeyId) -> Vec<&str> {
         let has = |known: &&Known| known.document.keys.iter().any(|own| own.key_id() == *key);
         if let Some(owner) = self.known.iter().find(has) {
             return vec![&owner.document.name];
@@ -194,27 +199,27 @@ impl Trusted {
 
 /// The folder of all known publishers.
 #[derive(Debug)]
-pub(crate) struct Publishers(PathBuf);
+pub struct Publishers(PathBuf);
 
 /// What the folder is to people.
-pub(crate) const WHAT: &str = "the folder of trusted publishers";
+pub const WHAT: &str = "the folder of trusted publishers";
 
 impl Publishers {
     /// Those that belong to a configuration file.
-    pub(crate) fn beside(configuration: &Path) -> Self {
+    pub fn beside(configuration: &Path) -> Self {
         let folder = configuration.parent().unwrap_or_else(|| Path::new("."));
         let folder = folder.join("trust");
         Self(std::path::absolute(&folder).unwrap_or(folder))
     }
 
     /// Where they are kept.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         &self.0
     }
 
     /// All that is kept. One that can't be read is not left out: it may be the one
     /// that revokes something.
-    pub(crate) fn all(&self) -> Result<Trusted, Failure> {
+    pub fn all(&self) -> Result<Trusted, Error> {
         let Some(folder) = Folder::open(&self.0)? else {
             return Ok(Trusted::default());
         };
@@ -224,12 +229,12 @@ impl Publishers {
 
     /// Makes the folder where there is none, for whoever can only look where
     /// something was when it started.
-    pub(crate) fn make(&self) -> Result<(), Failure> {
+    pub fn make(&self) -> Result<(), Error> {
         Folder::make(&self.0).map(drop)
     }
 
     /// A publisher by name. Nothing else is read.
-    pub(crate) fn get(&self, name: &str) -> Result<Option<Known>, Failure> {
+    pub fn get(&self, name: &str) -> Result<Option<Known>, Error> {
         let Some(folder) = Folder::open(&self.0)? else {
             return Ok(None);
         };
@@ -241,26 +246,26 @@ impl Publishers {
     }
 
     /// Has the folder, made where there is none, for changing what is in it.
-    pub(crate) fn exclusive(self) -> Result<Writing, Failure> {
-        Writing::new(self)
+    pub fn exclusive(self) -> Result<Transaction, Error> {
+        Transaction::new(self)
     }
 
     /// Whether something is there under the name of a publisher.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         // Any other name may lead anywhere.
         id::check(name).is_ok() && self.0.join(name).symlink_metadata().is_ok()
     }
 
-    fn read_all(&self) -> Result<Trusted, Failure> {
-        let unreadable = |error| Failure::unreadable(&self.0, error);
+    fn read_all(&self) -> Result<Trusted, Error> {
+        let unreadable = |error| Error::unreadable(&self.0, error);
         let mut names = Vec::new();
         let mut trusted = Trusted::default();
         for entry in std::fs::read_dir(&self.0).map_err(unreadable)? {
             let Ok(name) = entry.map_err(unreadable)?.file_name().into_string() else {
                 continue;
             };
-            if let Some(name) = Removed::named_by(&name) {
-                trusted.removed.extend(Removed::read(&self.0, name)?);
+            if let Some(name) = Tombstone::named_by(&name) {
+                trusted.removed.extend(Tombstone::read(&self.0, name)?);
             } else if !name.starts_with('.') {
                 names.push(name);
             }
@@ -271,24 +276,24 @@ impl Publishers {
         Ok(trusted)
     }
 
-    fn read(&self, name: &str) -> Result<Known, Failure> {
+    fn read(&self, name: &str) -> Result<Known, Error> {
         let folder = self.0.join(name);
-        let remove = |failure: Failure| {
+        let remove = |failure: Error| {
             let remove = format!("`toolward trust remove {name}` takes the publisher out");
             failure.hint(remove)
         };
         self.read_in(&folder, name).map_err(remove)
     }
 
-    fn read_in(&self, folder: &Path, name: &str) -> Result<Known, Failure> {
+    fn read_in(&self, folder: &Path, name: &str) -> Result<Known, Error> {
         if Folder::open(folder)?.is_none() {
-            return Err(Failure::unreadable(folder, "the folder is gone"));
+            return Err(Error::unreadable(folder, "the folder is gone"));
         }
         let path = folder.join(GRANT);
-        let text = place::read(&path, MAX_GRANT)?;
-        let text = String::from_utf8(text).map_err(|error| Failure::unreadable(&path, error))?;
+        let text = private_dir::read(&path, MAX_GRANT)?;
+        let text = String::from_utf8(text).map_err(|error| Error::unreadable(&path, error))?;
         let grant: Grant = toml::from_str(&text).map_err(|error| {
-            Failure::usage("trust-invalid", format!("{}: {error}", path.display()))
+            Error::usage("trust-invalid", format!("{}: {error}", path.display()))
         })?;
         let document = read_document(folder)?;
         is_of(folder, name, &document.name)?;
@@ -311,13 +316,13 @@ impl Publishers {
     }
 }
 
-fn read_document(folder: &Path) -> Result<VerifiedPublisher, Failure> {
+fn read_document(folder: &Path) -> Result<VerifiedPublisher, Error> {
     let path = folder.join(DOCUMENT);
-    let bytes = place::read(&path, toolward_signing::envelope::MAX_BYTES)?;
+    let bytes = private_dir::read(&path, toolward_signing::envelope::MAX_BYTES)?;
     publisher::stored(&bytes).map_err(|refusal| at(&path, &refusal))
 }
 
-fn read_list(folder: &Path, signers: Vec<KeyId>) -> Result<Option<SignedList>, Failure> {
+fn read_list(folder: &Path, signers: Vec<KeyId>) -> Result<Option<SignedList>, Error> {
     let path = folder.join(REVOCATIONS);
     if path
         .symlink_metadata()
@@ -325,25 +330,23 @@ fn read_list(folder: &Path, signers: Vec<KeyId>) -> Result<Option<SignedList>, F
     {
         return Ok(None);
     }
-    let bytes = place::read(&path, toolward_signing::envelope::MAX_BYTES)?;
+    let bytes = private_dir::read(&path, toolward_signing::envelope::MAX_BYTES)?;
     let list = revocation::stored(&bytes, signers);
     list.map(Some).map_err(|refusal| at(&path, &refusal))
 }
 
 /// Refuses what somebody moved from one publisher's folder to another's.
-fn is_of(folder: &Path, name: &str, found: &str) -> Result<(), Failure> {
+fn is_of(folder: &Path, name: &str, found: &str) -> Result<(), Error> {
     if name == found {
         return Ok(());
     }
     let message = format!("{}: what is in it is of {found}", folder.display());
-    Err(Failure::usage("trust-invalid", message)
+    Err(Error::usage("trust-invalid", message)
         .hint("a folder has the name of its publisher, and its documents and nothing else"))
 }
 
-fn at(path: &Path, refusal: &toolward_signing::Refusal) -> Failure {
-    let failure = Failure::refused(refusal);
-    Failure {
-        message: format!("{}: {}", path.display(), failure.message),
-        ..failure
-    }
+fn at(path: &Path, refusal: &toolward_signing::Refusal) -> Error {
+    let failure = Error::refused(refusal);
+    let message = format!("{}: {}", path.display(), failure.message);
+    failure.saying(message)
 }

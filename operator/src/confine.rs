@@ -1,17 +1,16 @@
-//! Confines this process before it runs guests, and says so where it can't be.
+//! Confines this process before it runs guests, as `[confine]` says.
 
 use std::ops::Range;
 use std::path::Path;
 
-use clap::Args;
 use serde::Deserialize;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_host::Broker;
-use toolward_host::confine::{ConfineError, Confinement, SystemCalls};
+use toolward_host::confine::{Confinement, SystemCalls};
 
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
-use crate::output::Output;
+use crate::error::Error;
+use crate::report::Report;
 use crate::trust::Trust;
 
 /// What a wrong `[confine]` is refused with.
@@ -19,60 +18,38 @@ const INVALID: &str = "confine-setting-invalid";
 const HINT: &str = "`[confine]` has `system_calls`, which is \"allow-list\" (the default) or \
     \"deny-list\"; it stands in toolward.toml, or in the file of --config";
 
-/// Whether the process confines itself.
-#[derive(Debug, Args)]
-pub(crate) struct ConfineFlags {
-    /// Leave this process its rights while it runs drivers: whoever escapes the
-    /// sandbox then has yours
-    #[arg(long)]
-    no_confine: bool,
-}
-
-impl ConfineFlags {
-    /// Gives up every right that `confinement` doesn't keep, but reading what
-    /// the broker compiles. Call it with the host made, the broker started and the
-    /// runtime not yet: threads that are there already would go free.
-    pub(crate) fn apply(
-        &self,
-        confinement: Confinement,
-        broker: &Broker,
-        trust: &Trust,
-        environment: &Environment,
-        output: &Output,
-    ) -> Result<(), Failure> {
-        if self.no_confine {
-            output.warning(
-                "this process is not confined: whoever escapes the sandbox has all your rights",
-            );
-            return Ok(());
-        }
-        let confinement = match broker.artefacts() {
-            Some(path) => confinement.read(path),
-            None => confinement,
-        };
-        let calls = trust.system_calls(environment)?;
-        if calls == SystemCalls::DenyList {
-            output.warning(
-                "`[confine] system_calls = \"deny-list\"`: whoever escapes the sandbox may make every \
-                 system call that is not known to do harm",
-            );
-        }
-        let confined = confinement.system_calls(calls).apply()?;
-        if let Some(warning) = confined.warning() {
-            output.warning(warning);
-        }
-        Ok(())
+/// Gives up every right of this process that `confinement` doesn't keep, but reading
+/// what the broker compiles, as `[confine]` of the configuration says.
+///
+/// Call it with the host made, the broker started and the runtime not yet: threads
+/// that are there already would go free.
+///
+/// # Errors
+///
+/// Where the configuration can't be read, or the kernel refuses.
+pub fn apply(
+    confinement: Confinement,
+    broker: &Broker,
+    trust: &Trust,
+    environment: &Environment,
+    report: &dyn Report,
+) -> Result<(), Error> {
+    let confinement = match broker.artefacts() {
+        Some(path) => confinement.read(path),
+        None => confinement,
+    };
+    let calls = trust.system_calls(environment)?;
+    if calls == SystemCalls::DenyList {
+        report.warning(
+            "`[confine] system_calls = \"deny-list\"`: whoever escapes the sandbox may make every \
+             system call that is not known to do harm",
+        );
     }
-}
-
-impl From<ConfineError> for Failure {
-    fn from(error: ConfineError) -> Self {
-        let failure = Self::new(Exit::Failed, error.code(), &error);
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+    let confined = confinement.system_calls(calls).apply()?;
+    if let Some(warning) = confined.warning() {
+        report.warning(&warning.to_string());
     }
+    Ok(())
 }
 
 #[derive(Deserialize)]
@@ -94,7 +71,7 @@ enum RawSystemCalls {
 }
 
 /// What `[confine]` of a configuration says; `None` where there is no such table.
-pub(crate) fn setting(text: &str, path: &Path) -> Result<Option<SystemCalls>, Failure> {
+pub(crate) fn setting(text: &str, path: &Path) -> Result<Option<SystemCalls>, Error> {
     let raw: Raw =
         toml::from_str(text).map_err(|error| invalid(text, path, error.span(), error.message()))?;
     Ok(raw.confine.map(|confine| match confine.system_calls {
@@ -105,7 +82,7 @@ pub(crate) fn setting(text: &str, path: &Path) -> Result<Option<SystemCalls>, Fa
 
 /// Refuses `[confine]` in a policy's file that is no configuration: it would have no
 /// effect.
-pub(crate) fn no_setting(text: &str, path: &Path) -> Result<(), Failure> {
+pub(crate) fn refuse_setting(text: &str, path: &Path) -> Result<(), Error> {
     match setting(text, path)? {
         None => Ok(()),
         Some(_) => {
@@ -120,7 +97,7 @@ pub(crate) fn no_setting(text: &str, path: &Path) -> Result<(), Failure> {
     }
 }
 
-fn invalid(text: &str, path: &Path, span: Option<Range<usize>>, problem: &str) -> Failure {
+fn invalid(text: &str, path: &Path, span: Option<Range<usize>>, problem: &str) -> Error {
     let before = span.and_then(|span| text.get(..span.start)).unwrap_or("");
     let line = before.matches('\n').count().saturating_add(1);
     let last = before.rsplit('\n').next().unwrap_or("");
@@ -128,7 +105,7 @@ fn invalid(text: &str, path: &Path, span: Option<Range<usize>>, problem: &str) -
     let problem = problem.lines().collect::<Vec<_>>().join(", ");
     let message = format!("{}:{line}:{column}: {problem}", path.display());
     let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-    let failure = Failure::usage(INVALID, message).hint(HINT);
+    let failure = Error::usage(INVALID, message).hint(HINT);
     failure.with_diagnostics(&[Diagnostic {
         code: INVALID,
         severity: Severity::Error,
@@ -161,7 +138,7 @@ mod tests {
             ),
         ] {
             assert_eq!(read(text).unwrap(), Some(expected), "{text}");
-            assert_eq!(no_setting(text, path).unwrap_err().code, INVALID);
+            assert_eq!(refuse_setting(text, path).unwrap_err().code, INVALID);
         }
         for (text, place) in [
             (

@@ -2,37 +2,26 @@
 
 use std::sync::Arc;
 
-use crate::commands::call::Source;
 use crate::config::{ConfigFile, Granted};
-use crate::environment::Environment;
-use crate::failure::Failure;
-use crate::hosting::Means;
-use crate::trust::Trust;
+use crate::error::Error;
+use crate::operator::Operator;
 
 /// What is configured, and where that was read.
-pub(crate) struct Configuration<'a> {
-    source: &'a Source,
-    means: &'a Means,
-    environment: &'a Environment,
+pub(super) struct Configuration {
+    operator: Arc<Operator>,
     beside_policy: toml::Table,
     /// What the operator grants.
     pub(super) granted: Arc<Granted>,
 }
 
-impl<'a> Configuration<'a> {
+impl Configuration {
     /// What was read at the start.
-    pub(crate) fn new(
-        source: &'a Source,
-        means: &'a Means,
-        environment: &'a Environment,
-        granted: Arc<Granted>,
-    ) -> Result<Self, Failure> {
-        let file = source.trust.file(environment)?;
+    pub(super) fn new(operator: Arc<Operator>, granted: Arc<Granted>) -> Result<Self, Error> {
+        let file = operator.source.trust.file(&operator.environment)?;
+        let beside_policy = file.map(ConfigFile::beside_policy).unwrap_or_default();
         Ok(Self {
-            source,
-            means,
-            environment,
-            beside_policy: file.map(ConfigFile::beside_policy).unwrap_or_default(),
+            operator,
+            beside_policy,
             granted,
         })
     }
@@ -43,12 +32,16 @@ impl<'a> Configuration<'a> {
     ///
     /// When it can't be read, is wrong, or may give more than before: then what was read
     /// before holds.
-    pub(super) fn again(&self) -> Result<Option<Granted>, Failure> {
-        let trust = Trust::of_config(self.source.trust.config.clone());
-        let granted = Granted::read(&trust, &self.means.policies, self.environment)?;
-        let file = trust.file(self.environment)?;
+    pub(super) fn again(&self) -> Result<Option<Granted>, Error> {
+        let trust = self.operator.source.trust.unread();
+        let granted = Granted::read(
+            &trust,
+            &self.operator.setup.policies,
+            &self.operator.environment,
+        )?;
+        let file = trust.file(&self.operator.environment)?;
         if file.map(ConfigFile::beside_policy).unwrap_or_default() != self.beside_policy {
-            return Err(Failure::usage(
+            return Err(Error::usage(
                 "reload-trust",
                 "whom the configuration trusts, or its channels, have changed",
             )
@@ -61,7 +54,7 @@ impl<'a> Configuration<'a> {
             .policy
             .narrows(&self.granted.policy)
             .map_err(|wider| {
-                Failure::usage(
+                Error::usage(
                     "reload-wider",
                     format!("the policy may give more than before: {wider}"),
                 )

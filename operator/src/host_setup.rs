@@ -4,9 +4,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use clap::Args;
 use toolward_bundle::content::Content;
 use toolward_contract::capability::{CapabilitySet, Class};
 use toolward_egress::Transport;
@@ -14,64 +12,43 @@ use toolward_host::confine::Confinement;
 use toolward_host::secrets::Sources;
 use toolward_host::{Host, HostBuilder};
 use toolward_keyvalue::Store;
-use toolward_mcp::{Denials, DenialsError};
 use toolward_policy::{Policy, Rule, SecretSource};
 
-use crate::approve::Terminal;
-use crate::config::{Granted, PolicyFlags, read_text};
-use crate::environment::{self, Environment};
-use crate::failure::{Exit, Failure};
-use crate::output::Output;
-use crate::progress::Bar;
-use crate::publishers;
-use crate::trust::Trust;
+use crate::config::{Granted, PolicyFiles, read_text};
+use crate::environment::Environment;
+use crate::error::{Error, Kind};
+use crate::trust::{Trust, publishers};
 
 /// What stands behind grants.
-#[derive(Debug, Args)]
-pub(crate) struct Means {
-    #[command(flatten)]
-    pub(crate) policies: PolicyFlags,
-
-    /// Keep what tools store, secrets and key-value buckets, here [default:
-    /// toolward in the user's state directory]
-    #[arg(long, value_name = "DIR")]
-    state_dir: Option<PathBuf>,
+#[derive(Debug, Default, Clone)]
+pub struct HostSetup {
+    /// Policies on top of the configured one.
+    pub policies: PolicyFiles,
+    /// Where what tools store, secrets and key-value buckets, is kept; by default in
+    /// the user's state directory.
+    pub state_dir: Option<PathBuf>,
 }
 
-impl Means {
+impl HostSetup {
     /// Where tools' own data is kept, if anywhere.
-    fn state(&self, environment: &Environment) -> Option<PathBuf> {
+    pub fn state(&self, environment: &Environment) -> Option<PathBuf> {
         let named = self.state_dir.as_ref();
         named.or(environment.state_directory.as_ref()).cloned()
     }
 
-    /// A host with these bundles under the operator's policy. People are asked on
-    /// the terminal, past `bar`.
-    pub(crate) fn host(
-        &self,
-        contents: Vec<Content>,
-        granted: &Granted,
-        trust: &Trust,
-        bar: &Arc<Bar>,
-        environment: &Environment,
-    ) -> Result<HostBuilder, Failure> {
-        let buckets = opens_buckets(&contents, &granted.policy);
-        let builder = self.unasked(contents, granted, trust, environment, buckets)?;
-        Ok(builder.approver(Terminal::new(bar)))
-    }
-
-    /// [`Means::host`], with nobody to ask, and with buckets only if that is said.
-    pub(crate) fn unasked(
+    /// A host with these bundles under the operator's policy, with nobody to ask.
+    /// Buckets are opened only where `buckets` says so ([`opens_buckets`]).
+    pub fn host(
         &self,
         contents: Vec<Content>,
         granted: &Granted,
         trust: &Trust,
         environment: &Environment,
         buckets: bool,
-    ) -> Result<HostBuilder, Failure> {
+    ) -> Result<HostBuilder, Error> {
         let mut builder = Host::builder().policy(granted.policy.clone());
         let state = self.state(environment);
-        let mut sources = Sources::new(&granted.policy, "/".as_ref(), environment::secret);
+        let mut sources = Sources::new(&granted.policy, "/".as_ref(), environment.variable);
         if let Some(state) = &state {
             if buckets {
                 builder = builder.buckets(open(state)?);
@@ -100,12 +77,12 @@ impl Means {
 
 /// Keeps all guests out of where configuration, keys and trust are: whoever writes
 /// there grants what they like.
-pub(crate) fn protect(
+pub fn protect(
     mut builder: HostBuilder,
     granted: &Granted,
     trust: &Trust,
     environment: &Environment,
-) -> Result<HostBuilder, Failure> {
+) -> Result<HostBuilder, Error> {
     for (what, directory) in environment.protected() {
         builder = builder.protect(what, directory);
     }
@@ -121,28 +98,15 @@ pub(crate) fn protect(
     Ok(builder)
 }
 
-impl Means {
-    /// Where what people deny is kept beyond this process. Without such a place a no holds as long as the process.
-    pub(crate) fn denials(&self, environment: &Environment, output: &Output) -> Option<Denials> {
-        let state = self.state(environment)?;
-        let opened = Denials::open(&folder_of_denials(&state));
-        let refused = |error: &DenialsError| {
-            let code = error.code();
-            output.warning(format!(
-                "what people deny is forgotten when this server ends: {error} ({code})"
-            ));
-        };
-        opened.inspect_err(refused).ok()
-    }
-
+impl HostSetup {
     /// What this process keeps when it confines itself: what the drivers of
     /// `host` were granted, and the files behind that.
-    pub(crate) fn kept(
+    pub fn kept(
         &self,
         host: &Host,
         granted: &Granted,
         environment: &Environment,
-    ) -> Result<Confinement, Failure> {
+    ) -> Result<Confinement, Error> {
         let needs = host.needs();
         let mut confinement = needs.confinement();
         if !needs.ports.is_empty() {
@@ -176,7 +140,7 @@ impl Means {
             builder.recursive(true).mode(0o700);
             builder
                 .create(&stored)
-                .map_err(|error| Failure::unwritable(&stored, error))?;
+                .map_err(|error| Error::unwritable(&stored, error))?;
             confinement = confinement.read_write(stored);
         } else if reads_stored(&needs.secrets, &granted.policy) && stored.exists() {
             confinement = confinement.read(stored);
@@ -201,7 +165,7 @@ fn reads_stored(needed: &BTreeSet<(String, String)>, policy: &Policy) -> bool {
 
 /// Whether a bundle declares anything that buckets stand behind, and policy grants
 /// any of that to anybody. There may be none of theirs that is granted even so.
-pub(crate) fn opens_buckets(contents: &[Content], policy: &Policy) -> bool {
+pub fn opens_buckets(contents: &[Content], policy: &Policy) -> bool {
     let any = |set: &CapabilitySet| set.of_class(&Class::Database).next().is_some();
     let granted = |rule: &Rule| any(&rule.requires) || any(&rule.mutates);
     let declared = |content: &Content| {
@@ -216,7 +180,7 @@ pub(crate) fn opens_buckets(contents: &[Content], policy: &Policy) -> bool {
 
 /// Where buckets are kept. In a folder of their own: a process that serves them
 /// makes and removes files beside theirs.
-pub(crate) fn buckets(state: &Path) -> PathBuf {
+pub fn buckets(state: &Path) -> PathBuf {
     folder_of_buckets(state).join("buckets.sqlite")
 }
 
@@ -224,19 +188,14 @@ fn folder_of_buckets(state: &Path) -> PathBuf {
     state.join("buckets")
 }
 
-/// Where it is kept what people said no to, in a folder of its own for the same reason.
-fn folder_of_denials(state: &Path) -> PathBuf {
-    state.join("denials")
-}
-
 /// Where tools' own secrets are kept.
-pub(crate) fn secrets(state: &Path) -> PathBuf {
+pub fn secrets(state: &Path) -> PathBuf {
     state.join("secrets")
 }
 
-fn open(state: &Path) -> Result<Store, Failure> {
+fn open(state: &Path) -> Result<Store, Error> {
     Store::open(buckets(state)).map_err(|error| {
-        let failure = Failure::new(Exit::Failed, error.code(), &error);
+        let failure = Error::new(Kind::Failed, error.code(), &error);
         match error.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -245,7 +204,7 @@ fn open(state: &Path) -> Result<Store, Failure> {
 }
 
 /// How requests leave, where the policy says something about it.
-pub(crate) fn transport(policy: &Policy) -> Result<Option<Transport>, Failure> {
+pub fn transport(policy: &Policy) -> Result<Option<Transport>, Error> {
     let Some(file) = policy.ca_file() else {
         return Ok(None);
     };
@@ -253,7 +212,7 @@ pub(crate) fn transport(policy: &Policy) -> Result<Option<Transport>, Failure> {
     let transport = Transport::builder().ca_pem(pem).build();
     // Before a call finds out.
     transport.load_roots().map_err(|error| {
-        Failure::usage("ca-file-invalid", format!("{file}: {error}"))
+        Error::usage("ca-file-invalid", format!("{file}: {error}"))
             .hint("name a file of certificates in PEM as `ca_file`, or leave it out")
     })?;
     Ok(Some(transport))

@@ -1,11 +1,11 @@
-//! How long what was verified is believed, whatever verifying it again waits for.
+//! How long what was verified is believed, whatever verifier it again waits for.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What is believed, and since when.
 #[derive(Debug)]
-pub(super) struct Belief {
+pub(super) struct Lease {
     lasts: Duration,
     state: Mutex<State>,
 }
@@ -17,7 +17,7 @@ struct State {
     over: bool,
 }
 
-impl Belief {
+impl Lease {
     /// What was verified from this moment on is believed for so long.
     pub(super) fn new(verified: Instant, lasts: Duration) -> Self {
         Self {
@@ -81,14 +81,14 @@ mod tests {
     const LASTS: Duration = Duration::from_millis(200);
 
     /// How often all is taken back within three times that.
-    fn taken_back(belief: &Belief) -> usize {
+    fn taken_back(lease: &Lease) -> usize {
         let count = AtomicUsize::new(0);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .unwrap();
         runtime.block_on(async {
-            let watch = belief.watch(Duration::from_millis(5), || {
+            let watch = lease.watch(Duration::from_millis(5), || {
                 count.fetch_add(1, Ordering::Relaxed);
             });
             let _ = tokio::time::timeout(LASTS * 3, watch).await;
@@ -98,33 +98,33 @@ mod tests {
 
     #[test]
     fn all_is_taken_back_once_when_nothing_is_verified_in_time_and_nothing_of_it_served_after() {
-        let belief = Belief::new(Instant::now(), LASTS);
-        assert!(belief.unless_over(|| ()));
-        assert_eq!(taken_back(&belief), 1);
-        assert!(belief.is_over());
-        assert!(!belief.unless_over(|| panic!("it is over")));
+        let lease = Lease::new(Instant::now(), LASTS);
+        assert!(lease.unless_over(|| ()));
+        assert_eq!(taken_back(&lease), 1);
+        assert!(lease.is_over());
+        assert!(!lease.unless_over(|| panic!("it is over")));
         // Whoever verifies next learns of it, once.
-        assert_eq!(belief.renew(Instant::now()), Some(true));
-        assert!(belief.unless_over(|| ()));
-        assert_eq!(belief.renew(Instant::now()), Some(false));
-        assert_eq!(taken_back(&belief), 1);
+        assert_eq!(lease.renew(Instant::now()), Some(true));
+        assert!(lease.unless_over(|| ()));
+        assert_eq!(lease.renew(Instant::now()), Some(false));
+        assert_eq!(taken_back(&lease), 1);
     }
 
     #[test]
     fn what_took_too_long_to_verify_is_not_believed() {
-        let belief = Belief::new(Instant::now(), LASTS);
+        let lease = Lease::new(Instant::now(), LASTS);
         let began = Instant::now();
         std::thread::sleep(LASTS);
-        assert_eq!(belief.renew(began), None);
-        assert_eq!(taken_back(&belief), 1);
-        assert_eq!(belief.renew(began), None);
-        assert!(belief.is_over());
+        assert_eq!(lease.renew(began), None);
+        assert_eq!(taken_back(&lease), 1);
+        assert_eq!(lease.renew(began), None);
+        assert!(lease.is_over());
     }
 
     #[test]
     fn what_is_verified_in_time_is_not_taken_back() {
-        let belief = Belief::new(Instant::now(), Duration::from_secs(3600));
-        assert_eq!(taken_back(&belief), 0);
-        assert_eq!(belief.renew(Instant::now()), Some(false));
+        let lease = Lease::new(Instant::now(), Duration::from_secs(3600));
+        assert_eq!(taken_back(&lease), 0);
+        assert_eq!(lease.renew(Instant::now()), Some(false));
     }
 }

@@ -11,9 +11,9 @@ use toolward_signing::publisher::RevokedKey;
 use toolward_signing::revocation::{RevocationList, RevokedBundle};
 use toolward_signing::{Refusal, id};
 
-use super::place;
-use crate::failure::{Exit, Failure};
-use crate::files;
+use super::private_dir;
+use crate::error::{Error, Kind};
+use crate::file;
 
 const PREFIX: &str = ".revoked-";
 const SUFFIX: &str = ".toml";
@@ -35,17 +35,17 @@ struct Kept {
 
 /// What a removed publisher revoked.
 #[derive(Debug)]
-pub(crate) struct Removed {
+pub struct Tombstone {
     /// The keys that it had.
-    pub(crate) keys: BTreeSet<KeyId>,
+    pub keys: BTreeSet<KeyId>,
     /// What it revoked, in the form of a list of its own.
-    pub(crate) list: RevocationList,
+    pub list: RevocationList,
 }
 
-impl Removed {
+impl Tombstone {
     /// A publisher called `name`, of which nothing is known.
-    pub(super) fn new(name: &str) -> Result<Self, Failure> {
-        Self::of(name, Kept::default()).map_err(|refusal| Failure::refused(&refusal))
+    pub(super) fn new(name: &str) -> Result<Self, Error> {
+        Self::of(name, Kept::default()).map_err(|refusal| Error::refused(&refusal))
     }
 
     /// The publisher's name, if the name of a file is that of such a file.
@@ -57,7 +57,7 @@ impl Removed {
         folder.join(format!("{PREFIX}{name}{SUFFIX}"))
     }
 
-    pub(super) fn read(folder: &Path, name: &str) -> Result<Option<Self>, Failure> {
+    pub(super) fn read(folder: &Path, name: &str) -> Result<Option<Self>, Error> {
         let path = Self::path(folder, name);
         if path
             .symlink_metadata()
@@ -66,10 +66,10 @@ impl Removed {
             return Ok(None);
         }
         let invalid = |what: String| {
-            Failure::usage("trust-invalid", format!("{}: {what}", path.display()))
+            Error::usage("trust-invalid", format!("{}: {what}", path.display()))
                 .hint("it says what a publisher revoked before it was removed; to forget that, remove the file")
         };
-        let text = String::from_utf8(place::read(&path, MAX_FILE)?)
+        let text = String::from_utf8(private_dir::read(&path, MAX_FILE)?)
             .map_err(|error| invalid(error.to_string()))?;
         let kept: Kept = toml::from_str(&text).map_err(|error| invalid(error.to_string()))?;
         id::check(name)
@@ -121,7 +121,7 @@ impl Removed {
 
     /// Writes the file, if there is anything that has to count on. How many keys
     /// and bundles that is.
-    pub(super) fn write(&self, folder: &Path) -> Result<usize, Failure> {
+    pub(super) fn write(&self, folder: &Path) -> Result<usize, Error> {
         let list = &self.list;
         if list.keys.is_empty() && list.bundles.is_empty() {
             return Ok(0);
@@ -135,11 +135,11 @@ impl Removed {
         };
         let path = Self::path(folder, &list.publisher);
         let text = toml::to_string(&kept)
-            .map_err(|error| Failure::new(Exit::Failed, "unwritable-value", error))?;
+            .map_err(|error| Error::new(Kind::Failed, "unwritable-value", error))?;
         if text.len() > MAX_FILE {
-            return Err(Failure::unwritable(&path, "it would be too large"));
+            return Err(Error::unwritable(&path, "it would be too large"));
         }
-        files::replace(&path, text.as_bytes())?;
+        file::replace(&path, text.as_bytes())?;
         Ok(kept
             .revoked_keys
             .len()
@@ -147,12 +147,12 @@ impl Removed {
     }
 
     /// Removes the file. Whether there was one.
-    pub(super) fn forget(folder: &Path, name: &str) -> Result<bool, Failure> {
+    pub(super) fn forget(folder: &Path, name: &str) -> Result<bool, Error> {
         let path = Self::path(folder, name);
         match std::fs::remove_file(&path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(Failure::unwritable(&path, error)),
+            Err(error) => Err(Error::unwritable(&path, error)),
         }
     }
 }

@@ -7,17 +7,17 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use crate::failure::{Exit, Failure};
+use crate::error::{Error, Kind};
 
 /// Reads a file of at most `limit` bytes. What is no regular file is refused.
-pub(crate) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
-    let file = regular(path).map_err(|error| Failure::unreadable(path, error))?;
+pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
+    let file = regular(path).map_err(|error| Error::unreadable(path, error))?;
     read_opened(file, path, limit)
 }
 
 /// Opens a regular file. What is none is not opened, or not waited for: a pipe
 /// would wait for a writer.
-pub(crate) fn regular(path: &Path) -> io::Result<File> {
+pub fn regular(path: &Path) -> io::Result<File> {
     let check = |metadata: Metadata| match metadata.is_file() {
         true => Ok(()),
         false => Err(io::Error::other(
@@ -36,14 +36,14 @@ pub(crate) fn regular(path: &Path) -> io::Result<File> {
 }
 
 /// Reads what was opened at `path`, at most `limit` bytes.
-pub(crate) fn read_opened(file: File, path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
+pub fn read_opened(file: File, path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
     let limit = limit as u64;
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1))
         .read_to_end(&mut bytes)
-        .map_err(|error| Failure::unreadable(path, error))?;
+        .map_err(|error| Error::unreadable(path, error))?;
     if bytes.len() as u64 > limit {
-        return Err(Failure::unreadable(
+        return Err(Error::unreadable(
             path,
             format!("the file is larger than {limit} bytes"),
         ));
@@ -52,24 +52,24 @@ pub(crate) fn read_opened(file: File, path: &Path, limit: usize) -> Result<Vec<u
 }
 
 /// Writes a new file, whole or not at all. Overwrites nothing.
-pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let file = prepared(path, bytes)?;
     match file.persist_noclobber(path) {
         Ok(_) => Ok(()),
         Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Err(exists(path)),
-        Err(error) => Err(Failure::unwritable(path, error.error)),
+        Err(error) => Err(Error::unwritable(path, error.error)),
     }
 }
 
 /// Writes a file in place of another: whoever reads it sees one or the other.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let file = prepared(path, bytes)?;
     file.persist(path)
         .map(drop)
-        .map_err(|error| Failure::unwritable(path, error.error))
+        .map_err(|error| Error::unwritable(path, error.error))
 }
 
-fn prepared(path: &Path, bytes: &[u8]) -> Result<tempfile::NamedTempFile, Failure> {
+fn prepared(path: &Path, bytes: &[u8]) -> Result<tempfile::NamedTempFile, Error> {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -84,14 +84,14 @@ fn prepared(path: &Path, bytes: &[u8]) -> Result<tempfile::NamedTempFile, Failur
         file.as_file().sync_all()?;
         Ok(file)
     };
-    write().map_err(|error: std::io::Error| Failure::unwritable(path, error))
+    write().map_err(|error: std::io::Error| Error::unwritable(path, error))
 }
 
 /// The failure of a place that is taken.
-pub(crate) fn exists(path: &Path) -> Failure {
-    Failure::new(
-        Exit::Failed,
-        "output-exists",
+pub fn exists(path: &Path) -> Error {
+    Error::new(
+        Kind::Failed,
+        "report-exists",
         format!("{}: this exists already", path.display()),
     )
     .hint("name another place, or move what is there away yourself")

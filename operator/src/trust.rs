@@ -1,11 +1,13 @@
-//! Whom a command trusts: `--trust-key`, `--config`, or the user's own
-//! configuration.
+//! Whom an operation trusts: keys that were named, a configuration that was named,
+//! or the user's own.
+
+mod context;
+pub mod publishers;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-use clap::Args;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_host::confine::SystemCalls;
@@ -17,49 +19,54 @@ use toolward_signing::verify::{self, Bundle, Verified};
 
 use crate::config::{ConfigFile, default_config, is_missing, read_text};
 use crate::environment::Environment;
-use crate::failure::{self, Exit, Failure};
-use crate::output::Output;
-use crate::progress::Bar;
-use crate::publishers::{Publishers, Trusted};
-use crate::standing::Standing;
+use crate::error::{Error, Kind, content_error};
+use crate::report::Report;
+
+use publishers::{Publishers, Trusted};
+
+pub use context::TrustContext;
 
 /// What makes a directory one that an author works in.
 const BUNDLE_TOML: &str = "bundle.toml";
 
-#[derive(Debug, Args)]
-pub(crate) struct Trust {
-    /// Trust this public key, for all ids, for this command only (PEM file;
-    /// may be given again)
-    #[arg(long, value_name = "PEM")]
-    pub(crate) trust_key: Vec<PathBuf>,
-
-    /// Read whom to trust, and what to grant, from this file [default:
-    /// toolward.toml in the user's configuration directory]
-    #[arg(long, value_name = "FILE", conflicts_with = "trust_key")]
-    pub(crate) config: Option<PathBuf>,
-
+/// Where it stands whom to trust. The configuration is read once.
+#[derive(Debug, Default)]
+pub struct Trust {
+    keys: Vec<PathBuf>,
+    config: Option<PathBuf>,
     /// The configuration, once it was read.
-    #[arg(skip)]
     file: OnceLock<Option<ConfigFile>>,
 }
 
 impl Trust {
-    /// Whom a configuration trusts: this file, or the user's own.
-    pub(crate) fn of_config(config: Option<PathBuf>) -> Self {
+    /// Trusts the keys in these PEM files for all ids, in place of whom the
+    /// configuration trusts. Without keys: whom it trusts.
+    pub fn new(keys: Vec<PathBuf>, config: Option<PathBuf>) -> Self {
         Self {
-            trust_key: Vec::new(),
+            keys,
             config,
             file: OnceLock::new(),
         }
     }
 
+    /// Whom a configuration trusts: this file, or the user's own.
+    pub fn of_config(config: Option<PathBuf>) -> Self {
+        Self::new(Vec::new(), config)
+    }
+
+    /// The same, with nothing read yet.
+    #[must_use]
+    pub fn unread(&self) -> Self {
+        Self::of_config(self.config.clone())
+    }
+
     /// Whether the user said for this command whom to trust.
-    pub(crate) fn is_named(&self) -> bool {
-        !self.trust_key.is_empty() || self.config.is_some()
+    pub fn is_named(&self) -> bool {
+        !self.keys.is_empty() || self.config.is_some()
     }
 
     /// Whether the user said whom to trust, or has a configuration that does.
-    pub(crate) fn is_given(&self, environment: &Environment) -> bool {
+    pub fn is_given(&self, environment: &Environment) -> bool {
         let configured = default_config(environment).is_some_and(|path| {
             let known = Publishers::beside(&path).all();
             !is_missing(&path) || !known.is_ok_and(|all| all.known.is_empty())
@@ -69,7 +76,7 @@ impl Trust {
 
     /// The configuration that holds, if there is one: `--trust-key` replaces
     /// whom it trusts, not what it grants.
-    pub(crate) fn file(&self, environment: &Environment) -> Result<Option<&ConfigFile>, Failure> {
+    pub fn file(&self, environment: &Environment) -> Result<Option<&ConfigFile>, Error> {
         if let Some(known) = self.file.get() {
             return Ok(known.as_ref());
         }
@@ -81,20 +88,20 @@ impl Trust {
     }
 
     /// Which system calls a confined process keeps, as the configuration says.
-    pub(crate) fn system_calls(&self, environment: &Environment) -> Result<SystemCalls, Failure> {
+    pub fn system_calls(&self, environment: &Environment) -> Result<SystemCalls, Error> {
         let configured = self.file(environment)?.map(ConfigFile::system_calls);
         Ok(configured.transpose()?.unwrap_or_default())
     }
 
     /// The files that keys are read from: of the flags and of the configuration.
-    pub(crate) fn key_files(&self, environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
+    pub fn key_files(&self, environment: &Environment) -> Result<Vec<PathBuf>, Error> {
         let configured = self.file(environment)?.map(ConfigFile::key_files);
-        let named = self.trust_key.iter().cloned();
+        let named = self.keys.iter().cloned();
         Ok(named.chain(configured.into_iter().flatten()).collect())
     }
 
     /// The file that holds the configuration, whether or not it is there.
-    fn place(&self, environment: &Environment) -> Result<PathBuf, Failure> {
+    fn place(&self, environment: &Environment) -> Result<PathBuf, Error> {
         match &self.config {
             Some(path) => Ok(path.clone()),
             None => default_config(environment).ok_or_else(|| nobody_trusted(environment)),
@@ -102,22 +109,22 @@ impl Trust {
     }
 
     /// The publishers that `toolward trust` knows.
-    pub(crate) fn publishers(&self, environment: &Environment) -> Result<Publishers, Failure> {
+    pub fn publishers(&self, environment: &Environment) -> Result<Publishers, Error> {
         Ok(Publishers::beside(&self.place(environment)?))
     }
 
-    /// [`Trust::standing_of`], where it is no mistake that nobody is trusted yet.
-    pub(crate) fn standing_or_empty(
+    /// [`Trust::context_of`], where it is no mistake that nobody is trusted yet.
+    pub fn context_or_empty(
         &self,
         trusted: &Trusted,
         environment: &Environment,
-        output: &Output,
-    ) -> Result<Standing, Failure> {
-        match self.standing_of(trusted, environment, output) {
+        report: &dyn Report,
+    ) -> Result<TrustContext, Error> {
+        match self.context_of(trusted, environment, report) {
             Err(failure) if failure.code == "nobody-trusted" => {
                 let mut revocations = Revocations::none();
                 trusted.revoke(&mut revocations);
-                Ok(Standing {
+                Ok(TrustContext {
                     store: TrustStore::empty(),
                     settings: TrustSettings::default(),
                     revocations,
@@ -130,7 +137,7 @@ impl Trust {
     }
 
     /// All that `toolward trust` keeps.
-    pub(crate) fn trusted(&self, environment: &Environment) -> Result<Trusted, Failure> {
+    pub fn trusted(&self, environment: &Environment) -> Result<Trusted, Error> {
         match self.publishers(environment) {
             Ok(publishers) => publishers.all(),
             Err(_) => Ok(Trusted::default()),
@@ -138,27 +145,27 @@ impl Trust {
     }
 
     /// Whom this command trusts, and what is revoked, as things stand now.
-    pub(crate) fn standing(
+    pub fn context(
         &self,
         environment: &Environment,
-        output: &Output,
-    ) -> Result<Standing, Failure> {
-        self.standing_of(&self.trusted(environment)?, environment, output)
+        report: &dyn Report,
+    ) -> Result<TrustContext, Error> {
+        self.context_of(&self.trusted(environment)?, environment, report)
     }
 
-    /// [`Trust::standing`], with what was read of publishers before.
-    pub(crate) fn standing_of(
+    /// [`Trust::context`], with what was read of publishers before.
+    pub fn context_of(
         &self,
         trusted: &Trusted,
         environment: &Environment,
-        output: &Output,
-    ) -> Result<Standing, Failure> {
+        report: &dyn Report,
+    ) -> Result<TrustContext, Error> {
         let file = self.file(environment)?;
         let settings = file.map(ConfigFile::trust_settings).transpose()?;
         let settings = settings.unwrap_or_default();
         let mut revocations = settings.denied.clone();
         trusted.revoke(&mut revocations);
-        let store = if !self.trust_key.is_empty() {
+        let store = if !self.keys.is_empty() {
             self.of_keys()?
         } else if file.is_none() && trusted.known.is_empty() {
             return Err(nobody_trusted(environment));
@@ -174,9 +181,9 @@ impl Trust {
             }
         }
         for warning in store.warnings().into_iter().chain(settings.warnings()) {
-            output.warning(warning);
+            report.warning(&warning.to_string());
         }
-        Ok(Standing {
+        Ok(TrustContext {
             store,
             settings,
             revocations,
@@ -187,11 +194,11 @@ impl Trust {
 
     /// All publishers of the configuration and of `toolward trust` together,
     /// whatever key is named.
-    pub(crate) fn store_of(
+    pub fn store_of(
         &self,
         trusted: &Trusted,
         environment: &Environment,
-    ) -> Result<TrustStore, Failure> {
+    ) -> Result<TrustStore, Error> {
         let mut store = match self.file(environment)? {
             Some(file) => file.trust_store()?,
             None => TrustStore::empty(),
@@ -200,9 +207,9 @@ impl Trust {
         Ok(store)
     }
 
-    fn of_keys(&self) -> Result<TrustStore, Failure> {
+    fn of_keys(&self) -> Result<TrustStore, Error> {
         let mut store: Option<TrustStore> = None;
-        for path in &self.trust_key {
+        for path in &self.keys {
             let pem = read_text(path)?;
             let key = PublicKey::from_pem(&pem).map_err(|refusal| bad_key(path, &refusal))?;
             match &mut store {
@@ -214,44 +221,44 @@ impl Trust {
     }
 
     /// Opens and verifies a bundle, a directory or an archive.
-    pub(crate) fn open(
+    pub fn open(
         &self,
         path: &Path,
         environment: &Environment,
-        output: &Output,
-    ) -> Result<Verified<Bundle>, Failure> {
-        let standing = self.standing(environment, output)?;
+        report: &dyn Report,
+    ) -> Result<Verified<Bundle>, Error> {
+        let context = self.context(environment, report)?;
         if !path.exists() {
-            return Err(Failure::unreadable(
+            return Err(Error::unreadable(
                 path,
                 "there is no such file or directory",
             ));
         }
-        let bar = Bar::new("verifying", output);
+        let bar = report.begin("verifying");
         let report = |progress: verify::Progress| bar.set(progress.done, progress.total);
-        let options = standing.options(Some(&report));
-        verify::open(path, &standing.store, &options).map_err(|refusal| Failure::refused(&refusal))
+        let options = context.options(Some(&report));
+        verify::open(path, &context.store, &options).map_err(|refusal| Error::refused(&refusal))
     }
 
     /// Opens, verifies and reads a bundle.
-    pub(crate) fn content(
+    pub fn content(
         &self,
         path: &Path,
         environment: &Environment,
-        output: &Output,
-    ) -> Result<Content, Failure> {
-        read(self.open(path, environment, output)?)
+        report: &dyn Report,
+    ) -> Result<Content, Error> {
+        read(self.open(path, environment, report)?)
     }
 }
 
 /// What is in a verified bundle.
-pub(crate) fn read(bundle: Verified<Bundle>) -> Result<Content, Failure> {
-    Content::from_verified(bundle).map_err(|error| failure::content(&error, Exit::Refused))
+pub fn read(bundle: Verified<Bundle>) -> Result<Content, Error> {
+    Content::from_verified(bundle).map_err(|error| content_error(&error, Kind::Refused))
 }
 
 /// Whether a directory is one that an author works in. A packed bundle is not,
 /// whatever else lies in it: its signatures are looked at.
-pub(crate) fn is_under_work(directory: &Path) -> bool {
+pub fn is_under_work(directory: &Path) -> bool {
     let packed = [manifest::ENVELOPE_FILE, manifest::FILE];
     directory.join(BUNDLE_TOML).is_file()
         && !packed
@@ -260,10 +267,10 @@ pub(crate) fn is_under_work(directory: &Path) -> bool {
 }
 
 /// A directory under work, which somebody named to be run without signatures.
-pub(crate) fn dev_content(directory: &Path, output: &Output) -> Result<Content, Failure> {
+pub fn dev_content(directory: &Path, report: &dyn Report) -> Result<Content, Error> {
     let content =
-        Content::from_dev(directory).map_err(|error| failure::content(&error, Exit::Failed))?;
-    output.note(format!(
+        Content::from_dev(directory).map_err(|error| content_error(&error, Kind::Failed))?;
+    report.note(&format!(
         "{}: unsigned, under work; policies know it as {}",
         directory.display(),
         visible_line(&content.origin.publisher(), 500)
@@ -271,20 +278,20 @@ pub(crate) fn dev_content(directory: &Path, output: &Output) -> Result<Content, 
     Ok(content)
 }
 
-fn bad_key(path: &Path, refusal: &toolward_signing::Refusal) -> Failure {
-    let failure = Failure::usage(refusal.code(), format!("{}: {refusal}", path.display()));
+fn bad_key(path: &Path, refusal: &toolward_signing::Refusal) -> Error {
+    let failure = Error::usage(refusal.code(), format!("{}: {refusal}", path.display()));
     match refusal.hint() {
         Some(hint) => failure.hint(hint),
         None => failure,
     }
 }
 
-fn nobody_trusted(environment: &Environment) -> Failure {
+fn nobody_trusted(environment: &Environment) -> Error {
     let place = default_config(environment).map_or_else(
         || "toolward.toml in your configuration directory".to_owned(),
         |path| path.display().to_string(),
     );
-    Failure::usage("nobody-trusted", "it is not said whom to trust")
+    Error::usage("nobody-trusted", "it is not said whom to trust")
         .hint("give the publisher's public key: --trust-key PUBLISHER.pub.pem")
         .hint(format!("or name publishers and their keys in {place}"))
 }

@@ -1,0 +1,264 @@
+//! Flags that several commands have, and what the library makes of them.
+
+use std::ops::Deref;
+use std::path::PathBuf;
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use toolward_host::Broker;
+use toolward_host::confine::Confinement;
+use toolward_operator::bundles::BundleSource;
+use toolward_operator::compile_cache::CompileCache;
+use toolward_operator::config::PolicyFiles;
+use toolward_operator::host_setup::HostSetup;
+use toolward_operator::installed::StoreLocation;
+use toolward_operator::network::Network;
+use toolward_operator::trust::Trust;
+use toolward_operator::{Environment, confine};
+
+use crate::environment;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// A value of the library that is made from flags.
+pub(crate) trait FromFlags: Sized {
+    type Flags: Args;
+
+    fn from_flags(flags: Self::Flags) -> Self;
+}
+
+/// A value that was made from its flags.
+#[derive(Debug)]
+pub(crate) struct Flagged<T>(pub(crate) T);
+
+impl<T> Deref for Flagged<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: FromFlags> FromArgMatches for Flagged<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        T::Flags::from_arg_matches(matches).map(|flags| Self(T::from_flags(flags)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<T: FromFlags> Args for Flagged<T> {
+    fn augment_args(command: Command) -> Command {
+        T::Flags::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        T::Flags::augment_args_for_update(command)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustFlags {
+    /// Trust this public key, for all ids, for this command only (PEM file;
+    /// may be given again)
+    #[arg(long, value_name = "PEM")]
+    trust_key: Vec<PathBuf>,
+
+    /// Read whom to trust, and what to grant, from this file [default:
+    /// toolward.toml in the user's configuration directory]
+    #[arg(long, value_name = "FILE", conflicts_with = "trust_key")]
+    config: Option<PathBuf>,
+}
+
+impl FromFlags for Trust {
+    type Flags = TrustFlags;
+
+    fn from_flags(flags: TrustFlags) -> Self {
+        Self::new(flags.trust_key, flags.config)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PolicyFlags {
+    /// Grant what this policy grants, on top of toolward.toml (may be given
+    /// again; what one of them denies is denied)
+    #[arg(long, value_name = "FILE")]
+    policy: Vec<PathBuf>,
+}
+
+impl FromFlags for PolicyFiles {
+    type Flags = PolicyFlags;
+
+    fn from_flags(flags: PolicyFlags) -> Self {
+        Self(flags.policy)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HostFlags {
+    #[command(flatten)]
+    policies: Flagged<PolicyFiles>,
+
+    /// Keep what tools store, secrets and key-value buckets, here [default:
+    /// toolward in the user's state directory]
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+}
+
+impl FromFlags for HostSetup {
+    type Flags = HostFlags;
+
+    fn from_flags(flags: HostFlags) -> Self {
+        Self {
+            policies: flags.policies.0,
+            state_dir: flags.state_dir,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StoreFlags {
+    /// Where installed bundles and the record of trust are kept [default:
+    /// toolward in the user's data and state directories]
+    #[arg(long, value_name = "DIR")]
+    store_dir: Option<PathBuf>,
+}
+
+impl FromFlags for StoreLocation {
+    type Flags = StoreFlags;
+
+    fn from_flags(flags: StoreFlags) -> Self {
+        Self(flags.store_dir)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SourceFlags {
+    /// A signed bundle: a directory or an archive. May be given again, for the
+    /// tools that a tool calls [default: what is installed]
+    #[arg(long, value_name = "PATH")]
+    bundle: Vec<PathBuf>,
+
+    /// A bundle under work, unsigned: the directory with bundle.toml. Only
+    /// grants to dev:DIR are for it
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["bundle", "trust_key", "config"])]
+    dev: Option<PathBuf>,
+
+    #[command(flatten)]
+    trust: Flagged<Trust>,
+
+    #[command(flatten)]
+    store: Flagged<StoreLocation>,
+}
+
+impl FromFlags for BundleSource {
+    type Flags = SourceFlags;
+
+    fn from_flags(flags: SourceFlags) -> Self {
+        Self {
+            named: flags.bundle,
+            dev: flags.dev,
+            trust: flags.trust.0,
+            store: flags.store.0,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CacheFlags {
+    /// Keep compiled drivers here [default: toolward in the user's cache
+    /// directory]
+    #[arg(long, value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
+
+    /// Keep no compiled drivers
+    #[arg(long, conflicts_with = "cache_dir")]
+    no_cache: bool,
+}
+
+impl FromFlags for CompileCache {
+    type Flags = CacheFlags;
+
+    fn from_flags(flags: CacheFlags) -> Self {
+        Self {
+            directory: flags.cache_dir,
+            disabled: flags.no_cache,
+        }
+    }
+}
+
+/// How the network is used.
+#[derive(Debug, Args)]
+pub(crate) struct NetworkFlags {
+    /// Trust the certificate authorities in this file, besides the system's
+    #[arg(long, value_name = "PEM")]
+    ca_file: Option<PathBuf>,
+
+    /// Take names and passwords from this file, in the form of Docker's
+    /// config.json [default: none]
+    #[arg(long, value_name = "FILE")]
+    docker_config: Option<PathBuf>,
+
+    /// Run the credential helpers that the file names
+    #[arg(long, requires = "docker_config")]
+    credential_helpers: bool,
+
+    /// Send the credentials for REGISTRY to the token server at ORIGIN, too
+    #[arg(long, value_name = "REGISTRY=ORIGIN")]
+    allow_realm: Vec<String>,
+
+    /// Let downloads be redirected to this origin; no credentials go there
+    #[arg(long, value_name = "ORIGIN")]
+    allow_redirects_to: Vec<String>,
+
+    /// Speak plain http with this machine itself
+    #[arg(long)]
+    plain_http: bool,
+}
+
+impl FromFlags for Network {
+    type Flags = NetworkFlags;
+
+    fn from_flags(flags: NetworkFlags) -> Self {
+        Self {
+            ca_file: flags.ca_file,
+            docker_config: flags.docker_config,
+            credential_helpers: flags.credential_helpers,
+            search_path: environment::search_path(),
+            allow_realm: flags.allow_realm,
+            allow_redirects_to: flags.allow_redirects_to,
+            plain_http: flags.plain_http,
+        }
+    }
+}
+
+/// Whether the process confines itself.
+#[derive(Debug, Args)]
+pub(crate) struct ConfineFlags {
+    /// Leave this process its rights while it runs drivers: whoever escapes the
+    /// sandbox then has yours
+    #[arg(long)]
+    no_confine: bool,
+}
+
+impl ConfineFlags {
+    /// [`confine::apply`], unless the flag says otherwise.
+    pub(crate) fn apply(
+        &self,
+        confinement: Confinement,
+        broker: &Broker,
+        trust: &Trust,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<(), Failure> {
+        if self.no_confine {
+            output.warning(
+                "this process is not confined: whoever escapes the sandbox has all your rights",
+            );
+            return Ok(());
+        }
+        confine::apply(confinement, broker, trust, environment, output)
+    }
+}

@@ -1,0 +1,537 @@
+//! Keeps what is served up to date: bundles that are installed, removed, revoked or
+//! expire, directories under work that are edited, and a policy that gives less.
+
+mod configuration;
+mod lease;
+mod scanner;
+mod target;
+mod verifier;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use toolward_bundle::content::Content;
+use toolward_host::confine::Confinement;
+use toolward_host::{Continuity, Host};
+use toolward_signing::Digest;
+
+use crate::bundles::SourceKind;
+use crate::config::Granted;
+use crate::error::{Error, Kind};
+use crate::operator::Operator;
+use crate::report::Report;
+use crate::trust::{TrustContext, read};
+
+use configuration::Configuration;
+use lease::Lease;
+use scanner::{Scanner, Seen};
+use verifier::{Held, Verifier};
+
+pub use target::Target;
+
+/// How often it looks.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often everything is verified again, changed or not.
+const AGAIN: Duration = Duration::from_secs(300);
+/// How often that is tried where it fails.
+const RETRY: Duration = Duration::from_secs(60);
+/// How long after it was verified something is served at most. After that nothing
+/// is.
+const BELIEVED: Duration = Duration::from_secs(360);
+
+/// Makes a [`Report`] for one round: a warning is given once in each.
+pub type Reports = Box<dyn Fn() -> Box<dyn Report> + Send + Sync>;
+
+/// What others ask of what keeps things up to date.
+#[derive(Debug, Clone, Default)]
+pub struct Control {
+    /// Cancelled when it should end. It cancels this itself where it can't go on.
+    pub stop: CancellationToken,
+    /// Asks for the configuration to be read again.
+    pub reload: Arc<ReloadRequest>,
+}
+
+/// Whether the configuration is to be read again.
+#[derive(Debug, Default)]
+pub struct ReloadRequest {
+    asked: AtomicBool,
+    notify: Notify,
+}
+
+impl ReloadRequest {
+    /// Asks for it.
+    pub fn ask(&self) {
+        self.asked.store(true, Ordering::Release);
+        self.notify.notify_one();
+    }
+
+    /// Whether it was asked for since this was called last.
+    fn take(&self) -> bool {
+        self.asked.swap(false, Ordering::AcqRel)
+    }
+
+    /// Waits until it is asked for.
+    async fn asked(&self) {
+        self.notify.notified().await;
+    }
+}
+
+/// What is served, and what of it may change.
+pub struct Watch {
+    scanner: Scanner,
+    verifier: Verifier,
+    configuration: Configuration,
+    seen: Seen,
+    contents: Vec<Content>,
+    /// When what is served is to be verified again though nothing changes.
+    ends: Option<SystemTime>,
+    verified: Instant,
+}
+
+/// Where what changed is served.
+struct Serving<T> {
+    target: T,
+    continuity: Continuity,
+    reports: Reports,
+    /// Where drivers are prepared.
+    runtime: Handle,
+    control: Control,
+    lease: Lease,
+}
+
+impl<T: Target> Serving<T> {
+    /// Takes everything back when nothing was verified for too long, whatever the
+    /// thread that verifies waits for. It never ends by itself.
+    async fn expire(&self) {
+        let take_back = || {
+            self.take_all_back("it could not be verified again for six minutes");
+            (self.reports)().warning(
+                "the bundles could not be verified again for six minutes, and none is served",
+            );
+        };
+        self.lease.watch(PAUSE, take_back).await;
+    }
+
+    /// Shows this, unless all was taken back by now.
+    fn show(&self, made: T::Made) -> bool {
+        self.lease.unless_over(|| self.target.replace(made))
+    }
+
+    /// Refuses all that is served, and shows none of it.
+    fn take_all_back(&self, why: &str) {
+        self.continuity.withdraw_all(why);
+        match self.target.empty() {
+            Ok(made) => self.target.replace(made),
+            Err(error) => tracing::warn!(error.message, "what is refused is listed still"),
+        }
+    }
+
+    /// Waits until it is time to look again, or to reload. False if it is time to end.
+    fn pause(&self) -> bool {
+        let control = &self.control;
+        self.runtime.block_on(async {
+            tokio::select! {
+                () = control.stop.cancelled() => false,
+                () = control.reload.asked() => true,
+                () = tokio::time::sleep(PAUSE) => true,
+            }
+        })
+    }
+}
+
+/// What came of a change.
+enum Served {
+    AsBefore,
+    /// By a new host.
+    Anew(Host),
+    /// Without what is new, or nothing at all.
+    Partly,
+}
+
+impl Watch {
+    /// Reads what the operator grants, and the bundles that may be used now.
+    ///
+    /// # Errors
+    ///
+    /// Where either can't be read.
+    pub fn load(operator: Arc<Operator>, report: &dyn Report) -> Result<Self, Error> {
+        let (verified, since) = (Instant::now(), SystemTime::now());
+        let granted = Arc::new(operator.granted()?);
+        // Before anything is read: what changes meanwhile is seen.
+        let scanner = Scanner::new(Arc::clone(&operator))?;
+        let seen = scanner.look(&Seen::default(), report);
+        let (source, environment) = (&operator.source, &operator.environment);
+        let named = source.named(environment, report)?;
+        let (contents, context) = match source.kind() {
+            SourceKind::Named => {
+                let contents = named.iter().cloned().map(read).collect::<Result<_, _>>()?;
+                (contents, Some(source.trust.context(environment, report)?))
+            }
+            SourceKind::Installed => {
+                let store = scanner.store();
+                let (contents, context) = source.installed(store, environment, report)?;
+                (contents, Some(context))
+            }
+            SourceKind::Dev(_) => (source.contents(environment, report)?, None),
+        };
+        let ends = context.and_then(|context| {
+            let context = TrustContext {
+                now: since,
+                ..context
+            };
+            context.ends(&contents)
+        });
+        Ok(Self {
+            configuration: Configuration::new(Arc::clone(&operator), granted)?,
+            verifier: Verifier { operator, named },
+            scanner,
+            seen,
+            contents,
+            ends,
+            verified,
+        })
+    }
+
+    /// What the operator grants.
+    pub fn granted(&self) -> &Arc<Granted> {
+        &self.configuration.granted
+    }
+
+    /// The bundles that may be used.
+    pub fn contents(&self) -> &[Content] {
+        &self.contents
+    }
+
+    /// Adds what a confined process has to keep to look again, and to read what
+    /// changed.
+    ///
+    /// # Errors
+    ///
+    /// Where the configuration can't be read.
+    pub fn kept(&self, confinement: Confinement) -> Result<Confinement, Error> {
+        let confinement = self.scanner.kept(confinement)?;
+        let files = self.configuration.granted.files.iter();
+        Ok(files.fold(confinement, |kept, file| kept.read(file)))
+    }
+
+    /// Follows changes on a thread of its own, until it is told to stop, and has them
+    /// served by `target`. `preparing` is what prepares the drivers of what is served
+    /// now.
+    ///
+    /// # Errors
+    ///
+    /// Where there can be no thread.
+    pub fn follow<T: Target>(
+        self,
+        target: T,
+        continuity: Continuity,
+        control: Control,
+        reports: Reports,
+        runtime: &Handle,
+        preparing: JoinHandle<()>,
+    ) -> Result<Following, Error> {
+        let serving = Arc::new(Serving {
+            target,
+            continuity,
+            reports,
+            runtime: runtime.clone(),
+            control,
+            lease: Lease::new(self.verified, BELIEVED),
+        });
+        let (sender, ended) = mpsc::channel();
+        let expiring = Arc::clone(&serving);
+        let work = move || {
+            let result = self.run(&serving, preparing);
+            drop(serving);
+            // Nobody may wait for it any more.
+            let _ = sender.send(result);
+        };
+        std::thread::Builder::new()
+            .name("watch".to_owned())
+            .spawn(work)
+            .map_err(|error| Error::new(Kind::Failed, "runtime-unavailable", error))?;
+        runtime.spawn(async move { expiring.expire().await });
+        Ok(Following(ended))
+    }
+
+    /// Looks until told to stop, and has what changed served anew. Serving ends if
+    /// nobody looks any more.
+    ///
+    /// # Errors
+    ///
+    /// When looking ended before it was told to.
+    fn run<T: Target>(
+        mut self,
+        serving: &Serving<T>,
+        preparing: JoinHandle<()>,
+    ) -> Result<(), Error> {
+        guarded(&serving.continuity, &serving.control.stop, || {
+            self.look_on(serving, preparing);
+        })
+    }
+
+    fn look_on<T: Target>(&mut self, serving: &Serving<T>, mut preparing: JoinHandle<()>) {
+        let lease = &serving.lease;
+        let mut next = after(Instant::now(), AGAIN);
+        let mut failing = false;
+        // One for as long as nothing changes: nothing is said twice.
+        let mut report = (serving.reports)();
+        while serving.pause() {
+            if serving.control.reload.take()
+                && let Some(host) = self.reload(serving)
+            {
+                preparing.abort();
+                preparing = serving.runtime.spawn(prepare(host));
+            }
+            let now = self.scanner.look(&self.seen, &*report);
+            let ended = self.ends.take_if(|ends| SystemTime::now() >= *ends);
+            if now == self.seen && Instant::now() < next && ended.is_none() {
+                continue;
+            }
+            if now != self.seen {
+                report = (serving.reports)();
+            }
+            self.seen = now;
+            let tried = Instant::now();
+            let held = self.verifier.again(&self.scanner, &*report);
+            match held.map(|held| (held, lease.renew(tried))) {
+                Ok((held, Some(all_was_taken_back))) => {
+                    if all_was_taken_back {
+                        self.contents.clear();
+                    }
+                    if std::mem::take(&mut failing) {
+                        report = (serving.reports)();
+                    }
+                    let served = self.serve(held, serving, &*report);
+                    next = match served {
+                        Served::Partly => after(tried, RETRY),
+                        _ => after(tried, AGAIN),
+                    };
+                    if let Served::Anew(host) = served {
+                        preparing.abort();
+                        preparing = serving.runtime.spawn(prepare(host));
+                    }
+                }
+                Ok((_, None)) => {
+                    failing = true;
+                    next = after(Instant::now(), RETRY);
+                    report.warning(
+                        "to verify the bundles again took more than six minutes, and none is served",
+                    );
+                }
+                Err(failure) => {
+                    failing = true;
+                    next = after(tried, RETRY);
+                    report.warning(&format!(
+                        "the bundles can't be verified again, and {}: {} ({}){}",
+                        if lease.is_over() {
+                            "none is served"
+                        } else {
+                            "what was served is"
+                        },
+                        failure.message,
+                        failure.code,
+                        self.verifier.hint(&failure)
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Reads the configuration again, and serves what it gives, by the host that comes
+    /// back, if that is no more than before. It says what came of it.
+    fn reload<T: Target>(&mut self, serving: &Serving<T>) -> Option<Host> {
+        let report = (serving.reports)();
+        let kept = |failure: Error| {
+            let hints = failure.hints.iter().map(|hint| format!("; {hint}"));
+            let hints: String = hints.collect();
+            report.warning(&format!(
+                "SIGHUP: the configuration stays as it was: {} ({}){hints}",
+                failure.message, failure.code
+            ));
+        };
+        let granted = match self.configuration.again() {
+            Ok(Some(granted)) => Arc::new(granted),
+            Ok(None) => {
+                report.note("SIGHUP: the configuration has not changed");
+                return None;
+            }
+            Err(failure) => {
+                kept(failure);
+                return None;
+            }
+        };
+        // Calls that wait under the policy before must not go on under it.
+        serving.continuity.part();
+        let surface = match serving.target.make(&self.contents, &granted) {
+            Ok(surface) => surface,
+            Err(failure) => {
+                kept(failure);
+                return None;
+            }
+        };
+        self.configuration.granted = granted;
+        let (host, count) = (
+            serving.target.host(&surface),
+            tools(&serving.target, &surface),
+        );
+        let shown = serving.show(surface);
+        let why = "the operator's policy gives less than when this call began";
+        serving.continuity.withdraw_earlier(why);
+        report.note(&format!(
+            "SIGHUP: the policy gives no more than before, and holds: serving {}",
+            if shown { &count } else { "nothing" }
+        ));
+        shown.then_some(host)
+    }
+
+    /// Serves what holds now.
+    fn serve<T: Target>(
+        &mut self,
+        held: Held,
+        serving: &Serving<T>,
+        report: &dyn Report,
+    ) -> Served {
+        self.ends = held.ends;
+        let contents = held.contents;
+        let (before, now) = (digests(&self.contents), digests(&contents));
+        if before == now {
+            return Served::AsBefore;
+        }
+        // What is gone is gone at once, whether or not the rest can be served.
+        let gone: Vec<_> = before.iter().filter(|one| !now.contains(one)).collect();
+        for digest in &gone {
+            let why = "it was removed, replaced or revoked, or has expired";
+            serving.continuity.withdraw(&digest.to_string(), why);
+        }
+        let failure = match serving.target.make(&contents, &self.configuration.granted) {
+            Ok(surface) => {
+                let (host, count) = (
+                    serving.target.host(&surface),
+                    tools(&serving.target, &surface),
+                );
+                if !serving.show(surface) {
+                    return Served::Partly;
+                }
+                self.contents = contents;
+                report.note(&format!("serving {count} from now on"));
+                serving.target.served(report);
+                return Served::Anew(host);
+            }
+            Err(failure) => failure,
+        };
+        if !gone.is_empty() {
+            self.leave_out(&now, serving, report);
+        }
+        report.warning(&format!(
+            "what changed is not served: {} ({})",
+            failure.message, failure.code
+        ));
+        Served::Partly
+    }
+
+    /// Serves what was served and still holds; or, if that can't be had either,
+    /// nothing: what was taken back is not even shown.
+    fn leave_out<T: Target>(&mut self, now: &[Digest], serving: &Serving<T>, report: &dyn Report) {
+        self.contents
+            .retain(|content| now.contains(&content.manifest_digest));
+        let kept = serving
+            .target
+            .make(&self.contents, &self.configuration.granted)
+            .or_else(|_failure| {
+                self.contents.clear();
+                serving.target.empty()
+            });
+        match kept {
+            // Whoever took all back meanwhile shows nothing.
+            Ok(surface) => {
+                serving.show(surface);
+            }
+            Err(failure) => {
+                report.warning(&format!("{} ({})", failure.message, failure.code));
+                serving.take_all_back("the server could not leave out what was taken back");
+            }
+        }
+    }
+}
+
+fn after(moment: Instant, time: Duration) -> Instant {
+    moment.checked_add(time).unwrap_or(moment)
+}
+
+/// Takes everything back, and has the server stopped, if `work` panics: what nobody
+/// looks after is not served.
+fn guarded(
+    continuity: &Continuity,
+    stop: &CancellationToken,
+    work: impl FnOnce(),
+) -> Result<(), Error> {
+    let worked = std::panic::catch_unwind(AssertUnwindSafe(work));
+    worked.map_err(|_panic| {
+        continuity.withdraw_all("the server no longer sees whether it is revoked");
+        stop.cancel();
+        Error::new(
+            Kind::Failed,
+            "watch-ended",
+            "the server stopped: a fault of its own ended its looking for revoked bundles",
+        )
+        .hint("start it again, and report what it wrote of the panic")
+    })
+}
+
+fn digests(contents: &[Content]) -> Vec<Digest> {
+    let digests = contents.iter();
+    digests.map(|content| content.manifest_digest).collect()
+}
+
+/// Compiles what is not compiled yet, while clients connect already.
+pub async fn prepare(host: Host) {
+    for (driver, error) in host.prepare().await {
+        tracing::warn!(%driver, %error, "a driver can't be compiled");
+    }
+}
+
+/// How many tools: `1 tool`.
+fn tools<T: Target>(target: &T, made: &T::Made) -> String {
+    match target.tool_count(made) {
+        1 => "1 tool".to_owned(),
+        count => format!("{count} tools"),
+    }
+}
+
+/// Something that is kept up to date on a thread of its own.
+#[derive(Debug)]
+pub struct Following(mpsc::Receiver<Result<(), Error>>);
+
+impl Following {
+    /// Waits until it has ended, at most so long: it may wait for somebody else's lock.
+    ///
+    /// # Errors
+    ///
+    /// Where it ended before it was told to.
+    pub fn ended(&self, longest: Duration) -> Result<(), Error> {
+        self.0.recv_timeout(longest).unwrap_or(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_what_looks_stops_the_server_and_says_so() {
+        let stop = CancellationToken::new();
+        let continuity = Continuity::new();
+        guarded(&continuity, &stop, || {}).unwrap();
+        assert!(!stop.is_cancelled());
+        let failure = guarded(&continuity, &stop, || panic!("in a test")).unwrap_err();
+        assert_eq!(failure.code, "watch-ended");
+        assert!(stop.is_cancelled());
+    }
+}
