@@ -61,14 +61,16 @@ fn toolward() -> &'static Path {
         };
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let built = Command::new(cargo)
-            .args(["build", "--quiet", "--package", "toolward"])
+            .args(["build", "--quiet", "--workspace", "--bin", "toolward"])
+            // Their features, so that no dependency is compiled once more.
+            .args(["--test", "e2e"])
             .args(["--profile", profile, "--target-dir"])
             .arg(folder.parent().unwrap())
             .current_dir(root())
             .stdin(Stdio::null())
             .status()
             .unwrap();
-        assert!(built.success(), "run `cargo build -p toolward`");
+        assert!(built.success(), "run `cargo build`");
         folder.join("toolward")
     })
 }

@@ -123,7 +123,7 @@ impl Machine {
 pub(crate) fn toolward() -> &'static Path {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
     let built = BUILT.get_or_init(build_toolward).as_deref();
-    built.expect("the command does not build: run `cargo build -p toolward`")
+    built.expect("the command does not build: run `cargo build`")
 }
 
 fn build_toolward() -> Option<PathBuf> {
@@ -136,7 +136,9 @@ fn build_toolward() -> Option<PathBuf> {
     };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
-        .args(["build", "--quiet", "--package", "toolward"])
+        .args(["build", "--quiet", "--workspace", "--bin", "toolward"])
+        // Their features, so that no dependency is compiled once more.
+        .args(["--test", "e2e"])
         .args(["--profile", profile, "--target-dir"])
         .arg(folder.parent().unwrap())
         .current_dir(root())
