@@ -62,8 +62,6 @@ fn toolward() -> &'static Path {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let built = Command::new(cargo)
             .args(["build", "--quiet", "--workspace", "--bin", "toolward"])
-            // Their features, so that no dependency is compiled once more.
-            .args(["--test", "e2e"])
             .args(["--profile", profile, "--target-dir"])
             .arg(folder.parent().unwrap())
             .current_dir(root())

@@ -7,13 +7,12 @@ use crate::{Outcome, process, repository};
 
 /// Builds a program and says where it lies.
 ///
-/// With the features that the whole workspace gives its dependencies, its tests
-/// included: with those of one package alone, many would be compiled once more.
+/// With the features that the whole workspace gives its dependencies: with those of
+/// one package alone, many would be compiled once more.
 pub(crate) fn build(name: &str) -> Outcome<PathBuf> {
     process::run(
         Command::new(repository::cargo())
             .args(["build", "--locked", "--workspace", "--bin", name])
-            .args(["--test", "e2e"])
             .current_dir(repository::root()?),
     )?;
     Ok(repository::target()?.join("debug").join(name))
