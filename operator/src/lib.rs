@@ -15,6 +15,7 @@ mod error;
 pub mod file;
 pub mod host_setup;
 pub mod installed;
+mod live_host;
 pub mod network;
 mod operator;
 pub mod reload;
@@ -24,6 +25,7 @@ pub mod trust;
 
 pub use environment::Environment;
 pub use error::{Error, Kind, content_error};
+pub use live_host::LiveHost;
 pub use operator::Operator;
 pub use report::{Progress, Report, Silent};
 pub use runtime::runtime;

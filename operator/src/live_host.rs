@@ -1,0 +1,180 @@
+//! A host that follows what the operator installs, removes, trusts and revokes.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::runtime::Handle;
+use toolward_bundle::content::Content;
+use toolward_host::{Continuity, Host, HostBuilder, Reply, Request};
+
+use crate::config::Granted;
+use crate::error::{Error, Kind};
+use crate::host_setup::opens_buckets;
+use crate::operator::Operator;
+use crate::reload::{Control, Following, Reports, Target, Watch, prepare};
+use crate::report::{Report, Silent};
+
+/// What an application adds to each host that is made.
+type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
+
+/// A host with the tools that an [`Operator`] serves now.
+///
+/// Within a second or two after a bundle is installed, removed, revoked or expires, it
+/// is another host; calls of what is gone end with `toolward:withdrawn`. It ends to
+/// follow when it is dropped.
+///
+/// ```no_run
+/// use toolward_host::Request;
+/// use toolward_operator::{LiveHost, Operator};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let host = LiveHost::start(Operator::of_process(), |builder| builder)?;
+/// let reply = host.call(Request::new("text.stats", r#"{"text": "Hello"}"#)).await;
+/// println!("{}", reply.envelope());
+/// # Ok(())
+/// # }
+/// ```
+pub struct LiveHost {
+    current: Arc<RwLock<Host>>,
+    control: Control,
+    _following: Following,
+}
+
+impl fmt::Debug for LiveHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveHost").finish_non_exhaustive()
+    }
+}
+
+impl LiveHost {
+    /// Loads what is served now, and follows changes. `finish` adds what the
+    /// application has to each host: an approver, limits, a compiler.
+    ///
+    /// Warnings go to `tracing`. Components are compiled in this process unless
+    /// `finish` gives the builder a broker.
+    ///
+    /// # Errors
+    ///
+    /// Where the configuration, the store or a bundle that was named can't be read,
+    /// and outside of a tokio runtime.
+    pub fn start(
+        operator: Operator,
+        finish: impl Fn(HostBuilder) -> HostBuilder + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let runtime = Handle::try_current()
+            .map_err(|error| Error::new(Kind::Failed, "runtime-unavailable", error))?;
+        let operator = operator.shared();
+        let continuity = Continuity::new();
+        let watch = Watch::load(Arc::clone(&operator), &Logged)?;
+        let maker = Maker {
+            operator,
+            continuity: continuity.clone(),
+            finish: Box::new(finish),
+        };
+        let host = maker.make(watch.contents(), watch.granted())?;
+        let current = Arc::new(RwLock::new(host.clone()));
+        let target = Current {
+            maker,
+            current: Arc::clone(&current),
+        };
+        let control = Control::default();
+        let reports: Reports = Box::new(|| Box::new(Logged));
+        let preparing = runtime.spawn(prepare(host));
+        let following = watch.follow(
+            target,
+            continuity,
+            control.clone(),
+            reports,
+            &runtime,
+            preparing,
+        )?;
+        Ok(Self {
+            current,
+            control,
+            _following: following,
+        })
+    }
+
+    /// The host as of now.
+    pub fn host(&self) -> Host {
+        let current = self.current.read();
+        current.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Calls a tool of the host as of now.
+    pub async fn call(&self, request: Request) -> Reply {
+        self.host().call(request).await
+    }
+
+    /// Reads the configuration again, as SIGHUP does for `toolward serve`: a policy that
+    /// gives no more than before holds from then on.
+    pub fn reload(&self) {
+        self.control.reload.ask();
+    }
+}
+
+impl Drop for LiveHost {
+    fn drop(&mut self) {
+        self.control.stop.cancel();
+    }
+}
+
+struct Maker {
+    operator: Arc<Operator>,
+    continuity: Continuity,
+    finish: Box<Finish>,
+}
+
+impl Maker {
+    fn make(&self, contents: &[Content], granted: &Granted) -> Result<Host, Error> {
+        let buckets = opens_buckets(contents, &granted.policy);
+        let held = contents.to_vec();
+        let builder = self.operator.host_builder(held, granted, buckets)?;
+        let builder = (self.finish)(builder);
+        Ok(builder.continuity(&self.continuity).build()?)
+    }
+}
+
+struct Current {
+    maker: Maker,
+    current: Arc<RwLock<Host>>,
+}
+
+impl Target for Current {
+    type Made = Host;
+
+    fn make(&self, contents: &[Content], granted: &Arc<Granted>) -> Result<Host, Error> {
+        self.maker.make(contents, granted)
+    }
+
+    fn empty(&self) -> Result<Host, Error> {
+        let builder = Host::builder().continuity(&self.maker.continuity);
+        Ok(builder.defer_engine().build()?)
+    }
+
+    fn host(&self, made: &Host) -> Host {
+        made.clone()
+    }
+
+    fn replace(&self, made: Host) {
+        let current = self.current.write();
+        *current.unwrap_or_else(PoisonError::into_inner) = made;
+    }
+}
+
+/// Reports to `tracing`.
+struct Logged;
+
+impl Report for Logged {
+    fn warning(&self, message: &str) {
+        tracing::warn!("{message}");
+    }
+
+    fn note(&self, message: &str) {
+        tracing::info!("{message}");
+    }
+
+    fn begin(&self, what: &str) -> Box<dyn crate::report::Progress> {
+        Silent.begin(what)
+    }
+}
