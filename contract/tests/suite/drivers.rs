@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolward_contract::NoScope;
 use toolward_contract::driver::{Driver, DriverLimits, Endpoint, Part, Response, Template};
 use toolward_contract::tool::Tool;
+use toolward_contract::{NoScope, Severity};
 
 fn driver(entry: &str, extra: &str) -> Driver {
     let source = format!(
@@ -49,6 +49,34 @@ fn version_ranges_are_npms() {
             .implements_tool("other.tool", &semver::Version::new(1, 0, 0))
             .is_none()
     );
+}
+
+#[test]
+fn a_field_without_effect_is_warned_of_and_one_that_logs_in_is_refused() {
+    let found = |extra: &str| {
+        let source = format!(
+            "---\nname: Sample\nid: sample-driver\ndescription: Carries it out.\nversion: 1.0.0\n\
+             kind: component\ncomponent: driver.wasm\nimplements:\n  - tool: sample.tool\n    \
+             version: 1.x\n{extra}---\n"
+        );
+        let parsed = Driver::parse("DRIVER.md", &source);
+        let found = parsed.diagnostics.iter();
+        let found: Vec<_> = found
+            .map(|one| (one.code, one.severity, one.line))
+            .collect();
+        (parsed.into_result().is_ok(), found)
+    };
+    for field in [
+        "region: eu\n",
+        "policy_tags: [pii]\n",
+        "health_check: { path: / }\n",
+    ] {
+        let warned = ("driver-field-without-effect", Severity::Warning, 11);
+        assert_eq!(found(field), (true, vec![warned]), "{field}");
+    }
+    let refused = ("driver-auth-unsupported", Severity::Error, 11);
+    assert_eq!(found("auth: { type: bearer }\n"), (false, vec![refused]));
+    assert_eq!(found(""), (true, vec![]));
 }
 
 #[test]
