@@ -180,14 +180,14 @@ fn for_a_principal(limits: &Limits) -> Arc<Gate> {
 
 /// Gates by name, each there as long as a call or a host has it.
 #[derive(Debug, Default)]
-struct Gates {
+pub(crate) struct Gates {
     by_name: HashMap<String, Weak<Gate>>,
     /// With so many names, those whose gates are gone are dropped.
     crowded: usize,
 }
 
 impl Gates {
-    fn get(&mut self, name: &str, make: impl FnOnce() -> Arc<Gate>) -> Arc<Gate> {
+    pub(crate) fn get(&mut self, name: &str, make: impl FnOnce() -> Arc<Gate>) -> Arc<Gate> {
         if let Some(gate) = self.by_name.get(name).and_then(Weak::upgrade) {
             return gate;
         }

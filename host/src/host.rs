@@ -262,10 +262,11 @@ impl Host {
         let allowed = request.timeout.unwrap_or(longest).min(longest);
         let started = Instant::now();
         let deadline = started.checked_add(allowed).unwrap_or(started);
-        let host = self.clone();
+        let (host, principal) = (self.clone(), request.principal.clone());
         inner
             .checks
             .run(
+                &principal,
                 deadline,
                 || dispatch::timed_out(allowed, started.elapsed()),
                 move || validate::validate(resolved, request, &host.inner.services.limits),

@@ -22,24 +22,36 @@ pub(crate) struct Gate {
     parked: Arc<Semaphore>,
     inside: u32,
     name: &'static str,
+    /// Whether the operator sets how many there are.
+    is_set: bool,
 }
 
 impl Gate {
     pub(super) fn new(name: &'static str, slots: u32, queue: u32) -> Arc<Self> {
+        Arc::new(Self::made(name, slots, queue, true))
+    }
+
+    /// A gate whose bounds are the host's own: whom it refuses is told to raise no limit.
+    pub(crate) fn fixed(name: &'static str, slots: u32, queue: u32) -> Arc<Self> {
+        Arc::new(Self::made(name, slots, queue, false))
+    }
+
+    fn made(name: &'static str, slots: u32, queue: u32, is_set: bool) -> Self {
         let inside = slots.max(1);
         let places = || Arc::new(Semaphore::new(inside as usize));
-        Arc::new(Self {
+        Self {
             slots: places(),
             waiting: AtomicU32::new(0),
             queue,
             parked: places(),
             inside,
             name,
-        })
+            is_set,
+        }
     }
 
     /// A place inside, at once or after waiting; first come, first served.
-    pub(super) async fn enter(&self, bounded: bool) -> Result<OwnedSemaphorePermit, CallError> {
+    pub(crate) async fn enter(&self, bounded: bool) -> Result<OwnedSemaphorePermit, CallError> {
         if let Ok(permit) = self.slots.clone().try_acquire_owned() {
             return Ok(permit);
         }
@@ -86,15 +98,22 @@ impl<'a> Place<'a> {
             })
             .map(|_before| Self(&gate.waiting))
             .map_err(|now| {
+                let (limit, hint) = match gate.is_set {
+                    true => (
+                        "queue",
+                        format!(
+                            "try again later, or raise the limits `{}` or `queue`",
+                            gate.name
+                        ),
+                    ),
+                    false => (gate.name, "try again later".to_owned()),
+                };
                 full(
                     format!("{now} calls are waiting already ({})", gate.name),
-                    "queue",
+                    limit,
                     u64::from(now).saturating_add(1),
                     u64::from(gate.queue),
-                    format!(
-                        "try again later, or raise the limits `{}` or `queue`",
-                        gate.name
-                    ),
+                    hint,
                 )
             })
     }

@@ -117,6 +117,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) gates: &'a Path,
     pub(crate) slot: &'a SlotCell,
     pub(crate) checks: &'a Checks,
+    pub(crate) principal: &'a str,
 }
 
 /// Makes attempts until one ends the call; they count on from those in
@@ -141,7 +142,7 @@ pub(crate) async fn run(
                     plan.limits,
                     contract,
                     &plan.route.implements.drop_outputs,
-                    plan.checks,
+                    (plan.checks, plan.principal),
                     clock.deadline,
                     || clock.late(),
                 )

@@ -18,7 +18,7 @@ pub(super) async fn accept(
     limits: &CallLimits,
     contract: &Arc<Tool>,
     dropped: &[String],
-    checks: &Checks,
+    (checks, principal): (&Checks, &str),
     deadline: Instant,
     late: impl Fn() -> CallError,
 ) -> Result<Mapped, CallError> {
@@ -28,7 +28,7 @@ pub(super) async fn accept(
     let (limits, contract) = (limits.clone(), contract.clone());
     let dropped = dropped.to_vec();
     checks
-        .run(deadline, late, move || {
+        .run(principal, deadline, late, move || {
             check(output, &limits, &contract, &dropped)
         })
         .await

@@ -151,6 +151,7 @@ pub(crate) async fn start(
         gates: &gates,
         slot: &slot,
         checks: means.checks,
+        principal: &call.principal,
     };
     let result = match means.prepared {
         Some(prepared) => {

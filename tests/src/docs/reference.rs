@@ -250,7 +250,8 @@ fn limits() -> String {
          and egress cover all attempts; everything else is counted anew for each. Starting a component is guest \
          code and lies inside every limit.\n\n\
          Some limits are the host's own and can't be set: `host_call_bytes`, 256 KiB that a guest hands over \
-         in one call of the host; and in a component ",
+         in one call of the host; `long_checks`, 1 024 checks of large inputs and outputs that wait for a thread, and \
+         as many of one principal; and in a component ",
     );
     writeln!(
         page,
