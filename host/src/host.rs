@@ -200,6 +200,7 @@ impl Host {
         let inner = &*self.inner;
         metadata.tool.clone_from(&request.tool);
         let observer = request.observer.clone();
+        let principal = request.principal.clone();
         if let Some(resume) = &request.resume {
             request.pinned_driver = Some(resume.asked.driver.clone());
         }
@@ -226,7 +227,7 @@ impl Host {
             DriverKind::Component => Some(
                 inner
                     .preparer
-                    .prepared(&driver, observer.as_deref())
+                    .prepared(&driver, Some(&principal), observer.as_deref())
                     .await?,
             ),
             _ => None,
@@ -295,7 +296,12 @@ impl Host {
                 if !route.is_open() || route.driver.driver.kind != DriverKind::Component {
                     continue;
                 }
-                if let Err(error) = self.inner.preparer.prepared(&route.driver, None).await {
+                if let Err(error) = self
+                    .inner
+                    .preparer
+                    .prepared(&route.driver, None, None)
+                    .await
+                {
                     failed.push((route.driver.driver.id.to_string(), error));
                 }
             }

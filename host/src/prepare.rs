@@ -11,7 +11,7 @@ use serde_json::json;
 use toolward_signing::Digest;
 use wasmtime::component::Component;
 
-use crate::compile::{CompileError, CompileReason, Stage, Workshop};
+use crate::compile::{Callers, CompileError, CompileReason, Stage, Workshop};
 use crate::continuity::HostEngine;
 use crate::error::HostError;
 use crate::observer::{Compiling, Observer};
@@ -42,6 +42,8 @@ pub(crate) struct Preparation {
     done: OnceLock<Result<Prepared, CompileError>>,
     /// Held by whoever prepares it.
     busy: Arc<tokio::sync::Mutex<()>>,
+    /// Whose calls have come to wait for it.
+    callers: Callers,
     stage: Mutex<Option<Stage>>,
     /// The last attempt that failed without a verdict, and when.
     failed: Mutex<Option<(Instant, CompileError)>>,
@@ -61,14 +63,18 @@ impl Preparer {
         self.engine.get().map(drop)
     }
 
-    /// The driver, ready to be instantiated.
+    /// The driver, ready to be instantiated; for a call of a principal's, or ahead of any.
     pub(crate) async fn prepared<'a>(
         self: &Arc<Self>,
         driver: &'a Arc<LoadedDriver>,
+        principal: Option<&str>,
         observer: Option<&dyn Observer>,
     ) -> Result<&'a Prepared, CallError> {
         let preparation = &driver.preparation;
         if preparation.done.get().is_none() {
+            if let Some(principal) = principal {
+                preparation.callers.add(principal);
+            }
             let asked = Instant::now();
             let ready = self.make(driver, asked);
             let mut ready = std::pin::pin!(ready);
@@ -216,6 +222,7 @@ impl Job {
             &self.ready.profile,
             digest,
             wasm,
+            &driver.preparation.callers,
             &mut watch,
         )
     }

@@ -12,7 +12,7 @@ mod worker;
 
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use toolward_signing::Digest;
@@ -66,6 +66,28 @@ pub(crate) enum Stage {
 /// Told from time to time how far compiling has come; `Break` ends it.
 pub(crate) type Watch<'a> = dyn FnMut(Stage) -> ControlFlow<()> + 'a;
 
+/// The principals whose calls wait for a component.
+#[derive(Debug, Default)]
+pub(crate) struct Callers(Mutex<Vec<Arc<str>>>);
+
+impl Callers {
+    /// A call of a principal's waits for it from now on.
+    pub(crate) fn add(&self, principal: &str) {
+        let mut callers = self.lock();
+        if !callers.iter().any(|caller| **caller == *principal) {
+            callers.push(principal.into());
+        }
+    }
+
+    fn now(&self) -> Vec<Arc<str>> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<str>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Who compiles for a host, and where the result is kept.
 #[derive(Debug, Clone)]
 pub(crate) enum Workshop {
@@ -96,6 +118,7 @@ impl Workshop {
         profile: &EngineProfile,
         digest: &Digest,
         wasm: &[u8],
+        callers: &Callers,
         watch: &mut Watch<'_>,
     ) -> Result<Component, CompileError> {
         let engine_hash = EngineHash::of(engine);
@@ -107,7 +130,7 @@ impl Workshop {
             Self::Own { compiler, cache } => {
                 own(engine, profile, &**compiler, cache.as_deref(), claim, wasm)
             }
-            Self::Broker(broker) => broker.load(engine, claim, wasm, watch),
+            Self::Broker(broker) => broker.load(engine, claim, wasm, callers, watch),
         }
     }
 }

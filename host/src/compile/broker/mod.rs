@@ -11,6 +11,7 @@
 mod frame;
 mod job;
 mod link;
+mod places;
 mod serve;
 
 use std::ffi::OsString;
@@ -20,7 +21,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use toolward_signing::Digest;
@@ -29,11 +30,12 @@ use wasmtime::component::Component;
 
 use self::frame::{PROTOCOL, Start};
 use self::link::{Link, Made};
+use self::places::Places;
 use super::cache::Shelf;
 use super::error::{CompileError, CompileReason};
 use super::limits::CompileLimits;
 use super::seal::{Claim, EngineHash};
-use super::{Stage, Watch};
+use super::{Callers, Watch};
 use crate::checks::cores;
 use crate::error::HostError;
 use crate::sandbox::engine::compiling_engine;
@@ -72,9 +74,7 @@ struct Inner {
     limits: CompileLimits,
     workers: usize,
     component_bytes: usize,
-    /// Requests that may still be sent: no more than there are workers.
-    places: Mutex<usize>,
-    freed: Condvar,
+    places: Places,
 }
 
 /// Collects what a [`Broker`] is started with.
@@ -150,8 +150,7 @@ impl BrokerBuilder {
                 limits: self.limits,
                 workers: self.workers,
                 component_bytes: self.component_bytes,
-                places: Mutex::new(self.workers),
-                freed: Condvar::new(),
+                places: Places::new(self.workers),
             }),
         })
     }
@@ -227,7 +226,7 @@ impl Broker {
             engine: &engine,
         };
         let mut watch = |_| ControlFlow::Continue(());
-        let _place = self.inner.place(&mut watch)?;
+        let _place = self.inner.places.take(&Callers::default(), &mut watch)?;
         self.inner
             .link()?
             .compile(claim, wasm, &mut watch)
@@ -240,6 +239,7 @@ impl Broker {
         engine: &Engine,
         claim: Claim<'_>,
         wasm: &[u8],
+        callers: &Callers,
         watch: &mut Watch<'_>,
     ) -> Result<Component, CompileError> {
         let inner = &*self.inner;
@@ -251,7 +251,7 @@ impl Broker {
         if let Some(loaded) = super::verdict(cached()) {
             return loaded;
         }
-        let _place = inner.place(watch)?;
+        let _place = inner.places.take(callers, watch)?;
         match link.compile(claim, wasm, watch)? {
             Made::Cached => cached().unwrap_or_else(|| {
                 Err(CompileError::unavailable(
@@ -313,36 +313,6 @@ impl Inner {
     fn link(&self) -> Result<&Link, CompileError> {
         let link = self.link.get();
         link.ok_or_else(|| CompileError::unavailable("the compile broker was not started"))
-    }
-
-    /// Waits for a place among those whose component is compiled.
-    fn place(&self, watch: &mut Watch<'_>) -> Result<Place<'_>, CompileError> {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if let Some(left) = places.checked_sub(1) {
-                *places = left;
-                return Ok(Place(self));
-            }
-            if let ControlFlow::Break(()) = watch(Stage::Waiting) {
-                return Err(cancelled());
-            }
-            (places, _) = self
-                .freed
-                .wait_timeout(places, TICK)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
-
-/// The right to have one component compiled.
-struct Place<'a>(&'a Inner);
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let mut places = self.0.places.lock().unwrap_or_else(PoisonError::into_inner);
-        *places = places.saturating_add(1);
-        drop(places);
-        self.0.freed.notify_one();
     }
 }
 
