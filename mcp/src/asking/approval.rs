@@ -15,7 +15,7 @@ use super::client::{Client, Era, Unanswered};
 use super::denied::Denied;
 use super::elicit::{self, Choice};
 use super::keys::{Keys, keys};
-use super::open::{Open, Opened};
+use super::open::{Full, Open, Opened};
 use super::seal::PATIENCE;
 use super::shown;
 use super::standing::{Key, Standing};
@@ -93,8 +93,8 @@ pub(crate) enum Refusal {
     Changed,
     /// A person said no a moment ago, and is left alone for as long.
     Paused(Duration),
-    /// They are asked about it by as many calls as may ask at once.
-    Asked(Duration),
+    /// As many questions as may be are open already.
+    Asked(Full),
 }
 
 /// Asks through one client, for one call.
@@ -160,7 +160,10 @@ impl Through {
             Refusal::TooLong => "it is too long to be shown whole",
             Refusal::Changed => "what was approved is not what it would do now",
             Refusal::Paused(_) => "they were asked about this tool a moment ago and did not agree",
-            Refusal::Asked(_) => "they are being asked about this tool already",
+            Refusal::Asked(Full::Tool(_)) => "they are being asked about this tool already",
+            Refusal::Asked(Full::Person(_)) => {
+                "as many questions as may be at once are unanswered already"
+            }
         };
         error.message = format!("`{tool}` needs a person's approval, and {why}");
         error.hint = Some(match refusal {
@@ -174,7 +177,7 @@ impl Through {
                      `toolward call {tool}` in a terminal themselves"
                 )
             }
-            Refusal::Asked(wait) => {
+            Refusal::Asked(Full::Tool(wait) | Full::Person(wait)) => {
                 error.code = ErrorCode::APPROVAL_PAUSED;
                 let seconds = wait.as_secs().saturating_add(1);
                 error.cause = Some(json!({ "asked_again_after_seconds": seconds }));

@@ -1,5 +1,6 @@
 //! Questions about approvals that are before a person. About one tool there are few at
-//! a time, and a no to one ends the others: nobody is worn down by a pile of them.
+//! a time, and a no to one ends the others: nobody is worn down by a pile of them. Of
+//! one principal there are not many, however many tools it calls, and so of all.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +12,13 @@ use super::standing::Key;
 
 /// Questions about one tool for one principal.
 pub(crate) const FEW: usize = 3;
+
+/// Questions for one principal, about whatever tools: more than a person answers in the
+/// time that they are open.
+pub(crate) const OWN: usize = 32;
+
+/// Questions for all principals.
+const ALL: usize = 1024;
 
 /// Questions that are open, by principal. All moments are the caller's "now".
 #[derive(Default)]
@@ -24,12 +32,27 @@ struct Questions {
     open: HashMap<Arc<str>, Vec<Question>>,
 }
 
+impl Questions {
+    fn count(&self) -> usize {
+        self.open.values().map(Vec::len).sum()
+    }
+}
+
 struct Question {
     number: u64,
     tool: Key,
     /// When nobody's answer is taken any more.
     until: Instant,
     ended: CancellationToken,
+}
+
+/// Why no other question is opened, and how long it takes at most until there is room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// There are [`FEW`] about this tool.
+    Tool(Duration),
+    /// There are [`OWN`] for this principal, or [`ALL`] for everybody.
+    Person(Duration),
 }
 
 /// A question that was opened.
@@ -44,27 +67,43 @@ impl Open {
     ///
     /// # Errors
     ///
-    /// How long it takes at most until there is room for another.
+    /// [`Full`].
     pub(crate) fn ask(
         &self,
         principal: &Arc<str>,
         tool: Key,
         now: Instant,
         patience: Duration,
-    ) -> Result<Opened, Duration> {
-        let until = now.checked_add(patience).ok_or(patience)?;
+    ) -> Result<Opened, Full> {
+        let until = now.checked_add(patience).ok_or(Full::Tool(patience))?;
         let mut questions = self.lock();
         questions.last = questions.last.wrapping_add(1);
         let number = questions.last;
-        let own = questions.open.entry(principal.clone()).or_default();
-        own.retain(|question| question.until > now);
-        let same = own.iter().filter(|question| question.tool == tool);
-        let ends: Vec<Instant> = same.map(|question| question.until).collect();
-        if ends.len() >= FEW {
-            let first = ends.into_iter().min().unwrap_or(until);
-            return Err(first.saturating_duration_since(now));
+        let waits = |ends: &mut dyn Iterator<Item = &Question>| {
+            let first = ends.map(|question| question.until).min();
+            first.unwrap_or(until).saturating_duration_since(now)
+        };
+        if let Some(own) = questions.open.get_mut(principal) {
+            own.retain(|question| question.until > now);
+            let same = |question: &&Question| question.tool == tool;
+            if own.iter().filter(same).count() >= FEW {
+                return Err(Full::Tool(waits(&mut own.iter().filter(same))));
+            }
+            if own.len() >= OWN {
+                return Err(Full::Person(waits(&mut own.iter())));
+            }
+        }
+        if questions.count() >= ALL {
+            questions.open.retain(|_, own| {
+                own.retain(|question| question.until > now);
+                !own.is_empty()
+            });
+            if questions.count() >= ALL {
+                return Err(Full::Person(waits(&mut questions.open.values().flatten())));
+            }
         }
         let ended = CancellationToken::new();
+        let own = questions.open.entry(principal.clone()).or_default();
         own.push(Question {
             number,
             tool,
@@ -128,11 +167,51 @@ mod tests {
             assert!(ask(TOOL, now + late).is_ok());
         }
         let later = now + Duration::from_secs(10);
-        assert_eq!(ask(TOOL, later).err(), Some(Duration::from_secs(590)));
+        let wait = Duration::from_secs(590);
+        assert_eq!(ask(TOOL, later).err(), Some(Full::Tool(wait)));
         assert!(ask(OTHER, later).is_ok());
         assert!(open.ask(&Arc::from("bob"), TOOL, later, PATIENCE).is_ok());
         assert!(ask(TOOL, now + PATIENCE).is_ok());
         assert!(ask(TOOL, now + PATIENCE).is_err());
+    }
+
+    #[test]
+    fn however_many_tools_it_calls_a_principal_has_so_many_questions_open() {
+        let (open, now) = (Open::default(), Instant::now());
+        let ask = |principal: &str, tool: u8, now| {
+            open.ask(&Arc::from(principal), [tool; 32], now, PATIENCE)
+        };
+        let tools = 0..u8::try_from(OWN).unwrap();
+        let all: Vec<Opened> = tools.map(|tool| ask("alice", tool, now).unwrap()).collect();
+        let later = now + Duration::from_secs(10);
+        let wait = Duration::from_secs(590);
+        assert_eq!(ask("alice", 99, later).err(), Some(Full::Person(wait)));
+        assert!(ask("bob", 99, later).is_ok());
+        // One that is answered makes room, and so does time.
+        assert!(open.close("alice", all[7].number));
+        assert!(ask("alice", 99, later).is_ok());
+        assert!(ask("alice", 100, later).is_err());
+        assert!(ask("alice", 100, now + PATIENCE).is_ok());
+    }
+
+    #[test]
+    fn all_principals_together_have_so_many_questions_open() {
+        let (open, now) = (Open::default(), Instant::now());
+        let ask = |principal: usize, tool: u8, now| {
+            let principal = Arc::from(principal.to_string());
+            open.ask(&principal, [tool; 32], now, PATIENCE)
+        };
+        for number in 0..ALL {
+            let tool = u8::try_from(number % OWN).unwrap();
+            assert!(ask(number / OWN, tool, now).is_ok(), "{number}");
+        }
+        assert_eq!(ask(ALL, 0, now).err(), Some(Full::Person(PATIENCE)));
+        assert!(
+            !open.lock().open.contains_key("1024"),
+            "nothing is kept of it"
+        );
+        assert!(ask(ALL, 0, now + PATIENCE).is_ok());
+        assert_eq!(open.lock().count(), 1);
     }
 
     #[test]

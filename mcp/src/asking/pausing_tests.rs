@@ -12,7 +12,7 @@ use super::testing::{
 };
 use super::*;
 use crate::asking::client::{Person, Said};
-use crate::asking::open::FEW;
+use crate::asking::open::{FEW, OWN};
 use crate::asking::shown::ONCE;
 
 #[tokio::test]
@@ -77,6 +77,27 @@ async fn while_few_questions_about_a_tool_are_unanswered_nobody_is_asked_another
     );
     assert_eq!(value(&reply), &json!(7));
     asks(other.to(&asking, &alice, &host).await);
+}
+
+#[tokio::test]
+async fn while_as_many_questions_as_may_be_are_unanswered_nobody_is_asked_about_any_tool() {
+    let (_bundle, host) = host("Notes.");
+    let (asking, alice, call) = (Asking::new(), stateless("alice"), echo("notes.write"));
+    for number in 0..u8::try_from(OWN).unwrap() {
+        let (name, tool) = (&alice.principal.name, [number; 32]);
+        let opened = asking.memory.open.ask(name, tool, Instant::now(), PATIENCE);
+        opened.unwrap();
+    }
+    let reply = ended(call.to(&asking, &alice, &host).await);
+    assert_eq!(code(&reply), "toolward:approval_paused");
+    assert_eq!(reply.metadata.attempts, 0);
+    let error = reply.result.unwrap_err();
+    let seconds = error.cause.unwrap()["asked_again_after_seconds"].clone();
+    assert!(
+        (500..=601).contains(&seconds.as_u64().unwrap()),
+        "{seconds}"
+    );
+    asks(call.to(&asking, &stateless("bob"), &host).await);
 }
 
 /// A person before whom questions pile up, until they say no to the first.
