@@ -66,7 +66,7 @@ pub use toolward_signing::trust::TrustStore;
 #[cfg(feature = "mcp")]
 pub use toolward_mcp as mcp;
 #[cfg(feature = "installed")]
-pub use toolward_operator::{self as operator, LiveHost, Operator};
+pub use toolward_operator::{self as operator, Environment, LiveHost, Operator};
 
 /// Why a bundle can't be used.
 #[derive(Debug, thiserror::Error)]

@@ -4,6 +4,7 @@
 
 mod channels;
 mod disks;
+mod embedding;
 mod first_use;
 mod forgetting;
 mod layout;
