@@ -24,9 +24,12 @@ const ROUNDS: usize = 5;
 /// How much longer a neighbour's calls may take, at the 99th percentile.
 const SLOWER: f64 = 3.0;
 
-/// Whoever shares the machine comes and goes. Without turns the calls take some fifty
-/// times as long, each time.
+/// Whoever shares the machine comes and goes.
 const TRIES: usize = 5;
+
+/// Without turns the calls take some 25 times as long, each time: nobody who comes and
+/// goes explains that.
+const HOPELESS: f64 = 15.0;
 
 /// Counts guests that have begun.
 #[derive(Default)]
@@ -62,14 +65,18 @@ fn host() -> (Bundle, Host) {
     (bundle, host)
 }
 
-/// One call of the modest principal.
+/// One call of the modest principal, in a task, as a server makes it: what a test waits for
+/// itself is polled by a thread that no task keeps busy.
 async fn modest(host: &Host, times: u64) -> (Duration, u64) {
     let echo = json!({"do": "echo", "value": 1});
     let input = json!({"do": "repeat", "times": times, "step": echo});
     let request = Request::with_value("b.tool", input).principal("modest");
-    let started = Instant::now();
-    let reply = host.call(request).await;
-    let took = started.elapsed();
+    let host = host.clone();
+    let call = tokio::spawn(async move {
+        let started = Instant::now();
+        (host.call(request).await, started.elapsed())
+    });
+    let (reply, took) = call.await.unwrap();
     assert_eq!(reply.result.unwrap().structured["value"]["times"], times);
     (took, reply.metadata.fuel)
 }
@@ -126,29 +133,43 @@ async fn slower(host: &Host, greedy: &Value) -> f64 {
     beside / alone
 }
 
-async fn is_fair(greedy: Value) {
+/// As a server does it: one worker more than guests run at once.
+fn is_fair(greedy: &Value) {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores + 1)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(measured(greedy));
+}
+
+async fn measured(greedy: &Value) {
     // Two of these at once would measure each other.
     static ONE: Mutex<()> = Mutex::const_new(());
     let _one = ONE.lock().await;
     let (_bundle, host) = host();
     let mut seen = Vec::new();
     for _ in 0..TRIES {
-        let slower = slower(&host, &greedy).await;
+        let slower = slower(&host, greedy).await;
         if slower <= SLOWER {
             return;
         }
         seen.push(slower);
+        if slower > HOPELESS {
+            break;
+        }
     }
     panic!("a neighbour's calls took {seen:.1?} times as long");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_neighbours_calls_keep_their_pace_beside_endless_loops_of_another() {
-    is_fair(json!({"do": "steps", "steps": [{"do": "progress", "n": 1}, {"do": "loop"}]})).await;
+#[test]
+fn a_neighbours_calls_keep_their_pace_beside_endless_loops_of_another() {
+    is_fair(&json!({"do": "steps", "steps": [{"do": "progress", "n": 1}, {"do": "loop"}]}));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_called_tools_compute_is_their_root_principals() {
+#[test]
+fn what_called_tools_compute_is_their_root_principals() {
     let endless = json!({"do": "call-tool", "tool": "b.tool", "input": {"do": "loop"}});
-    is_fair(json!({"do": "steps", "steps": [{"do": "progress", "n": 1}, endless]})).await;
+    is_fair(&json!({"do": "steps", "steps": [{"do": "progress", "n": 1}, endless]}));
 }
