@@ -37,10 +37,18 @@ fn page(name: &str) -> String {
 
 #[test]
 fn every_error_code_of_the_command_is_in_the_book() {
-    let sources = sources(&["bundle/src", "cli/src", "host/src", "mcp/src"]);
+    let sources = sources(&[
+        "bundle/src",
+        "cli/src",
+        "host/src",
+        "mcp/src",
+        "operator/src",
+    ]);
     let mut codes = BTreeSet::new();
-    codes.extend(literals(&sources, "Failure::usage(\""));
-    for after in sources.split("Failure::new(Exit::").skip(1) {
+    for made in ["Failure::usage(\"", "Error::usage(\""] {
+        codes.extend(literals(&sources, made));
+    }
+    for after in sources.split("::new(Kind::").skip(1) {
         codes.extend(
             after
                 .split_once(",\"")

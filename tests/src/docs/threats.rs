@@ -14,6 +14,7 @@ const SOURCES: &[&str] = &[
     "host",
     "keyvalue",
     "mcp",
+    "operator",
     "policy",
     "registry",
     "store",

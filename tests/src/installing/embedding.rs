@@ -68,7 +68,10 @@ async fn where_nothing_is_installed_a_live_host_says_what_to_do() {
     let error = LiveHost::start(operator(&machine), |builder| builder).unwrap_err();
     assert_eq!(error.code, "bundle-missing", "{error}");
     assert!(
-        error.hints.iter().any(|hint| hint.contains("toolward install")),
+        error
+            .hints
+            .iter()
+            .any(|hint| hint.contains("toolward install")),
         "{:?}",
         error.hints
     );
