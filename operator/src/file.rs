@@ -91,7 +91,7 @@ fn prepared(path: &Path, bytes: &[u8]) -> Result<tempfile::NamedTempFile, Error>
 pub fn exists(path: &Path) -> Error {
     Error::new(
         Kind::Failed,
-        "report-exists",
+        "output-exists",
         format!("{}: this exists already", path.display()),
     )
     .hint("name another place, or move what is there away yourself")

@@ -134,7 +134,7 @@ impl Network {
             Source::Registry(reference) => {
                 let downloads = downloads(environment)?;
                 let client = self.client()?;
-                let (show, seen) = watch();
+                let (show, seen) = followed();
                 let pull = PullOptions::new(&downloads).progress(&show);
                 let pulled = run(&*bar, &seen, client.pull(reference, &pull, announced))??;
                 pulled.archive(Effort::Fast, Vec::new())?
@@ -142,7 +142,7 @@ impl Network {
             Source::Web(url) => {
                 let downloads = downloads(environment)?;
                 let client = self.client()?;
-                let (show, seen) = watch();
+                let (show, seen) = followed();
                 let work = client.fetch_bundle(url, &downloads, Some(&show), announced);
                 let mut fetched = run(&*bar, &seen, work)??;
                 let mut bytes = Vec::new();
@@ -180,10 +180,11 @@ pub fn kept(source: &Source, text: &str) -> Result<String, Error> {
     }
 }
 
-type Seen = std::sync::Arc<std::sync::Mutex<Option<Progress>>>;
+/// The last progress of a transfer.
+pub type Seen = std::sync::Arc<std::sync::Mutex<Option<Progress>>>;
 
-/// Keeps the last progress for the thread that shows it.
-fn watch() -> (impl Fn(Progress) + Send + Sync, Seen) {
+/// A function that keeps the last progress, and where it keeps it.
+pub fn followed() -> (impl Fn(Progress) + Send + Sync, Seen) {
     let seen = Seen::default();
     let kept = seen.clone();
     let show = move |progress| {
@@ -216,11 +217,6 @@ pub fn run<T>(
             }
         }
     }))
-}
-
-/// Follows a transfer of which nothing else is known.
-pub fn followed() -> (impl Fn(Progress) + Send + Sync, Seen) {
-    watch()
 }
 
 /// Where half a download waits to be gone on with: the user's own folder.

@@ -36,14 +36,14 @@ use verifier::{Held, Verifier};
 pub use target::Target;
 
 /// How often it looks.
-const PAUSE: Duration = Duration::from_secs(1);
+const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 /// How often everything is verified again, changed or not.
-const AGAIN: Duration = Duration::from_secs(300);
+const VERIFY_INTERVAL: Duration = Duration::from_secs(300);
 /// How often that is tried where it fails.
-const RETRY: Duration = Duration::from_secs(60);
+const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 /// How long after it was verified something is served at most. After that nothing
 /// is.
-const BELIEVED: Duration = Duration::from_secs(360);
+const LEASE: Duration = Duration::from_secs(360);
 
 /// Makes a [`Report`] for one round: a warning is given once in each.
 pub type Reports = Box<dyn Fn() -> Box<dyn Report> + Send + Sync>;
@@ -115,7 +115,7 @@ impl<T: Target> Serving<T> {
                 "the bundles could not be verified again for six minutes, and none is served",
             );
         };
-        self.lease.watch(PAUSE, take_back).await;
+        self.lease.watch(SCAN_INTERVAL, take_back).await;
     }
 
     /// Shows this, unless all was taken back by now.
@@ -139,7 +139,7 @@ impl<T: Target> Serving<T> {
             tokio::select! {
                 () = control.stop.cancelled() => false,
                 () = control.reload.asked() => true,
-                () = tokio::time::sleep(PAUSE) => true,
+                () = tokio::time::sleep(SCAN_INTERVAL) => true,
             }
         })
     }
@@ -242,7 +242,7 @@ impl Watch {
             reports,
             runtime: runtime.clone(),
             control,
-            lease: Lease::new(self.verified, BELIEVED),
+            lease: Lease::new(self.verified, LEASE),
         });
         let (sender, ended) = mpsc::channel();
         let expiring = Arc::clone(&serving);
@@ -278,7 +278,7 @@ impl Watch {
 
     fn look_on<T: Target>(&mut self, serving: &Serving<T>, mut preparing: JoinHandle<()>) {
         let lease = &serving.lease;
-        let mut next = after(Instant::now(), AGAIN);
+        let mut next = after(Instant::now(), VERIFY_INTERVAL);
         let mut failing = false;
         // One for as long as nothing changes: nothing is said twice.
         let mut report = (serving.reports)();
@@ -310,8 +310,8 @@ impl Watch {
                     }
                     let served = self.serve(held, serving, &*report);
                     next = match served {
-                        Served::Partly => after(tried, RETRY),
-                        _ => after(tried, AGAIN),
+                        Served::Partly => after(tried, RETRY_INTERVAL),
+                        _ => after(tried, VERIFY_INTERVAL),
                     };
                     if let Served::Anew(host) = served {
                         preparing.abort();
@@ -320,14 +320,14 @@ impl Watch {
                 }
                 Ok((_, None)) => {
                     failing = true;
-                    next = after(Instant::now(), RETRY);
+                    next = after(Instant::now(), RETRY_INTERVAL);
                     report.warning(
                         "to verify the bundles again took more than six minutes, and none is served",
                     );
                 }
                 Err(failure) => {
                     failing = true;
-                    next = after(tried, RETRY);
+                    next = after(tried, RETRY_INTERVAL);
                     report.warning(&format!(
                         "the bundles can't be verified again, and {}: {} ({}){}",
                         if lease.is_over() {

@@ -1,5 +1,7 @@
 //! Calls a tool of a signed bundle: `call BUNDLE PUBLIC-KEY`.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it gets")]
+
 use toolward::{Host, PublicKey, Request, TrustStore};
 
 #[tokio::main]

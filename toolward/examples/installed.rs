@@ -1,6 +1,8 @@
 //! Calls an installed tool once for each line of standard input, each time the one that
 //! is installed then: `installed TOOL INPUT`.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it gets")]
+
 use toolward::{LiveHost, Operator, Request};
 
 #[tokio::main]

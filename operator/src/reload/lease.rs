@@ -1,4 +1,4 @@
-//! How long what was verified is believed, whatever verifier it again waits for.
+//! How long what was verified is believed, whatever verifying it again waits for.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

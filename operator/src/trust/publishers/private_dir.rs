@@ -14,9 +14,9 @@ use crate::error::{Error, Kind};
 use crate::file;
 
 /// How long one process waits for others.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Between two attempts.
-const NAP: Duration = Duration::from_millis(2);
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A folder that was looked at: it is the user's own.
 #[derive(Debug)]
@@ -70,8 +70,8 @@ impl Folder {
         loop {
             match rustix::fs::flock(&self.0, operation) {
                 Ok(()) => return Ok(()),
-                Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < PATIENCE => {
-                    std::thread::sleep(NAP);
+                Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < LOCK_TIMEOUT => {
+                    std::thread::sleep(LOCK_RETRY_INTERVAL);
                 }
                 Err(Errno::WOULDBLOCK | Errno::INTR) => {
                     let busy = format!("{}: another process holds the folder", path.display());
