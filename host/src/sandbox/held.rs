@@ -91,8 +91,7 @@ impl Held {
     }
 
     /// What is held with a handle.
-    #[cfg(test)]
-    fn of(&self, number: u32) -> u64 {
+    pub(crate) fn of(&self, number: u32) -> u64 {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         self.by_handle.get(index).copied().unwrap_or(0)
     }

@@ -197,6 +197,7 @@ hoards! {
     header_maps: Net "hoard-http" "fields";
     header_maps_filled_one_by_one: Net "hoard-http" "appended";
     header_values: Net "hoard-http" "values";
+    emptied_header_maps: Net "hoard-http" "emptied";
     copies_of_header_maps: Net "hoard-http" "clones";
     headers_of_requests: Net "hoard-http" "request-headers";
     unsent_bodies: Net "hoard-http" "bodies";

@@ -14,12 +14,19 @@ type Fields = Resource<FieldMap>;
 impl View<'_> {
     /// Counts a header map that got a handle of its own.
     pub(super) fn counted(&mut self, fields: Fields) -> Result<Fields> {
-        let bytes = cost::fields(self.http.table.get(&fields)?);
-        self.held.add(fields.rep(), bytes);
+        self.counted_as(0, fields)
+    }
+
+    /// Counts a header map that got a handle of its own, as a copy of one that counts
+    /// `bytes`: it has the arrays of that, however few fields are left in them.
+    pub(super) fn counted_as(&mut self, bytes: u64, fields: Fields) -> Result<Fields> {
+        let own = cost::fields(self.http.table.get(&fields)?);
+        self.held.add(fields.rep(), own.max(bytes));
         Ok(fields)
     }
 
-    /// Runs what changes the fields of one name, and counts the difference.
+    /// Runs what changes the fields of one name, and counts what is new. What was
+    /// removed counts on: a map never gives back its arrays.
     fn changing(
         &mut self,
         fields: &Fields,
@@ -29,8 +36,7 @@ impl View<'_> {
         let before = cost::named(self.http.table.get(fields)?, name);
         let result = change(self);
         let after = cost::named(self.http.table.get(fields)?, name);
-        self.held.sub(fields.rep(), before);
-        self.held.add(fields.rep(), after);
+        self.held.add(fields.rep(), after.saturating_sub(before));
         result
     }
 }
@@ -90,7 +96,8 @@ impl HostFields for View<'_> {
     /// The copy shares its fields with the first until one of them is changed, and
     /// counts in full from the start.
     fn clone(&mut self, fields: Fields) -> Result<Fields> {
+        let bytes = self.held.of(fields.rep());
         let copy = HostFields::clone(&mut self.http, fields)?;
-        self.counted(copy)
+        self.counted_as(bytes, copy)
     }
 }

@@ -117,8 +117,9 @@ impl HostOutgoingRequest for View<'_> {
     }
 
     fn headers(&mut self, request: Outgoing) -> Result<Fields> {
+        let bytes = self.held.of(request.rep());
         let fields = HostOutgoingRequest::headers(&mut self.http, request)?;
-        self.counted(fields)
+        self.counted_as(bytes, fields)
     }
 }
 

@@ -14,7 +14,6 @@ use wasip2::filesystem::types::{Descriptor, DescriptorFlags, OpenFlags, PathFlag
 
 use crate::{Ending, Input, did, done, failed};
 
-
 /// Says how far something is that is to be done `n` times.
 pub struct Course {
     n: u64,
@@ -105,10 +104,12 @@ pub(crate) fn act(input: &Input) -> Ending {
                 timeout_ms: None,
             });
         },
-        "objects" => return done(format!(
-            "{{\"did\":\"hoard\",\"value\":{}}}",
-            objects("all", input.n)
-        )),
+        "objects" => {
+            return done(format!(
+                "{{\"did\":\"hoard\",\"value\":{}}}",
+                objects("all", input.n)
+            ));
+        }
         // Keeps so many MiB, and returns nearly four.
         "text" => {
             let kept = vec![b'x'; (input.n as usize) << 20];
@@ -116,10 +117,12 @@ pub(crate) fn act(input: &Input) -> Ending {
             drop(std::hint::black_box(kept));
             return did(input, Value::String(text));
         }
-        "zeros" => return done(format!(
-            "{{\"did\":\"hoard\",\"value\":[{}0]}}",
-            "0,".repeat(input.n as usize)
-        )),
+        "zeros" => {
+            return done(format!(
+                "{{\"did\":\"hoard\",\"value\":[{}0]}}",
+                "0,".repeat(input.n as usize)
+            ));
+        }
         other => return Err(failed("input_invalid", format!("no hoard of {other}"))),
     };
     let mut course = Course::new(input.n);
@@ -134,10 +137,7 @@ pub(crate) fn act(input: &Input) -> Ending {
 
 /// So many small objects, as JSON.
 fn objects(name: &str, n: u64) -> String {
-    format!(
-        "{{\"{name}\":[{}{{}}]}}",
-        "{\"a\":0},".repeat(n as usize)
-    )
+    format!("{{\"{name}\":[{}{{}}]}}", "{\"a\":0},".repeat(n as usize))
 }
 
 /// The file `deep/…/file` of the first preopen, opened under a long path.

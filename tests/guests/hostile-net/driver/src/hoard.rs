@@ -8,8 +8,8 @@ use hostile_common::{Course, Input, failed};
 use serde_json::{Value, json};
 use wasip2::http::outgoing_handler;
 use wasip2::http::types::{
-    Fields, FutureIncomingResponse, IncomingResponse, Method, OutgoingBody, OutgoingRequest, OutgoingResponse,
-    RequestOptions, Scheme,
+    Fields, FutureIncomingResponse, IncomingResponse, Method, OutgoingBody, OutgoingRequest,
+    OutgoingResponse, RequestOptions, Scheme,
 };
 
 use crate::http;
@@ -50,6 +50,14 @@ pub(crate) fn act(input: &Input) -> Result<Value, ToolError> {
             let fields = Fields::new();
             let values = vec![Vec::new(); 1500];
             let _ = fields.set("x", &values);
+            forget(fields);
+        },
+        // The same, and all of it taken out again: a map keeps its room.
+        "emptied" => &mut || {
+            let fields = Fields::new();
+            let values = vec![Vec::new(); 1500];
+            let _ = fields.set("x", &values);
+            let _ = fields.delete("x");
             forget(fields);
         },
         // They share one map until they are changed.
