@@ -2,7 +2,7 @@
 //! linear memories and tables: wasmtime's context of it. An estimate that is meant
 //! to be more, from the counts at the start of each section: no code is read.
 
-use wasmparser::{Chunk, Parser, Payload};
+use wasmparser::{Chunk, Element, ElementItems, ElementKind, Parser, Payload};
 
 use super::MAX_INSTANCE_BYTES;
 use super::instances::Made;
@@ -14,7 +14,10 @@ const INSTANCE: u64 = 4 << 10;
 /// them, a function, has four pointers.
 const ITEM: u64 = 40;
 
-/// A memory or a table: its place in the context, and what the allocator keeps on it.
+/// An element of a passive segment: each instance has a copy of its own.
+const ELEMENT: u64 = 16;
+
+/// A memory, a table: its place in the context, and what the allocator keeps on it.
 const SPACE: u64 = 256;
 
 /// Bytes of the context of one instance of the core module that `module` begins with.
@@ -23,11 +26,10 @@ pub(super) fn of(module: &[u8]) -> u64 {
     count(module).unwrap_or(MAX_INSTANCE_BYTES)
 }
 
-/// Bytes of all instances that a component makes. The engine refuses contexts that
-/// take more together than they may.
+/// Bytes of all instances that a component makes.
 pub(super) fn of_all(made: Made) -> u64 {
     let own = made.core.saturating_mul(INSTANCE);
-    made.bytes.min(MAX_INSTANCE_BYTES).saturating_add(own)
+    made.bytes.saturating_add(own)
 }
 
 fn count(module: &[u8]) -> Option<u64> {
@@ -49,6 +51,13 @@ fn count(module: &[u8]) -> Option<u64> {
             Payload::GlobalSection(section) => (u64::from(section.count()), ITEM),
             Payload::TableSection(section) => (u64::from(section.count()), SPACE),
             Payload::MemorySection(section) => (u64::from(section.count()), SPACE),
+            Payload::ElementSection(section) => {
+                let segments = section.into_iter().take_while(Result::is_ok).flatten();
+                (
+                    segments.fold(0, |sum: u64, one| sum.saturating_add(passive(&one))),
+                    1,
+                )
+            }
             Payload::CodeSectionStart { size, .. } => {
                 parser.skip_section();
                 rest = rest.get(usize::try_from(size).ok()?..)?;
@@ -59,6 +68,20 @@ fn count(module: &[u8]) -> Option<u64> {
         };
         bytes = bytes.saturating_add(items.saturating_mul(each));
     }
+}
+
+/// Bytes of a segment's copy.
+fn passive(segment: &Element<'_>) -> u64 {
+    if !matches!(segment.kind, ElementKind::Passive) {
+        return 0;
+    }
+    let count = match &segment.items {
+        ElementItems::Functions(items) => items.count(),
+        ElementItems::Expressions(_, items) => items.count(),
+    };
+    u64::from(count)
+        .saturating_mul(ELEMENT)
+        .saturating_add(SPACE)
 }
 
 #[cfg(test)]
@@ -82,15 +105,26 @@ mod tests {
     }
 
     #[test]
-    fn contexts_together_take_no_more_than_the_engine_lets_them() {
+    fn elements_of_passive_segments_count_and_others_do_not() {
+        let size = |segment: &str| size(&format!("(module (table 9 funcref) (func) {segment})"));
+        let without = size("");
+        let passive = size("(elem func 0 0 0)");
+        assert_eq!(passive - without, 3 * ELEMENT + SPACE);
+        let expressions = size("(elem funcref (ref.null func) (ref.func 0))");
+        assert_eq!(expressions - without, 2 * ELEMENT + SPACE);
+        assert_eq!(size("(elem declare func 0 0)"), without);
+        assert_eq!(size("(elem (i32.const 0) func 0 0)"), without);
+    }
+
+    #[test]
+    fn all_instances_count() {
         let made = |core, bytes| Made {
             core,
             bytes,
             ..Made::default()
         };
         assert_eq!(of_all(made(3, 100)), 100 + 3 * INSTANCE);
-        let most = MAX_INSTANCE_BYTES + 2 * INSTANCE;
-        assert_eq!(of_all(made(2, u64::MAX)), most);
+        assert_eq!(of_all(made(2, u64::MAX)), u64::MAX);
         assert_eq!(of(b"\0asm\x01\0\0\0\x02\xff"), MAX_INSTANCE_BYTES);
     }
 }

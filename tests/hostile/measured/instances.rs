@@ -55,6 +55,34 @@ fn instances_count_against_the_memory_of_a_call() {
 }
 
 #[test]
+fn elements_that_each_instance_copies_count_against_the_memory_of_a_call() {
+    const ELEMENTS: usize = 100_000;
+    alone(
+        concat!(
+            module_path!(),
+            "::elements_that_each_instance_copies_count_against_the_memory_of_a_call"
+        ),
+        || async {
+            let elements = " 0".repeat(ELEMENTS);
+            let module = format!("(module (func) (elem func{elements}))");
+            let host = limited_with_module(&module, others(), "").host("");
+            let call = || {
+                let request = Request::with_value(TOOL, json!({"do": "echo", "value": 7}));
+                host.call(request)
+            };
+            // The driver is compiled by the first call.
+            let _ = call().await;
+            let before = idle();
+            let (most, reply) = peak(call()).await;
+            let error = reply.result.unwrap_err();
+            assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory"));
+            println!("resident {} MiB, at most {}", before / MIB, most / MIB);
+            assert!(most <= before + 64 * MIB + 32 * MIB, "{most}");
+        },
+    );
+}
+
+#[test]
 fn ninety_six_calls_of_128_instances_stay_within_their_limits() {
     const CALLS: u64 = 96;
     alone(
