@@ -30,6 +30,19 @@ struct Known {
     patterns: Vec<(Key, Arc<Patterns>)>,
 }
 
+impl Known {
+    /// What the present patterns of an origin take on when others come in their place: a
+    /// response that is not read holds those that it began with.
+    fn superseded(&self, key: &Key) -> u64 {
+        let mut patterns = self.patterns.iter().filter(|(own, _)| own == key);
+        if !patterns.any(|(_, patterns)| Arc::strong_count(patterns) > 1) {
+            return 0;
+        }
+        let here = self.secrets.iter().filter(|(own, _)| own == key);
+        here.fold(0, |sum, (_, secret)| sum.saturating_add(secret.memory()))
+    }
+}
+
 impl fmt::Debug for KnownSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KnownSecrets")
@@ -60,17 +73,19 @@ impl KnownSecrets {
             return Ok(Arc::clone(secret));
         }
         let secret = Arc::new(Secret::load(&*self.values, slug)?);
-        self.take(&secret)?;
+        self.take(&secret, all.superseded(key))?;
         all.secrets.push((key.clone(), Arc::clone(&secret)));
         all.patterns.retain(|(own, _)| own != key);
         self.count.fetch_add(1, Ordering::SeqCst);
         Ok(secret)
     }
 
-    /// Counts what it takes to look for a value, unless that is too much.
-    fn take(&self, secret: &Secret) -> Result<(), SecretError> {
+    /// Counts what it takes to look for a value, and what patterns that are held
+    /// beside it take, unless that is too much.
+    fn take(&self, secret: &Secret, held: u64) -> Result<(), SecretError> {
         // Under the lock of whoever adds: nobody else does meanwhile.
         let memory = self.memory().saturating_add(secret.memory());
+        let memory = memory.saturating_add(held);
         if memory > MOST {
             return Err(SecretError {
                 slug: secret.slug.clone(),
