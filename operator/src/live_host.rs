@@ -20,8 +20,8 @@ type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
 /// A host with the tools that an [`Operator`] serves now.
 ///
 /// Within a second or two after a bundle is installed, removed, revoked or expires, it
-/// is another host; calls of what is gone end with `toolward:withdrawn`. It ends to
-/// follow when it is dropped.
+/// switches to a new host; calls of tools that are gone end with `toolward:withdrawn`. It
+/// stops following when it is dropped.
 ///
 /// ```no_run
 /// use toolward_host::Request;
@@ -55,8 +55,9 @@ impl LiveHost {
     ///
     /// # Errors
     ///
-    /// Where the configuration, the store or a bundle that was named can't be read,
-    /// and outside of a tokio runtime.
+    /// `bundle-missing` where nothing is installed or named; otherwise where the
+    /// configuration, the store or a named bundle can't be used, and outside of a tokio
+    /// runtime.
     pub fn start(
         operator: Operator,
         finish: impl Fn(HostBuilder) -> HostBuilder + Send + Sync + 'static,
@@ -148,8 +149,7 @@ impl Target for Current {
     }
 
     fn empty(&self) -> Result<Host, Error> {
-        let builder = Host::builder().continuity(&self.maker.continuity);
-        Ok(builder.defer_engine().build()?)
+        Ok(Host::builder().defer_engine().build()?)
     }
 
     fn host(&self, made: &Host) -> Host {

@@ -39,10 +39,10 @@ pub use target::Target;
 const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 /// How often everything is verified again, changed or not.
 const VERIFY_INTERVAL: Duration = Duration::from_secs(300);
-/// How often that is tried where it fails.
+/// How often verifying is tried again after it failed.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
-/// How long after it was verified something is served at most. After that nothing
-/// is.
+/// The longest that anything is served after it was last verified. Then nothing is
+/// served.
 const LEASE: Duration = Duration::from_secs(360);
 
 /// Makes a [`Report`] for one round: a warning is given once in each.
@@ -115,7 +115,8 @@ impl<T: Target> Serving<T> {
                 "the bundles could not be verified again for six minutes, and none is served",
             );
         };
-        self.lease.watch(SCAN_INTERVAL, take_back).await;
+        let watch = self.lease.watch(SCAN_INTERVAL, take_back);
+        self.control.stop.run_until_cancelled(watch).await;
     }
 
     /// Shows this, unless all was taken back by now.
@@ -126,7 +127,8 @@ impl<T: Target> Serving<T> {
     /// Refuses all that is served, and shows none of it.
     fn take_all_back(&self, why: &str) {
         self.continuity.withdraw_all(why);
-        match self.target.empty() {
+        // Where nothing new can be made, what there is has to do: it refuses all calls.
+        match self.target.empty().or_else(|_error| self.target.bare()) {
             Ok(made) => self.target.replace(made),
             Err(error) => tracing::warn!(error.message, "what is refused is listed still"),
         }
@@ -474,6 +476,7 @@ fn guarded(
 ) -> Result<(), Error> {
     let worked = std::panic::catch_unwind(AssertUnwindSafe(work));
     worked.map_err(|_panic| {
+        tracing::error!("looking for revoked bundles ended by a fault of its own: none is served");
         continuity.withdraw_all("the server no longer sees whether it is revoked");
         stop.cancel();
         Error::new(

@@ -165,10 +165,10 @@ pub(crate) fn run(
     let (tell, mut without_engine) = oneshot::channel();
     // Goes on when other bundles come: their host has the same engine.
     let engine = runtime.spawn(make_engine(host.clone(), tell, shutdown.clone()));
-    let prepared = host.clone();
+    let buckets = host.needs().buckets;
     let preparing = runtime.spawn(async move {
         if let Ok(true) = engine.await {
-            prepare(prepared).await;
+            prepare(host).await;
         }
     });
     if let Some(memory) = memory {
@@ -179,7 +179,7 @@ pub(crate) fn run(
         Place::Stdio(_) => Duration::ZERO,
     };
     let target = Served {
-        buckets: host.needs().buckets,
+        buckets,
         service: service.clone(),
         surfaces: surfaces.clone(),
     };

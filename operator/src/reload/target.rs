@@ -29,6 +29,16 @@ pub trait Target: Send + Sync + 'static {
     /// Where not even that can be made. Calls are refused all the same.
     fn empty(&self) -> Result<Self::Made, Error>;
 
+    /// Makes it of no bundle, with the host that there is: the last resort where no other
+    /// can be made. Its calls were withdrawn before.
+    ///
+    /// # Errors
+    ///
+    /// Where not even that can be made.
+    fn bare(&self) -> Result<Self::Made, Error> {
+        self.empty()
+    }
+
     /// The host in it.
     fn host(&self, made: &Self::Made) -> Host;
 

@@ -62,10 +62,11 @@ impl Target for Served {
     }
 
     fn empty(&self) -> Result<Surface, Failure> {
-        let host = Host::builder().defer_engine().build();
-        // Where there is no room for another host, the one there is has to do.
-        let host = host.unwrap_or_else(|_error| self.service.surface().host().clone());
-        Surface::new(host, &[], &Policy::empty(), usize::MAX).map_err(failure::surface)
+        nothing(Host::builder().defer_engine().build()?)
+    }
+
+    fn bare(&self) -> Result<Surface, Failure> {
+        nothing(self.service.surface().host().clone())
     }
 
     fn host(&self, made: &Surface) -> Host {
@@ -83,6 +84,11 @@ impl Target for Served {
     fn served(&self, report: &dyn Report) {
         warn_of_names(&self.service.surface(), report);
     }
+}
+
+/// A surface without anything.
+fn nothing(host: Host) -> Result<Surface, Failure> {
+    Surface::new(host, &[], &Policy::empty(), usize::MAX).map_err(failure::surface)
 }
 
 /// Says which tools are not shown by the names that they would have.
