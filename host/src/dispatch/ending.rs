@@ -235,7 +235,9 @@ pub(crate) fn timed_out(allowed: Duration, took: Duration) -> CallError {
         used: millis(took),
         allowed: millis(allowed),
     })
-    .with_hint("ask for less, or raise the contract's `timeout_ms` and the host's limit `timeout`")
+    .with_hint(
+        "ask for less, or raise the contract's `timeout_ms` and the host's limit `timeout_ms`",
+    )
 }
 
 /// What the guest SDK's panic hook printed before the trap, if it did.

@@ -11,7 +11,7 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use toolward_contract::driver::{HeaderPiece, HttpCall, RenderErrorKind, Rendered};
 use toolward_contract::json::{self as strict, JsonErrorKind};
-use toolward_egress::{Call, Error as EgressError, Timeouts, target};
+use toolward_egress::{Call, Error as EgressError, SecretProblem, Timeouts, target};
 use toolward_policy::Grant;
 
 use super::{Attempted, Attempts, Clock, ending};
@@ -163,7 +163,10 @@ impl Requests<'_> {
             }),
             EgressError::Secret(secret) => {
                 tracing::warn!(error = %secret, "a request was not sent, since its secret can't be put in");
-                no_credential(&secret.slug)
+                match secret.problem {
+                    SecretProblem::Unavailable => no_credential(&secret.slug),
+                    problem => unfit_credential(&secret.slug, problem),
+                }
             }
             _ => CallError {
                 retryable: true,
@@ -222,6 +225,17 @@ fn no_credential(slug: &str) -> CallError {
         format!("the secret `{slug}` is granted and has no value"),
     )
     .with_hint("the operator gives it one where the policy's `[[secret]]` says")
+}
+
+/// There is a value, and it can't be sent.
+fn unfit_credential(slug: &str, problem: SecretProblem) -> CallError {
+    let (message, code) = (problem.message(), problem.code());
+    CallError::new(
+        ErrorCode::AUTH_REQUIRED,
+        ErrorClass::CredentialMissing,
+        format!("the secret `{slug}` can't be sent: {message} ({code})"),
+    )
+    .with_hint("the operator gives it another value where the policy's `[[secret]]` says")
 }
 
 /// The server said no. Its text stays out: it may be anything.
