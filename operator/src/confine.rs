@@ -18,11 +18,11 @@ const INVALID: &str = "confine-setting-invalid";
 const HINT: &str = "`[confine]` has `system_calls`, which is \"allow-list\" (the default) or \
     \"deny-list\"; it stands in toolward.toml, or in the file of --config";
 
-/// Gives up every right of this process that `confinement` doesn't keep, but reading
-/// what the broker compiles, as `[confine]` of the configuration says.
+/// Confines this process to what `confinement` keeps and to reading what the broker
+/// compiles. `[confine]` of the configuration chooses the list of system calls.
 ///
-/// Call it with the host made, the broker started and the runtime not yet: threads
-/// that are there already would go free.
+/// Call it after the host is made and the broker started, and before the runtime: a
+/// process with more than one thread is refused.
 ///
 /// # Errors
 ///

@@ -12,9 +12,8 @@ use toolward_host::HostError;
 use toolward_host::confine::ConfineError;
 use toolward_signing::Refusal;
 
-/// What kind of failure it is. The command's exit codes follow it. The worst of
-/// several comes last: what waits for a person is less than what failed, and a
-/// refusal is more.
+/// The kind of a failure; the command's exit code follows from it. Ordered by
+/// severity, so that the worst of several failures is their maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A person or the policy said no.

@@ -1,5 +1,5 @@
 //! A host for one command: what the operator grants, and where the things
-//! behind grants are: secrets, key-value buckets, the network, a person to ask.
+//! behind grants are: secrets, key-value buckets, the network. Nobody is asked.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::DirBuilderExt as _;

@@ -90,7 +90,7 @@ impl Operator {
         self.cache.host(builder, broker)
     }
 
-    /// The same for several owners.
+    /// This operator in an [`Arc`], for several owners.
     #[must_use]
     pub fn shared(self) -> Arc<Self> {
         Arc::new(self)

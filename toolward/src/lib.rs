@@ -72,7 +72,7 @@ pub use toolward_operator::{self as operator, Environment, LiveHost, Operator};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// It was not verified: changed, signed by nobody who is trusted, too old.
+    /// It was not verified: changed, signed by nobody who is trusted, expired.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// It was verified, and what is in it can't be used.
