@@ -40,7 +40,7 @@
 //! | feature | what it brings |
 //! |---|---|
 //! | `installed` (default) | [`LiveHost`], [`operator`] |
-//! | `mcp` | [`mcp`]: serves a host's tools to clients of the Model Context Protocol |
+//! | `mcp` | the module `mcp`: serves a host's tools to clients of the Model Context Protocol |
 //!
 //! # The crates behind it
 //!
