@@ -116,31 +116,31 @@ pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, Scaffo
     let files = [
         (
             "bundle.toml".to_owned(),
-            include_str!("template/bundle.toml.in"),
+            include_str!("scaffold/template/bundle.toml.in"),
         ),
         (
             format!("tools/{}/TOOL.md", options.id),
-            include_str!("template/TOOL.md.in"),
+            include_str!("scaffold/template/TOOL.md.in"),
         ),
         (
             format!("drivers/{driver}/DRIVER.md"),
-            include_str!("template/DRIVER.md.in"),
+            include_str!("scaffold/template/DRIVER.md.in"),
         ),
         (
             "driver/Cargo.toml".to_owned(),
-            include_str!("template/Cargo.toml.in"),
+            include_str!("scaffold/template/Cargo.toml.in"),
         ),
         (
             "driver/src/lib.rs".to_owned(),
-            include_str!("template/lib.rs.in"),
+            include_str!("scaffold/template/lib.rs.in"),
         ),
         (
             ".gitignore".to_owned(),
-            include_str!("template/gitignore.in"),
+            include_str!("scaffold/template/gitignore.in"),
         ),
         (
             "README.md".to_owned(),
-            include_str!("template/README.md.in"),
+            include_str!("scaffold/template/README.md.in"),
         ),
     ]
     .map(|(name, template)| (name, fill(template)));
