@@ -65,10 +65,10 @@ impl Watch {
     /// The time between two [looks](Self::look).
     pub const PAUSE: Duration = Duration::from_millis(500);
 
-    /// Bytes above the least that are left alone.
-    const FAR: u64 = 16 << 20;
+    /// Bytes above the least that are not worth giving back.
+    const SLACK: u64 = 16 << 20;
 
-    /// One part in so many of a core's time is spent on giving back, at most.
+    /// Giving back takes at most a 40th of one core's time.
     const SHARE: u32 = 40;
 
     /// Begins to watch the process that calls this.
@@ -77,6 +77,9 @@ impl Watch {
     ///
     /// Where `/proc/self/status` can't be read.
     pub fn new() -> io::Result<Self> {
+        // Before confinement: the first time that is read asks the kernel where its
+        // clocks lie (`prctl(PR_GET_AUXV)`), which a confined process may not.
+        processor_time();
         let mut watch = Self {
             status: File::open("/proc/self/status")?,
             least: u64::MAX,
@@ -93,7 +96,7 @@ impl Watch {
         };
         self.least = self.least.min(resident);
         let now = Instant::now();
-        if resident <= self.least.saturating_add(Self::FAR)
+        if resident <= self.least.saturating_add(Self::SLACK)
             || self.again.is_some_and(|again| now < again)
         {
             return false;

@@ -481,11 +481,6 @@ fn itself(at: &Addresses) -> Vec<Row> {
         (72, "a lease", vec![at.open, 1024, 0]),
         (72, "notices of a directory", vec![at.open, 1026, 2]),
         (157, "a thread's name", vec![15, space, 0, 0, 0]),
-        (
-            157,
-            "what it was told at its start",
-            vec![0x4155_5856, space, 8, 0, 0],
-        ),
         (157, "whether it may be traced", vec![4, 1, 0, 0, 0]),
         (157, "a signal at its parent's end", vec![1, 9, 0, 0, 0]),
         (157, "its memory map", vec![35, 1, 0, 0, 0]),

@@ -120,18 +120,9 @@ pub(in crate::confine) fn fcntl() -> Built<Vec<SeccompRule>> {
     one_of(1, &commands.map(number))
 }
 
-/// Reads what the kernel told this process at its start: the size of a page, what the
-/// processor can. rustix does when it first needs one of them (prctl(2)).
-const PR_GET_AUXV: libc::c_int = 0x4155_5856;
-
-/// `prctl` names a thread or a piece of memory, and reads what this process was told.
+/// `prctl` names a thread or a piece of memory.
 pub(in crate::confine) fn prctl() -> Built<Vec<SeccompRule>> {
-    let options = [
-        libc::PR_SET_NAME,
-        libc::PR_GET_NAME,
-        libc::PR_SET_VMA,
-        PR_GET_AUXV,
-    ];
+    let options = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA];
     one_of(0, &options.map(number))
 }
 
