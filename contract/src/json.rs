@@ -3,6 +3,7 @@
 //! JSON leaves open what duplicate keys, huge integers and deep nesting mean, and two readers that
 //! choose differently see two documents. Here they are refused.
 
+mod error;
 mod inspect;
 pub mod weight;
 
@@ -14,6 +15,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
+pub use error::{JsonError, JsonErrorKind};
 pub use inspect::{Breach, Rules, inspect};
 
 /// The largest integer that a double holds exactly together with its neighbours: 2^53 − 1.
@@ -42,94 +44,22 @@ impl Default for Limits {
     }
 }
 
-/// Which rule a text broke.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum JsonErrorKind {
-    /// Not JSON (RFC 8259), or not UTF-8.
-    Syntax,
-    /// Something follows the value.
-    TrailingData,
-    /// A key occurs twice in one object.
-    DuplicateKey,
-    /// More levels than [`Limits::depth`].
-    TooDeep,
-    /// More bytes than [`Limits::bytes`].
-    TooLarge,
-    /// More values than [`Limits::values`].
-    TooMany,
-    /// Values that take more memory than [`parse_within`] may take.
-    TooMuchMemory,
-    /// An integer outside ±(2^53 − 1).
-    IntegerRange,
-    /// A key that serde_json reads as an instruction to itself.
-    ReservedKey,
-}
-
-/// Why a text is not accepted as JSON.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message} (line {line}, column {column})")]
-pub struct JsonError {
-    /// Which rule was broken.
-    pub kind: JsonErrorKind,
-    /// What was expected and what was found, without the place.
-    pub message: String,
-    /// Line, from 1.
-    pub line: u32,
-    /// Column in bytes, from 1. For values that never were text, line and column are 1.
-    pub column: u32,
-}
-
-impl JsonError {
-    /// Stable kebab-case code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        self.info().code
-    }
-
-    pub(crate) fn info(&self) -> &'static crate::codes::CodeInfo {
-        use crate::codes as c;
-        match self.kind {
-            JsonErrorKind::Syntax => &c::JSON_SYNTAX,
-            JsonErrorKind::TrailingData => &c::JSON_TRAILING_DATA,
-            JsonErrorKind::DuplicateKey => &c::JSON_DUPLICATE_KEY,
-            JsonErrorKind::TooDeep => &c::JSON_TOO_DEEP,
-            JsonErrorKind::TooLarge => &c::JSON_TOO_LARGE,
-            JsonErrorKind::TooMany | JsonErrorKind::TooMuchMemory => &c::JSON_TOO_MANY,
-            JsonErrorKind::IntegerRange => &c::JSON_INTEGER_RANGE,
-            JsonErrorKind::ReservedKey => &c::JSON_RESERVED_KEY,
-        }
-    }
-
-    fn new(
-        kind: JsonErrorKind,
-        message: impl Into<String>,
-        (line, column): (usize, usize),
-    ) -> Self {
-        let place = |n: usize| u32::try_from(n.max(1)).unwrap_or(u32::MAX);
-        JsonError {
-            kind,
-            message: message.into(),
-            line: place(line),
-            column: place(column),
-        }
-    }
-}
-
 /// Parses one JSON text.
 ///
 /// # Errors
 /// The first rule broken, with its place. Nothing is read beyond `limits.bytes`.
 pub fn parse(text: &[u8], limits: &Limits) -> Result<Value, JsonError> {
-    parse_within(text, limits, u64::MAX)
+    let mut unlimited = u64::MAX;
+    parse_within(text, limits, &mut unlimited)
 }
 
-/// [`parse`], where the value may take no more than `memory` bytes, counted as [`weight::value`] does:
-/// each place and text before it is made.
+/// [`parse`], where the value may take at most `memory` bytes, from which what it takes is
+/// subtracted. Counted as [`weight::value`] does: each place and text before it is made.
 ///
 /// # Errors
-/// As [`parse`]; [`JsonErrorKind::TooMuchMemory`] where the value takes more.
-pub fn parse_within(text: &[u8], limits: &Limits, memory: u64) -> Result<Value, JsonError> {
+/// As [`parse`]; [`JsonErrorKind::TooMuchMemory`] where the value takes more. `memory` is then
+/// unchanged.
+pub fn parse_within(text: &[u8], limits: &Limits, memory: &mut u64) -> Result<Value, JsonError> {
     if text.len() > limits.bytes {
         return Err(too_large(text.len(), limits));
     }
@@ -137,7 +67,7 @@ pub fn parse_within(text: &[u8], limits: &Limits, memory: u64) -> Result<Value, 
         broken: Cell::new(None),
         huge: Cell::new(false),
         values: Cell::new(limits.values),
-        memory: Cell::new(memory),
+        memory: Cell::new(*memory),
         limits: *limits,
     };
     let mut reader = serde_json::Deserializer::from_slice(text);
@@ -163,6 +93,7 @@ pub fn parse_within(text: &[u8], limits: &Limits, memory: u64) -> Result<Value, 
     if state.huge.get() {
         find_huge_integer(text)?;
     }
+    *memory = state.memory.get();
     Ok(value)
 }
 

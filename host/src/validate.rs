@@ -82,8 +82,8 @@ pub(crate) fn validate(
         // What a called tool is given its caller has room for.
         Input::Text(text) => {
             let caller = request.lineage.caller();
-            let memory = caller.map_or(u64::MAX, |caller| caller.memory_bytes);
-            json::parse_within(text.as_bytes(), &json_limits, memory)
+            let mut memory = caller.map_or(u64::MAX, |caller| caller.memory_bytes);
+            json::parse_within(text.as_bytes(), &json_limits, &mut memory)
         }
         Input::Value(value) => json::check(&value, &json_limits).map(|()| value),
     }

@@ -180,15 +180,15 @@ impl Requests<'_> {
             Value::Null
         } else {
             // The response is there, too.
-            let left = self.limits.memory_bytes.saturating_sub(bytes.len() as u64);
-            strict::parse_within(bytes, &self.limits.json, left).map_err(|error| {
-                match error.kind {
+            let mut left = self.limits.memory_bytes.saturating_sub(bytes.len() as u64);
+            strict::parse_within(bytes, &self.limits.json, &mut left).map_err(
+                |error| match error.kind {
                     JsonErrorKind::TooMuchMemory => too_much_memory(self.limits.memory_bytes),
                     _ => upstream(format!(
                         "the response is not the JSON that is allowed: {error}"
                     )),
-                }
-            })?
+                },
+            )?
         };
         let structured = self
             .call

@@ -133,10 +133,11 @@ pub(crate) fn map_output(
     let blocks = blocks(output.content.len());
     let text = used.saturating_add(blocks);
     // Counted while the values are made: small ones take fifty times their text.
-    let left = limits.memory_bytes.saturating_sub(text);
-    let structured = json::parse_within(output.structured.as_bytes(), &limits.json, left)
+    let mut left = limits.memory_bytes.saturating_sub(text);
+    let before = left;
+    let structured = json::parse_within(output.structured.as_bytes(), &limits.json, &mut left)
         .map_err(|error| not_allowed(&error, limits))?;
-    let memory = text.saturating_add(json::weight::value(&structured));
+    let memory = text.saturating_add(before.saturating_sub(left));
     let content = output.content.into_iter().map(block).collect();
     let output = Output {
         structured,
