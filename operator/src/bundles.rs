@@ -80,9 +80,7 @@ impl BundleSource {
             .map(|bundle| self.trust.open(bundle, environment, report))
             .collect()
     }
-}
 
-impl BundleSource {
     /// What this store has installed, if there is a store, and whom and what that
     /// was verified with.
     pub fn installed(
@@ -106,9 +104,7 @@ impl BundleSource {
         let contents = installed::contents(store, &context, report)?;
         Ok((contents, context))
     }
-}
 
-impl BundleSource {
     /// Why a tool that none of these contents has is not there, if an installed
     /// bundle that was left out brings it.
     pub fn withheld<'c>(

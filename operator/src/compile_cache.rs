@@ -18,20 +18,12 @@ pub struct CompileCache {
 }
 
 impl CompileCache {
-    /// Who compiles drivers, and keeps them.
+    /// The broker that compiles drivers and keeps them, not started yet.
+    ///
+    /// # Errors
+    ///
+    /// Where the directory that was named can't be used.
     pub fn broker(
-        &self,
-        command: &BrokerCommand,
-        environment: &Environment,
-        report: &dyn Report,
-    ) -> Result<Broker, Error> {
-        let broker = self.unstarted(command, environment, report)?;
-        broker.start()?;
-        Ok(broker)
-    }
-
-    /// Who will compile drivers, once it is started.
-    pub fn unstarted(
         &self,
         command: &BrokerCommand,
         environment: &Environment,

@@ -73,32 +73,7 @@ impl HostSetup {
             .into_iter()
             .fold(builder, |builder, content| builder.bundle(content)))
     }
-}
 
-/// Keeps all guests out of where configuration, keys and trust are: whoever writes
-/// there grants what they like.
-pub fn protect(
-    mut builder: HostBuilder,
-    granted: &Granted,
-    trust: &Trust,
-    environment: &Environment,
-) -> Result<HostBuilder, Error> {
-    for (what, directory) in environment.protected() {
-        builder = builder.protect(what, directory);
-    }
-    for path in &granted.files {
-        builder = builder.protect("a policy's file", path);
-    }
-    for path in trust.key_files(environment)? {
-        builder = builder.protect("a key's file", path);
-    }
-    if let Ok(publishers) = trust.publishers(environment) {
-        builder = builder.protect(publishers::WHAT, publishers.folder());
-    }
-    Ok(builder)
-}
-
-impl HostSetup {
     /// What this process keeps when it confines itself: what the drivers of
     /// `host` were granted, and the files behind that.
     pub fn kept(
@@ -147,6 +122,29 @@ impl HostSetup {
         }
         Ok(confinement)
     }
+}
+
+/// Keeps all guests out of where configuration, keys and trust are: whoever writes
+/// there grants what they like.
+pub fn protect(
+    mut builder: HostBuilder,
+    granted: &Granted,
+    trust: &Trust,
+    environment: &Environment,
+) -> Result<HostBuilder, Error> {
+    for (what, directory) in environment.protected() {
+        builder = builder.protect(what, directory);
+    }
+    for path in &granted.files {
+        builder = builder.protect("a policy's file", path);
+    }
+    for path in trust.key_files(environment)? {
+        builder = builder.protect("a key's file", path);
+    }
+    if let Ok(publishers) = trust.publishers(environment) {
+        builder = builder.protect(publishers::WHAT, publishers.folder());
+    }
+    Ok(builder)
 }
 
 /// Whether any of these secrets, by publisher and slug, is one that drivers store:

@@ -11,7 +11,7 @@ use crate::config::Granted;
 use crate::error::{Error, Kind};
 use crate::host_setup::opens_buckets;
 use crate::operator::Operator;
-use crate::reload::{Control, Following, Reports, Target, Watch, prepare};
+use crate::reload::{Control, Reports, Target, Watch, prepare};
 use crate::report::{Report, Silent};
 
 /// What an application adds to each host that is made.
@@ -37,7 +37,6 @@ type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
 pub struct LiveHost {
     current: Arc<RwLock<Host>>,
     control: Control,
-    _following: Following,
 }
 
 impl fmt::Debug for LiveHost {
@@ -64,7 +63,7 @@ impl LiveHost {
     ) -> Result<Self, Error> {
         let runtime = Handle::try_current()
             .map_err(|error| Error::new(Kind::Failed, "runtime-unavailable", error))?;
-        let operator = operator.shared();
+        let operator = Arc::new(operator);
         let continuity = Continuity::new();
         let watch = Watch::load(Arc::clone(&operator), &Logged)?;
         let maker = Maker {
@@ -81,7 +80,7 @@ impl LiveHost {
         let control = Control::default();
         let reports: Reports = Box::new(|| Box::new(Logged));
         let preparing = runtime.spawn(prepare(host));
-        let following = watch.follow(
+        watch.follow(
             target,
             continuity,
             control.clone(),
@@ -89,11 +88,7 @@ impl LiveHost {
             &runtime,
             preparing,
         )?;
-        Ok(Self {
-            current,
-            control,
-            _following: following,
-        })
+        Ok(Self { current, control })
     }
 
     /// The host as of now.

@@ -1,7 +1,5 @@
 //! What is served, whom that is trusted from, and where all of it is.
 
-use std::sync::Arc;
-
 use toolward_bundle::content::Content;
 use toolward_host::{Broker, BrokerCommand, Host, HostBuilder};
 
@@ -45,15 +43,6 @@ impl Operator {
         Granted::read(&self.source.trust, &self.setup.policies, &self.environment)
     }
 
-    /// The bundles that may be used now, verified.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`BundleSource::contents`].
-    pub fn contents(&self, report: &dyn Report) -> Result<Vec<Content>, Error> {
-        self.source.contents(&self.environment, report)
-    }
-
     /// A host with these bundles in the making. `buckets` says whether key-value
     /// buckets are opened.
     ///
@@ -78,7 +67,7 @@ impl Operator {
     ///
     /// Where the directory that was named can't be used.
     pub fn broker(&self, command: &BrokerCommand, report: &dyn Report) -> Result<Broker, Error> {
-        self.cache.unstarted(command, &self.environment, report)
+        self.cache.broker(command, &self.environment, report)
     }
 
     /// The host, with its drivers compiled by this broker.
@@ -88,11 +77,5 @@ impl Operator {
     /// What [`HostBuilder::build`] refuses.
     pub fn build(&self, builder: HostBuilder, broker: &Broker) -> Result<Host, Error> {
         self.cache.host(builder, broker)
-    }
-
-    /// This operator in an [`Arc`], for several owners.
-    #[must_use]
-    pub fn shared(self) -> Arc<Self> {
-        Arc::new(self)
     }
 }

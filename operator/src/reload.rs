@@ -2,18 +2,18 @@
 //! expire, directories under work that are edited, and a policy that gives less.
 
 mod configuration;
+mod control;
 mod lease;
 mod scanner;
+mod serving;
 mod target;
 mod verifier;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
@@ -31,8 +31,10 @@ use crate::trust::{TrustContext, read};
 use configuration::Configuration;
 use lease::Lease;
 use scanner::{Scanner, Seen};
+use serving::Serving;
 use verifier::{Held, Verifier};
 
+pub use control::{Control, ReloadRequest};
 pub use target::Target;
 
 /// How often it looks.
@@ -48,40 +50,6 @@ const LEASE: Duration = Duration::from_secs(360);
 /// Makes a [`Report`] for one round: a warning is given once in each.
 pub type Reports = Box<dyn Fn() -> Box<dyn Report> + Send + Sync>;
 
-/// What others ask of what keeps things up to date.
-#[derive(Debug, Clone, Default)]
-pub struct Control {
-    /// Cancelled when it should end. It cancels this itself where it can't go on.
-    pub stop: CancellationToken,
-    /// Asks for the configuration to be read again.
-    pub reload: Arc<ReloadRequest>,
-}
-
-/// Whether the configuration is to be read again.
-#[derive(Debug, Default)]
-pub struct ReloadRequest {
-    asked: AtomicBool,
-    notify: Notify,
-}
-
-impl ReloadRequest {
-    /// Asks for it.
-    pub fn ask(&self) {
-        self.asked.store(true, Ordering::Release);
-        self.notify.notify_one();
-    }
-
-    /// Whether it was asked for since this was called last.
-    fn take(&self) -> bool {
-        self.asked.swap(false, Ordering::AcqRel)
-    }
-
-    /// Waits until it is asked for.
-    async fn asked(&self) {
-        self.notify.notified().await;
-    }
-}
-
 /// What is served, and what of it may change.
 pub struct Watch {
     scanner: Scanner,
@@ -92,59 +60,6 @@ pub struct Watch {
     /// When what is served is to be verified again though nothing changes.
     ends: Option<SystemTime>,
     verified: Instant,
-}
-
-/// Where what changed is served.
-struct Serving<T> {
-    target: T,
-    continuity: Continuity,
-    reports: Reports,
-    /// Where drivers are prepared.
-    runtime: Handle,
-    control: Control,
-    lease: Lease,
-}
-
-impl<T: Target> Serving<T> {
-    /// Takes everything back when nothing was verified for too long, whatever the
-    /// thread that verifies waits for. It never ends by itself.
-    async fn expire(&self) {
-        let take_back = || {
-            self.take_all_back("it could not be verified again for six minutes");
-            (self.reports)().warning(
-                "the bundles could not be verified again for six minutes, and none is served",
-            );
-        };
-        let watch = self.lease.watch(SCAN_INTERVAL, take_back);
-        self.control.stop.run_until_cancelled(watch).await;
-    }
-
-    /// Shows this, unless all was taken back by now.
-    fn show(&self, made: T::Made) -> bool {
-        self.lease.unless_over(|| self.target.replace(made))
-    }
-
-    /// Refuses all that is served, and shows none of it.
-    fn take_all_back(&self, why: &str) {
-        self.continuity.withdraw_all(why);
-        // Where nothing new can be made, what there is has to do: it refuses all calls.
-        match self.target.empty().or_else(|_error| self.target.bare()) {
-            Ok(made) => self.target.replace(made),
-            Err(error) => tracing::warn!(error.message, "what is refused is listed still"),
-        }
-    }
-
-    /// Waits until it is time to look again, or to reload. False if it is time to end.
-    fn pause(&self) -> bool {
-        let control = &self.control;
-        self.runtime.block_on(async {
-            tokio::select! {
-                () = control.stop.cancelled() => false,
-                () = control.reload.asked() => true,
-                () = tokio::time::sleep(SCAN_INTERVAL) => true,
-            }
-        })
-    }
 }
 
 /// What came of a change.

@@ -88,6 +88,7 @@ pub(crate) fn run(
     let broker = arguments
         .cache
         .broker(&compiling::command()?, environment, output)?;
+    broker.start()?;
     let bar = Arc::new(Bar::new(format!("calling {}", arguments.tool), output));
     let means = &arguments.means;
     let buckets = opens_buckets(&contents, &granted.policy);

@@ -111,6 +111,7 @@ pub(crate) fn run(
     let broker = arguments
         .cache
         .broker(&compiling::command()?, environment, output)?;
+    broker.start()?;
     let (scratch, host, confinement) = if arguments.with_grants {
         let granted = Granted::read(&arguments.trust, &arguments.means.policies, environment)?;
         let bar = Arc::new(Bar::new("testing", output));

@@ -83,7 +83,7 @@ impl KnownSecrets {
     /// Counts what it takes to look for a value, and what patterns that are held
     /// beside it take, unless that is too much.
     fn take(&self, secret: &Secret, held: u64) -> Result<(), SecretError> {
-        // Under the lock of whoever adds: nobody else does meanwhile.
+        // The caller holds the lock, so there is no other writer.
         let memory = self.memory().saturating_add(secret.memory());
         let memory = memory.saturating_add(held);
         if memory > MOST {
@@ -197,5 +197,22 @@ mod tests {
             assert_eq!(second.scrub(value).unwrap(), b"[secret]");
         }
         assert!(second.scrub(b"the value of other").is_none());
+    }
+
+    #[test]
+    fn patterns_that_a_response_still_holds_count_beside_those_that_replace_them() {
+        let here = origin("here.example");
+        let memory = |held: bool| {
+            let secrets = KnownSecrets::new(Arc::new(Named));
+            secrets.load("first", &here).unwrap();
+            let first = secrets.memory();
+            let patterns = secrets.patterns(&here).filter(|_| held);
+            secrets.load("second", &here).unwrap();
+            drop(patterns);
+            (first, secrets.memory())
+        };
+        let (first, held) = memory(true);
+        let (_, released) = memory(false);
+        assert_eq!(held, released + first);
     }
 }

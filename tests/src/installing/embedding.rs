@@ -1,6 +1,7 @@
 //! An application that embeds a host for what the operator installed: the facade, on
 //! the files that the command wrote.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use toolward::{Environment, ErrorCode, LiveHost, Operator, Request};
@@ -60,6 +61,29 @@ async fn a_live_host_has_what_is_installed_and_loses_what_is_removed() {
     };
     let waited = tokio::time::timeout(Duration::from_secs(120), back).await;
     waited.expect("the tool is back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_host_that_is_dropped_frees_what_it_was_given() {
+    let (machine, key) = trusting();
+    ship(&machine, &release(1), &key, "b.toolbundle");
+    machine.toolward("install b.toolbundle").ends(0);
+    let given = Arc::new(());
+    let weak = Arc::downgrade(&given);
+    let host = LiveHost::start(operator(&machine), move |builder| {
+        let _held = &given;
+        builder
+    })
+    .unwrap();
+    assert!(weak.upgrade().is_some());
+    drop(host);
+    let freed = async {
+        while weak.upgrade().is_some() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(120), freed).await;
+    waited.expect("its thread and its tasks have ended");
 }
 
 #[tokio::test(flavor = "multi_thread")]
