@@ -11,6 +11,7 @@
 
 mod approvals;
 mod buckets;
+mod child;
 mod components;
 mod fair;
 mod files;

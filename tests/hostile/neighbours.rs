@@ -2,7 +2,6 @@
 //! time; afterwards the process is what it was before.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode};
@@ -10,10 +9,9 @@ use serde_json::{Value, json};
 use toolward_host::secrets::Sources;
 use toolward_host::{Host, Limit, Limits, Request};
 
+use crate::child;
 use crate::server::{Server, to_loopback};
-use crate::world::{Bundle, CACHE_VARIABLE, Guest, cache, policy_of, value};
-
-const CHILD: &str = "TOOLWARD_HOSTILE_MEASURED";
+use crate::world::{Bundle, Guest, policy_of, value};
 
 /// Far more than a neighbour's call takes on a busy machine: how fast it is beside
 /// such calls is measured in `fair.rs`.
@@ -48,10 +46,13 @@ impl Process {
     }
 }
 
-/// Measured in a process of its own: the other tests have threads and files, too.
 #[test]
 fn neighbours_notice_nothing_and_the_process_is_as_it_was() {
-    if std::env::var_os(CHILD).is_some() {
+    let test = concat!(
+        module_path!(),
+        "::neighbours_notice_nothing_and_the_process_is_as_it_was"
+    );
+    let printed = child::run(test, || {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(4)
             .thread_keep_alive(Duration::from_millis(200))
@@ -59,27 +60,10 @@ fn neighbours_notice_nothing_and_the_process_is_as_it_was() {
             .build()
             .unwrap();
         runtime.block_on(measured());
-        return;
-    }
-    // It finds the drivers that other tests had compiled.
-    let cache = cache();
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "--nocapture", "--test-threads=1"])
-        .arg("neighbours::neighbours_notice_nothing_and_the_process_is_as_it_was")
-        .env(CHILD, "1")
-        .env(CACHE_VARIABLE, cache.directory())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let shown = format!(
-        "{}{}",
-        String::from_utf8_lossy(&child.stdout),
-        String::from_utf8_lossy(&child.stderr)
-    );
-    assert!(child.status.success(), "{shown}");
-    assert!(shown.contains("1 passed"), "it ran: {shown}");
+    });
     // Nothing that a guest printed is on the host's own streams.
-    assert!(!shown.contains("xxxxxxxx"), "{shown}");
+    let printed = printed.unwrap_or_default();
+    assert!(!printed.contains("xxxxxxxx"), "{printed}");
 }
 
 struct Yard {

@@ -2,21 +2,18 @@
 //! it was last asked.
 
 use std::future::Future;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use toolward_host::memory::Watch;
 
-use crate::world::{CACHE_VARIABLE, cache};
-
-const CHILD: &str = "TOOLWARD_HOSTILE_MEASURED_ALONE";
+use crate::child;
 
 pub(super) const MIB: u64 = 1 << 20;
 
-/// Runs `measured` in a process of its own: this test again, alone, in a child.
-/// `test` is its path within the binary.
+/// Runs `measured` in a process of its own, and shows what it printed. `test` is its
+/// path within the binary.
 pub(super) fn alone<F: Future<Output = ()>>(test: &str, measured: impl FnOnce() -> F) {
-    if std::env::var_os(CHILD).is_some() {
+    let printed = child::run(test, || {
         give_back_as_a_server_does();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -24,25 +21,9 @@ pub(super) fn alone<F: Future<Output = ()>>(test: &str, measured: impl FnOnce() 
             .build()
             .unwrap();
         runtime.block_on(measured());
-        return;
-    }
-    let (_, test) = test.split_once("::").unwrap();
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "--nocapture", "--test-threads=1", test])
-        .env(CHILD, "1")
-        .env(CACHE_VARIABLE, cache().directory())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let shown = format!(
-        "{}{}",
-        String::from_utf8_lossy(&child.stdout),
-        String::from_utf8_lossy(&child.stderr)
-    );
-    assert!(child.status.success(), "{shown}");
-    assert!(shown.contains("1 passed"), "it ran: {shown}");
+    });
     // Shown with `--nocapture`.
-    print!("{shown}");
+    print!("{}", printed.unwrap_or_default());
 }
 
 /// What `serve` does about memory that was freed, in this process.
