@@ -28,7 +28,7 @@ usage: cargo xtask CHORE
   guests               set up a compiler for wasm32-wasip2, build all drivers
   bindings [--check]   the guest SDK's bindings from wit/
   examples [--check]   examples/bundles from the examples, signed with their key
-  docs [--check]       the book's tables of codes, from those in the crates
+  docs [--check]       the book's reference pages, from the crates and the command
   test [ARGUMENT...]   everything that tests need, then all tests; arguments go to
                        the last `cargo test`
   long [ARGUMENT...]   the same, with the tests that can run longer at full size

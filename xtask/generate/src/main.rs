@@ -1,6 +1,6 @@
 //! Makes the committed files that the project's own crates are the source of:
-//! the example archives and the book's tables of codes. A package of its own,
-//! as `xtask` must not wait for those crates; run it as `cargo xtask`.
+//! the example archives and the book's reference pages. A package of its own, as
+//! `xtask` must not wait for those crates; run it as `cargo xtask`.
 
 #![expect(
     clippy::print_stdout,
@@ -12,7 +12,7 @@ mod bundles;
 mod pages;
 mod sources;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Why it failed, in words for the developer.
@@ -27,10 +27,11 @@ fn run(arguments: &[&str]) -> Outcome {
     match arguments {
         ["examples", compiler] => bundles::write(&root(), compiler),
         ["examples-check"] => bundles::check(&root()),
-        ["docs"] => pages::write(&root()),
-        ["docs-check"] => pages::check(&root()),
+        ["docs", program] => pages::write(&root(), Path::new(program)),
+        ["docs-check", program] => pages::check(&root(), Path::new(program)),
         _ => Err(
-            "usage: xtask-generate examples COMPILER | examples-check | docs | docs-check"
+            "usage: xtask-generate examples COMPILER | examples-check | \
+                  docs TOOLWARD | docs-check TOOLWARD"
                 .to_owned(),
         ),
     }
@@ -58,6 +59,6 @@ mod tests {
 
     #[test]
     fn the_committed_pages_are_those_of_the_tables() {
-        pages::check(&root()).unwrap();
+        pages::check_tables(&root()).unwrap();
     }
 }
