@@ -39,8 +39,9 @@ const EXCEPTIONS: [(&str, &str); 1] = [
 ];
 
 /// Every lock file of the repository.
-const WORKSPACES: [&str; 5] = [
+const WORKSPACES: [&str; 6] = [
     ".",
+    "embedding",
     "examples",
     "tests/guests",
     "xtask/bindings",

@@ -9,6 +9,7 @@
 
 mod bindings;
 mod book;
+mod embedding;
 mod generate;
 mod guests;
 mod licences;
@@ -32,6 +33,8 @@ usage: cargo xtask CHORE
   test [ARGUMENT...]   everything that tests need, then all tests; arguments go to
                        the last `cargo test`
   long [ARGUMENT...]   the same, with the tests that can run longer at full size
+  embedding            the example application in embedding/, built and run; the drivers
+                       have to be there (`guests`)
   licences             whether every dependency's licence is one we take
   book [--check]       docs/ as HTML in target/book; --check: only its links
 
@@ -53,6 +56,7 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
         "examples" => generate::examples(check?),
         "test" => test::run(test::Size::Short, arguments),
         "long" => test::run(test::Size::Long, arguments),
+        "embedding" => embedding::run(),
         "licences" => licences::check(),
         "book" => book::run(check?),
         other => Err(format!("no chore is called {other}\n\n{USAGE}")),

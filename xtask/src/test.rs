@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::{Outcome, bindings, book, guests, process, program, repository};
+use crate::{Outcome, bindings, book, embedding, guests, process, program, repository};
 
 /// How much the tests do that can do more: those that read [`LONG`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) enum Size {
 /// Set for tests that run at their full size.
 const LONG: &str = "TOOLWARD_LONG";
 
-/// Cheap checks first, the big build last: it ends with cargo's own results.
+/// Cheap checks first, the big build after them.
 pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
     let root = repository::root()?;
     book::run(true)?;
@@ -49,5 +49,8 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
     if size == Size::Long {
         tests.env(LONG, "1");
     }
-    process::run(&mut tests)
+    process::run(&mut tests)?;
+
+    println!("the example application:");
+    embedding::run()
 }

@@ -1,7 +1,5 @@
 //! Calls a tool of a signed bundle: `call BUNDLE PUBLIC-KEY`.
 
-#![expect(clippy::print_stdout, reason = "an example shows what it gets")]
-
 use toolward::{Host, PublicKey, Request, TrustStore};
 
 #[tokio::main]
