@@ -2,6 +2,7 @@
 //! run, and every snippet of Rust compiles. The generated pages are compared by
 //! `cargo xtask docs --check`.
 
+mod changes;
 mod embedding;
 mod errors;
 mod expected;
