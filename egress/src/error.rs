@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+/// Any error of a body.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// What ended a request, or kept it from being sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

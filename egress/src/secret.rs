@@ -3,15 +3,16 @@
 
 mod automaton;
 mod common;
+mod encodings;
 mod entities;
-pub(crate) mod forms;
-pub(crate) mod known;
+pub(crate) mod inject;
 pub(crate) mod placeholder;
 mod places;
-pub(crate) mod placing;
+mod reading;
 mod readings;
 mod scan;
 pub mod scrub;
+pub(crate) mod sent_secrets;
 mod single;
 
 use std::fmt;
@@ -25,7 +26,7 @@ use crate::headers;
 
 /// Shorter values occur by chance: scrubbing them would tear holes into
 /// responses, and guessing them is cheap.
-const SHORTEST: usize = 8;
+const MIN_VALUE_BYTES: usize = 8;
 
 /// Where values come from. Asked before the first request to an origin that a
 /// secret is tied to, and, as long as it has none, before each further one;
@@ -84,7 +85,7 @@ impl Secret {
         let value = values
             .get(slug)
             .map_err(|error| refused(SecretProblem::Unavailable, error.to_string()))?;
-        if value.len() < SHORTEST {
+        if value.len() < MIN_VALUE_BYTES {
             return Err(refused(SecretProblem::TooShort, String::new()));
         }
         if !headers::is_plain(&value) {
@@ -98,7 +99,7 @@ impl Secret {
 
     /// Bytes of memory that it takes to look for the value, at most.
     pub(crate) fn memory(&self) -> u64 {
-        forms::most(&self.value).saturating_mul(automaton::NODE)
+        encodings::max_bytes(&self.value).saturating_mul(automaton::NODE)
     }
 
     pub(crate) fn value(&self) -> &[u8] {

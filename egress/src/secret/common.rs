@@ -1,6 +1,6 @@
 //! What most escapes are: read at once, without the way there.
 
-use super::readings::{Reading, may_escape};
+use super::reading::{Reading, may_escape};
 use super::single::{digit, pair, simple};
 
 const NONE: Reading = Reading { next: 0, byte: 0 };

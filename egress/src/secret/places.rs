@@ -4,14 +4,15 @@
 //! there: so escapes are undone once each, and the automaton is left alone.
 
 use super::automaton::Automaton;
-use super::readings::{Reading, Readings, may_escape};
+use super::reading::{Reading, may_escape};
+use super::readings::Readings;
 
 /// Places whose readings are kept: an escape that follows another is looked at
 /// behind it first, and then by itself.
-const KEPT: usize = 4;
+const CACHED_PLACES: usize = 4;
 
 /// Bytes that are looked through one by one.
-const NEAR: usize = 8;
+const NEAR_BYTES: usize = 8;
 
 /// A text, of which there may be more.
 pub(super) struct Places<'t> {
@@ -19,7 +20,7 @@ pub(super) struct Places<'t> {
     more: bool,
     /// Where the next escape may begin, once a search came near it.
     escape: usize,
-    kept: [Kept; KEPT],
+    kept: [Kept; CACHED_PLACES],
 }
 
 #[derive(Clone, Copy, Default)]
@@ -36,7 +37,7 @@ impl<'t> Places<'t> {
             text,
             more,
             escape: 0,
-            kept: [Kept::default(); KEPT],
+            kept: [Kept::default(); CACHED_PLACES],
         }
     }
 
@@ -44,7 +45,7 @@ impl<'t> Places<'t> {
     /// more that it depends on.
     #[inline]
     pub(super) fn at(&mut self, at: usize) -> Option<&Readings> {
-        let kept = self.kept.get_mut(at % KEPT)?;
+        let kept = self.kept.get_mut(at % CACHED_PLACES)?;
         if kept.after != at + 1 {
             kept.after = at + 1;
             let rest = self.text.get(at..).unwrap_or_default();
@@ -72,13 +73,13 @@ impl<'t> Places<'t> {
     pub(super) fn next_start(&mut self, automaton: &Automaton, at: usize) -> usize {
         let mut at = at;
         // Where the run of bytes began that stand for themselves.
-        let mut run = at.saturating_sub(NEAR);
+        let mut run = at.saturating_sub(NEAR_BYTES);
         loop {
             let Some(byte) = self.text.get(at).copied() else {
                 return at;
             };
             if !may_escape(byte) {
-                if at - run >= NEAR {
+                if at - run >= NEAR_BYTES {
                     at = self.skip(automaton, at);
                     run = at;
                 } else if self.begins(automaton, at, Reading::literal(byte)) {
@@ -121,7 +122,7 @@ impl<'t> Places<'t> {
 fn next_escape(text: &[u8], from: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();
     // Where there is one escape, there is mostly another.
-    let mut near = rest.iter().take(NEAR);
+    let mut near = rest.iter().take(NEAR_BYTES);
     if let Some(near) = near.position(|byte| may_escape(*byte)) {
         return from + near;
     }

@@ -6,46 +6,17 @@
 
 use super::common;
 use super::entities::{self, ENTITIES};
+use super::reading::{Reading, may_escape};
 use super::single::{self, End, MAX_DIGITS, Single};
 
 /// Readings of one place. There are five at most in practice; the room bounds the work.
 const MAX_READINGS: usize = 12;
-
-/// Whether an escape may begin with this byte.
-#[inline]
-pub(crate) fn may_escape(byte: u8) -> bool {
-    matches!(byte, b'%' | b'\\' | b'&')
-}
 
 /// How the start of a text can be read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Readings {
     list: [Reading; MAX_READINGS],
     length: usize,
-}
-
-/// One of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Reading {
-    /// Where the text goes on.
-    pub(crate) next: u16,
-    pub(crate) byte: u8,
-}
-
-impl Reading {
-    /// A byte as itself.
-    #[inline]
-    pub(crate) fn literal(byte: u8) -> Reading {
-        Reading { next: 1, byte }
-    }
-
-    /// A character beyond ASCII has no reading: no value has one.
-    #[inline]
-    pub(super) fn ascii(next: usize, value: u32) -> Option<Reading> {
-        let byte = u8::try_from(value).ok().filter(u8::is_ascii)?;
-        let next = u16::try_from(next).ok()?;
-        Some(Reading { next, byte })
-    }
 }
 
 impl Default for Readings {

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::automaton::{Automaton, ROOT};
 use super::places::Places;
-use super::readings::Reading;
+use super::reading::Reading;
 
 /// States of one place. What leads to more of them is no echo, but a text that
 /// somebody made who knows the value; those that have gone farthest are kept.

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::automaton::Automaton;
 use super::scan::{Case, Scan};
-use super::{Secret, forms};
+use super::{Secret, encodings};
 
 /// What stands in a value's place.
 pub const REPLACEMENT: &[u8] = b"[secret]";
@@ -27,7 +27,7 @@ impl Patterns {
 
     /// The patterns that find these values.
     pub fn of_values<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Patterns {
-        Patterns::new(values.into_iter().flat_map(forms::of).collect())
+        Patterns::new(values.into_iter().flat_map(encodings::of).collect())
     }
 
     fn new(forms: Vec<Zeroizing<Vec<u8>>>) -> Patterns {

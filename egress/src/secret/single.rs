@@ -2,7 +2,7 @@
 //! itself: nearly all are such, and are read in one go.
 
 use super::entities;
-use super::readings::{Reading, may_escape};
+use super::reading::{Reading, may_escape};
 
 /// Digits of a numeric character reference. HTML allows any number of zeros; the
 /// text that is held back while one may go on is bounded.

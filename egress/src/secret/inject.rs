@@ -22,7 +22,7 @@ pub(crate) struct Request<'a> {
 
 /// A value to put in.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Placing {
+pub(crate) struct Injection {
     pub(crate) slug: String,
     pub(crate) header: HeaderName,
     /// What stands before the placeholder, e.g. `Bearer `.
@@ -37,7 +37,7 @@ pub(crate) fn find(
     request: &Request<'_>,
     placeholders: &Placeholders,
     places: &[SecretPlace],
-) -> Result<Vec<Placing>, Denied> {
+) -> Result<Vec<Injection>, Denied> {
     if !placeholders.any() {
         return Ok(Vec::new());
     }
@@ -66,7 +66,7 @@ fn place(
     (name, value): (&HeaderName, &HeaderValue),
     start: usize,
     slug: String,
-) -> Result<Placing, Denied> {
+) -> Result<Injection, Denied> {
     let (before, rest) = value.as_bytes().split_at_checked(start).unwrap_or_default();
     let alone = request.headers.get_all(name).iter().count() == 1;
     if !alone || rest.len() != LENGTH || !is_prefix(name, before) {
@@ -91,7 +91,7 @@ fn place(
     if left.is_empty() {
         return Err(Denied::new(Rule::SecretPath, slug));
     }
-    Ok(Placing {
+    Ok(Injection {
         slug,
         header: name.clone(),
         prefix: before.to_vec(),

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::call::Slot;
+use crate::call_state::Slot;
 use crate::error::{Denied, Rule};
-use crate::pool::Key;
+use crate::origin::Origin;
 use crate::secret::scrub::{Patterns, Scrubber};
 
-/// The scrubbing of one response.
+/// The redactor of one response.
 #[derive(Debug)]
-pub(crate) struct Scrubbing {
+pub(crate) struct ResponseRedactor {
     scrubber: Option<Scrubber>,
     /// How many values the call had loaded when the patterns were made.
     count: usize,
@@ -20,36 +20,36 @@ pub(crate) struct Scrubbing {
     obscure: Option<&'static str>,
 }
 
-impl Scrubbing {
+impl ResponseRedactor {
     /// # Errors
-    /// [`Rule::SecretResponse`]: `key` may know a value, and it could hide here.
+    /// [`Rule::SecretResponse`]: `origin` may know a value, and it could hide here.
     pub(crate) fn of(
         slot: &Slot,
-        key: &Key,
+        origin: &Origin,
         obscure: Option<&'static str>,
-    ) -> Result<Scrubbing, Denied> {
-        let mut scrubbing = Scrubbing {
+    ) -> Result<ResponseRedactor, Denied> {
+        let mut redactor = ResponseRedactor {
             scrubber: None,
             count: 0,
             obscure,
         };
-        scrubbing.renew(slot, key)?;
-        Ok(scrubbing)
+        redactor.renew(slot, origin)?;
+        Ok(redactor)
     }
 
     /// Looks whether the origin may know a value since: one that was not there
     /// before may have gone out with another request while this response comes.
     ///
     /// # Errors
-    /// As [`Scrubbing::of`].
-    pub(crate) fn renew(&mut self, slot: &Slot, key: &Key) -> Result<(), Denied> {
+    /// As [`ResponseRedactor::of`].
+    pub(crate) fn renew(&mut self, slot: &Slot, origin: &Origin) -> Result<(), Denied> {
         let secrets = &slot.call().secrets;
         let count = secrets.count();
         if count == self.count {
             return Ok(());
         }
         self.count = count;
-        let Some(patterns) = secrets.patterns(key) else {
+        let Some(patterns) = secrets.patterns(origin) else {
             return Ok(());
         };
         if let Some(header) = self.obscure {

@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::scrub::Patterns;
 use super::{Secret, SecretValues};
 use crate::error::{SecretError, SecretProblem};
-use crate::pool::Key;
+use crate::origin::Origin;
 
 /// Bytes of memory that looking for values may take in one call. A value of 2 KiB
 /// takes some 6 MiB, one of 40 bytes 120 KiB. A driver that may store a secret chooses
 /// the value, and so what its forms take.
-const MOST: u64 = 24 << 20;
+const MAX_SEARCH_BYTES: u64 = 24 << 20;
 
 /// What the origins that one call sends to may know.
-pub(crate) struct KnownSecrets {
+pub(crate) struct SentSecrets {
     values: Arc<dyn SecretValues>,
     known: Mutex<Known>,
     count: AtomicUsize,
@@ -25,35 +25,35 @@ pub(crate) struct KnownSecrets {
 
 #[derive(Default)]
 struct Known {
-    secrets: Vec<(Key, Arc<Secret>)>,
+    secrets: Vec<(Origin, Arc<Secret>)>,
     /// For each origin that sent a response since it may know its last value.
-    patterns: Vec<(Key, Arc<Patterns>)>,
+    patterns: Vec<(Origin, Arc<Patterns>)>,
 }
 
 impl Known {
     /// What the present patterns of an origin take on when others come in their place: a
     /// response that is not read holds those that it began with.
-    fn superseded(&self, key: &Key) -> u64 {
-        let mut patterns = self.patterns.iter().filter(|(own, _)| own == key);
+    fn superseded(&self, origin: &Origin) -> u64 {
+        let mut patterns = self.patterns.iter().filter(|(own, _)| own == origin);
         if !patterns.any(|(_, patterns)| Arc::strong_count(patterns) > 1) {
             return 0;
         }
-        let here = self.secrets.iter().filter(|(own, _)| own == key);
+        let here = self.secrets.iter().filter(|(own, _)| own == origin);
         here.fold(0, |sum, (_, secret)| sum.saturating_add(secret.memory()))
     }
 }
 
-impl fmt::Debug for KnownSecrets {
+impl fmt::Debug for SentSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KnownSecrets")
+        f.debug_struct("SentSecrets")
             .field("count", &self.count())
             .finish_non_exhaustive()
     }
 }
 
-impl KnownSecrets {
-    pub(crate) fn new(values: Arc<dyn SecretValues>) -> KnownSecrets {
-        KnownSecrets {
+impl SentSecrets {
+    pub(crate) fn new(values: Arc<dyn SecretValues>) -> SentSecrets {
+        SentSecrets {
             values,
             known: Mutex::default(),
             count: AtomicUsize::new(0),
@@ -61,21 +61,21 @@ impl KnownSecrets {
         }
     }
 
-    /// The value of a secret that `key` may know from now on; the same one for
+    /// The value of a secret that `origin` may know from now on; the same one for
     /// all of the call.
-    pub(crate) fn load(&self, slug: &str, key: &Key) -> Result<Arc<Secret>, SecretError> {
+    pub(crate) fn load(&self, slug: &str, origin: &Origin) -> Result<Arc<Secret>, SecretError> {
         let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all
             .secrets
             .iter()
-            .find(|(own, secret)| own == key && secret.slug == slug);
+            .find(|(own, secret)| own == origin && secret.slug == slug);
         if let Some((_, secret)) = known {
             return Ok(Arc::clone(secret));
         }
         let secret = Arc::new(Secret::load(&*self.values, slug)?);
-        self.take(&secret, all.superseded(key))?;
-        all.secrets.push((key.clone(), Arc::clone(&secret)));
-        all.patterns.retain(|(own, _)| own != key);
+        self.take(&secret, all.superseded(origin))?;
+        all.secrets.push((origin.clone(), Arc::clone(&secret)));
+        all.patterns.retain(|(own, _)| own != origin);
         self.count.fetch_add(1, Ordering::SeqCst);
         Ok(secret)
     }
@@ -86,11 +86,13 @@ impl KnownSecrets {
         // The caller holds the lock, so there is no other writer.
         let memory = self.memory().saturating_add(secret.memory());
         let memory = memory.saturating_add(held);
-        if memory > MOST {
+        if memory > MAX_SEARCH_BYTES {
             return Err(SecretError {
                 slug: secret.slug.clone(),
                 problem: SecretProblem::TooMuchMemory,
-                detail: format!("with it, the call's secrets take {memory} of {MOST} bytes"),
+                detail: format!(
+                    "with it, the call's secrets take {memory} of {MAX_SEARCH_BYTES} bytes"
+                ),
             });
         }
         self.memory.store(memory, Ordering::Relaxed);
@@ -107,27 +109,27 @@ impl KnownSecrets {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// The name of a secret that `key` may know.
-    pub(crate) fn any(&self, key: &Key) -> Option<String> {
+    /// The name of a secret that `origin` may know.
+    pub(crate) fn any(&self, origin: &Origin) -> Option<String> {
         let all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut here = all.secrets.iter().filter(|(own, _)| own == key);
+        let mut here = all.secrets.iter().filter(|(own, _)| own == origin);
         here.next().map(|(_, secret)| secret.slug.clone())
     }
 
-    /// What to scrub from a response of `key`; `None`: it knows nothing. Made once,
-    /// until `key` may know more.
-    pub(crate) fn patterns(&self, key: &Key) -> Option<Arc<Patterns>> {
+    /// What to scrub from a response of `origin`; `None`: it knows nothing. Made once,
+    /// until `origin` may know more.
+    pub(crate) fn patterns(&self, origin: &Origin) -> Option<Arc<Patterns>> {
         let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, patterns)) = all.patterns.iter().find(|(own, _)| own == key) {
+        if let Some((_, patterns)) = all.patterns.iter().find(|(own, _)| own == origin) {
             return Some(Arc::clone(patterns));
         }
-        let here = all.secrets.iter().filter(|(own, _)| own == key);
+        let here = all.secrets.iter().filter(|(own, _)| own == origin);
         let here: Vec<&Secret> = here.map(|(_, secret)| &**secret).collect();
         if here.is_empty() {
             return None;
         }
         let patterns = Arc::new(Patterns::of(here));
-        all.patterns.push((key.clone(), Arc::clone(&patterns)));
+        all.patterns.push((origin.clone(), Arc::clone(&patterns)));
         Some(patterns)
     }
 }
@@ -146,8 +148,8 @@ mod tests {
         }
     }
 
-    fn origin(host: &str) -> Key {
-        Key {
+    fn origin(host: &str) -> Origin {
+        Origin {
             https: true,
             host: host.to_owned(),
             port: 443,
@@ -164,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_it_takes_to_look_for_values_is_counted_and_bounded() {
-        let secrets = KnownSecrets::new(Arc::new(Long));
+        let secrets = SentSecrets::new(Arc::new(Long));
         let here = origin("here.example");
         assert_eq!(secrets.memory(), 0);
         secrets.load("first", &here).unwrap();
@@ -174,12 +176,12 @@ mod tests {
         assert_eq!(secrets.memory(), one, "once");
         let refused = (0..100).find_map(|n| secrets.load(&format!("s{n}"), &here).err());
         assert_eq!(refused.unwrap().problem, SecretProblem::TooMuchMemory);
-        assert!(secrets.memory() <= MOST);
+        assert!(secrets.memory() <= MAX_SEARCH_BYTES);
     }
 
     #[test]
     fn patterns_are_made_once_until_an_origin_may_know_more() {
-        let secrets = KnownSecrets::new(Arc::new(Named));
+        let secrets = SentSecrets::new(Arc::new(Named));
         let (here, there) = (origin("here.example"), origin("there.example"));
         assert!(secrets.patterns(&here).is_none());
         secrets.load("first", &here).unwrap();
@@ -203,7 +205,7 @@ mod tests {
     fn patterns_that_a_response_still_holds_count_beside_those_that_replace_them() {
         let here = origin("here.example");
         let memory = |held: bool| {
-            let secrets = KnownSecrets::new(Arc::new(Named));
+            let secrets = SentSecrets::new(Arc::new(Named));
             secrets.load("first", &here).unwrap();
             let first = secrets.memory();
             let patterns = secrets.patterns(&here).filter(|_| held);

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 /// Longer values are not looked for in base64 of base64: there are 36 patterns of
 /// it, each nearly twice as long as the value.
-const LONGEST_NESTED: usize = 2 << 10;
+const MAX_NESTED_BYTES: usize = 2 << 10;
 
 type Form = Zeroizing<Vec<u8>>;
 
@@ -36,7 +36,7 @@ pub(crate) fn of(value: &[u8]) -> Vec<Form> {
         }));
     }
     for run in base64(value) {
-        if value.len() <= LONGEST_NESTED {
+        if value.len() <= MAX_NESTED_BYTES {
             forms.extend(base64(&run));
         }
         forms.push(run);
@@ -57,13 +57,13 @@ pub(crate) fn of(value: &[u8]) -> Vec<Form> {
 }
 
 /// Bytes of all forms of a value at most, without making them.
-pub(crate) fn most(value: &[u8]) -> u64 {
+pub(crate) fn max_bytes(value: &[u8]) -> u64 {
     let length = |text: &[u8]| u64::try_from(text.len()).unwrap_or(u64::MAX);
     let own = length(value);
     // Plain and hexadecimal, twice where there are spaces; base64 in six ways, in the
     // middle of a text and at its end.
     let fixed: u64 = 2 * (1 + 2 + 2) + 2 * BASE64;
-    let nested = if value.len() <= LONGEST_NESTED {
+    let nested = if value.len() <= MAX_NESTED_BYTES {
         BASE64.saturating_mul(BASE64)
     } else {
         0
@@ -167,10 +167,14 @@ mod tests {
             b"a b\"c\\d/e%f&g<h>i'j".repeat(20),
             b"\"".repeat(5000),
             b" x".repeat(4000),
-            b"x".repeat(LONGEST_NESTED),
+            b"x".repeat(MAX_NESTED_BYTES),
         ] {
             let made: usize = of(&value).iter().map(|form| form.len()).sum();
-            assert!(made as u64 <= most(&value), "{made} {}", most(&value));
+            assert!(
+                made as u64 <= max_bytes(&value),
+                "{made} {}",
+                max_bytes(&value)
+            );
         }
     }
 
