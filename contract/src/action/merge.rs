@@ -5,7 +5,7 @@ use super::Action;
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Position, Report};
-use crate::shared::{Given, GivenRequires, REQUIRES};
+use crate::shared::{Given, GivenRequires};
 use crate::terms::{Approval, Requires};
 
 /// What a contract says itself, before its action is merged in. `None`: not said.
@@ -63,7 +63,7 @@ pub(crate) fn merge(
         }
     };
     let mut requires = claims.requires.all().capabilities;
-    for (key, class) in REQUIRES {
+    for (key, class) in Class::required() {
         let floor: CapabilitySet = action
             .requires
             .capabilities
