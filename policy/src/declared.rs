@@ -69,7 +69,7 @@ fn implied(capability: &Capability, mutates: &CapabilitySet) -> bool {
 
 /// Parts of a declaration that are still looked through for such as others take
 /// in. That only saves rows; a hostile declaration has thousands of parts.
-const TIDIED: usize = 256;
+const MAX_TIDIED_PARTS: usize = 256;
 
 /// What of a capability is asked for, given the driver's egress.
 pub(crate) fn narrowed(capability: &Capability, egress: &CapabilitySet) -> Vec<Capability> {
@@ -80,7 +80,7 @@ pub(crate) fn narrowed(capability: &Capability, egress: &CapabilitySet) -> Vec<C
     let parts: CapabilitySet = parts.collect();
     let all = parts.clone();
     let taken_in = |part: &Capability| {
-        all.len() <= TIDIED && all.iter().any(|wide| wide != part && wide.covers(part))
+        all.len() <= MAX_TIDIED_PARTS && all.iter().any(|wide| wide != part && wide.covers(part))
     };
     parts.into_iter().filter(|part| !taken_in(part)).collect()
 }

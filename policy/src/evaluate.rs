@@ -1,16 +1,18 @@
 //! Holds a declaration to a policy, capability by capability. Both the decision
 //! and its explanation are made of what is found here.
 
-use toolward_contract::capability::{Capability, Class, HostPattern};
+use toolward_contract::capability::{Backing, Capability, Class, HostPattern};
 
-use crate::confirmed::Confirmed;
-use crate::decision::{Contract, Implementation, Why};
+use crate::decision::{Contract, Implementation};
 use crate::declared::{self, Declared, DeclaredBy};
+use crate::denial::Why;
 use crate::grant::OnViolation;
+use crate::machine::Machine;
+use crate::operator_claims::Confirmed;
 use crate::overlap::{hosts_overlap, overlaps};
-use crate::policy::{Placed, Policy, RuleId};
-use crate::routing::Machine;
+use crate::policy::Policy;
 use crate::rule::{DenyRule, Rule, Secret, Service, Workspace};
+use crate::rule_id::{Placed, RuleId};
 
 /// A policy as one contract and one driver see it.
 pub(crate) struct View<'a> {
@@ -31,7 +33,7 @@ pub(crate) struct View<'a> {
 pub(crate) type Found<'a> = Result<Vec<&'a Placed<Rule>>, Why>;
 
 /// One declared capability and what was found about each of its parts.
-pub(crate) struct Examined<'a> {
+pub(crate) struct Evaluated<'a> {
     pub(crate) declared: Declared,
     /// For each part that is asked for: the rules that give it, or why not.
     pub(crate) found: Vec<(Capability, Found<'a>)>,
@@ -95,7 +97,7 @@ impl<'a> View<'a> {
     }
 
     /// Everything that is declared.
-    pub(crate) fn examine(&self) -> Vec<Examined<'a>> {
+    pub(crate) fn evaluate(&self) -> Vec<Evaluated<'a>> {
         declared::declared(self.contract.tool, self.implementation.driver)
             .into_iter()
             .map(|declared| {
@@ -104,7 +106,7 @@ impl<'a> View<'a> {
                     let result = self.look_up(asked, declared.mutates, declared.by);
                     (asked.clone(), result)
                 });
-                Examined {
+                Evaluated {
                     found: found.collect(),
                     declared,
                 }
@@ -139,10 +141,12 @@ impl<'a> View<'a> {
     }
 
     fn look_up(&self, asked: &Capability, mutates: bool, by: DeclaredBy) -> Found<'a> {
-        match asked.class() {
-            Class::External if !mutates => return Err(Why::NeverGranted),
-            Class::Tool | Class::Secret if asked.is_wildcard() => return Err(Why::NeverGranted),
-            _ => {}
+        let class = asked.class();
+        let unknown = matches!(class, Class::Other(_));
+        if (!mutates && !unknown && !class.can_be_required())
+            || (asked.is_wildcard() && !class.allows_wildcard())
+        {
+            return Err(Why::NeverGranted);
         }
         if let Some(rule) = self.denial_of(asked) {
             return Err(Why::DeniedBy(rule.clone()));
@@ -151,34 +155,38 @@ impl<'a> View<'a> {
             .grants_for(by)
             .filter(|placed| gives(&placed.rule, asked, mutates))
             .collect();
-        if rules.is_empty() && matches!(asked.class(), Class::Other(_)) {
+        if rules.is_empty() && unknown {
             return Err(Why::UnknownClass);
         }
         if rules.is_empty() {
             return Err(self.why_not(asked, mutates, by));
         }
-        match asked.class() {
-            Class::Workspace => self.usable(asked).map(|()| rules),
-            Class::Secret if !mutates => match self.secret(asked, by) {
-                None => Err(Why::NoSecret),
-                Some(secret) if secret.is_placeholder() => Err(Why::NotChosen),
+        match class.backing() {
+            Some(Backing::Workspace) => self.usable(asked)?,
+            // Who stores a secret neither sends nor reads it.
+            Some(Backing::Secret) if mutates => {}
+            Some(Backing::Secret) => match self.secret(asked, by) {
+                None => return Err(Why::NoSecret),
+                Some(secret) if secret.is_placeholder() => return Err(Why::NotChosen),
                 Some(secret) if secret.binding.is_none() && !reveals(&rules, asked) => {
-                    Err(Why::SecretNotUsable)
+                    return Err(Why::SecretNotUsable);
                 }
-                Some(_) => Ok(rules),
+                Some(_) => {}
             },
-            Class::External if !self.has_service(asked) => Err(Why::NoService),
-            Class::External if self.services(asked).all(Service::is_placeholder) => {
-                Err(Why::NotChosen)
+            Some(Backing::Service) if !self.has_service(asked) => return Err(Why::NoService),
+            Some(Backing::Service) if self.services(asked).all(Service::is_placeholder) => {
+                return Err(Why::NotChosen);
             }
-            _ => Ok(rules),
+            Some(Backing::Service) | None => {}
         }
+        Ok(rules)
     }
 
     fn denial_of(&self, asked: &Capability) -> Option<&'a RuleId> {
-        let hosts: Vec<(HostPattern, _)> = match asked.class() {
-            Class::External => self.service_hosts(asked),
-            _ => Vec::new(),
+        let hosts: Vec<(HostPattern, _)> = if asked.class().backing() == Some(Backing::Service) {
+            self.service_hosts(asked)
+        } else {
+            Vec::new()
         };
         let about = |capability: &Capability| {
             overlaps(capability, asked)

@@ -5,16 +5,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use toolward_contract::driver::Platform;
-
-use super::Rejection;
 
 /// What a host has that drivers and grants may need. A host describes itself; this crate looks at nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    os: String,
-    arch: String,
-    memory_bytes: u64,
+    pub(crate) os: String,
+    pub(crate) arch: String,
+    pub(crate) memory_bytes: u64,
     unusable: BTreeMap<PathBuf, UnusableDirectory>,
 }
 
@@ -66,30 +63,5 @@ impl Machine {
 
     pub(crate) fn unusable(&self, directory: &Path) -> Option<&UnusableDirectory> {
         self.unusable.get(directory)
-    }
-
-    /// What a driver needs and this machine does not have. Disk space does not matter to a sandbox without files.
-    pub(super) fn lacks(&self, platform: &Platform) -> Vec<Rejection> {
-        let mut lacks = Vec::new();
-        if !platform.runs_on_os(&self.os) {
-            lacks.push(Rejection::Os {
-                needed: platform.os.clone(),
-                found: self.os.clone(),
-            });
-        }
-        if !platform.runs_on_arch(&self.arch) {
-            lacks.push(Rejection::Arch {
-                needed: platform.arch.clone(),
-                found: self.arch.clone(),
-            });
-        }
-        let needed = platform.min_memory_mb.unwrap_or(0);
-        if needed.saturating_mul(1 << 20) > self.memory_bytes {
-            lacks.push(Rejection::Memory {
-                needed_mb: needed,
-                maximum_bytes: self.memory_bytes,
-            });
-        }
-        lacks
     }
 }

@@ -154,9 +154,12 @@ fn part_of(rule: &Rule, of: &Rule) -> bool {
 /// Whether each capability is one of others, or a part of one. A host with a port is no
 /// part of the host alone where plain http passes: http at that port would be new.
 fn capabilities(some: &CapabilitySet, of: &CapabilitySet, plain_http: bool) -> bool {
-    some.iter().all(|one| match one.class() {
-        Class::Network if plain_http => of.contains(one),
-        _ => of.covers_one(one),
+    some.iter().all(|one| {
+        if plain_http && *one.class() == Class::Network {
+            of.contains(one)
+        } else {
+            of.covers_one(one)
+        }
     })
 }
 

@@ -11,9 +11,10 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use crate::check::{Place, Table};
+use crate::check::{MAX_RULES, MAX_TABLES, Place, Table};
 use crate::error::{self, PolicyError};
-use crate::policy::{Policy, PolicyBuilder, RULES, TABLES};
+use crate::policy::Policy;
+use crate::policy::builder::PolicyBuilder;
 use fields::Fields;
 
 /// Bytes of a policy's text. A parser's tree takes many times the text's
@@ -131,23 +132,35 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
     each!(
         "workspace",
         Table::Workspace,
-        TABLES,
+        MAX_TABLES,
         tables::workspace,
         workspace
     );
-    each!("secret", Table::Secret, TABLES, tables::secret, secret);
-    each!("context", Table::Context, TABLES, context::context, context);
-    each!("service", Table::Service, TABLES, tables::service, service);
-    each!("share", Table::Share, TABLES, tables::share, share);
+    each!("secret", Table::Secret, MAX_TABLES, tables::secret, secret);
+    each!(
+        "context",
+        Table::Context,
+        MAX_TABLES,
+        context::context,
+        context
+    );
+    each!(
+        "service",
+        Table::Service,
+        MAX_TABLES,
+        tables::service,
+        service
+    );
+    each!("share", Table::Share, MAX_TABLES, tables::share, share);
     each!(
         "document",
         Table::Document,
-        TABLES,
+        MAX_TABLES,
         tables::document,
         document
     );
-    each!("grant", Table::Grant, RULES, tables::grant, grant);
-    each!("deny", Table::Deny, RULES, tables::deny, deny);
+    each!("grant", Table::Grant, MAX_RULES, tables::grant, grant);
+    each!("deny", Table::Deny, MAX_RULES, tables::deny, deny);
     fields.finish()?;
     // Counted on from table to table: a file has thousands of them.
     let lines = lines(text, &spans);

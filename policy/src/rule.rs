@@ -12,9 +12,9 @@ use serde::Serialize;
 use toolward_contract::capability::{CapabilitySet, HostPattern, PathPattern};
 use toolward_contract::tool::Approval;
 
-use crate::confirmed::Confirmed;
 use crate::grant::{OnViolation, SecretBinding};
 use crate::name::{Publisher, ToolPattern};
+use crate::operator_claims::Confirmed;
 
 /// When a person is asked, from weak to strong. The strictest of all that have
 /// a say wins.
@@ -291,4 +291,42 @@ pub struct Defaults {
     pub approval: Option<ApprovalClass>,
     /// What happens at the first attempt to go beyond a grant.
     pub on_violation: Option<OnViolation>,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tools {} of {}", self.tool, self.publisher)?;
+        match &self.driver {
+            Some(driver) => write!(f, ", by driver {driver} of {}", self.driver_publisher),
+            None if self.driver_publisher != self.publisher => {
+                write!(f, ", by drivers of {}", self.driver_publisher)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for DenyRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.capabilities {
+            None => f.write_str("everything")?,
+            Some(capabilities) => {
+                const SHOWN: usize = 5;
+                let shown: Vec<String> = capabilities
+                    .iter()
+                    .take(SHOWN)
+                    .map(ToString::to_string)
+                    .collect();
+                f.write_str(&shown.join(", "))?;
+                if capabilities.len() > SHOWN {
+                    f.write_str(", …")?;
+                }
+            }
+        }
+        write!(f, " for tools {}", self.tool)?;
+        match &self.publisher {
+            Some(publisher) => write!(f, " of {publisher}"),
+            None => f.write_str(" of everybody"),
+        }
+    }
 }

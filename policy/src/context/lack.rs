@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::decision::{Contract, Implementation};
-use crate::lines::{comment, pair, text};
 use crate::rule::PLACEHOLDER_VARIABLE;
+use crate::toml_text::{comment, pair, text};
 
 /// Names of values that are suggested.
 const NAMES: usize = 64;
