@@ -228,3 +228,36 @@ impl fmt::Display for Class {
         f.write_str(self.as_str())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_known_class_is_read_by_its_own_name_only() {
+        for class in Class::KNOWN {
+            assert_eq!(Class::parse(class.as_str()), *class);
+            if let Some(name) = class.in_tools_json() {
+                assert!(Class::KNOWN.iter().all(|other| other.as_str() != name));
+                assert_eq!(Class::of_tools_json(name), Some(class));
+            }
+        }
+        assert_eq!(Class::parse("storage"), Class::Other("storage".to_owned()));
+    }
+
+    #[test]
+    fn fields_of_requires_are_those_of_aip_first() {
+        let names: Vec<&str> = Class::required().map(|(name, _)| name).collect();
+        let all = [
+            "network",
+            "secrets",
+            "tools",
+            "workspace",
+            "database",
+            "user",
+        ];
+        assert_eq!(names, all);
+        let ours: Vec<&str> = Class::required_ours().map(|(name, _)| name).collect();
+        assert_eq!(ours, ["workspace", "database", "user"]);
+    }
+}
