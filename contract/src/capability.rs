@@ -31,7 +31,7 @@ enum Scope {
     Name(String),
 }
 
-/// Why a text is no capability.
+/// Why a text is not a valid capability.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CapabilityError {
@@ -165,7 +165,7 @@ impl Capability {
         }
     }
 
-    /// Whether whoever holds `self` holds `other`. Reflexive and transitive. A class that this host
+    /// Whether a grant of `self` includes `other`. Reflexive and transitive. A class that this host
     /// does not know covers nothing but its own text.
     #[must_use]
     pub fn covers(&self, other: &Capability) -> bool {
@@ -180,7 +180,7 @@ impl Capability {
     }
 
     /// A capability that both cover; `None` where they share nothing. Where the common part of two
-    /// path patterns is no pattern itself, the result is smaller than it, never larger.
+    /// path patterns is not a pattern itself, the result is smaller than it, never larger.
     #[must_use]
     pub fn intersect(&self, other: &Capability) -> Option<Capability> {
         if self.class != other.class {
