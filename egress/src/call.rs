@@ -60,8 +60,8 @@ impl Call {
         known.then(|| self.state.placeholders.issue(slug)).flatten()
     }
 
-    /// The secret whose placeholder `text` holds: for whatever leaves the guest
-    /// another way, e.g. the input of a nested call.
+    /// The secret whose placeholder `text` holds: for data that leaves the guest by
+    /// other ways, e.g. the input of a nested call.
     #[must_use]
     pub fn placeholder_in(&self, text: &[u8]) -> Option<String> {
         self.state.placeholders.find(text).map(|(_, slug)| slug)

@@ -37,7 +37,7 @@ const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 /// memory.
 pub(crate) const MAX_HEAD: usize = 64 << 10;
 
-/// How long a lookup goes on that nobody waits for.
+/// How long a lookup runs after its request was dropped.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The route's and the host's permits for one connection.
@@ -80,8 +80,7 @@ pub(crate) async fn open(
 }
 
 async fn permits(egress: &Egress) -> Permits {
-    // Idle connections hold permits; where they are all held, somebody needs
-    // one now.
+    // Idle connections hold permits: close them when none is left.
     let callers = egress.caller();
     let own = match egress.open().try_take(&callers) {
         Some(permit) => permit,
@@ -104,8 +103,8 @@ async fn permits(egress: &Egress) -> Permits {
     (own, shared)
 }
 
-/// All addresses of a name. A lookup that is given up goes on and keeps its
-/// permit: the thread behind it cannot be stopped.
+/// All addresses of a name. A lookup whose request was dropped keeps its permit
+/// until it ends: the thread behind it cannot be cancelled.
 async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, Network> {
     let failed = |error: io::Error| Network::new(NetworkKind::Dns, error);
     let own = egress.lookups().take(&egress.caller()).await;

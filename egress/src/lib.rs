@@ -6,7 +6,7 @@
 //! rule allows is refused with a stable code, and nothing is sent.
 //!
 //! Redirects are not followed, cookies not kept, bodies not decompressed, and
-//! proxies not used: whoever calls does that again through the same rules.
+//! proxies not used: a caller sends a further request, under the same rules.
 //!
 //! ```
 //! use std::sync::Arc;

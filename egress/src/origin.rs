@@ -1,4 +1,4 @@
-//! Where a request goes, as far as connections and secrets are told apart by it.
+//! The origin of a request: the key of pooled connections and of sent secrets.
 
 /// Scheme, host and port (RFC 6454).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! The open connections of one route. They are never shared with another: they
-//! were made under this route's rules.
+//! The open connections of one route. They are never shared with another route:
+//! this route's rules admitted them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -49,7 +49,7 @@ impl Drop for Connection {
 }
 
 /// How many requests wait for a permit to open a connection. While any does, no
-/// connection is kept: it would hold the permit.
+/// idle connection is kept, since it would hold a permit.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Waiting(Arc<AtomicUsize>);
 
@@ -140,7 +140,7 @@ impl Pool {
             return;
         };
         let mut idle = self.idle();
-        // Seen under the lock: whoever begins to wait clears the pool after.
+        // Checked under the lock: a request that begins to wait clears the pool afterwards.
         if self.waiting.iter().any(Waiting::any) {
             return;
         }
@@ -159,7 +159,7 @@ impl Pool {
         }
     }
 
-    /// Closes what was idle too long; when the next one will have been.
+    /// Closes connections that were idle too long; returns when to sweep again.
     fn sweep(&self) -> Option<Instant> {
         let mut idle = self.idle();
         let now = Instant::now();
@@ -206,8 +206,8 @@ impl Lease {
         }
     }
 
-    /// Ends the use at a response's end. A request whose body was not `sent`
-    /// leaves a connection nobody can use.
+    /// Returns the connection to the pool at a response's end. After a request whose
+    /// body was not fully `sent` it cannot be reused.
     pub(crate) fn give_back(self, sent: bool) {
         if sent && self.reusable && !self.connection.sender.is_closed() {
             self.pool.put(self.origin, self.connection);

@@ -14,10 +14,10 @@ use crate::call_state::CallState;
 use crate::error::{BoxError, Denied, Error, Limit, LimitKind, Network, NetworkKind, Rule};
 use crate::secret::placeholder;
 
-/// The guest's body, of whatever type it was.
+/// The guest's body, its type erased.
 pub(crate) type GuestBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// How the body ended; shared with whoever waits for the response.
+/// How the body ended; shared with the task that awaits the response.
 #[derive(Debug, Default)]
 pub(crate) struct Fate(Mutex<Ending>);
 
@@ -248,8 +248,8 @@ impl RequestBody {
     }
 
     /// Whether what is ready is all that was declared, and the guest is not done.
-    /// It waits for the guest's end: nobody asks for more than was declared, and
-    /// a body that is longer must not look whole to the server.
+    /// The last chunk is held until the guest's body ends: hyper polls no further than
+    /// the declared length, and a longer body must not look complete to the server.
     fn is_last(&self) -> bool {
         self.guest.is_some() && self.ready.len() <= 1 && self.length == Some(self.seen)
     }

@@ -1,5 +1,5 @@
-//! What is done to one response for the sake of secrets: nothing, as long as its
-//! origin can know none; from then on, values are taken out.
+//! Redacts secret values from one response, from the moment that its origin may know
+//! one.
 
 use std::sync::Arc;
 

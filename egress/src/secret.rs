@@ -1,5 +1,5 @@
-//! Secrets: guests hold placeholders; values are put in on the way out and
-//! scrubbed on the way back.
+//! Secrets: guests hold placeholders; values are injected into requests and
+//! redacted from responses.
 
 mod automaton;
 mod common;
@@ -24,13 +24,12 @@ use zeroize::Zeroizing;
 use crate::error::{SecretError, SecretProblem};
 use crate::headers;
 
-/// Shorter values occur by chance: scrubbing them would tear holes into
-/// responses, and guessing them is cheap.
+/// Shorter values occur in responses by chance and are cheap to guess.
 const MIN_VALUE_BYTES: usize = 8;
 
 /// Where values come from. Asked before the first request to an origin that a
-/// secret is tied to, and, as long as it has none, before each further one;
-/// whoever implements it may keep them.
+/// secret is tied to, and again before each further one until there is a value;
+/// implementations may cache.
 pub trait SecretValues: Send + Sync {
     /// The value of a secret.
     ///

@@ -1,5 +1,5 @@
-//! One request from the guest's hands to the response's head: all of it is looked
-//! at before a secret is loaded, a name resolved, or a connection made.
+//! Sends one request and waits for the response's head. The whole request is checked
+//! before a secret is loaded, a name resolved, or a connection opened.
 
 mod destination;
 mod exchange;
@@ -27,7 +27,7 @@ use receive::receive;
 
 /// Of a body, what is read before anything is sent, where a placeholder may be
 /// in it.
-const READ_AHEAD: u64 = 64 << 10;
+const READ_AHEAD_BYTES: u64 = 64 << 10;
 
 pub(crate) async fn send(
     egress: Egress,
@@ -177,7 +177,7 @@ async fn read_body(
     let none = safe || body.length() == Some(0);
     let enough = match (none, call.placeholders.any()) {
         (true, _) => 1,
-        (false, true) => READ_AHEAD,
+        (false, true) => READ_AHEAD_BYTES,
         (false, false) => return Ok(body),
     };
     let end = clock.end(None);
@@ -190,7 +190,7 @@ async fn read_body(
     Ok(body)
 }
 
-/// Puts the values in, and asks for a response that values can be found in.
+/// Injects the values, and asks for a response that values can be found in.
 fn put_in(
     egress: &Egress,
     call: &CallState,
@@ -205,8 +205,8 @@ fn put_in(
     }
     for place in egress.rules().secrets() {
         if place.is_at(origin.https, &destination.host, origin.port) {
-            // Another call may have sent it there. What has no value that could
-            // go out was not sent by anyone; what can't be looked for, it may echo.
+            // Another call may have sent it there. A secret without a value was never
+            // sent; one that can't be searched for could be echoed unseen.
             match call.secrets.load(&place.slug, origin) {
                 Err(error) if error.problem == SecretProblem::TooMuchMemory => {
                     return Err(error.into());
@@ -227,7 +227,7 @@ fn put_in(
     Ok(())
 }
 
-/// What the host itself says: whom the request is for, and how long it is.
+/// Sets the headers that are the host's: `host` and `content-length`.
 fn finish_head(
     headers: &mut HeaderMap,
     method: &Method,

@@ -138,7 +138,7 @@ impl TransportBuilder {
             resolver: self.resolver,
             tls: Tls::new(self.roots),
             open: Shares::new(self.connections),
-            lookups: Shares::new(resolve::LOOKUPS),
+            lookups: Shares::new(resolve::MAX_LOOKUPS),
             routes: AtomicU64::new(0),
             connections_per_route: self.connections_per_route,
             idle_connections: self.idle_connections,
@@ -176,7 +176,7 @@ impl Transport {
     }
 
     /// [`Transport::egress`] for a route whose owner has others: what they have open
-    /// counts together, so that nobody gets more by having more routes.
+    /// counts together, so that more routes give no larger share.
     #[must_use]
     pub fn egress_of(&self, owner: &str, rules: Arc<Rules>) -> Egress {
         self.route(Holder::Owner(owner.into()), rules)

@@ -1,4 +1,4 @@
-//! What most escapes are: read at once, without the way there.
+//! The common escapes, decoded in one step without the general reader.
 
 use super::reading::{Reading, may_escape};
 use super::single::{digit, pair, simple};
@@ -38,7 +38,7 @@ fn percent(rest: &[u8]) -> Option<([Reading; 3], usize)> {
     match rest {
         [b'2', b'5', high, low, ..] => match Reading::ascii(5, pair(*high, *low)) {
             Some(reading) => Some(([itself, reading, NONE], 2)),
-            // It is no digit, whatever stands behind it.
+            // Not a digit, independent of what follows.
             None if [*high, *low] == *b"%2" && rest.get(4) == Some(&b'5') => {
                 Some(([itself, NONE, NONE], 1))
             }
@@ -79,7 +79,7 @@ fn backslash(rest: &[u8]) -> Option<([Reading; 3], usize)> {
     }
 }
 
-/// Whether this ends an escape with a backslash, or is no part of one.
+/// Whether this ends an escape with a backslash, or is not part of one.
 #[inline]
 fn is_short(byte: u8) -> bool {
     !may_escape(byte) && byte != b'u' && byte != b'x'

@@ -1,6 +1,6 @@
 //! The fixed forms in which servers echo a value. Escapes that vary are none of
-//! these: the search undoes them (`readings.rs`). Not all forms are known: a server
-//! that means to can give a guest the value in a form that nobody looks for, which
+//! these: the search undoes them (`readings.rs`). The list is not
+//! complete: a malicious server can pass the value to a guest in another form, which
 //! is why policy ties a secret to an origin that is trusted with it.
 
 use std::io::Write as _;
@@ -94,7 +94,7 @@ fn base64(text: &[u8]) -> Vec<Form> {
     runs
 }
 
-/// `text` after so many other bytes in base64, and where those characters begin and
+/// `text` behind `before` other bytes in base64, and where those characters begin and
 /// end that depend on `text` alone.
 fn encoded(text: &[u8], before: usize, alphabet: &GeneralPurpose) -> (Form, usize, usize) {
     let mut whole = Zeroizing::new(Vec::with_capacity(before + text.len()));

@@ -1,5 +1,5 @@
-//! Puts values where policy ties them, and refuses every other use of a
-//! placeholder. Nothing is loaded until all of the request was looked at.
+//! Finds where values are injected, and refuses every other use of a placeholder.
+//! No value is loaded before the whole request was checked.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri};
@@ -20,7 +20,7 @@ pub(crate) struct Request<'a> {
     pub(crate) headers: &'a HeaderMap,
 }
 
-/// A value to put in.
+/// A value to inject.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Injection {
     pub(crate) slug: String,

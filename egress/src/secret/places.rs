@@ -1,17 +1,17 @@
 //! The places of a text: how each can be read, and where a pattern may begin.
 //!
-//! Where nothing has begun, two characters tell nearly always that nothing begins
-//! there: so escapes are undone once each, and the automaton is left alone.
+//! Where no pattern has begun, two characters nearly always rule out that one begins:
+//! so each escape is decoded once, without running the automaton.
 
 use super::automaton::Automaton;
 use super::reading::{Reading, may_escape};
 use super::readings::Readings;
 
-/// Places whose readings are kept: an escape that follows another is looked at
-/// behind it first, and then by itself.
+/// Places whose readings are cached: a place is read first behind the escape before
+/// it, and then by itself.
 const CACHED_PLACES: usize = 4;
 
-/// Bytes that are looked through one by one.
+/// Bytes that are searched one by one before a block search begins.
 const NEAR_BYTES: usize = 8;
 
 /// A text, of which there may be more.
@@ -121,7 +121,7 @@ impl<'t> Places<'t> {
 #[inline]
 fn next_escape(text: &[u8], from: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();
-    // Where there is one escape, there is mostly another.
+    // An escape is mostly followed by another.
     let mut near = rest.iter().take(NEAR_BYTES);
     if let Some(near) = near.position(|byte| may_escape(*byte)) {
         return from + near;

@@ -9,7 +9,7 @@ pub(crate) fn may_escape(byte: u8) -> bool {
 /// A byte that the text stands for there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// Where the text goes on.
+    /// Where the text continues.
     pub(crate) next: u16,
     pub(crate) byte: u8,
 }

@@ -2,7 +2,7 @@
 //! percent-encoding, JSON and HTML as what it stands for.
 //!
 //! Nothing is decided here: what looks like an escape may be one, or a text of its
-//! own beside a value. All readings are told, and the search follows each.
+//! own beside a value. All readings are returned, and the search follows each.
 
 use super::common;
 use super::entities::{self, ENTITIES};
@@ -139,7 +139,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The characters that may be at one place, and where the text goes on after each.
+    /// The characters that may be at one place, and where the text continues after each.
     #[inline]
     fn at(&mut self, at: usize) -> impl Iterator<Item = (usize, u8)> + use<> {
         let rest = self.text.get(at..).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Takes values out of what a server sends, whatever the chunks and the encoding
-//! are: each becomes [`REPLACEMENT`], and values that overlap become one.
+//! Removes secret values from what a server sends, independent of chunk boundaries
+//! and encoding: each becomes [`REPLACEMENT`], and values that overlap become one.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! The values that origins may know, and so may echo in any response: those that
-//! policy ties to them, whether this call sends them or another call did.
+//! The values that an origin may know and so may echo in any response: those that
+//! policy ties to it, sent by this call or by another one.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -9,7 +9,7 @@ use super::reading::{Reading, may_escape};
 pub(super) const MAX_DIGITS: u8 = 8;
 
 /// Letters of the longest name in HTML.
-const LONGEST_NAME: usize = 16;
+const MAX_NAME_LETTERS: usize = 16;
 
 /// The names that HTML knows without `;`, for compatibility.
 const BARE: &[(&[u8], u8)] = &[
@@ -149,7 +149,7 @@ impl Single {
 
     fn name(&mut self, text: &[u8]) {
         let mut end = 1;
-        while end <= LONGEST_NAME + 1
+        while end <= MAX_NAME_LETTERS + 1
             && self
                 .byte(text, end)
                 .is_some_and(|byte| byte.is_ascii_alphabetic())
