@@ -240,7 +240,7 @@ fn share(share: &Share) -> Result<(), PolicyError> {
     Ok(())
 }
 
-/// Refuses what is no name of something of that class.
+/// Checks a name of something of that class.
 fn named(class: &Class, name: &str, code: &Code) -> Result<(), PolicyError> {
     let read = Capability::of(class.clone(), name)
         .map_err(|error| PolicyError::new(code, error.to_string()))?;
@@ -274,7 +274,7 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
         unknown_class(class)?;
     }
     for slug in &rule.reveal {
-        // Storing a secret is no leave to read it.
+        // Leave to store a secret does not include leave to read it.
         let used = rule.requires.of_class(&Class::Secret);
         if !used
             .into_iter()
@@ -322,8 +322,7 @@ fn deny(rule: &DenyRule) -> Result<(), PolicyError> {
     }
 }
 
-/// Refuses what is no class, and a class that this host knows: what is given of it
-/// has to be named.
+/// Refuses invalid classes, and known ones: those are granted by capability.
 fn unknown_class(class: &str) -> Result<(), PolicyError> {
     let read = Capability::parse(&format!("{class}:*"));
     if read.is_ok_and(|one| matches!(one.class(), Class::Other(name) if name == class)) {

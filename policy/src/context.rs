@@ -37,7 +37,7 @@ impl fmt::Debug for GivenContext {
 /// The contexts of one tool carried out by one driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contexts {
-    /// By principal; the last is for everybody else.
+    /// By principal.
     by_principal: Vec<(Option<String>, Result<GivenContext, ContextLack>)>,
     otherwise: Result<GivenContext, ContextLack>,
 }
@@ -86,7 +86,7 @@ impl Contexts {
     /// The context of a principal's calls.
     ///
     /// # Errors
-    /// Why there is none that the contract takes.
+    /// Why there is no context that the contract accepts.
     pub fn get(&self, principal: &str) -> Result<&GivenContext, &ContextLack> {
         let own = |(name, _): &&(Option<String>, _)| name.as_deref() == Some(principal);
         match self.by_principal.iter().find(own) {
@@ -95,7 +95,7 @@ impl Contexts {
         }
     }
 
-    /// Why nobody's call has a context, if that is so: the tool is blocked.
+    /// Why no call has a context, if that is so: the tool is blocked.
     #[must_use]
     pub fn lack(&self) -> Option<&ContextLack> {
         let otherwise = self.otherwise.as_ref().err()?;

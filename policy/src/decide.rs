@@ -20,9 +20,8 @@ use crate::rule::{ApprovalClass, Rule};
 use crate::rule_id::{Placed, RuleId};
 
 /// Decides what `implementation` gets to carry out `contract`: the grant is what
-/// both declare and the policy gives, whole, or the tool is blocked. Nothing
-/// that is declared is dropped in silence, and nothing is given that is not
-/// declared.
+/// both declare and the policy gives, in full, or the tool is blocked. Nothing
+/// declared is dropped silently, and nothing undeclared is given.
 #[must_use]
 pub fn decide(
     contract: &Contract<'_>,
@@ -131,7 +130,7 @@ fn reasons(view: &View<'_>, own: Effects, reachable: Effects) -> Vec<AskReason> 
     reasons
 }
 
-/// The rules that stand for the person, if they do. Each thing that is changed,
+/// The rules that replace the person's approval, if they do. Each thing that is changed,
 /// and each tool that is called where tools change something, is given by a
 /// rule with `preapproved`; from risk 2 on, everything that is asked for is.
 fn preapproval(
@@ -241,7 +240,7 @@ fn tidy(mut grant: Grant) -> Grant {
 }
 
 /// What each rule gives of the asked hosts, with that rule's terms: plain http
-/// or a private address to one host is no leave for another.
+/// or a private address granted for one host does not extend to another.
 fn network(grant: &mut Grant, view: &View<'_>, asked: &Capability, mutates: bool, by: DeclaredBy) {
     for placed in view.grants_for(by) {
         let rule = &placed.rule;
@@ -334,7 +333,7 @@ fn secret(
     rules: &[&Placed<Rule>],
 ) {
     let slug = asked.scope();
-    // Who stores it neither sends nor reads it by that.
+    // Storing includes neither sending nor reading.
     let (binding, reveal) = match store {
         true => (None, false),
         false => {
@@ -361,11 +360,11 @@ fn secret(
     }
 }
 
-/// Parts of a grant that are still looked through for such as others hold
-/// already: that only makes it shorter.
+/// Parts of a grant up to which covered ones are left out. That only makes it
+/// shorter.
 const MAX_TIDIED_PARTS: usize = 256;
 
-/// Leaves out what another one holds already; of equal ones the first stays.
+/// Leaves out parts that another one covers; of equal ones the first stays.
 fn widest<T: PartialEq>(all: Vec<T>, contains: impl Fn(&T, &T) -> bool) -> Vec<T> {
     if all.len() > MAX_TIDIED_PARTS {
         return all;

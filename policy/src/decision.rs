@@ -1,4 +1,4 @@
-//! What [`crate::decide`] takes and finds.
+//! The arguments and the result of [`crate::decide`].
 
 use std::fmt;
 
@@ -71,8 +71,8 @@ impl Request<'_> {
 pub enum Decision {
     /// Calls may run with this grant.
     Allow(Allowed),
-    /// A call may run with this grant once a person has said yes to it. There is
-    /// at least one reason.
+    /// A call may run with this grant once a person approves it. There is at least
+    /// one reason.
     Ask(Allowed, Vec<AskReason>),
     /// The tool is blocked.
     Deny(Denial),
@@ -98,13 +98,13 @@ pub struct Allowed {
     /// The rules that gave something, in order. Empty where nothing was
     /// declared.
     pub rules: Vec<RuleId>,
-    /// The rules with `preapproved` that stand for a person's yes; empty where
+    /// The rules with `preapproved` that replace a person's approval; empty where
     /// none was needed.
     pub preapproved: Vec<RuleId>,
-    /// What the operator believes of what the tool says of itself.
+    /// The tool's claims about itself that the operator confirms.
     pub confirmed: Confirmed,
-    /// What a call can bring about, the tools that it reaches included: what
-    /// annotations are made of.
+    /// The effects of a call, including those of the tools that it reaches: the
+    /// source of annotations.
     pub effects: Effects,
     /// The strictest approval class of contract, reachable tools, defaults and
     /// rules.
@@ -116,8 +116,8 @@ pub struct Allowed {
 #[serde(rename_all = "kebab-case", tag = "reason", content = "by")]
 #[non_exhaustive]
 pub enum AskReason {
-    /// The contract's `approval` is `always`, or defers to a policy that nobody
-    /// resolves.
+    /// The contract's `approval` is `always`, or refers to a policy that is not
+    /// resolved.
     Contract,
     /// It changes something.
     Mutates,
@@ -137,13 +137,13 @@ pub enum AskReason {
 }
 
 impl AskReason {
-    /// Whether a rule with `preapproved` can stand for the person: it can where
-    /// something is changed and up to risk 2.
+    /// Whether a rule with `preapproved` can replace the person: for changes, up to
+    /// risk level 2.
     #[must_use]
     pub fn can_be_preapproved(&self) -> bool {
         match self {
             Self::Mutates | Self::ReachesMutation => true,
-            Self::Risk(level) | Self::ReachesRisk(level) => *level < IRREVERSIBLE,
+            Self::Risk(level) | Self::ReachesRisk(level) => *level < IRREVERSIBLE_RISK,
             Self::Contract | Self::ReachesApproval | Self::Default | Self::Rule(_) => false,
         }
     }
@@ -151,8 +151,8 @@ impl AskReason {
 
 /// From this risk level on a person is asked.
 pub(crate) const ASK_FROM_RISK: u8 = 2;
-/// The risk level that only a person can say yes to.
-const IRREVERSIBLE: u8 = 3;
+/// The risk level that only a person can approve.
+const IRREVERSIBLE_RISK: u8 = 3;
 
 impl fmt::Display for AskReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

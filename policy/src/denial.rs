@@ -10,8 +10,8 @@ use crate::declared::DeclaredBy;
 use crate::machine::UnusableDirectory;
 use crate::rule_id::RuleId;
 
-/// Why a tool is blocked. It has the names of the pair, so that the lines that
-/// would help can be written from it ([`Denial::lines_to_add`]).
+/// Why a tool is blocked. It names contract and driver, so that the lines that
+/// would allow it can be written from it ([`Denial::lines_to_add`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Denial {
@@ -27,10 +27,10 @@ pub struct Denial {
     pub denied_by: Vec<RuleId>,
     /// What is declared and not granted.
     pub missing: Vec<Missing>,
-    /// Tables that are lacking beside rules.
+    /// Missing tables other than rules.
     #[serde(skip)]
     pub(crate) lacks: Vec<Lack>,
-    /// Directories that were left for the operator to replace and still are.
+    /// Placeholder directories that the operator has not replaced yet.
     #[serde(skip)]
     pub(crate) placeholders: Vec<PathBuf>,
 }
@@ -110,7 +110,7 @@ pub enum Why {
 }
 
 impl Why {
-    /// Whether lines that are added can change it.
+    /// Whether lines added to the policy can help.
     pub(crate) fn lines_help(&self) -> bool {
         !matches!(
             self,
@@ -164,8 +164,8 @@ pub(crate) enum Lack {
     Secret {
         slug: String,
         publisher: String,
-        /// What the driver says that it reaches: for a person to look at, never
-        /// for a value.
+        /// The hosts that the driver declares: shown to a person, never used as a
+        /// value.
         egress: Vec<String>,
     },
     /// A service of this name.

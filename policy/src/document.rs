@@ -144,7 +144,7 @@ pub(crate) fn id_pattern(text: &str) -> Result<ToolPattern, PolicyError> {
     })
 }
 
-/// Refuses what is no name of a prompt.
+/// Checks the name of a prompt.
 pub(crate) fn check_name(text: &str) -> Result<(), PolicyError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if (1..=64).contains(&text.len()) && text.chars().all(plain) {
@@ -160,7 +160,7 @@ pub(crate) fn check_name(text: &str) -> Result<(), PolicyError> {
     .hinted("each name is written out: `*` stands for nothing here"))
 }
 
-/// Refuses what is no URI or template.
+/// Checks a URI or URI template.
 pub(crate) fn check_uri(text: &str) -> Result<(), PolicyError> {
     let good = text.len() <= MAX_URI_BYTES
         && text.split_once(':').is_some_and(|(scheme, rest)| {

@@ -12,7 +12,7 @@ pub struct DocumentAccess<'p> {
 }
 
 impl DocumentAccess<'_> {
-    /// Whether a `[[deny]]` hides all of them, whatever a `[[document]]` shows.
+    /// Whether a `[[deny]]` hides all of them, even those that a `[[document]]` shows.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         self.denied

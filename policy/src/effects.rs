@@ -1,4 +1,4 @@
-//! What calling a tool can bring about, the tools that it calls included.
+//! The effects of calling a tool, including those of the tools that it calls.
 
 use serde::Serialize;
 use toolward_contract::capability::Class;
@@ -8,8 +8,8 @@ use toolward_contract::tool::Tool;
 use crate::declared;
 use crate::rule::ApprovalClass;
 
-/// What calling a tool can bring about. Approval and annotations are made of it
-/// over everything that a tool reaches through `requires.tools`, so that a
+/// The effects of calling a tool. Approval and annotations follow from them,
+/// joined over everything that a tool reaches through `requires.tools`, so that a
 /// harmless tool can't launder a dangerous one. The default is a tool that
 /// only computes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]

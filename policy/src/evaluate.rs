@@ -1,5 +1,5 @@
-//! Holds a declaration to a policy, capability by capability. Both the decision
-//! and its explanation are made of what is found here.
+//! Evaluates a declaration against a policy, capability by capability: the source of
+//! the decision and of its explanation.
 
 use toolward_contract::capability::{Backing, Capability, Class, HostPattern};
 
@@ -58,7 +58,7 @@ impl<'a> View<'a> {
         });
         let denies = policy.denies.iter().filter(|placed| {
             let rule = &placed.rule;
-            // Whoever is denied is denied in both parts.
+            // A denied publisher is denied as the contract's and as the driver's.
             let publishers = [contract.publisher, implementation.publisher];
             rule.publisher
                 .as_ref()
@@ -281,10 +281,10 @@ impl<'a> View<'a> {
     }
 }
 
-/// Whether one entry of a rule covers it. Who may change something may read it,
-/// but storing a secret is no leave to use it.
+/// Whether one entry of a rule covers it. Leave to change includes leave to read,
+/// but leave to store a secret does not include leave to use it.
 pub(crate) fn gives(rule: &Rule, asked: &Capability, mutates: bool) -> bool {
-    // Accepting gives leave to run, and nothing to the sandbox.
+    // `accepts` lets the tool run and gives the sandbox nothing.
     if let Class::Other(class) = asked.class() {
         return mutates && rule.accepts.contains(class);
     }

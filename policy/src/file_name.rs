@@ -2,7 +2,7 @@
 
 use crate::error::{self, PolicyError, quoted};
 
-/// Refuses what names no file. Where the name leads is the host's to find out.
+/// Checks that a text can name a file. The host finds out where it leads.
 pub(crate) fn check(key: &str, name: &str) -> Result<(), PolicyError> {
     if !name.is_empty() && !name.chars().any(char::is_control) {
         return Ok(());

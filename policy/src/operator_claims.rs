@@ -1,5 +1,5 @@
-//! What an operator believes of what tools say of themselves. It changes what
-//! clients are told of a tool, never what the tool gets or when a person is asked.
+//! The claims of tools about themselves that the operator confirms. They change a
+//! tool's annotations, never its grant or when a person is asked.
 
 use serde::Serialize;
 

@@ -19,7 +19,7 @@ use fields::Fields;
 
 /// Bytes of a policy's text. A parser's tree takes many times the text's
 /// memory.
-const TEXT: usize = 1 << 20;
+const MAX_TEXT_BYTES: usize = 1 << 20;
 
 impl Policy {
     /// Reads the policy part of `toolward.toml`: `[defaults]`, `[limits]`,
@@ -74,10 +74,13 @@ impl Policy {
         source: Option<&str>,
         base: Option<&Path>,
     ) -> Result<Self, PolicyError> {
-        if text.len() > TEXT {
+        if text.len() > MAX_TEXT_BYTES {
             return Err(PolicyError::new(
                 &error::TOO_LARGE,
-                format!("expected at most {TEXT} bytes, found {}", text.len()),
+                format!(
+                    "expected at most {MAX_TEXT_BYTES} bytes, found {}",
+                    text.len()
+                ),
             ));
         }
         read(text, source, base).map_err(|error| error.placed(text))

@@ -58,7 +58,7 @@ pub fn suggest<'r, 'a: 'r>(
     lines.write()
 }
 
-/// The directories that a placeholder must keep clear of.
+/// The directories that a placeholder must not overlap.
 fn directories(policy: &Policy) -> Vec<PathBuf> {
     let taken = policy.workspaces().iter();
     taken.map(|known| known.directory.clone()).collect()

@@ -191,7 +191,7 @@ impl PolicyBuilder {
 
 /// Makes what is relative absolute.
 fn resolve(policy: &mut Policy, base: &Path) -> Result<(), PolicyError> {
-    // An empty name is none, and refused as such.
+    // An empty name stays empty: the check refuses it.
     for workspace in &mut policy.workspaces {
         if !workspace.directory.as_os_str().is_empty() {
             workspace.directory = base.join(&workspace.directory);

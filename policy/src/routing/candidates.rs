@@ -28,7 +28,7 @@ pub struct Rejected<'a> {
     pub reasons: Vec<Rejection>,
 }
 
-/// Why a driver may not serve a contract, whatever the policy grants.
+/// Why a driver may not serve a contract, independent of grants.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "code")]
 #[non_exhaustive]

@@ -19,7 +19,7 @@ impl Denial {
     /// The lines to add to the policy's file for this tool, as TOML that can be
     /// appended. Where the operator has to choose a directory, a host or a
     /// variable, there is a value that gives nothing, and a comment that says so.
-    /// What no line can give is a comment, too.
+    /// What no line can grant is a comment, too.
     #[must_use]
     pub fn lines_to_add(&self) -> String {
         let mut lines = Lines::new(self.placeholders.clone());
@@ -60,10 +60,10 @@ impl Given {
 
 /// Tables to write, each once.
 pub(super) struct Lines {
-    /// Directories that a placeholder must keep clear of.
+    /// Directories that a placeholder must not overlap.
     taken: Vec<PathBuf>,
     workspaces: CapabilitySet,
-    /// With what the drivers reach.
+    /// With the hosts that the drivers declare.
     secrets: BTreeMap<(String, String), BTreeSet<String>>,
     services: BTreeMap<String, BTreeSet<String>>,
     grants: BTreeMap<Key, Given>,
@@ -180,8 +180,8 @@ impl Lines {
                 ]);
             }
         }
-        // What a bundle says of itself is never where a secret comes from or goes
-        // to: these values work only once they are replaced.
+        // A bundle's own words never decide where a secret comes from or goes to:
+        // these values work only once the operator replaces them.
         for ((publisher, slug), egress) in &self.secrets {
             let origin = pair("origin", &format!("https://{PLACEHOLDER_HOST}"));
             blocks.push(vec![
@@ -227,7 +227,7 @@ impl Lines {
     }
 }
 
-/// A directory for the operator to replace, apart from all others.
+/// A directory for the operator to replace, outside all others.
 fn placeholder(path: &str, taken: &mut Vec<PathBuf>) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '_' {
