@@ -1,5 +1,6 @@
 //! The network of one call of a tool.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,10 +18,18 @@ use crate::send;
 use crate::transport::Egress;
 
 /// One call's access to the network. Clones share everything.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Call {
     egress: Egress,
     state: Arc<CallState>,
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Egress {
