@@ -2,18 +2,18 @@
 //! redacted from responses.
 
 mod automaton;
-mod common;
+mod common_escapes;
 mod encodings;
 mod entities;
 pub(crate) mod inject;
 pub(crate) mod placeholder;
-mod places;
+mod positions;
 mod reading;
 mod readings;
 mod scan;
 pub mod scrub;
 pub(crate) mod sent_secrets;
-mod single;
+mod single_escape;
 
 use std::fmt;
 

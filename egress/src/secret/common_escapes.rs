@@ -1,7 +1,7 @@
 //! The common escapes, decoded in one step without the general reader.
 
 use super::reading::{Reading, may_escape};
-use super::single::{digit, pair, simple};
+use super::single_escape::{digit, pair, simple};
 
 const NONE: Reading = Reading { next: 0, byte: 0 };
 

@@ -1,4 +1,4 @@
-//! The places of a text: how each can be read, and where a pattern may begin.
+//! The positions of a text: how each can be read, and where a pattern may begin.
 //!
 //! Where no pattern has begun, two characters nearly always rule out that one begins:
 //! so each escape is decoded once, without running the automaton.
@@ -7,20 +7,20 @@ use super::automaton::Automaton;
 use super::reading::{Reading, may_escape};
 use super::readings::Readings;
 
-/// Places whose readings are cached: a place is read first behind the escape before
+/// Positions whose readings are cached: a place is read first behind the escape before
 /// it, and then by itself.
-const CACHED_PLACES: usize = 4;
+const CACHED_POSITIONS: usize = 4;
 
 /// Bytes that are searched one by one before a block search begins.
 const NEAR_BYTES: usize = 8;
 
 /// A text, of which there may be more.
-pub(super) struct Places<'t> {
+pub(super) struct Positions<'t> {
     text: &'t [u8],
     more: bool,
     /// Where the next escape may begin, once a search came near it.
     escape: usize,
-    kept: [Kept; CACHED_PLACES],
+    kept: [Kept; CACHED_POSITIONS],
 }
 
 #[derive(Clone, Copy, Default)]
@@ -31,13 +31,13 @@ struct Kept {
     readings: Readings,
 }
 
-impl<'t> Places<'t> {
-    pub(super) fn of(text: &'t [u8], more: bool) -> Places<'t> {
-        Places {
+impl<'t> Positions<'t> {
+    pub(super) fn of(text: &'t [u8], more: bool) -> Positions<'t> {
+        Positions {
             text,
             more,
             escape: 0,
-            kept: [Kept::default(); CACHED_PLACES],
+            kept: [Kept::default(); CACHED_POSITIONS],
         }
     }
 
@@ -45,7 +45,7 @@ impl<'t> Places<'t> {
     /// more that it depends on.
     #[inline]
     pub(super) fn at(&mut self, at: usize) -> Option<&Readings> {
-        let kept = self.kept.get_mut(at % CACHED_PLACES)?;
+        let kept = self.kept.get_mut(at % CACHED_POSITIONS)?;
         if kept.after != at + 1 {
             kept.after = at + 1;
             let rest = self.text.get(at..).unwrap_or_default();

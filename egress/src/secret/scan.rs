@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::automaton::{Automaton, ROOT};
-use super::places::Places;
+use super::positions::Positions;
 use super::reading::Reading;
 
 /// States of one place. Only a text crafted by a party that knows the value leads to
@@ -28,7 +28,7 @@ pub(crate) enum Case {
     Ignored,
 }
 
-/// The search in one text. Places are counted from the text's start.
+/// The search in one text. Offsets count from the text's start.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     /// Up to here, all is read.
@@ -78,22 +78,22 @@ impl Scan {
         mut found: impl FnMut(Range<usize>),
     ) {
         let mut at = self.cursor.saturating_sub(base);
-        let mut places = Places::of(text, more);
+        let mut positions = Positions::of(text, more);
         loop {
             if self.ahead.is_empty() {
                 self.trails.clear();
                 if case == Case::Exact {
-                    at = places.next_start(automaton, at);
+                    at = positions.next_start(automaton, at);
                 }
             }
             let here = base + at;
-            let Some(readings) = places.at(at) else {
+            let Some(readings) = positions.at(at) else {
                 break;
             };
             let fresh = !self.ahead.iter().any(|state| state.at == here);
             let mut readings = *readings;
             if fresh && case == Case::Exact {
-                readings.retain(|reading| places.begins(automaton, at, reading));
+                readings.retain(|reading| positions.begins(automaton, at, reading));
             }
             at += 1;
             if fresh {
