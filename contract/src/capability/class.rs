@@ -7,19 +7,20 @@ use std::fmt;
 /// formats, so the enum is exhaustive: the compiler lists what has to know of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// `network:host[:port]`, `network:*.host`, `network:*`
+    /// Outgoing HTTP: `network:host[:port]`, `network:*.host`, `network:*`
     Network,
-    /// `workspace:/path`
+    /// Files at or below a path: `workspace:/path`
     Workspace,
-    /// `database:table`
+    /// A key-value bucket: `database:name`
     Database,
-    /// `secret:slug`
+    /// Using a secret, or storing it where it stands in `mutates`: `secret:slug`
     Secret,
-    /// `external:service`
+    /// Changes at a service, whose hosts the policy names: `external:service`
     External,
-    /// `tool:id`
+    /// Calls of another tool: `tool:id`
     Tool,
-    /// `user:form`, `user:sample`, `user:roots`
+    /// Questions to the person or client behind the caller: `user:form`, `user:sample`,
+    /// `user:roots`
     User,
     /// A class that this host does not know. It counts as a mutation and grants nothing.
     Other(String),
