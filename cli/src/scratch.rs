@@ -68,7 +68,7 @@ impl Scratch {
     /// end.
     pub(crate) fn kept(&self, host: &Host) -> Confinement {
         let folder = self.folder.path();
-        let confinement = host.needs().confinement().read_write(folder);
+        let confinement = host.requirements().confinement().read_write(folder);
         match folder.parent() {
             Some(parent) => confinement.remove_directories(parent),
             None => confinement,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::limits::Limits;
-use crate::request::LOCAL;
+use crate::principal::LOCAL;
 use crate::result::CallError;
 
 pub(crate) use gate::Gate;

@@ -10,13 +10,14 @@ use toolward_keyvalue::Store;
 use toolward_policy::{Machine, Policy};
 
 use crate::approval::Approver;
-use crate::compile::{Broker, Cache, Compiler, InProcess, Workshop};
-use crate::continuity::Continuity;
+use crate::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
 use crate::error::HostError;
 use crate::host::Host;
 use crate::limits::Limits;
+use crate::listener::CallListener;
 use crate::secrets::SecretStore;
 use crate::services::Services;
+use crate::shared_state::SharedState;
 use crate::workspace::{self, Mapping, Workspaces};
 
 impl Host {
@@ -35,6 +36,7 @@ pub struct HostBuilder {
     limits: Limits,
     policy: Policy,
     approver: Option<Arc<dyn Approver>>,
+    listeners: Vec<Arc<dyn CallListener>>,
     secrets: Option<Arc<dyn SecretStore>>,
     buckets: Option<Arc<Store>>,
     transport: Option<Transport>,
@@ -42,7 +44,7 @@ pub struct HostBuilder {
     compiler: Option<Arc<dyn Compiler>>,
     cache: Option<Cache>,
     broker: Option<Broker>,
-    continuity: Continuity,
+    shared_state: SharedState,
     defer_engine: bool,
 }
 
@@ -70,6 +72,13 @@ impl HostBuilder {
     /// denied.
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// Adds one who hears of every call that ends, those that tools make included.
+    /// Default: nobody does, and nothing is recorded.
+    pub fn listener(mut self, listener: Arc<dyn CallListener>) -> Self {
+        self.listeners.push(listener);
         self
     }
 
@@ -120,10 +129,10 @@ impl HostBuilder {
         self
     }
 
-    /// Ties the host to those that were made with the same `continuity`, and whose
+    /// Ties the host to those that were made with the same `shared_state`, and whose
     /// place it takes. Default: it is tied to none.
-    pub fn continuity(mut self, continuity: &Continuity) -> Self {
-        self.continuity = continuity.clone();
+    pub fn shared_state(mut self, shared_state: &SharedState) -> Self {
+        self.shared_state = shared_state.clone();
         self
     }
 
@@ -146,9 +155,9 @@ impl HostBuilder {
     pub fn build(self) -> Result<Host, HostError> {
         let workspaces = self.workspaces()?;
         let limits = self.effective_limits();
-        let workshop = match self.broker {
-            Some(broker) => Workshop::Broker(broker),
-            None => Workshop::Own {
+        let backend = match self.broker {
+            Some(broker) => CompileBackend::Broker(broker),
+            None => CompileBackend::Own {
                 compiler: self.compiler.unwrap_or_else(|| Arc::new(InProcess)),
                 cache: self.cache.map(Arc::new),
             },
@@ -159,13 +168,14 @@ impl HostBuilder {
             limits,
             policy: self.policy,
             approver: self.approver,
+            listeners: self.listeners,
             secrets: self.secrets,
             buckets: self.buckets,
             transport: self
                 .transport
                 .unwrap_or_else(|| Transport::builder().build()),
         };
-        let host = Host::build(self.contents, services, workshop, self.continuity)?;
+        let host = Host::build(self.contents, services, backend, self.shared_state)?;
         if !self.defer_engine {
             host.make_engine()?;
         }

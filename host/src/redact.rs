@@ -4,9 +4,9 @@
 use memchr::memmem;
 use serde_json::Value;
 
-use crate::observer::LogRecord;
 use crate::result::{
-    BlockContent, CallError, Captured, ErrorClass, ErrorCode, Origin, Output, ResourceBody,
+    BlockContent, CallError, Captured, ErrorClass, ErrorCode, LogRecord, Origin, Output,
+    ResourceBody,
 };
 use crate::secrets::SecretValue;
 

@@ -10,8 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use toolward_policy::OnViolation;
 
-use crate::sandbox::secrets::CallSecrets;
-
 /// Violations of one call that are kept; more are only counted.
 const KEPT: usize = 32;
 
@@ -80,13 +78,19 @@ impl fmt::Display for EndsCall {
 
 impl std::error::Error for EndsCall {}
 
+/// Takes secrets out of a text before it is shown.
+pub(crate) trait RedactText: fmt::Debug + Send + Sync {
+    /// The text without them; `None` where there is nothing to look for.
+    fn redacted(&self, text: &str) -> Option<String>;
+}
+
 /// The violations of one call, all attempts together. Clones share everything.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Violations {
     found: Arc<Mutex<Found>>,
     on_violation: OnViolation,
     /// Whose values no subject shows.
-    secrets: Option<Arc<CallSecrets>>,
+    secrets: Option<Arc<dyn RedactText>>,
     reported: Reported,
     /// Whether policy ends the call: looked at whenever the guest is entered.
     ends: Arc<AtomicBool>,
@@ -143,7 +147,7 @@ impl Violations {
     }
 
     /// The same, without the secrets of a call in any subject.
-    pub(crate) fn hiding(self, secrets: Arc<CallSecrets>) -> Self {
+    pub(crate) fn hiding(self, secrets: Arc<dyn RedactText>) -> Self {
         Self {
             secrets: Some(secrets),
             ..self
@@ -152,11 +156,9 @@ impl Violations {
 
     /// Records one. An error says that policy ends the call: raise it as a trap.
     pub(crate) fn record(&self, kind: ViolationKind, subject: &str) -> Result<(), EndsCall> {
-        let redactor = self.secrets.as_ref().and_then(|secrets| secrets.redactor());
-        let mut subject = Cow::Borrowed(subject);
-        if let Some(redactor) = redactor {
-            redactor.text(subject.to_mut());
-        }
+        let secrets = self.secrets.as_ref();
+        let redacted = secrets.and_then(|secrets| secrets.redacted(subject));
+        let subject = redacted.map_or(Cow::Borrowed(subject), Cow::Owned);
         let end = subject.floor_char_boundary(SUBJECT);
         let violation = Violation {
             kind,

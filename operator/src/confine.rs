@@ -34,7 +34,7 @@ pub fn apply(
     environment: &Environment,
     report: &dyn Report,
 ) -> Result<(), Error> {
-    let confinement = match broker.artefacts() {
+    let confinement = match broker.artifacts() {
         Some(path) => confinement.read(path),
         None => confinement,
     };

@@ -56,8 +56,8 @@ use toolward_signing::verify::{self, VerifyOptions};
 pub use toolward_bundle::content::Content;
 pub use toolward_host::{
     Answer, Answerable, ApprovalRequest, Approver, Broker, BrokerCommand, CallError, Compiler,
-    Continuity, ErrorClass, ErrorCode, Host, HostBuilder, HostError, Limits, Metadata, Observer,
-    Output, Reply, Request, Verdict, confine, secrets,
+    ErrorClass, ErrorCode, Host, HostBuilder, HostError, Limits, Metadata, Observer, Output, Reply,
+    Request, SharedState, Verdict, confine, secrets,
 };
 pub use toolward_policy::Policy;
 pub use toolward_signing::key::PublicKey;

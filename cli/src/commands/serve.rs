@@ -9,7 +9,7 @@ use clap::Args;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
-use toolward_host::{Continuity, Host, LOCAL, memory};
+use toolward_host::{Host, LOCAL, SharedState, memory};
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::Streams;
 use toolward_mcp::{Denials, DenialsError, Service, Surface, stdio};
@@ -105,7 +105,7 @@ pub(crate) fn run(
     let surfaces = Surfaces {
         broker: operator.broker(&compiling::command()?, output)?,
         access: Arc::new(arguments.access),
-        continuity: Continuity::new(),
+        shared_state: SharedState::new(),
         defer_above: arguments.defer_above,
         operator,
     };
@@ -165,7 +165,7 @@ pub(crate) fn run(
     let (tell, mut without_engine) = oneshot::channel();
     // Goes on when other bundles come: their host has the same engine.
     let engine = runtime.spawn(make_engine(host.clone(), tell, shutdown.clone()));
-    let buckets = host.needs().buckets;
+    let buckets = host.requirements().buckets;
     let preparing = runtime.spawn(async move {
         if let Ok(true) = engine.await {
             prepare(host).await;
@@ -183,13 +183,13 @@ pub(crate) fn run(
         service: service.clone(),
         surfaces: surfaces.clone(),
     };
-    let continuity = surfaces.continuity.clone();
+    let shared_state = surfaces.shared_state.clone();
     let json = output.json();
     let reports =
         Box::new(move || -> Box<dyn Report> { Box::new(Output::new(json, Colours::default())) });
     let control = asked.control.clone();
     let handle = runtime.handle();
-    let following = watch.follow(target, continuity, control, reports, handle, preparing)?;
+    let following = watch.follow(target, shared_state, control, reports, handle, preparing)?;
     let served = runtime.block_on(async {
         tokio::spawn(Signals::take()?.obey(asked.clone(), drain));
         let served = async {

@@ -83,6 +83,11 @@ impl CompileError {
         Self { reason, message }
     }
 
+    /// Nobody waits for it any longer.
+    pub(super) fn cancelled() -> Self {
+        Self::new(CompileReason::Cancelled, "compiling it was cancelled")
+    }
+
     pub(super) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(CompileReason::Unavailable, message)
     }

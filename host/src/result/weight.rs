@@ -5,7 +5,7 @@ use std::mem::size_of;
 
 use toolward_contract::json::weight::{string, value};
 
-use crate::observer::LogRecord;
+use super::LogRecord;
 
 /// A record that a driver logged, and its copy on the way to whoever listens.
 pub(crate) fn record(record: &LogRecord) -> u64 {

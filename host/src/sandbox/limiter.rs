@@ -5,8 +5,8 @@
 use toolward_bundle::component::MAX_CORE_INSTANCES;
 use wasmtime::ResourceLimiter;
 
-use super::Exceeded;
 use super::held::Held;
+use crate::exceeded::{Exceeded, HOST_MEMORY, MEMORY};
 
 /// Memories in one component.
 pub(crate) const MEMORIES: u32 = 4;
@@ -14,12 +14,6 @@ pub(crate) const MEMORIES: u32 = 4;
 pub(crate) const ELEMENT: u64 = 8;
 /// Tables in one component.
 pub(crate) const TABLES: u32 = 16;
-
-/// The limit `memory`, where the guest's own memory went beyond it.
-pub(crate) const MEMORY: &str = "memory";
-/// The same limit, where what the host holds did. Callers are told of the one
-/// limit that there is.
-pub(crate) const HOST_MEMORY: &str = "host_memory";
 
 /// Bytes of the host's memory for each unit that wasmtime charges for a value that
 /// it lifts. The worst in the interfaces that are linked is 2.3: a list of pairs

@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 use super::Exceeded;
 use crate::redact::Redactor;
 use crate::secrets::{SecretError, SecretStore, SecretValue};
+use crate::violations::RedactText;
 
 /// Bytes of a value that a guest may store.
 const STORED: usize = 64 << 10;
@@ -190,6 +191,15 @@ impl CallSecrets {
 fn failed(slug: &str, error: &SecretError) -> Refused {
     tracing::warn!(slug, %error, "a secret could not be read or stored");
     Refused::Failed
+}
+
+impl RedactText for CallSecrets {
+    fn redacted(&self, text: &str) -> Option<String> {
+        let redactor = self.redactor()?;
+        let mut text = text.to_owned();
+        redactor.text(&mut text);
+        Some(text)
+    }
 }
 
 impl SecretValues for CallSecrets {

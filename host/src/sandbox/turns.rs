@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use futures_util::task::AtomicWaker;
 
 use self::accounts::{Accounts, Claim, Payer};
-use crate::checks::cores;
+use crate::cores::cores;
 
 /// A turn that was given and not taken for so long is given to somebody else: its
 /// future may not be polled at all.

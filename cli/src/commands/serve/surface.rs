@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolward_bundle::content::Content;
-use toolward_host::{Broker, Continuity, Host};
+use toolward_host::{Broker, Host, SharedState};
 use toolward_mcp::{Service, Surface};
 use toolward_operator::config::Granted;
 use toolward_operator::host_setup::opens_buckets;
@@ -20,7 +20,7 @@ pub(super) struct Surfaces {
     pub(super) operator: Arc<Operator>,
     pub(super) access: Arc<Access>,
     pub(super) broker: Broker,
-    pub(super) continuity: Continuity,
+    pub(super) shared_state: SharedState,
     /// With more tools than this, they are found rather than listed.
     pub(super) defer_above: usize,
 }
@@ -38,7 +38,10 @@ impl Surfaces {
         let held = contents.to_vec();
         let builder = self.operator.host_builder(held, granted, buckets)?;
         // The handshake needs no engine.
-        let builder = self.access.protect(builder).continuity(&self.continuity);
+        let builder = self
+            .access
+            .protect(builder)
+            .shared_state(&self.shared_state);
         let host = self.operator.build(builder.defer_engine(), &self.broker)?;
         let surface = Surface::new(host, contents, &granted.policy, self.defer_above);
         surface.map_err(failure::surface)

@@ -6,10 +6,13 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::super::error::CompileError;
 use super::super::{Callers, Stage, Watch};
-use super::{TICK, cancelled};
+
+/// How often a waiting call looks whether it was cancelled.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Requests that may be sent to a broker: no more than it has workers.
 #[derive(Debug)]
@@ -96,11 +99,11 @@ impl Places {
                 queue.remove(number);
                 drop(queue);
                 self.changed.notify_all();
-                return Err(cancelled());
+                return Err(CompileError::cancelled());
             }
             (queue, _) = self
                 .changed
-                .wait_timeout(queue, TICK)
+                .wait_timeout(queue, POLL_INTERVAL)
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -163,7 +166,7 @@ mod tests {
             }
             later();
             // Each looks around again after a tick.
-            std::thread::sleep(TICK * 3);
+            std::thread::sleep(POLL_INTERVAL * 3);
             drop(held);
         });
         drop(sender);
