@@ -80,10 +80,10 @@ pub struct Chained {
 
 /// Tools that one yes covers, and effects of all of them together: as many as a
 /// person reads.
-const COVERED: usize = 20;
-const EFFECTS: usize = 40;
+const MAX_COVERED: usize = 20;
+const MAX_EFFECTS: usize = 40;
 /// Characters of a name or an effect: longer ones would be cut.
-const WORDS: usize = 200;
+const MAX_TEXT_CHARS: usize = 200;
 
 impl Chained {
     /// The publishers of its drivers that are not the tool's own.
@@ -94,7 +94,7 @@ impl Chained {
 
     fn is_shown_whole(&self) -> bool {
         let mut words = self.effects.iter().chain([&self.tool]);
-        words.all(|text| text.chars().nth(WORDS).is_none())
+        words.all(|text| text.chars().nth(MAX_TEXT_CHARS).is_none())
     }
 }
 
@@ -115,12 +115,12 @@ impl Chain {
             (harmless(a).cmp(&harmless(b))).then_with(|| a.tool.cmp(&b.tool))
         });
         let mut chain = Self::default();
-        let mut room = EFFECTS;
+        let mut room = MAX_EFFECTS;
         for (tool, each_time) in reached {
             let left = room.checked_sub(tool.effects.len());
             match left {
                 Some(left)
-                    if !each_time && chain.covered.len() < COVERED && tool.is_shown_whole() =>
+                    if !each_time && chain.covered.len() < MAX_COVERED && tool.is_shown_whole() =>
                 {
                     room = left;
                     chain.covered.push(tool);
@@ -201,19 +201,19 @@ mod tests {
 
     #[test]
     fn a_yes_covers_no_more_tools_than_a_question_has_room_for() {
-        let many = (0..COVERED + 3).map(|number| tool(&format!("w{number:03}"), 1));
+        let many = (0..MAX_COVERED + 3).map(|number| tool(&format!("w{number:03}"), 1));
         let chain = Chain::of(many);
-        assert_eq!(chain.covered.len(), COVERED);
+        assert_eq!(chain.covered.len(), MAX_COVERED);
         assert_eq!(chain.apart, ["w020@1", "w021@1", "w022@1"]);
     }
 
     #[test]
     fn a_tool_is_covered_with_all_that_it_changes_or_not_at_all() {
-        let chain = Chain::of([tool("a", EFFECTS - 1), tool("b", 2), tool("c", 1)]);
+        let chain = Chain::of([tool("a", MAX_EFFECTS - 1), tool("b", 2), tool("c", 1)]);
         assert_eq!(covered(&chain), ["a@1", "c@1"]);
         assert_eq!(chain.apart, ["b@1"]);
         let mut long = tool("long", 1);
-        long.0.effects = vec!["x".repeat(WORDS + 1)];
+        long.0.effects = vec!["x".repeat(MAX_TEXT_CHARS + 1)];
         assert_eq!(Chain::of([long]).apart, ["long@1"]);
     }
 

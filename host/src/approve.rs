@@ -59,7 +59,7 @@ pub(crate) async fn obtain(
                 call.tool.major_id,
                 reason.map_or_else(String::new, |reason| format!(": {reason}"))
             ),
-            "ask the person who said no",
+            "ask the person who denied it",
         )),
         // A call that a tool makes can't be made again: its caller has gone on.
         Verdict::Later if call.scope.chain.caller().is_none() => Err(CallError::new(
@@ -70,7 +70,7 @@ pub(crate) async fn obtain(
         .with_hint("call it again, with their answer")),
         Verdict::Unavailable | Verdict::Later => Err(denied(
             format!(
-                "`{}` needs approval ({}), and nobody can be asked",
+                "`{}` needs approval ({}), and there is no one to ask",
                 call.tool.major_id,
                 request.reasons.join("; ")
             ),

@@ -31,7 +31,7 @@ pub(crate) fn apply(call: Validated<Call>) -> Result<Granted<Call>, CallError> {
     if let Decision::Deny(denial) = &call.route.decision {
         return Err(denied(&call.tool.major_id, denial));
     }
-    // Nobody is asked about a call that can't run.
+    // No one is asked about a call that can't run.
     if let Some(access) = &call.route.access
         && let Err(error) = &access.files
     {
@@ -93,8 +93,8 @@ fn denied(tool: &str, denial: &Denial) -> CallError {
             ),
         )
     };
-    // Whoever calls may be an agent: the lines to add are the command's to show,
-    // and so are the directories behind workspaces.
+    // The caller may be an agent: only the command shows the lines to add and the
+    // directories behind workspaces.
     CallError::new(ErrorCode::UNAUTHORISED, class, message)
         .with_cause(json!({ "missing": names }))
         .with_hint(format!(

@@ -28,7 +28,7 @@ impl Host {
 }
 
 /// Collects what a [`Host`] is made of. What is not given is not there: without
-/// a policy nothing is granted, without an approver nobody can be asked.
+/// a policy nothing is granted, without an approver no one can be asked.
 #[derive(Default)]
 #[must_use]
 pub struct HostBuilder {
@@ -68,15 +68,14 @@ impl HostBuilder {
         self
     }
 
-    /// Sets who asks people. Default: nobody, so that what needs a yes is
-    /// denied.
+    /// Sets who asks people. Default: no one, so that what needs approval is denied.
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Some(Arc::new(approver));
         self
     }
 
     /// Adds one who hears of every call that ends, those that tools make included.
-    /// Default: nobody does, and nothing is recorded.
+    /// Default: there are none, and nothing is recorded.
     pub fn listener(mut self, listener: Arc<dyn CallListener>) -> Self {
         self.listeners.push(listener);
         self

@@ -125,14 +125,13 @@ impl<'a> CallRecord<'a> {
         }
     }
 
-    /// Nobody waits for the result any more: the future was dropped, and with it the
-    /// guest. The log and the observer are told.
+    /// The future was dropped, and with it the guest. Tells listeners, log and observer.
     fn cancel(&mut self) {
         self.measure();
         let error = CallError::new(
             ErrorCode::CANCELED,
             ErrorClass::Canceled,
-            "the call was cancelled: nobody waits for it any more",
+            "the call was cancelled by its caller",
         );
         self.tell(Some(&error.code));
         let metadata = std::mem::take(&mut self.metadata);
@@ -143,7 +142,7 @@ impl<'a> CallRecord<'a> {
             milliseconds = metadata.milliseconds,
             "a call was cancelled"
         );
-        // A call that a tool makes is observed by whoever observes the first call.
+        // The observer of the first call also observes those that tools make.
         let chain = &self.scope.chain;
         let above = || chain.caller()?.budget.observer.as_ref();
         if let Some(observer) = self.scope.observer.as_ref().or_else(above) {

@@ -55,8 +55,7 @@ impl ToolEntry {
             .filter(|route| route.is_open())
     }
 
-    /// What the operator believes of what it says of itself, whichever of its
-    /// drivers a call goes to.
+    /// Which claims of its contract the operator confirms, for all of its drivers.
     pub(crate) fn confirmed(&self) -> Confirmed {
         self.open_routes()
             .filter_map(|route| match &route.decision {

@@ -1,7 +1,7 @@
-//! Takes rights away from a process that runs guests, so that whoever gets out
-//! of the engine finds little: the files that were named, no other programs,
-//! no sockets but those that calls were granted. Once given up, a right can't be
-//! had again by anybody in this process.
+//! Takes rights away from a process that runs guests, so that a guest that escapes the
+//! engine finds little: the files that were named, no other programs,
+//! no sockets but those that calls were granted. A right that was given up
+//! can't be regained in this process.
 //!
 //! It comes in two layers. The first restricts **files** and the network; from
 //! then on a helper could still be started, and would be under the same rules.

@@ -104,7 +104,7 @@ async fn run(
                 ));
             };
             let input = serde_json::from_str(&call.input).map_err(|error| {
-                CallError::internal(&format!("the input is not valid JSON: {error}"))
+                CallError::internal(format!("the input is not valid JSON: {error}"))
             })?;
             let mut attempts = Requests {
                 call: http,

@@ -1,5 +1,5 @@
-//! Asking: the questions of a driver that can't go on without an answer, and the
-//! call that goes on with the answers. Who answers, and how, is the caller's.
+//! Elicitation: the questions of a driver that needs an answer, and the call that
+//! resumes with the answers. Collecting them is up to the caller.
 
 mod form;
 mod questions;
@@ -13,7 +13,7 @@ pub(crate) use questions::{Asker, Questions};
 pub(crate) use resume::{Facts, Resumed, check, gone};
 
 /// How often one call may ask: a person is not to be worn down.
-pub(crate) const ROUNDS: u32 = 3;
+pub(crate) const MAX_ROUNDS: u32 = 3;
 
 /// The kinds of questions that a caller can have answered. Default: none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct Spent {
 }
 
 /// A call that stopped to ask, with all that it takes to go on. It says who may
-/// go on with what, so whoever gives it out of hand seals it.
+/// resume with what, so seal it before you hand it out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Asked {

@@ -15,11 +15,11 @@ pub(crate) struct Invocation {
     pub(crate) input: String,
     /// The validated context, as JSON text.
     pub(crate) context: String,
-    /// Set where the call goes on after questions.
+    /// Set where the call resumes after questions.
     pub(crate) resume: Option<Resumption>,
 }
 
-/// The answers with which a call goes on.
+/// The answers with which a call resumes.
 #[derive(Debug)]
 pub(crate) struct Resumption {
     /// The driver's own, as it gave it.

@@ -1,4 +1,4 @@
-//! Finished calls, told to whoever keeps a record of them.
+//! Listeners for finished calls.
 
 use std::time::{Duration, SystemTime};
 
@@ -40,13 +40,13 @@ impl CallStage {
     }
 }
 
-/// One call that has ended, in whatever way. It holds ids, codes and numbers, and
+/// One call that has ended, with or without success. It holds ids, codes and numbers, and
 /// nothing of input or output.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct FinishedCall {
-    /// The invocation's id, a UUIDv7. A call that asked a question and goes on keeps
-    /// its id, and is told once for each time it ended.
+    /// The invocation's id, a UUIDv7. A call that asks questions and resumes keeps
+    /// its id, and is reported each time it ends.
     pub invocation: String,
     /// The invocation that made this call; `None` where a caller of the host did.
     pub parent: Option<String>,

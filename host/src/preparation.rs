@@ -11,7 +11,7 @@ use crate::sandbox::run::Prepared;
 pub(crate) struct Preparation {
     /// Ready, or never to be.
     pub(crate) done: OnceLock<Result<Prepared, CompileError>>,
-    /// Held by whoever prepares it.
+    /// Held while it is prepared.
     pub(crate) busy: Arc<tokio::sync::Mutex<()>>,
     /// Whose calls have come to wait for it.
     pub(crate) callers: Callers,
@@ -21,7 +21,7 @@ pub(crate) struct Preparation {
 }
 
 impl Preparation {
-    /// Whether nobody has to wait for it any more.
+    /// Whether a call can use it without waiting.
     pub(crate) fn is_ready(&self) -> bool {
         self.done.get().is_some()
     }

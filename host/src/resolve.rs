@@ -93,7 +93,7 @@ fn pins(request: &Request) -> Result<Vec<String>, CallError> {
             return Err(CallError::new(
                 ErrorCode::INPUT_INVALID,
                 ErrorClass::SchemaValidationFailed,
-                "expected `context.pinnedProvider` to be the id of a driver, found no string",
+                "expected `context.pinnedProvider` to be the id of a driver, found another type",
             ));
         }
     }
@@ -120,7 +120,7 @@ pub(crate) fn no_route(tool: &str, unserved: &[String]) -> CallError {
     }
 }
 
-/// Refuses a call whose bundles were taken back while it waited.
+/// Refuses a call whose bundles were withdrawn while it waited.
 pub(crate) fn still_served(tool: &ToolEntry, route: &Route) -> Result<(), CallError> {
     let withdrawals = [&tool.withdrawal, &route.driver.withdrawal];
     let reason = withdrawals
@@ -133,9 +133,9 @@ fn withdrawn(tool: &str, reason: &str) -> CallError {
     CallError::new(
         ErrorCode::WITHDRAWN,
         ErrorClass::PolicyBlocked,
-        format!("`{tool}` is served no more: {reason}"),
+        format!("`{tool}` has been withdrawn: {reason}"),
     )
-    .with_hint("install a release that was not taken back, then load the tools again")
+    .with_hint("install a release that has not been withdrawn, then load the tools again")
 }
 
 /// Names a few of the tools that there are.

@@ -1,5 +1,5 @@
-//! What hosts that take each other's place have in common: which bundles were
-//! taken back, how many calls run, and where.
+//! What hosts that replace each other share: withdrawn bundles, admission, engine and
+//! turns.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};

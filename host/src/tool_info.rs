@@ -27,7 +27,7 @@ pub struct ToolInfo {
     /// Why calls that bring no context of their own can't run, where the contract
     /// requires one and the operator gives none to anybody.
     pub context: Option<ContextLack>,
-    /// What the operator believes of what the contract says of it.
+    /// Which claims of the contract the operator confirms.
     pub confirmed: Confirmed,
     /// Its icon, or its bundle's. Untrusted bytes.
     pub icon: Option<Icon>,

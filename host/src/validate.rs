@@ -56,7 +56,7 @@ pub(crate) struct Call {
 }
 
 /// Most violations that one error lists.
-const VIOLATIONS: usize = 8;
+const MAX_VIOLATIONS: usize = 8;
 
 /// Checks input and context against the contract, and picks the first driver
 /// that takes every input that is used.
@@ -185,8 +185,8 @@ fn pick(
     .with_hint(format!("leave out `{input}`")))
 }
 
-/// The error of a call whose context the operator has not given. Whoever calls may
-/// be an agent: the lines to add are the command's to show.
+/// The error of a call whose context the operator has not given. The caller may be an
+/// agent, so only the command shows which lines to add.
 pub(crate) fn context_missing(lack: &ContextLack) -> CallError {
     let tool = &lack.tool;
     CallError::new(
@@ -205,7 +205,7 @@ fn check(schema: &Schema, value: &Value, what: &str) -> Result<(), CallError> {
         return Ok(());
     };
     let violations: Vec<Value> = schema
-        .violations(value, VIOLATIONS)
+        .violations(value, MAX_VIOLATIONS)
         .into_iter()
         .map(|violation| {
             json!({
@@ -224,7 +224,7 @@ fn check(schema: &Schema, value: &Value, what: &str) -> Result<(), CallError> {
         ErrorCode::INPUT_INVALID,
         ErrorClass::SchemaValidationFailed,
         format!(
-            "the {what} misses its schema at `{place}`: {}",
+            "the {what} does not match its schema at `{place}`: {}",
             first.message
         ),
     )

@@ -1,7 +1,7 @@
-//! Threads for checks that may take long: value and schema are the publisher's,
-//! and nothing can interrupt a check. So few run at once, of one principal fewer
-//! than of all; each keeps its place until it is really done, and nobody waits for
-//! one past a deadline.
+//! A bounded pool of threads for validations that may take long: value and schema are
+//! untrusted, and a validation can't be interrupted. Each principal has a share of the
+//! permits. A validation keeps its permit until it has ended; its caller waits no
+//! longer than its deadline.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,23 +17,25 @@ use crate::sandbox::deadline;
 /// Bytes of JSON times weight of the schema: below it a check takes some
 /// milliseconds at the very most, and microseconds as a rule, which is less than
 /// handing it over.
-const LARGE: usize = 500_000;
+const INLINE_COST: usize = 500_000;
 
 /// Whether a text of so many bytes is checked at once against `schema`.
 pub(crate) fn is_short(bytes: usize, schema: &Schema) -> bool {
-    bytes.saturating_mul(schema.weight()) < LARGE
+    bytes.saturating_mul(schema.weight()) < INLINE_COST
 }
 
 /// The most bytes that [`is_short`] takes for `schema`.
 pub(crate) fn short_bytes(schema: &Schema) -> usize {
-    LARGE.checked_div(schema.weight()).unwrap_or(LARGE)
+    INLINE_COST
+        .checked_div(schema.weight())
+        .unwrap_or(INLINE_COST)
 }
 
 /// Checks that may wait for a place: for one of their principal's, and for one of all.
-const WAITING: u32 = 1024;
+const MAX_WAITING: u32 = 1024;
 
 /// What a check that may not wait is refused by.
-const NAME: &str = "long_checks";
+const LIMIT_NAME: &str = "long_checks";
 
 /// The places for long checks of a host, and of those that take its place.
 #[derive(Debug)]
@@ -49,14 +51,14 @@ impl Default for ValidationPool {
     /// more: none of them has all.
     fn default() -> Self {
         let cores = u32::try_from(cores()).unwrap_or(u32::MAX);
-        Self::new(cores, cores.saturating_add((cores / 4).max(1)), WAITING)
+        Self::new(cores, cores.saturating_add((cores / 4).max(1)), MAX_WAITING)
     }
 }
 
 impl ValidationPool {
     fn new(share: u32, all: u32, waiting: u32) -> Self {
         Self {
-            all: Gate::fixed(NAME, all, waiting),
+            all: Gate::fixed(LIMIT_NAME, all, waiting),
             principals: Mutex::default(),
             share,
         }
@@ -68,7 +70,9 @@ impl ValidationPool {
             .principals
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        gates.get(principal, || Gate::fixed(NAME, self.share, WAITING))
+        gates.get(principal, || {
+            Gate::fixed(LIMIT_NAME, self.share, MAX_WAITING)
+        })
     }
 
     /// Runs `check` of a principal's on a thread of its own; `late` says what it means
@@ -82,7 +86,7 @@ impl ValidationPool {
     ) -> Result<T, CallError> {
         let own = self.of(principal);
         let work = pin!(async {
-            // Whoever waits for a share takes no place from others.
+            // Waiting for a share holds no permit of the pool.
             let places = (own.enter(true).await?, self.all.enter(true).await?);
             // As long as a check has a place its principal's gate is the same one.
             let held = (places, own.clone());
@@ -144,7 +148,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_check_that_takes_too_long_is_not_waited_for_and_keeps_its_place() {
-        let checks = ValidationPool::new(1, 1, WAITING);
+        let checks = ValidationPool::new(1, 1, MAX_WAITING);
         let slow = || {
             std::thread::sleep(Duration::from_millis(300));
             Ok(1)
@@ -185,14 +189,14 @@ mod tests {
         let refused = checks.run("c", far(), late, || Ok(2)).await;
         let error = refused.expect_err("one waits already");
         assert_eq!(error.code, ErrorCode::RATE_LIMITED);
-        assert_eq!(error.limit.expect("a limit").limit, NAME);
+        assert_eq!(error.limit.expect("a limit").limit, LIMIT_NAME);
         assert_eq!(error.hint.as_deref(), Some("try again later"));
         assert_eq!(waiting.await, Ok(1));
     }
 
     #[tokio::test]
     async fn a_check_that_panics_is_a_fault_of_the_host_and_frees_its_place() {
-        let checks = ValidationPool::new(1, 1, WAITING);
+        let checks = ValidationPool::new(1, 1, MAX_WAITING);
         let error = checks
             .run("a", far(), late, || -> Result<(), _> {
                 panic!("in a test")

@@ -11,14 +11,14 @@ use serde::Serialize;
 use toolward_policy::OnViolation;
 
 /// Violations of one call that are kept; more are only counted.
-const KEPT: usize = 32;
+const MAX_KEPT: usize = 32;
 
 /// Violations of one driver that are reported to the log, over all its calls: what
 /// it tries is for it to choose, and must not fill a disk.
-const REPORTED: u32 = 64;
+const MAX_REPORTED: u32 = 64;
 
 /// Bytes of a subject that are kept.
-const SUBJECT: usize = 256;
+const MAX_SUBJECT_BYTES: usize = 256;
 
 /// What kind of thing was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -102,7 +102,7 @@ pub(crate) struct Reported(Arc<AtomicU32>);
 
 impl Reported {
     fn report(&self, violation: &Violation) {
-        let one_more = |count: u32| (count < REPORTED).then(|| count.saturating_add(1));
+        let one_more = |count: u32| (count < MAX_REPORTED).then(|| count.saturating_add(1));
         let count = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
@@ -110,7 +110,7 @@ impl Reported {
             return;
         };
         tracing::warn!(%violation, "a driver tried what it was not granted");
-        if before.saturating_add(1) == REPORTED {
+        if before.saturating_add(1) == MAX_REPORTED {
             tracing::warn!(
                 "what else this driver tries is not reported here; its calls' results say it"
             );
@@ -159,14 +159,14 @@ impl Violations {
         let secrets = self.secrets.as_ref();
         let redacted = secrets.and_then(|secrets| secrets.redacted(subject));
         let subject = redacted.map_or(Cow::Borrowed(subject), Cow::Owned);
-        let end = subject.floor_char_boundary(SUBJECT);
+        let end = subject.floor_char_boundary(MAX_SUBJECT_BYTES);
         let violation = Violation {
             kind,
             subject: subject.get(..end).unwrap_or_default().to_owned(),
         };
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.total = found.total.saturating_add(1);
-        if found.first.len() < KEPT && !found.first.contains(&violation) {
+        if found.first.len() < MAX_KEPT && !found.first.contains(&violation) {
             self.reported.report(&violation);
             found.first.push(violation.clone());
         }
@@ -194,7 +194,7 @@ impl Violations {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.total = found.total.saturating_add(total);
         for violation in first {
-            if found.first.len() < KEPT && !found.first.contains(violation) {
+            if found.first.len() < MAX_KEPT && !found.first.contains(violation) {
                 found.first.push(violation.clone());
             }
         }
@@ -227,7 +227,7 @@ mod tests {
                 .expect("goes on");
         }
         let found = violations.found();
-        assert_eq!((found.first.len(), found.total), (KEPT, 103));
+        assert_eq!((found.first.len(), found.total), (MAX_KEPT, 103));
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
                 .expect("goes on");
             assert_eq!(violations.found().total, 1);
         }
-        assert_eq!(reported.0.load(Ordering::Relaxed), REPORTED);
+        assert_eq!(reported.0.load(Ordering::Relaxed), MAX_REPORTED);
     }
 
     #[test]
@@ -257,6 +257,6 @@ mod tests {
         violations
             .record(ViolationKind::Path, &"ä".repeat(10_000))
             .expect("goes on");
-        assert!(violations.found().first[0].subject.len() <= SUBJECT);
+        assert!(violations.found().first[0].subject.len() <= MAX_SUBJECT_BYTES);
     }
 }

@@ -1,5 +1,5 @@
 //! Whether a loaded bundle may still be served: its publisher or the operator
-//! may take it back while the host runs.
+//! may withdraw it while the host runs.
 
 use std::sync::OnceLock;
 
@@ -9,12 +9,12 @@ use std::sync::OnceLock;
 pub(crate) struct Withdrawal(OnceLock<String>);
 
 impl Withdrawal {
-    /// Takes the bundle back, for good. False if it was already.
+    /// Withdraws the bundle, for good. False if it was already.
     pub(crate) fn withdraw(&self, reason: &str) -> bool {
         self.0.set(reason.to_owned()).is_ok()
     }
 
-    /// Why the bundle is served no more, if it is not.
+    /// Why the bundle was withdrawn, if it was.
     pub(crate) fn withdrawn(&self) -> Option<&str> {
         self.0.get().map(String::as_str)
     }

@@ -55,9 +55,9 @@ use toolward_signing::verify::{self, VerifyOptions};
 
 pub use toolward_bundle::content::Content;
 pub use toolward_host::{
-    Answer, Answerable, ApprovalRequest, Approver, Broker, BrokerCommand, CallError, Compiler,
-    ErrorClass, ErrorCode, Host, HostBuilder, HostError, Limits, Metadata, Observer, Output, Reply,
-    Request, SharedState, Verdict, confine, secrets,
+    Answer, Answerable, ApprovalRequest, Approver, Broker, BrokerCommand, CallError, CallListener,
+    CallStage, Compiler, ErrorClass, ErrorCode, FinishedCall, Host, HostBuilder, HostError, Limits,
+    Metadata, Observer, Output, Reply, Request, SharedState, Verdict, confine, secrets,
 };
 pub use toolward_policy::Policy;
 pub use toolward_signing::key::PublicKey;

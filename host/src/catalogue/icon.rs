@@ -1,5 +1,5 @@
 //! Icons: which image of a bundle stands for which tool. Nothing is decoded here;
-//! what is no image of a kind that shows nothing but pixels is left out.
+//! only image formats that hold nothing but pixels are taken.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use toolward_bundle::content::Content;
 use toolward_contract::tool::Tool;
 
 /// Bytes of an icon. A list of tools carries one for each of them.
-const BYTES: usize = 16 << 10;
+const MAX_BYTES: usize = 16 << 10;
 
 /// An image that stands for a tool. Untrusted bytes that begin as an image of
 /// that type does.
@@ -71,7 +71,7 @@ fn read(path: &str, bytes: &Arc<[u8]>) -> Option<Icon> {
         ),
         _ => return None,
     };
-    (fits && bytes.len() <= BYTES).then(|| Icon {
+    (fits && bytes.len() <= MAX_BYTES).then(|| Icon {
         mime_type,
         bytes: bytes.clone(),
     })
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn an_image_that_a_list_should_not_carry_is_left_out() {
         let mut large = PNG.to_vec();
-        large.resize(BYTES + 1, 0);
+        large.resize(MAX_BYTES + 1, 0);
         assert_eq!(read("icons/a.png", &large.into()), None);
     }
 

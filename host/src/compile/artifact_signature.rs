@@ -1,6 +1,6 @@
 //! What makes an artifact trustworthy: a signature over the component that it
 //! was compiled from, the engine that it was compiled for, and its own bytes.
-//! Whoever holds the public half can check artifacts and make none.
+//! The public key verifies artifacts and can't make any.
 
 use std::hash::{Hash, Hasher};
 

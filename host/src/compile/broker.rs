@@ -11,7 +11,7 @@
 mod frame;
 mod job;
 mod link;
-mod places;
+mod permits;
 mod serve;
 
 use std::ffi::OsString;
@@ -29,7 +29,7 @@ use wasmtime::component::Component;
 
 use self::frame::{PROTOCOL, Start};
 use self::link::{Link, Made};
-use self::places::Places;
+use self::permits::Permits;
 use super::artifact_signature::{Claim, EngineHash};
 use super::cache::Shelf;
 use super::error::CompileError;
@@ -70,7 +70,7 @@ struct Inner {
     limits: CompileLimits,
     workers: usize,
     component_bytes: usize,
-    places: Places,
+    permits: Permits,
 }
 
 /// Collects what a [`Broker`] is started with.
@@ -146,7 +146,7 @@ impl BrokerBuilder {
                 limits: self.limits,
                 workers: self.workers,
                 component_bytes: self.component_bytes,
-                places: Places::new(self.workers),
+                permits: Permits::new(self.workers),
             }),
         })
     }
@@ -222,7 +222,7 @@ impl Broker {
             engine: &engine,
         };
         let mut watch = |_| ControlFlow::Continue(());
-        let _place = self.inner.places.take(&Callers::default(), &mut watch)?;
+        let _permit = self.inner.permits.take(&Callers::default(), &mut watch)?;
         self.inner
             .link()?
             .compile(claim, wasm, &mut watch)
@@ -247,7 +247,7 @@ impl Broker {
         if let Some(loaded) = super::verdict(cached()) {
             return loaded;
         }
-        let _place = inner.places.take(callers, watch)?;
+        let _permit = inner.permits.take(callers, watch)?;
         match link.compile(claim, wasm, watch)? {
             Made::Cached => cached().unwrap_or_else(|| {
                 Err(CompileError::unavailable(

@@ -110,7 +110,7 @@ pub(super) fn connection() -> io::Result<File> {
     match file.metadata()?.file_type().is_socket() {
         true => Ok(file),
         false => Err(io::Error::other(
-            "standard input is no socket: this is started by a host, never by hand",
+            "standard input is not a socket: this is started by a host, never by hand",
         )),
     }
 }

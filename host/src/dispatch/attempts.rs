@@ -24,7 +24,7 @@ use crate::validation_pool::ValidationPool;
 pub(crate) enum Attempted {
     /// The driver is done.
     Done(DriverOutput),
-    /// It asks before it goes on.
+    /// It asks questions first.
     Asks(Questions),
 }
 

@@ -8,7 +8,7 @@ use crate::result::{CallError, ErrorClass, ErrorCode, Hit};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     started: Instant,
-    /// What was gone when it started: the call goes on after questions.
+    /// What was spent before it started, where the call resumes after questions.
     spent: Duration,
     allowed: Duration,
     pub(crate) deadline: Instant,

@@ -108,7 +108,7 @@ async fn redacted(
             result
         }
         // Then nothing is shown.
-        Err(error) => Err(CallError::internal(&format!(
+        Err(error) => Err(CallError::internal(format!(
             "the result can't be shown: {error}"
         ))),
     }

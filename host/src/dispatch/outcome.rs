@@ -1,5 +1,4 @@
-//! From the way an attempt ended to what the caller is told: the table of error
-//! codes.
+//! Maps the outcome of an attempt to an output, questions or an error code.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use crate::sandbox::run::{AttemptOutcome, Usage};
 use crate::violations::{EndsCall, Violation, ViolationKind, Violations};
 
 /// Bytes of a trapped driver's standard error that its error quotes.
-const QUOTED: usize = 2048;
+const QUOTED_STDERR_BYTES: usize = 2048;
 
 /// What the driver returned or asks, or the error that stands for what happened.
 pub(super) fn output_of(
@@ -89,9 +88,9 @@ pub(super) fn output_of(
 }
 
 /// The longest cause that is taken from a driver, in bytes of JSON.
-const CAUSE: usize = 64 << 10;
+const MAX_CAUSE_BYTES: usize = 64 << 10;
 
-/// An error of a driver's. Whatever it calls itself, it is marked as such.
+/// A driver's own error, marked as the driver's.
 fn driver_error(error: DriverError, json: &toolward_contract::json::Limits) -> CallError {
     let (code, class) = match ErrorCode::from_driver(&error.code) {
         Some(code) => {
@@ -101,8 +100,8 @@ fn driver_error(error: DriverError, json: &toolward_contract::json::Limits) -> C
         None => (ErrorCode::UPSTREAM_ERROR, ErrorClass::ExecutionFailed),
     };
     let cause = error.cause.map(|mut text| {
-        text.truncate(text.floor_char_boundary(CAUSE));
-        // What is no JSON, or no longer, is passed on as the text it is.
+        text.truncate(text.floor_char_boundary(MAX_CAUSE_BYTES));
+        // A cause that is not valid JSON is passed on as text.
         toolward_contract::json::parse(text.as_bytes(), json).unwrap_or(Value::String(text))
     });
     CallError {
@@ -112,8 +111,8 @@ fn driver_error(error: DriverError, json: &toolward_contract::json::Limits) -> C
     }
 }
 
-/// An error of a guest that was refused memory before, and went on to another end: it
-/// says so, whatever the guest's language made of it.
+/// The error of a guest that was refused memory earlier and then failed otherwise:
+/// says both, since a language may turn the refusal into any error.
 fn after(refused: Exceeded, mut error: CallError) -> CallError {
     let over = over(refused);
     let name = |hit: Option<Hit>| hit.map(|hit| hit.limit);
@@ -253,9 +252,9 @@ fn panic_line(stderr: &str) -> Option<&str> {
         .find_map(|line| line.strip_prefix("panic: "))
 }
 
-/// The last part of a text, at most [`QUOTED`] bytes.
+/// The last part of a text, at most [`QUOTED_STDERR_BYTES`] bytes.
 fn tail(text: &str) -> &str {
     let text = text.trim_end();
-    let start = text.ceil_char_boundary(text.len().saturating_sub(QUOTED));
+    let start = text.ceil_char_boundary(text.len().saturating_sub(QUOTED_STDERR_BYTES));
     text.get(start..).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! From what a driver returned to an output that its contract allows.
+//! Checks what a driver returned against its limits and its contract.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -56,7 +56,7 @@ fn check(
         ErrorCode::UPSTREAM_ERROR,
         ErrorClass::ExecutionFailed,
         format!(
-            "the driver's output misses the contract's schema at {place:?}: {}",
+            "the driver's output does not match the contract's schema at {place:?}: {}",
             violation.message
         ),
     )
@@ -67,8 +67,8 @@ fn check(
     .with_hint("report this to the driver's publisher"))
 }
 
-/// Leaves out what the driver said that it does not give: whoever read its
-/// declaration relies on no value of it.
+/// Removes the outputs that the driver declares as dropped: callers were told not to
+/// rely on them.
 fn leave_out(output: &mut Value, dropped: &[String]) {
     if let Value::Object(members) = output {
         for name in dropped {

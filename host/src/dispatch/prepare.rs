@@ -35,7 +35,7 @@ pub(super) struct Run {
     pub(super) fuel: u64,
     /// How often the call has asked.
     pub(super) rounds: u32,
-    /// Set where it goes on after questions.
+    /// Set where it resumes after questions.
     pub(super) resumption: Option<Resumption>,
 }
 
@@ -68,7 +68,7 @@ pub(super) async fn prepare(
     let clock = Clock::start(call.timeout, caller.map(|caller| caller.deadline))
         .after(Duration::from_millis(spent.milliseconds));
     record.metadata.fuel = spent.fuel;
-    // The attempt that asked goes on.
+    // The attempt that asked continues.
     record.metadata.attempts = spent.attempts.saturating_sub(1);
     let invocation = &record.metadata.invocation;
     let context = context(

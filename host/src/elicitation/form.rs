@@ -110,7 +110,7 @@ impl Form {
         if !defaults.is_empty() {
             let defaults = Value::Object(defaults);
             (shape(&[])?.validate(&defaults))
-                .map_err(|violation| format!("a default misses its field: {violation}"))?;
+                .map_err(|violation| format!("a default does not match its field: {violation}"))?;
         }
         Ok(Self {
             schema: shape(&required)?,
@@ -127,7 +127,7 @@ impl Form {
 }
 
 fn object<'a>(value: &'a Value, what: &str) -> Result<&'a Map<String, Value>, String> {
-    let not = || format!("{what} is no object");
+    let not = || format!("{what} is not an object");
     value.as_object().ok_or_else(not)
 }
 
@@ -152,7 +152,7 @@ fn words(object: &Map<String, Value>, what: &str) -> Result<(), String> {
     match good("title") && good("description") {
         true => Ok(()),
         false => Err(format!(
-            "title or description of {what} is no text of at most {WORDS} bytes"
+            "title or description of {what} is not a text of at most {WORDS} bytes"
         )),
     }
 }
@@ -269,7 +269,7 @@ fn number(field: &Map<String, Value>, kind: &str, is: fn(&Value) -> bool) -> Res
             Some(bound) if is(bound) => {
                 kept.insert(rule.to_owned(), bound.clone());
             }
-            Some(_) => return Err(format!("its `{rule}` is no {kind}")),
+            Some(_) => return Err(format!("its `{rule}` is not of the type `{kind}`")),
         }
     }
     Ok(Value::Object(kept))
@@ -280,7 +280,7 @@ fn several(field: &Map<String, Value>) -> Result<Value, String> {
     let items = object(items, "`items`")?;
     only(items, &["type", "enum", "anyOf"], "`items`")?;
     if items.get("type").is_some_and(|kind| kind != "string") {
-        return Err("its choices are no texts".to_owned());
+        return Err("its choices are not texts".to_owned());
     }
     let choices = match (items.get("enum"), items.get("anyOf")) {
         (Some(values), None) => values_of(values)?,
@@ -310,7 +310,7 @@ fn counts(
             Some((count, Some(number))) if number <= u64::from(u32::MAX) => {
                 kept.insert((*rule).to_owned(), count.clone());
             }
-            Some(_) => return Err(format!("its `{rule}` is no count")),
+            Some(_) => return Err(format!("its `{rule}` is not a count")),
         }
     }
     Ok(())

@@ -1,35 +1,35 @@
-//! From what a guest asks to questions that may be put to somebody.
+//! Checks the questions of a guest before a person or model sees them.
 
 use serde_json::json;
 use toolward_contract::json;
 use toolward_policy::UserGrant;
 
-use super::{Answerable, Ask, Question, ROUNDS, form, sample};
+use super::{Answerable, Ask, MAX_ROUNDS, Question, form, sample};
 use crate::invocation::{DriverAsk, InputRequest};
 use crate::redact::Redactor;
 use crate::result::{CallError, ErrorClass, ErrorCode, Hit};
 
 /// Questions that are asked at once.
-const QUESTIONS: usize = 8;
+const MAX_QUESTIONS: usize = 8;
 /// Bytes of a question's key.
-const KEY: usize = 64;
+const MAX_KEY_BYTES: usize = 64;
 /// Bytes of what a person is told.
-const MESSAGE: usize = 4096;
+const MAX_MESSAGE_BYTES: usize = 4096;
 /// Bytes of the parameters of a sample, and of the schema of a form.
-const SAMPLE: usize = 64 << 10;
-const SCHEMA: usize = 16 << 10;
+const MAX_SAMPLE_BYTES: usize = 64 << 10;
+const MAX_SCHEMA_BYTES: usize = 16 << 10;
 /// Bytes of all questions together: who asks in a stateless way carries them
 /// there and back.
-const TOGETHER: usize = 96 << 10;
+const MAX_TOTAL_BYTES: usize = 96 << 10;
 /// Bytes of the driver's state.
-const STATE: usize = 64 << 10;
+const MAX_STATE_BYTES: usize = 64 << 10;
 
 /// What a call may ask, and whether anybody would answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asker {
     pub(crate) granted: UserGrant,
     pub(crate) answerable: Answerable,
-    /// Called by another tool: then nobody is there who could answer.
+    /// Called by another tool, so that no one can answer.
     pub(crate) nested: bool,
     /// How often it has asked.
     pub(crate) rounds: u32,
@@ -70,7 +70,7 @@ impl Asker {
         if nobody || !lacking.is_empty() {
             return Err(unavailable(&lacking));
         }
-        if self.rounds >= ROUNDS {
+        if self.rounds >= MAX_ROUNDS {
             return Err(worn_out());
         }
         accept(request).map_err(|problem| not_allowed(&problem))
@@ -114,11 +114,13 @@ fn accept(request: InputRequest) -> Result<Questions, String> {
     if request.questions.is_empty() {
         return Err("it asks nothing".to_owned());
     }
-    if request.questions.len() > QUESTIONS {
-        return Err(format!("it asks more than {QUESTIONS} questions at once"));
+    if request.questions.len() > MAX_QUESTIONS {
+        return Err(format!(
+            "it asks more than {MAX_QUESTIONS} questions at once"
+        ));
     }
-    if request.state.len() > STATE {
-        return Err(format!("its state has more than {STATE} bytes"));
+    if request.state.len() > MAX_STATE_BYTES {
+        return Err(format!("its state has more than {MAX_STATE_BYTES} bytes"));
     }
     let mut together = 0_usize;
     let mut questions: Vec<Question> = Vec::with_capacity(request.questions.len());
@@ -126,15 +128,17 @@ fn accept(request: InputRequest) -> Result<Questions, String> {
         let key = question.key;
         if !is_key(&key) {
             return Err(format!(
-                "the key of a question is not 1 to {KEY} of A-Z, a-z, 0-9, `_`, `-` and `.`"
+                "the key of a question is not 1 to {MAX_KEY_BYTES} of A-Z, a-z, 0-9, `_`, `-` and `.`"
             ));
         }
         if questions.iter().any(|earlier| earlier.key == key) {
             return Err(format!("it asks twice with the key `{key}`"));
         }
         together = together.saturating_add(size(&question.ask));
-        if together > TOGETHER {
-            return Err(format!("its questions have more than {TOGETHER} bytes"));
+        if together > MAX_TOTAL_BYTES {
+            return Err(format!(
+                "its questions have more than {MAX_TOTAL_BYTES} bytes"
+            ));
         }
         let ask = ask(question.ask).map_err(|problem| format!("question `{key}`: {problem}"))?;
         questions.push(Question { key, ask });
@@ -148,7 +152,7 @@ fn accept(request: InputRequest) -> Result<Questions, String> {
 /// Keys stand beside those of the host's own questions, and in messages.
 fn is_key(key: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    (1..=KEY).contains(&key.len()) && key.chars().all(allowed)
+    (1..=MAX_KEY_BYTES).contains(&key.len()) && key.chars().all(allowed)
 }
 
 fn size(ask: &DriverAsk) -> usize {
@@ -162,15 +166,15 @@ fn size(ask: &DriverAsk) -> usize {
 fn ask(ask: DriverAsk) -> Result<Ask, String> {
     match ask {
         DriverAsk::Form { message, schema } => {
-            if message.trim().is_empty() || message.len() > MESSAGE {
-                return Err(format!("its message is not 1 to {MESSAGE} bytes"));
+            if message.trim().is_empty() || message.len() > MAX_MESSAGE_BYTES {
+                return Err(format!("its message is not 1 to {MAX_MESSAGE_BYTES} bytes"));
             }
-            let schema = parsed(&schema, SCHEMA)?;
+            let schema = parsed(&schema, MAX_SCHEMA_BYTES)?;
             form::Form::read(&schema)?;
             Ok(Ask::Form { message, schema })
         }
         DriverAsk::Sample(parameters) => {
-            let parameters = parsed(&parameters, SAMPLE)?;
+            let parameters = parsed(&parameters, MAX_SAMPLE_BYTES)?;
             sample::check(&parameters)?;
             Ok(Ask::Sample(parameters))
         }
@@ -188,7 +192,7 @@ fn parsed(text: &str, bytes: usize) -> Result<serde_json::Value, String> {
         .map_err(|error| format!("it is not the JSON that is allowed: {error}"))
 }
 
-/// Nobody answers questions of these kinds; a caller that could, can say so.
+/// The caller can't answer questions of these kinds.
 fn unavailable(lacking: &[&str]) -> CallError {
     CallError::new(
         ErrorCode::INPUT_UNAVAILABLE,
@@ -203,12 +207,12 @@ fn worn_out() -> CallError {
     CallError::new(
         ErrorCode::LIMIT_EXCEEDED,
         ErrorClass::ExecutionFailed,
-        format!("the driver asks again after {ROUNDS} rounds of questions"),
+        format!("the driver asks again after {MAX_ROUNDS} rounds of questions"),
     )
     .with_limit(Hit {
         limit: "rounds",
-        used: u64::from(ROUNDS).saturating_add(1),
-        allowed: u64::from(ROUNDS),
+        used: u64::from(MAX_ROUNDS).saturating_add(1),
+        allowed: u64::from(MAX_ROUNDS),
     })
     .with_hint("report this to the driver's publisher")
 }

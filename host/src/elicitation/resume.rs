@@ -1,14 +1,14 @@
-//! A call that goes on: whether it is the one that asked, and whether the answers
-//! are answers to what it asked.
+//! Resuming a call: checks that it is the call that asked, and that the answers match
+//! its questions.
 
 use toolward_contract::json;
 
-use super::{Answer, Ask, Asked, ROUNDS, Resume, Spent, form, sample};
+use super::{Answer, Ask, Asked, MAX_ROUNDS, Resume, Spent, form, sample};
 use crate::invocation::{QuestionAnswer, QuestionReply, Resumption};
 use crate::result::{CallError, ErrorClass, ErrorCode};
 
 /// Bytes of the answer to a form.
-const ANSWER: usize = 64 << 10;
+const MAX_FORM_ANSWER_BYTES: usize = 64 << 10;
 
 /// What a call is, as far as it can be told apart from another.
 pub(crate) struct Facts<'a> {
@@ -24,7 +24,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) context: &'a str,
 }
 
-/// A call that goes on, with answers that fit.
+/// A call that resumes, with answers that match.
 pub(crate) struct Resumed {
     pub(crate) rounds: u32,
     pub(crate) spent: Spent,
@@ -59,7 +59,7 @@ impl Facts<'_> {
     }
 }
 
-/// Makes sure that a call goes on as what it was, with answers to what it asked.
+/// Checks that a call resumes unchanged, with answers to its questions.
 pub(crate) fn check(
     resume: Resume,
     facts: &Facts<'_>,
@@ -71,7 +71,7 @@ pub(crate) fn check(
             "the {what} is not that of the call that asked"
         )));
     }
-    if asked.round == 0 || asked.round > ROUNDS {
+    if asked.round == 0 || asked.round > MAX_ROUNDS {
         return Err(refused("no call asks so often".to_owned()));
     }
     let known = |key: &str| asked.questions.iter().any(|question| question.key == key);
@@ -95,7 +95,7 @@ pub(crate) fn check(
             Answer::Cancelled => QuestionReply::Cancelled,
             Answer::Accepted(value) => {
                 let bytes = match question.ask {
-                    Ask::Form { .. } => limits.bytes.min(ANSWER),
+                    Ask::Form { .. } => limits.bytes.min(MAX_FORM_ANSWER_BYTES),
                     _ => limits.bytes,
                 };
                 json::check(&value, &json::Limits { bytes, ..limits })

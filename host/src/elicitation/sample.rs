@@ -13,7 +13,7 @@ const PARAMETERS: &[&str] = &[
     "stopSequences",
     "modelPreferences",
 ];
-const MESSAGES: usize = 64;
+const MAX_MESSAGES: usize = 64;
 
 /// Whether these parameters may be sent.
 pub(super) fn check(parameters: &Value) -> Result<(), String> {
@@ -28,14 +28,14 @@ pub(super) fn check(parameters: &Value) -> Result<(), String> {
     }
     let tokens = parameters.get("maxTokens").and_then(Value::as_u64);
     if !tokens.is_some_and(|tokens| (1..=u64::from(u32::MAX)).contains(&tokens)) {
-        return Err("its `maxTokens` is no positive number".to_owned());
+        return Err("its `maxTokens` is not a positive number".to_owned());
     }
     let Some(Value::Array(messages)) = parameters.get("messages") else {
         return Err("its `messages` are no list".to_owned());
     };
-    if messages.len() > MESSAGES || !messages.iter().all(is_message) {
+    if messages.len() > MAX_MESSAGES || !messages.iter().all(is_message) {
         return Err(format!(
-            "its `messages` are not at most {MESSAGES} of `user` or `assistant`, with text, \
+            "its `messages` are not at most {MAX_MESSAGES} of `user` or `assistant`, with text, \
              images or audio"
         ));
     }
@@ -101,15 +101,17 @@ pub(super) fn check_answer(answer: &Value) -> Result<(), String> {
 }
 
 /// Most roots that a driver is told of.
-const ROOTS: usize = 256;
+const MAX_ROOTS: usize = 256;
 
 /// Whether a value names roots: MCP's `ListRootsResult`.
 pub(super) fn check_roots(answer: &Value) -> Result<(), String> {
     let is_root = |root: &Value| root.get("uri").is_some_and(Value::is_string);
     match answer.get("roots") {
-        Some(Value::Array(roots)) if roots.len() <= ROOTS && roots.iter().all(is_root) => Ok(()),
+        Some(Value::Array(roots)) if roots.len() <= MAX_ROOTS && roots.iter().all(is_root) => {
+            Ok(())
+        }
         _ => Err(format!(
-            "expected `roots`, at most {ROOTS}, each with a `uri`"
+            "expected `roots`, at most {MAX_ROOTS}, each with a `uri`"
         )),
     }
 }

@@ -82,7 +82,7 @@ fn milliseconds<S: Serializer>(value: &Option<Duration>, serializer: S) -> Resul
 
 /// The longest error message, in bytes: it may quote what a caller or driver
 /// sent.
-const MESSAGE: usize = 4096;
+const MAX_MESSAGE_BYTES: usize = 4096;
 
 impl CallError {
     /// An error of this host's, or of what stands before it: not retryable, without
@@ -90,7 +90,7 @@ impl CallError {
     #[must_use]
     pub fn new(code: ErrorCode, class: ErrorClass, message: impl Into<String>) -> Self {
         let mut message = message.into();
-        message.truncate(message.floor_char_boundary(MESSAGE));
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
         Self {
             code,
             class,

@@ -15,7 +15,7 @@ use super::turns::Polls;
 use super::{DeadlinePassed, State};
 use crate::violations::EndsCall;
 
-/// A guest that goes on calling the host yields after this time.
+/// A guest that keeps calling the host yields after this time.
 const MAX_HOST_CALL_TURN: Duration = Duration::from_millis(2);
 
 /// Fuel that is left to a guest that is to yield: enough to get back to its own

@@ -23,7 +23,7 @@ pub(crate) const LIFTED: u64 = 3;
 
 /// Bytes that a guest may hand over however little memory is left: to log why, and
 /// to return an error.
-const LEAST: usize = 64 << 10;
+const MIN_HANDOVER_BYTES: usize = 64 << 10;
 
 /// The running totals of one store.
 #[derive(Debug)]
@@ -129,14 +129,14 @@ impl Limiter {
     /// the host's memory: [`LIFTED`] times as many, while they are values.
     pub(crate) fn lifted(&self, most: usize) -> usize {
         let room = usize::try_from(self.memory_left() / LIFTED).unwrap_or(usize::MAX);
-        room.clamp(LEAST.min(most), most)
+        room.clamp(MIN_HANDOVER_BYTES.min(most), most)
     }
 
     /// Bytes that a result may have on its way out, where there is room for them: it
     /// is mostly text, and its values are counted when they are made.
     pub(crate) fn result(&self, most: usize) -> usize {
         let room = usize::try_from(self.memory_left()).unwrap_or(usize::MAX);
-        room.clamp(LEAST.min(most), most)
+        room.clamp(MIN_HANDOVER_BYTES.min(most), most)
     }
 
     /// What stands for bytes that there was no room for, where `room` was given of

@@ -69,7 +69,7 @@ impl PreparedCall<'_> {
     }
 }
 
-/// What one attempt used and said, whatever its ending.
+/// What one attempt used and said, however it ended.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     /// Fuel consumed. Too low after a hardware trap: don't bill by it.

@@ -53,7 +53,7 @@ impl progress::Host for State {
         if !self.admits_progress(update.done) {
             return Ok(());
         }
-        // It may wait for whoever listens until the call ends.
+        // An observer may keep it queued until the call ends.
         let message = update.message.as_ref().map_or(0, String::len);
         let message = message.min(MAX_PROGRESS_MESSAGE_BYTES) as u64;
         self.limiter

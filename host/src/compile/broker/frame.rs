@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use toolward_signing::Digest;
 
 use super::super::artifact_signature::{EngineHash, SIGNATURE};
-use super::super::error::{CompileError, CompileReason, MESSAGE};
+use super::super::error::{CompileError, CompileReason, MAX_MESSAGE_BYTES};
 use super::super::limits::CompileLimits;
 
 /// The form of all this; both sides are of one build as a rule.
@@ -115,7 +115,7 @@ impl Answer {
             Self::Ready { public, engine } => frame(to, READY, &[public, engine.as_bytes()]),
             Self::Unusable(problem) => {
                 let mut problem = problem.clone();
-                problem.truncate(problem.floor_char_boundary(MESSAGE));
+                problem.truncate(problem.floor_char_boundary(MAX_MESSAGE_BYTES));
                 frame(to, UNUSABLE, &[problem.as_bytes()])
             }
             Self::Begun { id } => frame(to, BEGUN, &[&id.to_le_bytes()]),

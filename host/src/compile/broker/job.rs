@@ -1,5 +1,4 @@
-//! One worker, as the broker sees it: started, fed, watched, and ended, whatever
-//! becomes of it.
+//! One worker, as the broker sees it: started, fed, watched, and always ended.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};

@@ -16,7 +16,7 @@ use super::super::artifact_signature::{Claim, EngineHash, SIGNATURE};
 use super::super::error::CompileError;
 use super::super::{Stage, Watch};
 use super::frame::{self, Answer};
-use super::places::POLL_INTERVAL;
+use super::permits::POLL_INTERVAL;
 
 /// Time that a broker gets to end once its host is done with it.
 const ENDING: Duration = Duration::from_secs(5);

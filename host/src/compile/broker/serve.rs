@@ -1,6 +1,6 @@
 //! The broker's own process: takes components from the host, has each compiled
 //! by a worker, signs and stores the result. The host may be taken over by a
-//! guest after the start, so nothing that it says is believed.
+//! guest after the start, so nothing that it says is trusted.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;

@@ -1,4 +1,4 @@
-//! What a guest is told of a file, and sets: sizes, times, and a number to tell
+//! The metadata of a file that a guest sees and sets: sizes, times, and a number to tell
 //! files apart by. Nothing of the host's own: no inodes, devices or owners.
 
 use std::fs::Metadata;

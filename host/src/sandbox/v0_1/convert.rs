@@ -7,7 +7,7 @@ use crate::invocation::{
 use crate::result::{Annotations, Block, BlockContent, CallError, Output, ResourceBody, Role};
 
 /// What a driver gave. Lifting has charged each block, so that they are bounded here
-/// already; what they took in this version's form is told to whoever counts memory.
+/// already; `lifted_bytes` adds what they took in this version's form.
 pub(super) fn output(output: types::ToolOutput) -> DriverOutput {
     let lifted = output
         .content

@@ -1,7 +1,6 @@
-//! Who is next to have a component compiled. So many at once; of those that wait one that
-//! a principal waits for who has had the fewest compiled goes first: whoever calls all
-//! tools at once puts nobody else's behind all of them. No more wait than there are
-//! drivers, each once.
+//! Schedules compilations. A bounded number run at once; next is the component whose
+//! principal has had the fewest compiled, so that a principal that calls all tools at
+//! once does not delay the others. The queue holds each driver at most once.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -16,7 +15,7 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Requests that may be sent to a broker: no more than it has workers.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct Permits {
     queue: Mutex<Queue>,
     changed: Condvar,
 }
@@ -54,11 +53,11 @@ impl Queue {
     }
 }
 
-impl Places {
-    pub(super) fn new(places: usize) -> Self {
+impl Permits {
+    pub(super) fn new(permits: usize) -> Self {
         Self {
             queue: Mutex::new(Queue {
-                left: places,
+                left: permits,
                 next: 0,
                 waiting: Vec::new(),
                 had: HashMap::new(),
@@ -67,12 +66,12 @@ impl Places {
         }
     }
 
-    /// Waits for a place. Calls that come to wait for the same component count from then on.
+    /// Waits for a permit. Calls that come to wait for the same component count from then on.
     pub(super) fn take(
         &self,
         callers: &Callers,
         watch: &mut Watch<'_>,
-    ) -> Result<Place<'_>, CompileError> {
+    ) -> Result<Permit<'_>, CompileError> {
         let mut queue = self.lock();
         let number = queue.next;
         queue.next = number.wrapping_add(1);
@@ -91,9 +90,9 @@ impl Places {
                     *had = had.saturating_add(1);
                 }
                 drop(queue);
-                // There may be another place, for another one.
+                // There may be another permit, for another component.
                 self.changed.notify_all();
-                return Ok(Place(self));
+                return Ok(Permit(self));
             }
             if let ControlFlow::Break(()) = watch(Stage::Waiting) {
                 queue.remove(number);
@@ -115,9 +114,9 @@ impl Places {
 
 /// The right to have one component compiled.
 #[derive(Debug)]
-pub(super) struct Place<'a>(&'a Places);
+pub(super) struct Permit<'a>(&'a Permits);
 
-impl Drop for Place<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let mut queue = self.0.lock();
         queue.left = queue.left.saturating_add(1);
@@ -147,20 +146,20 @@ mod tests {
         ControlFlow::Continue(())
     }
 
-    /// The order in which components get the only place, which come to wait in this
+    /// The order in which components get the only permit, which come to wait in this
     /// order while it is taken for `greedy`. `later` runs when all of them wait.
     fn order(waiting: &[(&'static str, &Callers)], later: impl FnOnce()) -> Vec<&'static str> {
-        let places = Places::new(1);
-        let held = places.take(&wanted(&["greedy"]), &mut on).unwrap();
+        let permits = Permits::new(1);
+        let held = permits.take(&wanted(&["greedy"]), &mut on).unwrap();
         let (sender, order) = channel();
         std::thread::scope(|scope| {
             for (number, (name, callers)) in (1..).zip(waiting) {
-                let (places, sender) = (&places, sender.clone());
+                let (permits, sender) = (&permits, sender.clone());
                 scope.spawn(move || {
-                    let _place = places.take(callers, &mut on).unwrap();
+                    let _permit = permits.take(callers, &mut on).unwrap();
                     sender.send(*name).unwrap();
                 });
-                while places.lock().waiting.len() < number {
+                while permits.lock().waiting.len() < number {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
@@ -171,7 +170,7 @@ mod tests {
         });
         drop(sender);
         let order: Vec<_> = order.into_iter().collect();
-        let queue = places.lock();
+        let queue = permits.lock();
         assert!(queue.waiting.is_empty() && queue.had.is_empty() && queue.left == 1);
         order
     }
@@ -204,11 +203,11 @@ mod tests {
 
     #[test]
     fn one_that_is_cancelled_waits_no_more() {
-        let places = Places::new(1);
-        let held = places.take(&wanted(&["a"]), &mut on).unwrap();
-        let cancelled = places.take(&wanted(&["b"]), &mut |_| ControlFlow::Break(()));
-        assert!(cancelled.is_err() && places.lock().waiting.is_empty());
+        let permits = Permits::new(1);
+        let held = permits.take(&wanted(&["a"]), &mut on).unwrap();
+        let cancelled = permits.take(&wanted(&["b"]), &mut |_| ControlFlow::Break(()));
+        assert!(cancelled.is_err() && permits.lock().waiting.is_empty());
         drop(held);
-        places.take(&wanted(&["a"]), &mut on).unwrap();
+        permits.take(&wanted(&["a"]), &mut on).unwrap();
     }
 }
