@@ -5,7 +5,8 @@ use toolward_contract::diagnostic::Severity;
 
 macro_rules! codes {
     ($($name:ident $severity:ident $code:literal $summary:literal $explanation:literal)*) => {
-        $(pub(crate) const $name: &str = $code;)*
+        $(#[doc = concat!("`", $code, "`: ", $summary, ".")]
+        pub const $name: &str = $code;)*
 
         /// Every code that this crate's diagnostics carry.
         pub const CODES: &[Code] = &[$(Code {

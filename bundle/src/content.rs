@@ -16,12 +16,13 @@ use toolward_signing::manifest::Manifest;
 use toolward_signing::provenance::Provenance;
 use toolward_signing::verify::{Bundle, Verified};
 
-use crate::author::{self, AuthorError, PackOptions};
 use crate::codes;
 use crate::component::Component;
+use crate::dev::{self, PackOptions};
 use crate::documents::{Documents, role_of};
-use crate::index;
-use crate::locate::whole;
+pub use crate::error::ContentError;
+use crate::index::{self, TOOLS_JSON};
+use crate::locate::about_file;
 use crate::rules;
 use crate::shown::{self, PromptEntry, ResourceEntry};
 
@@ -120,111 +121,6 @@ pub struct Content {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Why verified bytes are no bundle that a host takes.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ContentError {
-    /// A document or component breaks a rule.
-    #[error("{}", first(.0))]
-    Invalid(Vec<Diagnostic>),
-    /// An id lies outside the prefixes that the trust store grants.
-    #[error("{path}: the {kind} id {id:?} lies outside what the publisher {publisher} may publish")]
-    PrefixNotGranted {
-        /// The file that brings the id.
-        path: String,
-        /// `bundle`, `contract`, `contract alias`, `driver`, `action` or `prompt`.
-        kind: &'static str,
-        /// The id.
-        id: String,
-        /// The publisher's name in the trust store.
-        publisher: String,
-    },
-    /// A file's role in the manifest isn't the one that its name gives it.
-    #[error("manifest.toml: {path} has the role {found}, its name makes it a {expected}")]
-    RoleMismatch {
-        /// The file.
-        path: String,
-        /// The role in the manifest.
-        found: String,
-        /// The role that the name gives.
-        expected: String,
-    },
-    /// The directory under work can't be packed.
-    #[error(transparent)]
-    Author(#[from] AuthorError),
-}
-
-/// The first error in one line, and how many more there are.
-pub(crate) fn first(diagnostics: &[Diagnostic]) -> String {
-    let mut errors = diagnostics
-        .iter()
-        .filter(|diagnostic| diagnostic.severity == Severity::Error);
-    match errors.next() {
-        None => "the bundle is invalid".to_owned(),
-        Some(error) => {
-            let more = match errors.count() {
-                0 => String::new(),
-                more => format!(" (and {more} more)"),
-            };
-            format!(
-                "{}:{}:{}: {}{more}",
-                error.file, error.line, error.column, error.message
-            )
-        }
-    }
-}
-
-/// What to do about the first error. Not every rule has advice of its own.
-pub(crate) fn first_hint(diagnostics: &[Diagnostic]) -> String {
-    diagnostics
-        .iter()
-        .find(|diagnostic| diagnostic.severity == Severity::Error)
-        .and_then(|diagnostic| diagnostic.hint.clone())
-        .unwrap_or_else(|| {
-            "correct it and pack the bundle again; `toolward check` shows every finding".to_owned()
-        })
-}
-
-impl ContentError {
-    /// The stable name of the error: the first diagnostic's, where there are
-    /// diagnostics.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Invalid(diagnostics) => diagnostics
-                .iter()
-                .find(|diagnostic| diagnostic.severity == Severity::Error)
-                .map_or("bundle-invalid", |diagnostic| diagnostic.code),
-            Self::PrefixNotGranted { .. } => "prefix-not-granted",
-            Self::RoleMismatch { .. } => "role-mismatch",
-            Self::Author(error) => error.code(),
-        }
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Invalid(diagnostics) => Some(first_hint(diagnostics)),
-            Self::PrefixNotGranted { publisher, .. } => Some(format!(
-                "if {publisher} is meant to publish it, the operator adds a prefix to its [[publisher]] entry"
-            )),
-            Self::RoleMismatch { .. } => Some("pack the bundle again: `toolward pack`".to_owned()),
-            Self::Author(error) => error.hint(),
-        }
-    }
-
-    /// Everything that is wrong with the documents, where that is the reason.
-    #[must_use]
-    pub fn diagnostics(&self) -> &[Diagnostic] {
-        match self {
-            Self::Invalid(diagnostics) => diagnostics,
-            Self::Author(error) => error.diagnostics(),
-            _ => &[],
-        }
-    }
-}
-
 impl Content {
     /// Reads the contents of a verified bundle.
     ///
@@ -255,7 +151,7 @@ impl Content {
         )?;
         content.provenance = bundle.provenance.clone();
         for warning in &bundle.warnings {
-            content.warnings.push(whole(
+            content.warnings.push(about_file(
                 "manifest.toml",
                 Severity::Warning,
                 codes::VERIFICATION,
@@ -278,7 +174,7 @@ impl Content {
             source_date_epoch: Some(0),
             ..PackOptions::default()
         };
-        let packed = author::pack(directory, &options)?;
+        let packed = dev::pack(directory, &options)?;
         // Policy names the directory, so it has one spelling.
         let dir = directory
             .canonicalize()
@@ -322,11 +218,7 @@ impl Content {
         granted: &dyn Fn(&str) -> bool,
     ) -> Result<Self, ContentError> {
         check_roles(&manifest)?;
-        let mut documents = Documents::read(&files);
-        let mut diagnostics = std::mem::take(&mut documents.diagnostics);
-        diagnostics.extend(rules::unique_ids(&documents));
-        diagnostics.extend(rules::implementations(&documents));
-        diagnostics.extend(shown::check(&documents, &files));
+        let (documents, mut diagnostics) = rules::read(&files);
         let indexed = index::read(&files, &documents, &mut diagnostics);
         if let Some(index) = &indexed.index {
             diagnostics.extend(index::check_version(&manifest, index));
@@ -358,7 +250,7 @@ impl Content {
         }
         drivers.extend(indexed.drivers.into_iter().map(|driver| DriverEntry {
             driver,
-            path: author::TOOLS_JSON.to_owned(),
+            path: TOOLS_JSON.to_owned(),
             component: None,
         }));
         let (errors, warnings): (Vec<_>, Vec<_>) = diagnostics
@@ -427,7 +319,7 @@ fn check_prefixes(
 ) -> Result<(), ContentError> {
     let bundle = std::iter::once(("bundle", manifest.id.as_str(), "manifest.toml"));
     let contracts = tools.iter().map(|entry| {
-        let path = entry.path.as_deref().unwrap_or(author::TOOLS_JSON);
+        let path = entry.path.as_deref().unwrap_or(TOOLS_JSON);
         ("contract", entry.tool.id.as_str(), path)
     });
     let drivers = documents
@@ -440,7 +332,7 @@ fn check_prefixes(
         .map(|action| ("action", action.value.id.as_str(), action.path.as_str()));
     // A host answers to an alias as it does to an id.
     let aliases = tools.iter().flat_map(|entry| {
-        let path = entry.path.as_deref().unwrap_or(author::TOOLS_JSON);
+        let path = entry.path.as_deref().unwrap_or(TOOLS_JSON);
         let aliases = entry.tool.aliases.iter();
         aliases.map(move |alias| ("contract alias", alias.as_str(), path))
     });

@@ -19,7 +19,7 @@ use toolward_contract::tool::Tool;
 use toolward_signing::manifest::Role;
 
 use crate::codes;
-use crate::locate::whole;
+use crate::locate::about_file;
 use crate::shown;
 
 /// A document with the name of its file.
@@ -70,17 +70,20 @@ pub fn role_of(path: &str) -> Role {
 }
 
 /// The last segment of a path.
-pub(crate) fn file_name(path: &str) -> &str {
+#[must_use]
+pub fn file_name(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
 /// The folder of a path, without the final slash; empty at the root.
-pub(crate) fn folder(path: &str) -> &str {
+#[must_use]
+pub fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 /// The path of a file that a document in `folder` names.
-pub(crate) fn beside(document: &str, name: &str) -> String {
+#[must_use]
+pub fn beside(document: &str, name: &str) -> String {
     match folder(document) {
         "" => name.to_owned(),
         folder => format!("{folder}/{name}"),
@@ -152,7 +155,7 @@ impl Documents {
                         push(&mut documents.tools, path, parsed.value);
                     }
                     if weight > SCHEMAS {
-                        documents.diagnostics.push(whole(
+                        documents.diagnostics.push(about_file(
                             path,
                             Severity::Error,
                             codes::SCHEMAS_TOO_LARGE,
@@ -230,7 +233,8 @@ impl Documents {
     }
 
     /// Whether there is nothing among `files` that anybody could use.
-    pub(crate) fn is_empty(&self, files: &BTreeMap<String, Arc<[u8]>>) -> bool {
+    #[must_use]
+    pub fn is_empty(&self, files: &BTreeMap<String, Arc<[u8]>>) -> bool {
         self.tools.is_empty()
             && self.drivers.is_empty()
             && self.prompts.is_empty()
@@ -271,7 +275,7 @@ impl Documents {
         match std::str::from_utf8(bytes) {
             Ok(text) => Some(text),
             Err(error) => {
-                self.diagnostics.push(whole(
+                self.diagnostics.push(about_file(
                     path,
                     Severity::Error,
                     codes::FILE_NOT_UTF8,

@@ -207,7 +207,7 @@ pub fn sources(directory: &Path) -> Result<Files, FilesError> {
 }
 
 /// Folders that build tools fill.
-pub(crate) const BUILD_FOLDERS: &[&str] = &["target", "node_modules"];
+pub const BUILD_FOLDERS: &[&str] = &["target", "node_modules"];
 
 fn is_document(path: &str) -> bool {
     !matches!(

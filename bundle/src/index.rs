@@ -10,10 +10,12 @@ use toolward_contract::index::Index;
 use toolward_contract::tool::Tool;
 use toolward_signing::manifest::Manifest;
 
-use crate::author::TOOLS_JSON;
 use crate::codes;
 use crate::documents::{Documents, borrowed};
-use crate::locate::whole;
+use crate::locate::about_file;
+
+/// The name of the machine index in a bundle.
+pub const TOOLS_JSON: &str = toolward_signing::manifest::TOOLS_FILE;
 
 /// What `tools.json` adds to the documents.
 #[derive(Default)]
@@ -26,6 +28,16 @@ pub(crate) struct Indexed {
     pub(crate) drivers: Vec<Arc<Driver>>,
 }
 
+/// What is wrong with `tools.json`, and where it disagrees with the documents; `found` is what is
+/// wrong with these already.
+pub fn check(
+    files: &BTreeMap<String, Arc<[u8]>>,
+    documents: &Documents,
+    found: &mut Vec<Diagnostic>,
+) {
+    read(files, documents, found);
+}
+
 /// Reads `tools.json` and compares it with the documents.
 pub(crate) fn read(
     files: &BTreeMap<String, Arc<[u8]>>,
@@ -33,7 +45,7 @@ pub(crate) fn read(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Indexed {
     let Some(bytes) = files.get(TOOLS_JSON) else {
-        diagnostics.push(whole(
+        diagnostics.push(about_file(
             TOOLS_JSON,
             Severity::Error,
             codes::FILE_UNREADABLE,
@@ -87,7 +99,7 @@ fn attached(
             Some(Ok(driver)) => {
                 let mut others = documents.drivers.iter();
                 if let Some(other) = others.find(|other| other.value.id == driver.id) {
-                    let mut taken = whole(
+                    let mut taken = about_file(
                         TOOLS_JSON,
                         Severity::Error,
                         codes::DUPLICATE_ID,
@@ -114,7 +126,7 @@ fn attached(
 pub(crate) fn check_version(manifest: &Manifest, index: &Index) -> Option<Diagnostic> {
     let (listed, found) = (manifest.tools.version, index.version);
     (listed != u64::from(found)).then(|| {
-        whole(
+        about_file(
             "manifest.toml",
             Severity::Error,
             codes::TOOLS_VERSION,

@@ -13,11 +13,12 @@ use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
+use toolward_signing::verify;
 
-use crate::author::{AuthorError, Sealed};
 use crate::component::{Component, Surface};
 use crate::content::{Content, Origin};
 use crate::documents::Documents;
+use crate::error::ReadError;
 use crate::index;
 use crate::rules;
 
@@ -221,24 +222,30 @@ impl Inspection {
     ///
     /// When it can't be read, or a file is missing, extra, or not the one that
     /// the manifest lists.
-    pub fn unverified(path: &Path) -> Result<Self, AuthorError> {
-        let sealed = Sealed::read(path)?;
-        let manifest = sealed.manifest()?;
-        let mut documents = Documents::read(sealed.files());
+    pub fn unverified(path: &Path) -> Result<Self, ReadError> {
+        let bundle = verify::integral(path).map_err(|refusal| ReadError::Refused {
+            path: path.to_owned(),
+            refusal,
+        })?;
+        let files = bundle.files.into_iter();
+        let files = files
+            .map(|(path, bytes)| (path.as_str().to_owned(), bytes))
+            .collect();
+        let mut documents = Documents::read(&files);
         let mut problems = std::mem::take(&mut documents.diagnostics);
-        let indexed = index::read(sealed.files(), &documents, &mut problems);
+        let indexed = index::read(&files, &documents, &mut problems);
         let written = documents.tools.iter().map(|tool| &tool.value);
         let tools: Vec<&Arc<Tool>> = written.chain(&indexed.contracts).collect();
         let known = tools.iter().map(|tool| tool.as_ref());
         let mut drivers = Vec::with_capacity(documents.drivers.len());
         for driver in &documents.drivers {
-            let component = rules::readable(driver, sealed.files(), None);
+            let component = rules::readable(driver, &files, None);
             let component = component.unwrap_or_else(|problem| {
                 problems.push(*problem);
                 None
             });
             if let Some(component) = &component
-                && let Err(problem) = rules::usable(component, driver, &documents, sealed.files())
+                && let Err(problem) = rules::usable(component, driver, &documents, &files)
             {
                 problems.push(*problem);
             }
@@ -252,14 +259,14 @@ impl Inspection {
         drivers.extend(attached.map(|driver| driver_view(driver, None, known.clone())));
         Ok(Self {
             verified: false,
-            publisher: manifest.publisher.clone(),
+            publisher: bundle.manifest.publisher.clone(),
             signers: Vec::new(),
-            manifest_digest: Digest::of(sealed.manifest_bytes()),
-            manifest: manifest_view(&manifest),
+            manifest_digest: bundle.manifest_digest,
+            manifest: manifest_view(&bundle.manifest),
             tools: tools.iter().map(|tool| tool_view(tool)).collect(),
             drivers,
             provenance: None,
-            files: file_views(&manifest),
+            files: file_views(&bundle.manifest),
             problems,
         })
     }

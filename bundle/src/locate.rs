@@ -34,7 +34,8 @@ impl<'a> Locator<'a> {
 }
 
 /// A diagnostic about a file as a whole: line 1, column 1.
-pub(crate) fn whole(
+#[must_use]
+pub fn about_file(
     file: &str,
     severity: Severity,
     code: &'static str,

@@ -14,11 +14,52 @@ use toolward_signing::manifest::Manifest;
 use crate::codes;
 use crate::component::{Component, HANDLER, Surface};
 use crate::declared::Declared;
+use crate::dev::bundle_toml;
 use crate::documents::{Documents, Located, beside};
-use crate::locate::{key_position, whole};
+use crate::files::Files;
+use crate::locate::{about_file, key_position};
+use crate::shown;
+use crate::text::list;
+
+/// Reads the documents among `files`, and says what is wrong with them, alone and
+/// together; but for components ([`components`]) and `tools.json`
+/// ([`index::check`](crate::index::check)).
+#[must_use]
+pub fn read(files: &Files) -> (Documents, Vec<Diagnostic>) {
+    let mut documents = Documents::read(files);
+    let mut diagnostics = std::mem::take(&mut documents.diagnostics);
+    diagnostics.extend(unique_ids(&documents));
+    diagnostics.extend(implementations(&documents));
+    diagnostics.extend(shown::check(&documents, files));
+    (documents, diagnostics)
+}
+
+/// What is wrong with the components of the drivers, as a host sees it.
+#[must_use]
+pub fn components(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
+    let drivers = documents.drivers.iter();
+    let problems = drivers.filter_map(|driver| component(driver, documents, files, None).err());
+    problems.map(|problem| *problem).collect()
+}
+
+/// That a bundle under work brings something to use.
+#[must_use]
+pub fn not_empty(documents: &Documents, files: &Files) -> Option<Diagnostic> {
+    documents.is_empty(files).then(|| {
+        about_file(
+            bundle_toml::FILE,
+            Severity::Error,
+            codes::BUNDLE_EMPTY,
+            "the bundle has no TOOL.md, no DRIVER.md, no prompt and no resource".to_owned(),
+            Some(
+                "contracts go to tools/<id>/TOOL.md, drivers to drivers/<id>/DRIVER.md".to_owned(),
+            ),
+        )
+    })
+}
 
 /// Finds ids that two documents of one kind share.
-pub(crate) fn unique_ids(documents: &Documents) -> Vec<Diagnostic> {
+fn unique_ids(documents: &Documents) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let tools = documents
         .tools
@@ -40,7 +81,7 @@ pub(crate) fn unique_ids(documents: &Documents) -> Vec<Diagnostic> {
 
 /// What a driver says about a contract that it implements and that is at hand:
 /// dropped inputs, mapped names, limits.
-pub(crate) fn implementations(documents: &Documents) -> Vec<Diagnostic> {
+fn implementations(documents: &Documents) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for driver in &documents.drivers {
         for tool in &documents.tools {
@@ -58,7 +99,7 @@ pub(crate) fn repeated<'a>(
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
     for (id, path) in ids {
         if let Some(first) = seen.get(id) {
-            diagnostics.push(whole(
+            diagnostics.push(about_file(
                 path,
                 Severity::Error,
                 codes::DUPLICATE_ID,
@@ -266,13 +307,4 @@ impl Report<'_> {
         }
         Ok(())
     }
-}
-
-/// Names in a sentence, at most eight of them.
-pub(crate) fn list(names: &[&str]) -> String {
-    let mut text = names.iter().take(8).copied().collect::<Vec<_>>().join(", ");
-    if let Some(more) = names.len().checked_sub(8).filter(|more| *more > 0) {
-        text.push_str(&format!(" and {more} more"));
-    }
-    text
 }

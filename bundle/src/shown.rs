@@ -13,7 +13,7 @@ use toolward_signing::manifest::Role;
 
 use crate::codes;
 use crate::documents::{Documents, Located, role_of};
-use crate::locate::whole;
+use crate::locate::about_file;
 use crate::media;
 use crate::rules::repeated;
 
@@ -104,7 +104,8 @@ fn is_resource(path: &str) -> bool {
 }
 
 /// Whether a file is a prompt.
-pub(crate) fn is_prompt(path: &str) -> bool {
+#[must_use]
+pub fn is_prompt(path: &str) -> bool {
     role_of(path) == Role::Prompt && path.ends_with(".md")
 }
 
@@ -123,7 +124,7 @@ pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) 
         let file = sidecar.path.strip_suffix(SIDECAR).unwrap_or_default();
         match by_path.get(file) {
             Some(entry) => template(sidecar, entry, &mut diagnostics),
-            None => diagnostics.push(whole(
+            None => diagnostics.push(about_file(
                 &sidecar.path,
                 Severity::Error,
                 codes::RESOURCE_SIDECAR,
@@ -133,7 +134,7 @@ pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) 
         }
     }
     for entry in resources.iter().filter(|entry| !entry.is_servable()) {
-        diagnostics.push(whole(
+        diagnostics.push(about_file(
             &entry.path,
             Severity::Warning,
             codes::RESOURCE_TOO_LARGE,
@@ -146,7 +147,7 @@ pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) 
     }
     for path in files.keys() {
         if role_of(path) == Role::Prompt && !is_prompt(path) {
-            diagnostics.push(whole(
+            diagnostics.push(about_file(
                 path,
                 Severity::Warning,
                 codes::PROMPT_STRAY,
@@ -166,7 +167,7 @@ fn embedded(
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let mut refuse = |line: u32, message: String, hint: &str| {
-        let mut found = whole(
+        let mut found = about_file(
             &prompt.path,
             Severity::Error,
             codes::PROMPT_FILE,
@@ -232,7 +233,7 @@ fn template(sidecar: &Located<Resource>, entry: &ResourceEntry, diagnostics: &mu
         Some(text) => {
             diagnostics.extend(sidecar.value.check_text(&entry.path, &Text::parse(text)));
         }
-        None => diagnostics.push(whole(
+        None => diagnostics.push(about_file(
             &sidecar.path,
             Severity::Error,
             codes::RESOURCE_TEMPLATE,
@@ -267,7 +268,7 @@ fn unique(documents: &Documents, diagnostics: &mut Vec<Diagnostic>) {
     for (index, (template, path)) in templates.iter().enumerate() {
         let mut before = templates.iter().take(index);
         if let Some((other, first)) = before.find(|(other, _)| other.overlaps(template)) {
-            diagnostics.push(whole(
+            diagnostics.push(about_file(
                 path,
                 Severity::Error,
                 codes::DUPLICATE_ID,

@@ -74,6 +74,16 @@ fn show(text: &str, limit: usize, lines: bool) -> String {
     out
 }
 
+/// Names in a sentence, at most eight of them.
+#[must_use]
+pub fn list(names: &[&str]) -> String {
+    let mut text = names.iter().take(8).copied().collect::<Vec<_>>().join(", ");
+    if let Some(more) = names.len().checked_sub(8).filter(|more| *more > 0) {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,9 +3,9 @@
 
 use std::process::ExitCode;
 
-use toolward_bundle::author::AuthorError;
-use toolward_bundle::build::BuildError;
-use toolward_bundle::scaffold::ScaffoldError;
+use toolward_author::AuthorError;
+use toolward_author::build::BuildError;
+use toolward_author::scaffold::ScaffoldError;
 use toolward_mcp::SurfaceError;
 use toolward_mcp::http::HttpError;
 use toolward_mcp::stdio::StdioError;
@@ -47,18 +47,20 @@ impl From<Exit> for ExitCode {
 }
 
 /// A bundle that is not what its manifest says is refused, as by `verify`.
-pub(crate) fn packed(error: AuthorError) -> Failure {
-    match error {
+pub(crate) fn packed(error: impl Into<AuthorError>) -> Failure {
+    let error = error.into();
+    match error.refusal() {
         // Nothing was looked at that could be refused.
-        AuthorError::Refused { refusal, .. } if refusal.reason() == Reason::Io => {
-            Failure::refused(&refusal).of_kind(Kind::Usage)
+        Some(refusal) if refusal.reason() == Reason::Io => {
+            Failure::refused(refusal).of_kind(Kind::Usage)
         }
-        AuthorError::Refused { refusal, .. } => Failure::refused(&refusal),
-        other => authored(other),
+        Some(refusal) => Failure::refused(refusal),
+        None => authored(error),
     }
 }
 
-pub(crate) fn authored(error: AuthorError) -> Failure {
+pub(crate) fn authored(error: impl Into<AuthorError>) -> Failure {
+    let error = error.into();
     Failure::new(Kind::Failed, error.code(), &error)
         .maybe_hint(error.hint())
         .with_diagnostics(error.diagnostics())

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
+use toolward_author::{PackOptions, Sealed, pack};
 use toolward_bundle::Content;
-use toolward_bundle::author::{PackOptions, Sealed, pack};
 use toolward_signing::archive;
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;

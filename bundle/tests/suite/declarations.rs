@@ -1,10 +1,11 @@
 //! What a component may import, given what is declared, and what is said about the rest.
 
 use serde_json::{Value, json};
-use toolward_bundle::content::{Content, ContentError};
 use toolward_bundle::inspect::Inspection;
+use toolward_bundle::{Content, ContentError};
 
-use crate::support::{DRIVER, Demo, TOOL, component, read_signed};
+use crate::demo::{DRIVER, Demo, TOOL, component};
+use crate::support::read_signed;
 
 const HANDLER: &str = "toolward:driver/handler@0.1.0";
 const HTTP: &str = "wasi:http/outgoing-handler@0.2.3";
@@ -31,7 +32,7 @@ fn bundle(tool: &str, driver: &str, imports: &[&str]) -> Demo {
 fn code(tool: &str, driver: &str, imports: &[&str]) -> Option<&'static str> {
     let demo = bundle(tool, driver, imports);
     let read = Content::from_dev(demo.path());
-    let check = toolward_bundle::check::check_path(demo.path());
+    let check = toolward_author::check::check_path(demo.path());
     let found = check.diagnostics.iter().find(|found| found.is_error());
     let code = read.as_ref().err().map(ContentError::code);
     assert_eq!(
@@ -106,7 +107,7 @@ fn difference(demo: &Demo) -> Value {
     let verified = Inspection::of(&read_signed(&packed).unwrap());
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("out");
-    toolward_bundle::author::Sealed::new(&packed)
+    toolward_author::Sealed::new(&packed)
         .write_directory(&path)
         .unwrap();
     let claimed = Inspection::unverified(&path).unwrap();
@@ -169,7 +170,7 @@ fn an_inspection_shows_a_refused_import_as_such() {
     let forged = crate::support::forged(&packed, &[("drivers/demo-greet/driver.wasm", &wasm)]);
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("out");
-    toolward_bundle::author::Sealed::new(&forged)
+    toolward_author::Sealed::new(&forged)
         .write_directory(&path)
         .unwrap();
     let claimed = Inspection::unverified(&path).unwrap();

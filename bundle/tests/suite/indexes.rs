@@ -5,7 +5,8 @@ use toolward_bundle::content::Content;
 use toolward_bundle::inspect::Inspection;
 use toolward_contract::driver::DriverKind;
 
-use crate::support::{Demo, forged, index_only, read_signed};
+use crate::demo::Demo;
+use crate::support::{forged, index_only, read_signed};
 
 fn entry(id: &str, transport: Value) -> Value {
     json!({
@@ -73,7 +74,7 @@ fn an_inspection_that_verifies_nothing_shows_them_too() {
     let packed = index_only(&text);
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("out");
-    toolward_bundle::author::Sealed::new(&packed)
+    toolward_author::Sealed::new(&packed)
         .write_directory(&path)
         .unwrap();
     let shown = Inspection::unverified(&path).unwrap();
@@ -86,7 +87,7 @@ fn an_inspection_that_verifies_nothing_shows_them_too() {
         serde_json::to_value(&shown.tools[0].inputs).unwrap(),
         json!([{ "name": "q", "type": "string", "required": false }])
     );
-    let checked = toolward_bundle::check::check_path(&path);
+    let checked = toolward_author::check::check_path(&path);
     assert_eq!(checked.errors(), 0, "{:?}", checked.diagnostics);
 }
 

@@ -1,18 +1,15 @@
-//! Bundles from end to end, without a host: written, packed, signed, verified,
-//! read.
+//! Bundles as a host reads them, without a host: verified, or under work.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     reason = "helpers of tests fail the test"
 )]
 
-mod authoring;
-mod checking;
 mod declarations;
+mod demo;
 mod fuzz_corpus;
 mod indexes;
 mod reading;
-mod scaffolding;
 mod showing;
 mod support;
 mod surfaces;

@@ -4,7 +4,8 @@ use toolward_bundle::content::{Content, Origin};
 use toolward_bundle::inspect::Inspection;
 use toolward_signing::trust::TrustStore;
 
-use crate::support::{DRIVER, Demo, TOOL, component, forged, handler, read_signed, read_trusting};
+use crate::demo::{DRIVER, Demo, TOOL, component, handler};
+use crate::support::{forged, read_signed, read_trusting};
 
 #[test]
 fn a_signed_bundle_gives_its_contracts_drivers_and_components() {
@@ -204,13 +205,12 @@ fn a_manifest_that_gives_the_index_another_version_is_refused() {
 fn an_inspection_of_what_the_manifest_does_not_list_is_refused() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("out");
-    toolward_bundle::author::Sealed::new(&Demo::new().pack())
+    toolward_author::Sealed::new(&Demo::new().pack())
         .write_directory(&path)
         .unwrap();
     let tool = path.join("tools/demo.greet/TOOL.md");
     std::fs::write(&tool, TOOL.replace("Greets", "Steals")).unwrap();
-    let code =
-        |result: Result<Inspection, toolward_bundle::AuthorError>| result.unwrap_err().code();
+    let code = |result: Result<Inspection, toolward_bundle::ReadError>| result.unwrap_err().code();
     assert_eq!(code(Inspection::unverified(&path)), "digest-mismatch");
     std::fs::write(&tool, TOOL).unwrap();
     std::fs::write(path.join("extra"), "").unwrap();
@@ -226,7 +226,7 @@ fn an_inspection_says_whether_anything_was_verified() {
 
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("out");
-    toolward_bundle::author::Sealed::new(&packed)
+    toolward_author::Sealed::new(&packed)
         .write_directory(&path)
         .unwrap();
     let claimed = Inspection::unverified(&path).unwrap();

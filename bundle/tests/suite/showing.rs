@@ -1,11 +1,12 @@
 //! Prompts and resources: what a bundle's own files have to be for them.
 
-use toolward_bundle::check::check_path;
-use toolward_bundle::content::{Content, ContentError};
+use toolward_author::check::check_path;
+use toolward_bundle::{Content, ContentError};
 use toolward_signing::key::SigningKey;
 use toolward_signing::trust::TrustStore;
 
-use crate::support::{Demo, forged, read_signed, read_trusting};
+use crate::demo::Demo;
+use crate::support::{forged, read_signed, read_trusting};
 
 fn prompt(id: &str, body: &str) -> String {
     format!("---\nid: {id}\nname: Greeting\ndescription: Asks for one.\n---\n{body}\n")

@@ -1,11 +1,12 @@
 //! What counts as a change of a bundle's surface, and how it is told.
 
-use toolward_bundle::author::Packed;
+use toolward_bundle::dev::Packed;
 use toolward_bundle::surface::BundleSurface;
 use toolward_signing::key::SigningKey;
 use toolward_signing::trust::TrustStore;
 
-use crate::support::{BUNDLE, DRIVER, Demo, TOOL, read_signed, read_trusting};
+use crate::demo::{BUNDLE, DRIVER, Demo, TOOL};
+use crate::support::{read_signed, read_trusting};
 
 /// Read as signed by a publisher of the trust store, whose name doesn't depend on the key.
 fn surface(packed: &Packed) -> BundleSurface {

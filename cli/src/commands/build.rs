@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use toolward_bundle::build::{self, Options, Progress};
+use toolward_author::build::{self, Options, Progress};
 use toolward_bundle::text;
 
 use crate::environment::Environment;

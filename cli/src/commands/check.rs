@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use toolward_bundle::check::check_path;
+use toolward_author::check::check_path;
 
 use crate::failure::{Exit, Failure};
 use crate::output::Output;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
-use toolward_bundle::build;
+use toolward_author::build;
 use toolward_bundle::text::visible_line;
 use toolward_host::confine::{self, Confinement, SystemCalls};
 use toolward_host::{Cache, Host};

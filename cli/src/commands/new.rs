@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use serde_json::json;
-use toolward_bundle::scaffold::{self, Options, Sdk};
+use toolward_author::scaffold::{self, Options, Sdk};
 
 use crate::environment::Environment;
 use crate::failure::{self, Exit, Failure};

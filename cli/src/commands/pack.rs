@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use toolward_bundle::author::{self, ARCHIVE_EXTENSION, PackOptions, Sealed};
+use toolward_author::{ARCHIVE_EXTENSION, PackOptions, Sealed};
 use toolward_signing::digest::Digest;
 
 use crate::environment::Environment;
@@ -74,7 +74,8 @@ pub(crate) fn run(
         source_date_epoch: source_date_epoch(environment)?,
         provenance: arguments.provenance.is_some(),
     };
-    let packed = author::pack(&arguments.directory, &options).map_err(failure::authored)?;
+    let packed =
+        toolward_author::pack(&arguments.directory, &options).map_err(failure::authored)?;
     for warning in &packed.warnings {
         output.warning(warning);
     }
@@ -85,8 +86,8 @@ pub(crate) fn run(
         let key = keyfile::read(path, &arguments.passphrase, output)?;
         signers.push(sealed.sign(&key).map_err(failure::authored)?);
         if let Some(compiler) = compiler.take() {
-            let provenance =
-                author::provenance(&arguments.directory, compiler).map_err(failure::authored)?;
+            let provenance = toolward_author::provenance(&arguments.directory, compiler)
+                .map_err(failure::authored)?;
             sealed
                 .attest(&provenance, &key)
                 .map_err(failure::authored)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use toolward_bundle::author::{ARCHIVE_EXTENSION, Sealed};
+use toolward_author::{ARCHIVE_EXTENSION, Sealed};
 
 use crate::failure::{self, Exit, Failure};
 use crate::keyfile::{self, Passphrase};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use toolward_bundle::author::{PackOptions, Sealed, pack};
+use toolward_author::{PackOptions, Sealed, pack};
 use toolward_signing::key::SigningKey;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, Bundle, Verified, VerifyOptions};

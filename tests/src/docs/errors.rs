@@ -38,6 +38,7 @@ fn page(name: &str) -> String {
 #[test]
 fn every_error_code_of_the_command_is_in_the_book() {
     let sources = sources(&[
+        "author/src",
         "bundle/src",
         "cli/src",
         "host/src",

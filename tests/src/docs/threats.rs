@@ -7,6 +7,7 @@ use crate::support::root;
 
 /// Where tests are.
 const SOURCES: &[&str] = &[
+    "author",
     "bundle",
     "cli",
     "contract",

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toolward_bundle::author::{self, PackOptions, Packed, Sealed};
+use toolward_author::{AuthorError, PackOptions, Packed, Sealed};
 use toolward_signing::key::{PublicKey, SigningKey};
 use toolward_signing::manifest::Role;
 use toolward_signing::provenance::Provenance;
@@ -23,8 +23,8 @@ pub(crate) fn write(root: &Path, compiler: &str) -> Outcome {
     let folder = root.join("examples/bundles");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for example in examples(root)? {
-        let packed = author::pack(&example.folder, &PackOptions::default())
-            .map_err(|error| format!("{}: {}", example.name, explained(&error)))?;
+        let packed = toolward_author::pack(&example.folder, &PackOptions::default())
+            .map_err(|error| format!("{}: {}", example.name, explained(&error.into())))?;
         let sources = sources::of_driver(root, &example.folder.join("driver"))?;
         let provenance = Provenance::new(sources, compiler.to_owned(), TARGET.to_owned());
         let mut sealed = Sealed::new(&packed);
@@ -107,8 +107,8 @@ fn check_one(root: &Path, example: &Example, trust: &TrustStore) -> Outcome {
             .ok_or("a component is missing")?;
         std::fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    let packed: Packed =
-        author::pack(scratch.path(), &PackOptions::default()).map_err(|error| explained(&error))?;
+    let packed: Packed = toolward_author::pack(scratch.path(), &PackOptions::default())
+        .map_err(|error| explained(&error.into()))?;
     if packed.manifest_bytes == *bundle.manifest_bytes {
         Ok(())
     } else {
@@ -184,7 +184,7 @@ fn shown(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-fn explained(error: &author::AuthorError) -> String {
+fn explained(error: &AuthorError) -> String {
     let mut text = error.to_string();
     for diagnostic in error.diagnostics() {
         text.push_str("\n    ");

@@ -1,4 +1,4 @@
-//! `pack`: reads an authoring directory, checks it, and makes `tools.json` and
+//! Reads a directory under work, checks it, and makes `tools.json` and
 //! `manifest.toml` from it; the same bytes each time.
 
 use std::collections::BTreeMap;
@@ -14,13 +14,14 @@ use toolward_signing::manifest::{FileEntry, Manifest, ToolsEntry};
 use toolward_signing::moment::Timestamp;
 use toolward_signing::path::BundlePath;
 
-use super::{AuthorError, BundleToml, TOOLS_JSON, bundle_toml};
+use super::{BundleToml, bundle_toml};
 use crate::codes;
-use crate::documents::{Documents, borrowed, role_of};
+use crate::documents::{borrowed, role_of};
+use crate::error::ReadError;
 use crate::files;
-use crate::locate::whole;
+use crate::index::TOOLS_JSON;
+use crate::locate::about_file;
 use crate::rules;
-use crate::shown;
 
 /// What `pack` is told from outside the directory.
 #[derive(Debug, Clone, Default)]
@@ -28,8 +29,8 @@ pub struct PackOptions {
     /// Seconds since 1970, as in the variable of that name: the time of a
     /// bundle whose `bundle.toml` has no `created`.
     pub source_date_epoch: Option<i64>,
-    /// Whether the manifest announces provenance, which is to be added to the
-    /// bundle then ([`Sealed::attest`](super::Sealed::attest)).
+    /// Whether the manifest announces provenance, which whoever signs the bundle
+    /// has to add to it.
     pub provenance: bool,
 }
 
@@ -58,14 +59,14 @@ pub struct Packed {
 /// When `bundle.toml` or a document is invalid, a component is missing or not
 /// usable, a file's name can't be in a bundle, or neither `bundle.toml` nor the
 /// options give a time.
-pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, AuthorError> {
+pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, ReadError> {
     let bundle = read_bundle_toml(directory)?;
     let created = match (bundle.created, options.source_date_epoch) {
         (Some(created), _) => created,
         (None, Some(seconds)) => {
             Timestamp::from_unix(seconds).map_err(|refusal| refused(directory, refusal))?
         }
-        (None, None) => return Err(AuthorError::NoTime),
+        (None, None) => return Err(ReadError::NoTime),
     };
     let found = files::collect(directory)?;
     let mut bundle_files = found.files;
@@ -74,10 +75,10 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, AuthorErr
         .into_iter()
         .partition(|diagnostic| diagnostic.severity == Severity::Error);
     if !errors.is_empty() {
-        return Err(AuthorError::Invalid(errors));
+        return Err(ReadError::Invalid(errors));
     }
     warnings.extend(found.skipped.iter().map(|path| {
-        whole(
+        about_file(
             path,
             Severity::Note,
             codes::FILE_SKIPPED,
@@ -134,9 +135,9 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, AuthorErr
 /// # Errors
 ///
 /// When there is none, or it is invalid.
-pub fn read_bundle_toml(directory: &Path) -> Result<BundleToml, AuthorError> {
+pub fn read_bundle_toml(directory: &Path) -> Result<BundleToml, ReadError> {
     if !directory.join(bundle_toml::FILE).is_file() {
-        return Err(AuthorError::NoBundleToml {
+        return Err(ReadError::NoBundleToml {
             directory: directory.to_owned(),
         });
     }
@@ -145,43 +146,27 @@ pub fn read_bundle_toml(directory: &Path) -> Result<BundleToml, AuthorError> {
     let parsed = bundle_toml::parse_bytes(bundle_toml::FILE, &bytes);
     match parsed.value {
         Some(bundle) => Ok(bundle),
-        None => Err(AuthorError::Invalid(parsed.diagnostics)),
+        None => Err(ReadError::Invalid(parsed.diagnostics)),
     }
 }
 
 /// Parses the documents, checks what they owe each other, and makes the index.
-fn examine(files: &BTreeMap<String, Arc<[u8]>>) -> (Index, Vec<Diagnostic>) {
-    let mut documents = Documents::read(files);
-    let mut diagnostics = std::mem::take(&mut documents.diagnostics);
-    diagnostics.extend(rules::unique_ids(&documents));
-    diagnostics.extend(rules::implementations(&documents));
-    diagnostics.extend(shown::check(&documents, files));
-    for driver in &documents.drivers {
-        if let Err(diagnostic) = rules::component(driver, &documents, files, None) {
-            diagnostics.push(*diagnostic);
-        }
-    }
-    if documents.is_empty(files) && diagnostics.is_empty() {
-        diagnostics.push(whole(
-            bundle_toml::FILE,
-            Severity::Error,
-            codes::BUNDLE_EMPTY,
-            "the bundle has no TOOL.md, no DRIVER.md, no prompt and no resource".to_owned(),
-            Some(
-                "contracts go to tools/<id>/TOOL.md, drivers to drivers/<id>/DRIVER.md".to_owned(),
-            ),
-        ));
+fn examine(files: &files::Files) -> (Index, Vec<Diagnostic>) {
+    let (documents, mut diagnostics) = rules::read(files);
+    diagnostics.extend(rules::components(&documents, files));
+    if diagnostics.is_empty() {
+        diagnostics.extend(rules::not_empty(&documents, files));
     }
     let implementing = documents.implementing();
     (Index::generate(&borrowed(&implementing)), diagnostics)
 }
 
-fn bundle_path(directory: &Path, path: &str) -> Result<BundlePath, AuthorError> {
+fn bundle_path(directory: &Path, path: &str) -> Result<BundlePath, ReadError> {
     BundlePath::parse(path).map_err(|refusal| refused(directory, refusal))
 }
 
-fn refused(path: &Path, refusal: Refusal) -> AuthorError {
-    AuthorError::Refused {
+fn refused(path: &Path, refusal: Refusal) -> ReadError {
+    ReadError::Refused {
         path: path.to_owned(),
         refusal,
     }

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use toolward_bundle::check::check_path;
-use toolward_bundle::scaffold::{Options, Sdk, create};
+use toolward_author::check::check_path;
+use toolward_author::scaffold::{Options, Sdk, create};
 
 fn options() -> Options {
     Options {

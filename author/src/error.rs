@@ -1,37 +1,26 @@
-//! What can go wrong while a bundle is packed or signed.
+//! What can go wrong while a bundle is made.
 
 use std::path::PathBuf;
 
-use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_bundle::ReadError;
+use toolward_bundle::files::FilesError;
+use toolward_contract::diagnostic::Diagnostic;
 use toolward_signing::Refusal;
 
-use crate::files::FilesError;
-
-/// Why a bundle can't be packed or signed.
+/// Why a bundle can't be packed, signed or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthorError {
-    /// The directory has no `bundle.toml`.
-    #[error("{path}: there is no bundle.toml", path = directory.display())]
-    NoBundleToml {
-        /// The directory.
-        directory: PathBuf,
-    },
-    /// The documents break a rule.
-    #[error("{}", crate::content::first(.0))]
-    Invalid(Vec<Diagnostic>),
-    /// Neither `bundle.toml` nor the caller says when the bundle was made.
-    #[error("bundle.toml has no `created`, and no time was given")]
-    NoTime,
-    /// A file can't be read, or may not be in a bundle.
+    /// The directory under work can't be read.
     #[error(transparent)]
-    Files(#[from] FilesError),
+    Read(#[from] ReadError),
     /// What was made, or was to be signed, breaks a rule of the signed formats.
     #[error("{path}: {refusal}", path = path.display())]
     Refused {
         /// The directory or archive.
         path: PathBuf,
         /// Which rule.
+        #[source]
         refusal: Refusal,
     },
     /// The operating system refused to write.
@@ -55,13 +44,7 @@ impl AuthorError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::NoBundleToml { .. } => "bundle-toml-missing",
-            Self::Invalid(diagnostics) => diagnostics
-                .iter()
-                .find(|diagnostic| diagnostic.severity == Severity::Error)
-                .map_or("bundle-invalid", |diagnostic| diagnostic.code),
-            Self::NoTime => "created-missing",
-            Self::Files(error) => error.code(),
+            Self::Read(error) => error.code(),
             Self::Refused { refusal, .. } => refusal.code(),
             Self::Write { .. } => "write-failed",
             Self::Exists { .. } => "output-exists",
@@ -72,14 +55,7 @@ impl AuthorError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NoBundleToml { .. } => Some(
-                "name the directory that holds bundle.toml; `toolward new` makes one".to_owned(),
-            ),
-            Self::Invalid(diagnostics) => Some(crate::content::first_hint(diagnostics)),
-            Self::NoTime => Some(
-                "write `created = \"2026-11-21T08:00:00Z\"`, or set SOURCE_DATE_EPOCH".to_owned(),
-            ),
-            Self::Files(error) => error.hint(),
+            Self::Read(error) => error.hint(),
             Self::Refused { refusal, .. } => refusal.hint().map(str::to_owned),
             Self::Write { .. } => Some(
                 "name a place in a directory that is there and that you may write to".to_owned(),
@@ -92,8 +68,25 @@ impl AuthorError {
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
-            Self::Invalid(diagnostics) => diagnostics,
+            Self::Read(error) => error.diagnostics(),
             _ => &[],
         }
+    }
+
+    /// The rule of the signed formats that is broken, where that is the reason.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused { refusal, .. } | Self::Read(ReadError::Refused { refusal, .. }) => {
+                Some(refusal)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<FilesError> for AuthorError {
+    fn from(error: FilesError) -> Self {
+        Self::Read(error.into())
     }
 }

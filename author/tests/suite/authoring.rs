@@ -1,12 +1,12 @@
 //! `bundle.toml`, pack and sign.
 
-use toolward_bundle::author::{AuthorError, BundleToml, PackOptions, Sealed, pack};
+use toolward_author::{BundleToml, PackOptions, Sealed, pack};
 use toolward_signing::key::SigningKey;
 use toolward_signing::manifest::Role;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
 
-use crate::support::{BUNDLE, Demo, TOOL};
+use crate::demo::{BUNDLE, Demo, TOOL};
 
 fn bundle_error(source: &str) -> (&'static str, u32, u32) {
     let parsed = BundleToml::parse("bundle.toml", source);
@@ -212,12 +212,12 @@ fn nothing_is_signed_that_is_not_what_the_manifest_says() {
     let tool = path.join("tools/demo.greet/TOOL.md");
     std::fs::write(&tool, TOOL.replace("Greets", "Steals")).unwrap();
     let error = Sealed::read(&path).unwrap_err();
-    assert!(matches!(error, AuthorError::Refused { .. }), "{error}");
+    assert!(error.refusal().is_some(), "{error}");
     std::fs::write(&tool, TOOL).unwrap();
 
     std::fs::write(path.join("extra.txt"), "").unwrap();
     let error = Sealed::read(&path).unwrap_err();
-    assert!(matches!(error, AuthorError::Refused { .. }), "{error}");
+    assert!(error.refusal().is_some(), "{error}");
     std::fs::remove_file(path.join("extra.txt")).unwrap();
 
     Sealed::read(&path).unwrap().sign(&key).unwrap();
@@ -298,7 +298,7 @@ fn what_is_no_bundle_is_not_read_as_one() {
 
 #[test]
 fn a_provenance_names_the_sources_and_changes_with_them() {
-    use toolward_bundle::author::provenance;
+    use toolward_author::provenance;
     let demo = Demo::new();
     let build = "\n[[build]]\ncrate = \"driver\"\noutput = \"drivers/demo-greet/driver.wasm\"\n";
     demo.write("bundle.toml", format!("{BUNDLE}{build}"));

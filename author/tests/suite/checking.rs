@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use toolward_bundle::check::{Report, check_path};
+use toolward_author::check::{Report, check_path};
 use toolward_contract::diagnostic::Severity;
 
-use crate::support::{BUNDLE, DRIVER, Demo, TOOL, component};
+use crate::demo::{BUNDLE, DRIVER, Demo, TOOL, component};
 
 fn codes(report: &Report) -> Vec<&'static str> {
     report.diagnostics.iter().map(|found| found.code).collect()
@@ -138,7 +138,7 @@ fn a_packed_directory_is_checked_against_its_tools_json() {
     let demo = Demo::new();
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("out");
-    toolward_bundle::author::Sealed::new(&demo.pack())
+    toolward_author::Sealed::new(&demo.pack())
         .write_directory(&path)
         .unwrap();
     assert_eq!(check_path(&path).diagnostics, []);

@@ -1,14 +1,13 @@
 //! What is allowed and yet probably not meant: for the author, never a reason
 //! for a host to refuse.
 
+use toolward_bundle::codes;
+use toolward_bundle::dev::{BuildEntry, bundle_toml};
+use toolward_bundle::documents::{Documents, beside, file_name, folder};
+use toolward_bundle::files::{Files, Found};
+use toolward_bundle::locate::about_file;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_signing::path::{BundlePath, check_set};
-
-use crate::author::{BuildEntry, bundle_toml};
-use crate::codes;
-use crate::documents::{Documents, beside, file_name, folder};
-use crate::files::{Files, Found};
-use crate::locate::whole;
 
 /// Names that can't be in a bundle, and files that are left out.
 pub(crate) fn names(found: &Found) -> Vec<Diagnostic> {
@@ -17,7 +16,7 @@ pub(crate) fn names(found: &Found) -> Vec<Diagnostic> {
     for name in found.files.keys() {
         match BundlePath::parse(name) {
             Ok(path) => paths.push(path),
-            Err(refusal) => diagnostics.push(whole(
+            Err(refusal) => diagnostics.push(about_file(
                 name,
                 Severity::Error,
                 codes::FILE_NAME,
@@ -27,7 +26,7 @@ pub(crate) fn names(found: &Found) -> Vec<Diagnostic> {
         }
     }
     if let Err(refusal) = check_set(paths.iter()) {
-        diagnostics.push(whole(
+        diagnostics.push(about_file(
             refusal.place().unwrap_or(bundle_toml::FILE),
             Severity::Error,
             codes::FILE_NAME,
@@ -36,7 +35,7 @@ pub(crate) fn names(found: &Found) -> Vec<Diagnostic> {
         ));
     }
     diagnostics.extend(found.skipped.iter().map(|name| {
-        whole(
+        about_file(
             name,
             Severity::Note,
             codes::FILE_SKIPPED,
@@ -67,7 +66,7 @@ pub(crate) fn folders(documents: &Documents) -> Vec<Diagnostic> {
         .filter_map(|(path, id)| {
             let name = file_name(folder(path));
             (name != id).then(|| {
-                whole(
+                about_file(
                     path,
                     Severity::Warning,
                     codes::FOLDER_NAME,
@@ -87,7 +86,7 @@ pub(crate) fn platforms(documents: &Documents) -> Vec<Diagnostic> {
     for driver in &documents.drivers {
         let platform = &driver.value.platform;
         let mut add = |key: &str, listed: &[String], own: &str| {
-            diagnostics.push(whole(
+            diagnostics.push(about_file(
                 &driver.path,
                 Severity::Warning,
                 codes::DRIVER_PLATFORM,
@@ -140,7 +139,7 @@ pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
             .map(|driver| driver.value.id.as_str())
             .collect();
         if implementing.is_empty() {
-            diagnostics.push(whole(
+            diagnostics.push(about_file(
                 &tool.path,
                 Severity::Warning,
                 codes::DRIVER_MISSING,
@@ -156,7 +155,7 @@ pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         } else if let Some(default) = &tool.value.default_implementation
             && !implementing.contains(&default.as_str())
         {
-            diagnostics.push(whole(
+            diagnostics.push(about_file(
                 &tool.path,
                 Severity::Warning,
                 codes::DEFAULT_DRIVER_UNKNOWN,
@@ -181,7 +180,7 @@ pub(crate) fn components(
     let mut diagnostics = Vec::new();
     for path in files.keys().filter(|path| path.ends_with(".wasm")) {
         if !named.contains(path) && !unread.contains(&folder(path)) {
-            diagnostics.push(whole(
+            diagnostics.push(about_file(
                 path,
                 Severity::Warning,
                 codes::COMPONENT_STRAY,
@@ -192,7 +191,7 @@ pub(crate) fn components(
     }
     for build in builds {
         if !named.contains(&build.output) && !unread.contains(&folder(&build.output)) {
-            diagnostics.push(whole(
+            diagnostics.push(about_file(
                 bundle_toml::FILE,
                 Severity::Warning,
                 codes::BUILD_OUTPUT_UNUSED,

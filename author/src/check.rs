@@ -3,19 +3,19 @@
 
 use std::path::{Path, PathBuf};
 
+use toolward_bundle::codes;
+use toolward_bundle::component::Surface;
+use toolward_bundle::dev::{BundleToml, bundle_toml};
+use toolward_bundle::documents::{Documents, file_name};
+use toolward_bundle::files::{self, BUILD_FOLDERS, Files, FilesError};
+use toolward_bundle::index::{self, TOOLS_JSON};
+use toolward_bundle::locate::about_file;
+use toolward_bundle::rules;
+use toolward_bundle::shown;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_signing::manifest;
 
-use crate::author::{BundleToml, TOOLS_JSON, bundle_toml};
-use crate::codes;
-use crate::component::Surface;
-use crate::documents::{Documents, file_name};
-use crate::files::{self, BUILD_FOLDERS, Files, FilesError};
-use crate::index;
 use crate::lints;
-use crate::locate::whole;
-use crate::rules;
-use crate::shown;
 
 /// How deep bundles are looked for below a directory that is none itself.
 const SEARCH_DEPTH: usize = 4;
@@ -185,8 +185,7 @@ fn check_authoring(root: &Path) -> Findings {
         }
     };
     let builds = bundle.map(|bundle| bundle.builds).unwrap_or_default();
-    let mut documents = examine(&collected.files, &mut found);
-    documents.diagnostics.clear();
+    let documents = examine(&collected.files, &mut found);
     for diagnostic in &mut found.diagnostics {
         lints::soften_unbuilt(diagnostic, &documents, &builds);
     }
@@ -199,7 +198,7 @@ fn check_authoring(root: &Path) -> Findings {
         .diagnostics
         .extend(lints::components(&documents, &collected.files, &builds));
     if root.join(TOOLS_JSON).exists() {
-        found.diagnostics.push(whole(
+        found.diagnostics.push(about_file(
             TOOLS_JSON,
             Severity::Warning,
             codes::TOOLS_JSON_STALE,
@@ -207,16 +206,9 @@ fn check_authoring(root: &Path) -> Findings {
             Some("remove it".to_owned()),
         ));
     }
-    if documents.is_empty(&collected.files) && found.documents == 0 {
-        found.diagnostics.push(whole(
-            bundle_toml::FILE,
-            Severity::Error,
-            codes::BUNDLE_EMPTY,
-            "the bundle has no TOOL.md, no DRIVER.md, no prompt and no resource".to_owned(),
-            Some(
-                "contracts go to tools/<id>/TOOL.md, drivers to drivers/<id>/DRIVER.md".to_owned(),
-            ),
-        ));
+    if found.documents == 0 {
+        let empty = rules::not_empty(&documents, &collected.files);
+        found.diagnostics.extend(empty);
     }
     found
 }
@@ -244,7 +236,7 @@ fn check_loose(root: &Path) -> Findings {
         },
     };
     if found.documents == 0 && found.diagnostics.is_empty() {
-        found.diagnostics.push(whole(
+        found.diagnostics.push(about_file(
             "",
             Severity::Error,
             codes::BUNDLE_TOML_MISSING,
@@ -267,7 +259,7 @@ fn examine_loose(files: &Files) -> Findings {
         if file_name(path).ends_with(".wasm") {
             found.documents += 1;
             if let Err(error) = Surface::read(bytes) {
-                found.diagnostics.push(whole(
+                found.diagnostics.push(about_file(
                     path,
                     Severity::Error,
                     codes::COMPONENT_INVALID,
@@ -284,16 +276,13 @@ fn examine_loose(files: &Files) -> Findings {
 /// The documents and what they owe each other.
 fn examine(files: &Files, found: &mut Findings) -> Documents {
     let documents = examine_documents(files, found);
-    for driver in &documents.drivers {
-        if let Err(diagnostic) = rules::component(driver, &documents, files, None) {
-            found.diagnostics.push(*diagnostic);
-        }
-    }
+    let components = rules::components(&documents, files);
+    found.diagnostics.extend(components);
     documents
 }
 
 fn examine_documents(files: &Files, found: &mut Findings) -> Documents {
-    let mut documents = Documents::read(files);
+    let (documents, diagnostics) = rules::read(files);
     found.documents += files
         .keys()
         .filter(|path| {
@@ -301,20 +290,15 @@ fn examine_documents(files: &Files, found: &mut Findings) -> Documents {
                 || shown::is_prompt(path)
         })
         .count();
-    found
-        .diagnostics
-        .extend(std::mem::take(&mut documents.diagnostics));
-    found.diagnostics.extend(rules::unique_ids(&documents));
-    found.diagnostics.extend(rules::implementations(&documents));
+    found.diagnostics.extend(diagnostics);
     found.diagnostics.extend(lints::platforms(&documents));
-    found.diagnostics.extend(shown::check(&documents, files));
     documents
 }
 
 fn check_index(files: &Files, documents: &Documents, found: &mut Findings) {
     if files.contains_key(TOOLS_JSON) {
         found.documents += 1;
-        index::read(files, documents, &mut found.diagnostics);
+        index::check(files, documents, &mut found.diagnostics);
     }
 }
 
@@ -379,7 +363,7 @@ fn find_bundles(folder: &Path, depth: usize, left: &mut usize, roots: &mut Vec<P
 }
 
 fn unknown_kind(name: &str) -> Diagnostic {
-    whole(
+    about_file(
         name,
         Severity::Error,
         codes::FILE_KIND,
@@ -392,7 +376,7 @@ fn unknown_kind(name: &str) -> Diagnostic {
 }
 
 fn unreadable(name: &str, error: &FilesError) -> Diagnostic {
-    whole(
+    about_file(
         name,
         Severity::Error,
         codes::FILE_UNREADABLE,

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use toolward_signing::id::Id;
 use toolward_signing::moment::Timestamp;
 
-use crate::author::{AuthorError, output};
+use crate::error::AuthorError;
+use crate::output;
 
 /// Where the driver's crate gets the guest SDK from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +41,7 @@ pub enum ScaffoldError {
         /// `id` or `publisher`.
         what: &'static str,
         /// Why not.
+        #[source]
         refusal: toolward_signing::Refusal,
     },
     /// The time or a path can't be written into a file.

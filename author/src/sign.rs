@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use toolward_bundle::dev::Packed;
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::{KeyId, SigningKey};
@@ -16,7 +17,8 @@ use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
 use toolward_signing::{Reason, Refusal};
 
-use super::{AuthorError, Packed, output};
+use crate::error::AuthorError;
+use crate::output;
 
 /// A bundle with its envelope, in memory. The name says what it is for; until
 /// [`Sealed::sign`] was called it may hold no signature at all.

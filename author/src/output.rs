@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
-use super::AuthorError;
+use crate::error::AuthorError;
 
 /// Writes `bytes` to `path`, in place of a file that is there.
 pub(crate) fn file(path: &Path, bytes: &[u8]) -> Result<(), AuthorError> {

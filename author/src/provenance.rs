@@ -3,12 +3,13 @@
 
 use std::path::Path;
 
+use toolward_bundle::dev::read_bundle_toml;
+use toolward_bundle::files;
 use toolward_signing::provenance::{Provenance, SourceSet};
 use toolward_signing::sources;
 
-use super::{AuthorError, read_bundle_toml};
 use crate::build::TARGET;
-use crate::files;
+use crate::error::AuthorError;
 
 /// The provenance of the bundle under work in `directory`: one set of sources
 /// for each `[[build]]`, named as its crate; `compiler` is how the compiler

@@ -3,13 +3,13 @@
 
 use serde::Deserialize;
 use toml::Spanned;
-use toolward_contract::diagnostic::{Diagnostic, Parsed};
+use toolward_contract::diagnostic::{Diagnostic, Parsed, Severity};
 use toolward_signing::id::Id;
 use toolward_signing::moment::Timestamp;
 
+use super::relative_path::check_relative;
 use crate::codes;
-use crate::locate::Locator;
-use crate::names;
+use crate::locate::{Locator, about_file};
 
 /// The name of the file in a bundle's authoring directory.
 pub const FILE: &str = "bundle.toml";
@@ -30,7 +30,7 @@ pub struct BundleToml {
     /// Who is going to sign. Trust is decided by keys, not by this name.
     pub publisher: String,
     /// When the bundle was made, RFC 3339 in UTC. Without it `pack` takes the
-    /// time it is told, see [`crate::author::PackOptions`].
+    /// time it is told, see [`PackOptions`](super::PackOptions).
     pub created: Option<Timestamp>,
     /// When the bundle stops being valid, RFC 3339 in UTC.
     pub expires: Option<Timestamp>,
@@ -94,14 +94,15 @@ impl BundleToml {
 }
 
 /// Reads a `bundle.toml` whose encoding isn't known yet.
-pub(crate) fn parse_bytes(file: &str, bytes: &[u8]) -> Parsed<BundleToml> {
+#[must_use]
+pub fn parse_bytes(file: &str, bytes: &[u8]) -> Parsed<BundleToml> {
     match std::str::from_utf8(bytes) {
         Ok(source) => BundleToml::parse(file, source),
         Err(error) => Parsed {
             value: None,
-            diagnostics: vec![crate::locate::whole(
+            diagnostics: vec![about_file(
                 file,
-                toolward_contract::diagnostic::Severity::Error,
+                Severity::Error,
                 codes::BUNDLE_TOML_SYNTAX,
                 format!("byte {} is not UTF-8", error.valid_up_to()),
                 Some("save the file as UTF-8".to_owned()),
@@ -229,7 +230,7 @@ impl Reader<'_> {
         let mut builds: Vec<BuildEntry> = Vec::with_capacity(raw.len());
         for entry in raw {
             let krate = entry.krate.get_ref();
-            if let Err(reason) = names::check_relative(krate) {
+            if let Err(reason) = check_relative(krate) {
                 let message = format!("`crate` {krate:?}: {reason}");
                 self.error(
                     entry.krate.span().start,
@@ -239,7 +240,7 @@ impl Reader<'_> {
                 );
             }
             let output = entry.output.get_ref();
-            let problem = match names::check_relative(output) {
+            let problem = match check_relative(output) {
                 Err(reason) => Some(reason),
                 Ok(()) if !output.ends_with(".wasm") => {
                     Some("a component's name ends in .wasm".to_owned())

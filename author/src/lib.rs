@@ -1,0 +1,32 @@
+//! Makes Toolward bundles: everything that an author does and a serving host
+//! must not link.
+//!
+//! * [`scaffold`]: a new bundle;
+//! * [`check`]: diagnostics over a directory or a file;
+//! * [`build`]: the components, by Cargo;
+//! * [`pack`]: `tools.json` and the manifest;
+//! * [`Sealed`]: signatures, and the bundle as a directory or an archive;
+//! * [`provenance()`]: from what the components were built.
+//!
+//! Decides nothing about trust: that is the reader's side, in `toolward-signing`
+//! and `toolward-bundle`.
+
+pub mod build;
+pub mod check;
+mod error;
+mod lints;
+mod output;
+mod provenance;
+pub mod scaffold;
+mod sign;
+
+pub use error::AuthorError;
+pub use provenance::provenance;
+pub use sign::Sealed;
+pub use toolward_bundle::ReadError;
+pub use toolward_bundle::dev::{
+    BuildEntry, BundleToml, PackOptions, Packed, pack, read_bundle_toml,
+};
+
+/// The ending of an archive's name.
+pub const ARCHIVE_EXTENSION: &str = "toolbundle";

@@ -1,0 +1,13 @@
+//! Bundles as an author makes them: written, checked, packed, signed.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail the test"
+)]
+
+mod authoring;
+mod checking;
+// One fixture for those who make bundles and those who read them.
+#[path = "../../../bundle/tests/suite/demo.rs"]
+mod demo;
+mod scaffolding;
