@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use toolward_signing::id::Id;
-use toolward_signing::moment::Timestamp;
+use toolward_signing::timestamp::Timestamp;
 
 use crate::error::AuthorError;
 use crate::output;

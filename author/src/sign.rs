@@ -15,7 +15,7 @@ use toolward_signing::path::BundlePath;
 use toolward_signing::provenance::{self, Provenance};
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
-use toolward_signing::{Reason, Refusal};
+use toolward_signing::{ErrorKind, Refusal};
 
 use crate::error::AuthorError;
 use crate::output;
@@ -51,7 +51,7 @@ impl Sealed {
     ///
     /// When it can't be read, is no bundle, or is not what its manifest says.
     pub fn read(path: &Path) -> Result<Self, AuthorError> {
-        let bundle = verify::integral(path).map_err(|refusal| refused(path, refusal))?;
+        let bundle = verify::unsigned(path).map_err(|refusal| refused(path, refusal))?;
         let unsigned = || Envelope::new(MANIFEST_TYPE, bundle.manifest_bytes.to_vec());
         Ok(Self {
             place: path.to_owned(),
@@ -114,7 +114,7 @@ impl Sealed {
         match verify::archive_bytes(&probe, &TrustStore::for_key(public), &options) {
             Ok(_) => {}
             // It comes last, once every file was compared.
-            Err(refusal) if refusal.reason() == Reason::ProvenanceMissing => {}
+            Err(refusal) if refusal.kind() == ErrorKind::ProvenanceMissing => {}
             Err(refusal) => return Err(refused(&self.place, refusal)),
         }
         self.envelope = envelope;
@@ -155,7 +155,7 @@ impl Sealed {
     pub fn write_archive(&self, path: &Path) -> Result<(), AuthorError> {
         if path.symlink_metadata().is_ok() {
             let id = self.manifest()?.id;
-            if !verify::integral(path).is_ok_and(|bundle| bundle.manifest.id == id) {
+            if !verify::unsigned(path).is_ok_and(|bundle| bundle.manifest.id == id) {
                 return Err(AuthorError::Exists {
                     path: path.to_owned(),
                 });

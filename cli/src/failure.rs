@@ -9,7 +9,7 @@ use toolward_author::scaffold::ScaffoldError;
 use toolward_mcp::SurfaceError;
 use toolward_mcp::http::HttpError;
 use toolward_mcp::stdio::StdioError;
-use toolward_signing::Reason;
+use toolward_signing::ErrorKind;
 
 pub(crate) use toolward_operator::{Error as Failure, Kind, content_error};
 
@@ -51,7 +51,7 @@ pub(crate) fn packed(error: impl Into<AuthorError>) -> Failure {
     let error = error.into();
     match error.refusal() {
         // Nothing was looked at that could be refused.
-        Some(refusal) if refusal.reason() == Reason::Io => {
+        Some(refusal) if refusal.kind() == ErrorKind::Io => {
             Failure::refused(refusal).of_kind(Kind::Usage)
         }
         Some(refusal) => Failure::refused(refusal),

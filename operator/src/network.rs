@@ -8,7 +8,7 @@ use toolward_registry::{
 };
 use toolward_signing::archive::Effort;
 use toolward_signing::verify::{self, Bundle, Verified};
-use toolward_signing::{Reason, Refusal};
+use toolward_signing::{ErrorKind, Refusal};
 
 use crate::environment::Environment;
 use crate::error::Error;
@@ -91,7 +91,7 @@ impl Network {
         report: &dyn Report,
     ) -> Result<Verified<Bundle>, Error> {
         let is_expected = |id: &str| match expected {
-            Some(expected) if expected != id => Err(Refusal::new(Reason::WrongBundle)
+            Some(expected) if expected != id => Err(Refusal::new(ErrorKind::WrongBundle)
                 .at(source.to_string())
                 .expected(expected.to_owned())
                 .found(id)),

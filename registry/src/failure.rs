@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn every_code_is_kebab_case_and_used_once_also_beside_those_of_signing() {
-        let mut seen: HashSet<_> = toolward_signing::Reason::ALL
+        let mut seen: HashSet<_> = toolward_signing::ErrorKind::ALL
             .iter()
             .map(|reason| reason.code())
             .collect();

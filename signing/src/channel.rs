@@ -11,12 +11,12 @@ use semver::Version;
 use crate::digest::Digest;
 use crate::document::{Kind, Signed, Terms};
 use crate::envelope::Envelope;
+use crate::error::{ErrorKind, Refusal};
 use crate::fingerprint::Fingerprint;
 use crate::key::{KeyId, PublicKey};
 use crate::manifest::Manifest;
-use crate::moment::Timestamp;
-use crate::refusal::{Reason, Refusal};
 use crate::signers::Quorum;
+use crate::timestamp::Timestamp;
 use crate::verify::Verified;
 
 /// The payload type under which an index is signed.
@@ -145,7 +145,7 @@ impl ChannelIndex {
     /// Reads an index. Nobody's signature was looked at.
     ///
     /// # Errors
-    /// [`Reason::DocumentInvalid`], [`Reason::DocumentSchema`], or the reason of the value that is wrong.
+    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the reason of the value that is wrong.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         parse::index(bytes)
     }
@@ -175,11 +175,11 @@ impl ChannelIndex {
     /// Checks that a bundle, of which this is the manifest and its digest, is the release that is listed.
     ///
     /// # Errors
-    /// [`Reason::ChannelUnlisted`], [`Reason::ChannelMismatch`].
+    /// [`ErrorKind::ChannelUnlisted`], [`ErrorKind::ChannelMismatch`].
     pub fn check(&self, manifest: &Manifest, digest: &Digest) -> Result<(), Refusal> {
         let place = || format!("channel {}", self.name);
         let Some(listed) = self.get(&manifest.id) else {
-            return Err(Refusal::new(Reason::ChannelUnlisted)
+            return Err(Refusal::new(ErrorKind::ChannelUnlisted)
                 .at(place())
                 .expected("a listed bundle")
                 .found(manifest.id.clone()));
@@ -191,7 +191,7 @@ impl ChannelIndex {
         if is_listed {
             return Ok(());
         }
-        Err(Refusal::new(Reason::ChannelMismatch)
+        Err(Refusal::new(ErrorKind::ChannelMismatch)
             .at(place())
             .expected(format!(
                 "{} {}, sequence {}, of publisher {}, with digest {}",
@@ -209,8 +209,8 @@ impl ChannelIndex {
 /// kept under the channel's [`fingerprint`](Channel::fingerprint).
 ///
 /// # Errors
-/// [`Reason::ThresholdNotMet`], [`Reason::KeyRevoked`], [`Reason::ChannelMismatch`] for another channel's index,
-/// [`Reason::DocumentExpired`], [`Reason::DocumentNotYetValid`], and those of [`ChannelIndex::parse`].
+/// [`ErrorKind::ThresholdNotMet`], [`ErrorKind::KeyRevoked`], [`ErrorKind::ChannelMismatch`] for another channel's index,
+/// [`ErrorKind::DocumentExpired`], [`ErrorKind::DocumentNotYetValid`], and those of [`ChannelIndex::parse`].
 pub fn accept(
     bytes: &[u8],
     channel: &Channel,
@@ -229,7 +229,7 @@ pub fn accept(
     .map_err(|refusal| refusal.at(KIND.name))?;
     let index = ChannelIndex::parse(envelope.payload())?;
     if index.name != channel.name {
-        return Err(Refusal::new(Reason::ChannelMismatch)
+        return Err(Refusal::new(ErrorKind::ChannelMismatch)
             .at(KIND.name)
             .expected(format!("the index of channel {}", channel.name))
             .found(format!("that of channel {}", index.name)));

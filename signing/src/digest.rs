@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 
 /// A plain, unkeyed BLAKE3 digest of 32 bytes, written as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,10 +49,10 @@ impl FromStr for Digest {
     /// Reads 64 lower-case hexadecimal digits.
     ///
     /// # Errors
-    /// [`Reason::DigestInvalid`] for anything else, upper case included: a digest has one spelling.
+    /// [`ErrorKind::DigestInvalid`] for anything else, upper case included: a digest has one spelling.
     fn from_str(text: &str) -> Result<Self, Refusal> {
         parse_hex(text).map(Self).ok_or_else(|| {
-            Refusal::new(Reason::DigestInvalid)
+            Refusal::new(ErrorKind::DigestInvalid)
                 .expected("64 lower-case hexadecimal digits")
                 .found(crate::text::quoted(text))
         })

@@ -11,10 +11,10 @@ use std::time::SystemTime;
 
 use crate::digest::Digest;
 use crate::envelope::Envelope;
+use crate::error::{ErrorKind, Refusal};
 use crate::key::KeyId;
-use crate::moment::Timestamp;
-use crate::refusal::{Reason, Refusal};
 use crate::revocation::Revocations;
+use crate::timestamp::Timestamp;
 use crate::verify::{CLOCK_SKEW, Mode};
 
 pub(crate) use read::{Source, free_text, number, number_or_zero};
@@ -79,7 +79,7 @@ impl Kind {
         if envelope.payload_type() == self.payload_type {
             return Ok(envelope);
         }
-        Err(Refusal::new(Reason::PayloadType)
+        Err(Refusal::new(ErrorKind::PayloadType)
             .at(self.name)
             .expected(self.payload_type)
             .found(crate::text::quoted(envelope.payload_type()))
@@ -103,7 +103,7 @@ impl Kind {
         };
         if is_from_the_future(created, terms.now) {
             take(
-                Refusal::new(Reason::DocumentNotYetValid)
+                Refusal::new(ErrorKind::DocumentNotYetValid)
                     .at(self.name)
                     .expected("`created` in the past")
                     .found(created.to_string()),
@@ -125,7 +125,7 @@ impl fmt::Debug for Kind {
 }
 
 pub(crate) fn expired(place: impl Into<String>, expires: Timestamp) -> Refusal {
-    Refusal::new(Reason::DocumentExpired)
+    Refusal::new(ErrorKind::DocumentExpired)
         .at(place)
         .expected("`expires` in the future")
         .found(expires.to_string())

@@ -7,9 +7,9 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
+use crate::error::{ErrorKind, Refusal};
 use crate::json::Object;
 use crate::key::SigningKey;
-use crate::refusal::{Reason, Refusal};
 
 /// How large an envelope may be, in bytes: the largest manifest in base64, and as much again.
 pub const MAX_BYTES: usize = 768 * 1024;
@@ -93,7 +93,7 @@ impl Envelope {
     /// nothing is signed by them and nothing depends on them.
     ///
     /// # Errors
-    /// [`Reason::EnvelopeInvalid`], with line and column where the JSON is wrong; [`Reason::TooLarge`]
+    /// [`ErrorKind::EnvelopeInvalid`], with line and column where the JSON is wrong; [`ErrorKind::TooLarge`]
     /// above [`MAX_BYTES`].
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         Self::parse_up_to(bytes, MAX_BYTES)
@@ -102,18 +102,18 @@ impl Envelope {
     /// [`Envelope::parse`] for a kind of document with a limit of its own.
     pub fn parse_up_to(bytes: &[u8], max_bytes: usize) -> Result<Self, Refusal> {
         if bytes.len() > max_bytes {
-            return Err(Refusal::new(Reason::TooLarge)
+            return Err(Refusal::new(ErrorKind::TooLarge)
                 .expected(format!("at most {max_bytes} bytes"))
                 .found(crate::text::bytes(bytes.len() as u64)));
         }
         let Object(document) =
             serde_json::from_slice::<Object<Document>>(bytes).map_err(|error| {
-                Refusal::new(Reason::EnvelopeInvalid)
+                Refusal::new(ErrorKind::EnvelopeInvalid)
                     .expected("a JSON object with `payloadType`, `payload` and `signatures`")
                     .found(crate::text::visible(&error.to_string()))
             })?;
         if document.signatures.is_empty() || document.signatures.len() > MAX_SIGNATURES {
-            return Err(Refusal::new(Reason::EnvelopeInvalid)
+            return Err(Refusal::new(ErrorKind::EnvelopeInvalid)
                 .expected("1 to 16 signatures")
                 .found(document.signatures.len().to_string()));
         }
@@ -126,7 +126,7 @@ impl Envelope {
                     .as_ref()
                     .is_some_and(|id| id.len() > MAX_FIELD)
                 {
-                    return Err(Refusal::new(Reason::EnvelopeInvalid)
+                    return Err(Refusal::new(ErrorKind::EnvelopeInvalid)
                         .expected("a key id of at most 1024 bytes"));
                 }
                 Ok(Signature {
@@ -135,7 +135,7 @@ impl Envelope {
                         .ok()
                         .filter(|sig| sig.len() <= MAX_FIELD)
                         .ok_or_else(|| {
-                            Refusal::new(Reason::EnvelopeInvalid)
+                            Refusal::new(ErrorKind::EnvelopeInvalid)
                                 .expected("a signature of at most 1024 bytes in base64")
                         })?,
                 })
@@ -151,7 +151,7 @@ impl Envelope {
     /// The envelope as indented JSON with a final line feed, the same bytes each time.
     ///
     /// # Errors
-    /// [`Reason::EnvelopeInvalid`], should the encoder fail.
+    /// [`ErrorKind::EnvelopeInvalid`], should the encoder fail.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
         let document = Document {
             payload_type: self.payload_type.clone(),
@@ -168,7 +168,7 @@ impl Envelope {
                 .collect(),
         };
         let mut bytes = serde_json::to_vec_pretty(&document)
-            .map_err(|error| Refusal::new(Reason::EnvelopeInvalid).found(error.to_string()))?;
+            .map_err(|error| Refusal::new(ErrorKind::EnvelopeInvalid).found(error.to_string()))?;
         bytes.push(b'\n');
         Ok(bytes)
     }
@@ -191,7 +191,7 @@ impl Envelope {
     /// signature by `key` may be there already, under whatever key id.
     ///
     /// # Errors
-    /// [`Reason::EnvelopeInvalid`] if there are [`MAX_SIGNATURES`] already; the envelope stays as it was.
+    /// [`ErrorKind::EnvelopeInvalid`] if there are [`MAX_SIGNATURES`] already; the envelope stays as it was.
     pub fn co_sign(&mut self, key: &SigningKey) -> Result<bool, Refusal> {
         let message = self.to_be_signed();
         let public = key.public();
@@ -211,7 +211,7 @@ impl Envelope {
     /// how many were new. No signature is verified: nobody may know all keys.
     ///
     /// # Errors
-    /// [`Reason::EnvelopeMismatch`] if the documents differ, [`Reason::EnvelopeInvalid`] above
+    /// [`ErrorKind::EnvelopeMismatch`] if the documents differ, [`ErrorKind::EnvelopeInvalid`] above
     /// [`MAX_SIGNATURES`]; the envelope stays as it was.
     pub fn merge(&mut self, other: &Self) -> Result<usize, Refusal> {
         if (&self.payload_type, &self.payload) != (&other.payload_type, &other.payload) {
@@ -222,7 +222,7 @@ impl Envelope {
                     crate::Digest::of(&envelope.payload)
                 )
             };
-            return Err(Refusal::new(Reason::EnvelopeMismatch)
+            return Err(Refusal::new(ErrorKind::EnvelopeMismatch)
                 .expected(digest(self))
                 .found(digest(other)));
         }
@@ -241,7 +241,7 @@ impl Envelope {
         let mut signatures = self.signatures.clone();
         signatures.extend(new);
         if signatures.len() > MAX_SIGNATURES {
-            return Err(Refusal::new(Reason::EnvelopeInvalid)
+            return Err(Refusal::new(ErrorKind::EnvelopeInvalid)
                 .expected("1 to 16 signatures")
                 .found(signatures.len().to_string())
                 .hinted("leave out signatures that nobody asks for"));
@@ -289,7 +289,7 @@ fn decode(field: &'static str, text: &str) -> Result<Vec<u8>, Refusal> {
         &STANDARD
     };
     engine.decode(text).map_err(|error| {
-        Refusal::new(Reason::EnvelopeInvalid)
+        Refusal::new(ErrorKind::EnvelopeInvalid)
             .expected(format!("`{field}` in base64"))
             .found(error.to_string())
     })

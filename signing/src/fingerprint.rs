@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use crate::digest::{Digest, Hasher};
+use crate::error::{ErrorKind, Refusal};
 use crate::key::PublicKey;
-use crate::refusal::{Reason, Refusal};
 
 /// Sets these digests apart from those of files.
 const DOMAIN: &str = "toolward fingerprint v1";
@@ -74,7 +74,7 @@ impl FromStr for Fingerprint {
     /// either case.
     ///
     /// # Errors
-    /// [`Reason::DigestInvalid`]; a shortened fingerprint is none.
+    /// [`ErrorKind::DigestInvalid`]; a shortened fingerprint is none.
     fn from_str(text: &str) -> Result<Self, Refusal> {
         let digits: String = text
             .chars()
@@ -82,7 +82,7 @@ impl FromStr for Fingerprint {
             .map(|c| c.to_ascii_lowercase())
             .collect();
         digits.parse().map(Self).map_err(|_: Refusal| {
-            Refusal::new(Reason::DigestInvalid)
+            Refusal::new(ErrorKind::DigestInvalid)
                 .expected("a fingerprint: 64 hexadecimal digits, in groups or not")
                 .found(crate::text::quoted(text))
                 .hinted("copy all 16 groups")

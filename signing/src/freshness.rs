@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 use crate::channel::VerifiedIndex;
 use crate::digest::Digest;
 use crate::document::{expired, is_over};
+use crate::error::{ErrorKind, Refusal};
 use crate::manifest::Manifest;
-use crate::moment::Timestamp;
-use crate::refusal::{Reason, Refusal};
+use crate::timestamp::Timestamp;
 use crate::verify::Mode;
 
 /// How many seconds a day has, for messages.
@@ -47,8 +47,8 @@ impl Freshness<'_> {
     /// Gives what [`Mode::Audit`] relaxes, which is age and expiry, as warnings.
     ///
     /// # Errors
-    /// [`Reason::TooOld`], [`Reason::DocumentExpired`], [`Reason::ChannelUnlisted`], [`Reason::ChannelMismatch`],
-    /// [`Reason::FreshnessUnknown`].
+    /// [`ErrorKind::TooOld`], [`ErrorKind::DocumentExpired`], [`ErrorKind::ChannelUnlisted`], [`ErrorKind::ChannelMismatch`],
+    /// [`ErrorKind::FreshnessUnknown`].
     pub fn check(&self, manifest: &Manifest, digest: &Digest) -> Result<Vec<String>, Refusal> {
         let mut warnings = Vec::new();
         let mut take = |refusal: Refusal| match self.mode {
@@ -71,7 +71,7 @@ impl Freshness<'_> {
             check_age(manifest.created, max_age, self.now).or_else(take)?;
         }
         if self.origin == Origin::Remote && self.index.is_none() && self.max_age.is_none() {
-            return Err(Refusal::new(Reason::FreshnessUnknown)
+            return Err(Refusal::new(ErrorKind::FreshnessUnknown)
                 .at(manifest.id.clone())
                 .expected("a signed index of the source, or a maximum age")
                 .found("neither"));
@@ -92,14 +92,14 @@ pub fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duratio
 /// Refuses what was made longer than `max_age` before `now`.
 ///
 /// # Errors
-/// [`Reason::TooOld`].
+/// [`ErrorKind::TooOld`].
 pub fn check_age(created: Timestamp, max_age: Duration, now: SystemTime) -> Result<(), Refusal> {
     let oldest = now.checked_sub(max_age);
     // What comes after the oldest allowed time, or at it, lies ahead of it.
     if oldest.is_none_or(|oldest| created.ahead_of(oldest).is_some()) {
         return Ok(());
     }
-    Err(Refusal::new(Reason::TooOld)
+    Err(Refusal::new(ErrorKind::TooOld)
         .expected(format!("made in the last {} days", max_age.as_secs() / DAY))
         .found(format!("`created` {created}")))
 }

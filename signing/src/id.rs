@@ -3,14 +3,14 @@
 
 use std::fmt;
 
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 use crate::text::quoted;
 
 /// Checks an id of a bundle or a publisher's name: 2 to 80 lower-case ASCII letters, digits, dashes and
 /// dots, beginning and ending with a letter or digit, no two dots in a row (AIP-14, `id`).
 ///
 /// # Errors
-/// [`Reason::IdInvalid`].
+/// [`ErrorKind::IdInvalid`].
 pub fn check(text: &str) -> Result<(), Refusal> {
     let edge = |byte: Option<&u8>| {
         byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
@@ -26,7 +26,7 @@ pub fn check(text: &str) -> Result<(), Refusal> {
     if good {
         Ok(())
     } else {
-        Err(Refusal::new(Reason::IdInvalid).found(quoted(text)))
+        Err(Refusal::new(ErrorKind::IdInvalid).found(quoted(text)))
     }
 }
 
@@ -38,7 +38,7 @@ impl Id {
     /// Checks an id.
     ///
     /// # Errors
-    /// [`Reason::IdInvalid`].
+    /// [`ErrorKind::IdInvalid`].
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         check(text)?;
         Ok(Self(text.to_owned()))
@@ -79,7 +79,7 @@ impl Prefix {
     /// Checks a prefix: `*`, or lower-case ASCII segments as an id has them.
     ///
     /// # Errors
-    /// [`Reason::IdInvalid`].
+    /// [`ErrorKind::IdInvalid`].
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         let good = text == "*"
             || (!text.is_empty()
@@ -93,7 +93,7 @@ impl Prefix {
         if good {
             Ok(Self(text.to_owned()))
         } else {
-            Err(Refusal::new(Reason::IdInvalid)
+            Err(Refusal::new(ErrorKind::IdInvalid)
                 .expected("whole lower-case segments, for example \"acme.crm\", or \"*\"")
                 .found(quoted(text))
                 .hinted("write a prefix without a trailing dot or star"))

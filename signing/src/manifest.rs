@@ -11,9 +11,9 @@ use std::str::FromStr;
 use semver::Version;
 
 use crate::digest::Digest;
-use crate::moment::Timestamp;
+use crate::error::{ErrorKind, Refusal};
 use crate::path::BundlePath;
-use crate::refusal::{Reason, Refusal};
+use crate::timestamp::Timestamp;
 
 /// The payload type under which a manifest is signed.
 pub const MANIFEST_TYPE: &str = "application/vnd.toolward.bundle.manifest.v1+toml";
@@ -100,7 +100,7 @@ impl FromStr for Role {
             .find(|role| role.as_str() == text)
             .copied()
             .ok_or_else(|| {
-                Refusal::new(Reason::ManifestField)
+                Refusal::new(ErrorKind::ManifestField)
                     .expected(
                         "contract, driver, component, action, prompt, resource, schema, icon or other",
                     )
@@ -174,9 +174,9 @@ impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// [`Reason::ManifestText`], [`Reason::ManifestSyntax`], [`Reason::ManifestSchema`],
-    /// [`Reason::ManifestField`], or the reason of the value that is wrong, such as
-    /// [`Reason::PathInvalid`]; at `manifest.toml:LINE:COLUMN` where that is known.
+    /// [`ErrorKind::ManifestText`], [`ErrorKind::ManifestSyntax`], [`ErrorKind::ManifestSchema`],
+    /// [`ErrorKind::ManifestField`], or the reason of the value that is wrong, such as
+    /// [`ErrorKind::PathInvalid`]; at `manifest.toml:LINE:COLUMN` where that is known.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         parse::manifest(bytes)
     }

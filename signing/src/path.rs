@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 use crate::text::quoted;
 
 /// How many segments a path may have. Deeper trees serve only to exhaust those who walk them.
@@ -27,11 +27,11 @@ impl BundlePath {
     /// Checks a path.
     ///
     /// # Errors
-    /// [`Reason::PathInvalid`] with the rule that it breaks.
+    /// [`ErrorKind::PathInvalid`] with the rule that it breaks.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         match broken_rule(text) {
             None => Ok(Self(text.to_owned())),
-            Some(rule) => Err(Refusal::new(Reason::PathInvalid)
+            Some(rule) => Err(Refusal::new(ErrorKind::PathInvalid)
                 .expected(rule)
                 .found(quoted(text))),
         }
@@ -115,7 +115,7 @@ fn is_device_name(segment: &str) -> bool {
 /// included, and none that is a file and a folder at once.
 ///
 /// # Errors
-/// [`Reason::FileDuplicate`] for a path given twice, [`Reason::PathConflict`] for the rest.
+/// [`ErrorKind::FileDuplicate`] for a path given twice, [`ErrorKind::PathConflict`] for the rest.
 pub fn check_set<'a>(paths: impl IntoIterator<Item = &'a BundlePath>) -> Result<(), Refusal> {
     // What a folded name stands for: its exact spelling, and whether it is a folder.
     let mut names: BTreeMap<String, (String, bool)> = BTreeMap::new();
@@ -132,10 +132,10 @@ pub fn check_set<'a>(paths: impl IntoIterator<Item = &'a BundlePath>) -> Result<
                 }
                 Some((other, true)) if is_folder && other == name => {}
                 Some((other, false)) if !is_folder && other == name => {
-                    return Err(Refusal::new(Reason::FileDuplicate).found(quoted(name)));
+                    return Err(Refusal::new(ErrorKind::FileDuplicate).found(quoted(name)));
                 }
                 Some((other, _)) => {
-                    return Err(Refusal::new(Reason::PathConflict).found(format!(
+                    return Err(Refusal::new(ErrorKind::PathConflict).found(format!(
                         "{} and {}",
                         quoted(name),
                         quoted(other)

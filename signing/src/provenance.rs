@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::{Digest, write_hex};
+use crate::error::{ErrorKind, Refusal};
 use crate::json::Object;
 use crate::manifest;
-use crate::refusal::{Reason, Refusal};
 use crate::text::{quoted, visible};
 
 /// The document's name in a bundle. No manifest lists it.
@@ -99,7 +99,7 @@ impl Provenance {
     /// same bytes each time.
     ///
     /// # Errors
-    /// [`Reason::ProvenanceInvalid`], should the encoder fail.
+    /// [`ErrorKind::ProvenanceInvalid`], should the encoder fail.
     pub fn statement(&self, manifest_bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
         let sources: Vec<_> = self
             .sources
@@ -124,17 +124,17 @@ impl Provenance {
             },
         });
         serde_json::to_vec(&statement)
-            .map_err(|error| Refusal::new(Reason::ProvenanceInvalid).found(error.to_string()))
+            .map_err(|error| Refusal::new(ErrorKind::ProvenanceInvalid).found(error.to_string()))
     }
 
     /// Reads a statement that must be about `manifest_bytes`. Fields that in-toto and SLSA may add are
     /// passed over.
     ///
     /// # Errors
-    /// [`Reason::ProvenanceInvalid`] if it is no such statement, [`Reason::ProvenanceMismatch`] if it is
+    /// [`ErrorKind::ProvenanceInvalid`] if it is no such statement, [`ErrorKind::ProvenanceMismatch`] if it is
     /// about something else.
     pub fn parse(statement: &[u8], manifest_bytes: &[u8]) -> Result<Self, Refusal> {
-        let invalid = || Refusal::new(Reason::ProvenanceInvalid);
+        let invalid = || Refusal::new(ErrorKind::ProvenanceInvalid);
         let Object(statement) = serde_json::from_slice::<Object<Statement>>(statement)
             .map_err(|error| invalid().found(visible(&error.to_string())))?;
         for (found, expected) in [
@@ -188,7 +188,7 @@ impl Provenance {
 
 fn check_subject(subjects: &[Object<Descriptor>], manifest_bytes: &[u8]) -> Result<(), Refusal> {
     let [Object(subject)] = subjects else {
-        return Err(Refusal::new(Reason::ProvenanceInvalid)
+        return Err(Refusal::new(ErrorKind::ProvenanceInvalid)
             .expected("one subject, the manifest")
             .found(subjects.len().to_string()));
     };
@@ -199,7 +199,7 @@ fn check_subject(subjects: &[Object<Descriptor>], manifest_bytes: &[u8]) -> Resu
     if subject.name == manifest::FILE && digests_agree {
         Ok(())
     } else {
-        Err(Refusal::new(Reason::ProvenanceMismatch)
+        Err(Refusal::new(ErrorKind::ProvenanceMismatch)
             .expected(format!("manifest.toml with digest {blake3}"))
             .found(format!(
                 "{} with digest {}",

@@ -8,10 +8,10 @@ mod write;
 use crate::digest::Digest;
 use crate::document::{Kind, Signed};
 use crate::envelope::Envelope;
+use crate::error::Refusal;
 use crate::fingerprint::Fingerprint;
 use crate::key::{KeyId, PublicKey};
-use crate::moment::Timestamp;
-use crate::refusal::Refusal;
+use crate::timestamp::Timestamp;
 use crate::verify::Verified;
 
 pub use crate::document::Terms;
@@ -89,9 +89,9 @@ impl PublisherDocument {
     /// Reads a document. Nobody's signature was looked at.
     ///
     /// # Errors
-    /// [`DocumentInvalid`](crate::Reason::DocumentInvalid), [`DocumentSchema`](crate::Reason::DocumentSchema),
-    /// [`TrustExampleKey`](crate::Reason::TrustExampleKey), or the reason of the value that is wrong, such as
-    /// [`KeyWeak`](crate::Reason::KeyWeak).
+    /// [`DocumentInvalid`](crate::ErrorKind::DocumentInvalid), [`DocumentSchema`](crate::ErrorKind::DocumentSchema),
+    /// [`TrustExampleKey`](crate::ErrorKind::TrustExampleKey), or the reason of the value that is wrong, such as
+    /// [`KeyWeak`](crate::ErrorKind::KeyWeak).
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         parse::document(bytes)
     }

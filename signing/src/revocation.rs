@@ -8,9 +8,9 @@ mod write;
 use std::collections::BTreeMap;
 
 use crate::digest::Digest;
+use crate::error::{ErrorKind, Refusal};
 use crate::key::KeyId;
 use crate::publisher::PublisherDocument;
-use crate::refusal::{Reason, Refusal};
 use crate::trust::Publisher;
 use crate::verify::Bundle;
 
@@ -168,7 +168,7 @@ impl Revocations {
     /// Asks again about a bundle that was verified earlier, for as long as it is in use.
     ///
     /// # Errors
-    /// [`Reason::BundleRevoked`]; [`Reason::KeyRevoked`] if fewer keys than the threshold are left of those that
+    /// [`ErrorKind::BundleRevoked`]; [`ErrorKind::KeyRevoked`] if fewer keys than the threshold are left of those that
     /// signed it.
     pub fn check(&self, bundle: &Bundle) -> Result<(), Refusal> {
         self.check_release(&bundle.publisher, &bundle.signers, &bundle.manifest_digest)
@@ -197,7 +197,7 @@ impl Revocations {
     pub(crate) fn refuse_bundle(&self, publisher: &str, digest: &Digest) -> Result<(), Refusal> {
         match self.bundle(publisher, digest) {
             None => Ok(()),
-            Some(revoked) => Err(Refusal::new(Reason::BundleRevoked)
+            Some(revoked) => Err(Refusal::new(ErrorKind::BundleRevoked)
                 .at(format!("publisher {publisher}"))
                 .expected("a bundle that is not revoked")
                 .found(format!("digest {digest}, {}", revoked.described()))),

@@ -2,8 +2,8 @@
 //! the last number, and for which publisher and id, is the caller's business.
 
 use crate::digest::Digest;
+use crate::error::{ErrorKind, Refusal};
 use crate::publisher::Reset;
-use crate::refusal::{Reason, Refusal};
 
 /// How what was found follows what was accepted before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Advance {
 /// [`Advance::First`] or [`Advance::Newer`].
 ///
 /// # Errors
-/// [`Reason::Rollback`] for a lower number, [`Reason::Equivocation`] for the same number with another digest.
+/// [`ErrorKind::Rollback`] for a lower number, [`ErrorKind::Equivocation`] for the same number with another digest.
 pub fn check(previous: Option<(u64, Digest)>, found: (u64, Digest)) -> Result<Advance, Refusal> {
     let Some((number, digest)) = previous else {
         return Ok(Advance::First);
@@ -31,14 +31,14 @@ pub fn check(previous: Option<(u64, Digest)>, found: (u64, Digest)) -> Result<Ad
         return Ok(Advance::Newer);
     }
     if found.0 < number {
-        return Err(Refusal::new(Reason::Rollback)
+        return Err(Refusal::new(ErrorKind::Rollback)
             .expected(format!("number {number} or higher"))
             .found(format!("number {}", found.0)));
     }
     if found.1 == digest {
         return Ok(Advance::Same);
     }
-    Err(Refusal::new(Reason::Equivocation)
+    Err(Refusal::new(ErrorKind::Equivocation)
         .expected(format!("number {number} with digest {digest}"))
         .found(format!("digest {}", found.1)))
 }
@@ -47,13 +47,13 @@ pub fn check(previous: Option<(u64, Digest)>, found: (u64, Digest)) -> Result<Ad
 /// then, too, and record who wanted it. Two documents of one number are refused still.
 ///
 /// # Errors
-/// [`Reason::Equivocation`].
+/// [`ErrorKind::Equivocation`].
 pub fn check_allowing_rollback(
     previous: Option<(u64, Digest)>,
     found: (u64, Digest),
 ) -> Result<Advance, Refusal> {
     match check(previous, found) {
-        Err(refusal) if refusal.reason() == Reason::Rollback => Ok(Advance::Back),
+        Err(refusal) if refusal.kind() == ErrorKind::Rollback => Ok(Advance::Back),
         other => other,
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::envelope::Envelope;
+use crate::error::{ErrorKind, Refusal};
 use crate::key::{KeyId, PublicKey};
-use crate::refusal::{Reason, Refusal};
 
 /// How many bytes are hashed for signatures whose key id leads nowhere: nobody is known to have made them.
 const GUESSING: usize = 64 * 1024 * 1024;
@@ -47,7 +47,7 @@ pub(crate) fn verified<'a>(
                 verified.insert(key.key_id());
             }
             (None, Some(hinted)) => {
-                return Err(Refusal::new(Reason::SignatureInvalid)
+                return Err(Refusal::new(ErrorKind::SignatureInvalid)
                     .found(format!("a signature that claims key {}", hinted.key_id())));
             }
             (None, None) => {}
@@ -92,7 +92,7 @@ impl Quorum<'_> {
         // Revocation is the reason only where the signatures would have sufficed without.
         Err(if revoked.len() + counting.len() >= self.threshold {
             let revoked: Vec<_> = revoked.iter().map(KeyId::to_string).collect();
-            Refusal::new(Reason::KeyRevoked)
+            Refusal::new(ErrorKind::KeyRevoked)
                 .expected(format!("{expected} that are not revoked"))
                 .found(format!(
                     "{}, and revoked ones: {}",
@@ -100,7 +100,7 @@ impl Quorum<'_> {
                     revoked.join(", ")
                 ))
         } else {
-            Refusal::new(Reason::ThresholdNotMet)
+            Refusal::new(ErrorKind::ThresholdNotMet)
                 .expected(expected)
                 .found(counting.len().to_string())
         })

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 
 /// The longest piece of hostile text that a message repeats, in characters: enough to recognise it, too
 /// little to flood a terminal.
@@ -78,7 +78,7 @@ pub(crate) fn bytes(count: u64) -> String {
 pub(crate) fn plain<'a>(
     bytes: &'a [u8],
     max_bytes: usize,
-    reason: Reason,
+    reason: ErrorKind,
     name: &str,
 ) -> Result<&'a str, Refusal> {
     let refusal = || Refusal::new(reason);

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::document::Signed;
+#[cfg(doc)]
+use crate::error::ErrorKind;
+use crate::error::Refusal;
 use crate::fingerprint::Fingerprint;
 use crate::id::Prefix;
 use crate::key::{KeyId, PublicKey};
-use crate::moment::Timestamp;
 use crate::publisher::PublisherDocument;
-#[cfg(doc)]
-use crate::refusal::Reason;
-use crate::refusal::Refusal;
 use crate::signers::Quorum;
+use crate::timestamp::Timestamp;
 use crate::verify::Verified;
 
 use checks::{checked_publisher, insert};
@@ -160,7 +160,7 @@ impl TrustStore {
     /// ```
     ///
     /// # Errors
-    /// [`Reason::TrustInvalid`], [`Reason::TrustExampleKey`], or the reason of a key or prefix that is wrong.
+    /// [`ErrorKind::TrustInvalid`], [`ErrorKind::TrustExampleKey`], or the reason of a key or prefix that is wrong.
     pub fn from_toml(text: &str) -> Result<Self, Refusal> {
         Self::from_toml_with(text, &mut |_| {
             Err(std::io::Error::other("key files can't be read here"))
@@ -171,7 +171,7 @@ impl TrustStore {
     /// where such names may lead.
     ///
     /// # Errors
-    /// Those of [`TrustStore::from_toml`], and [`Reason::Io`] where `read_file` fails.
+    /// Those of [`TrustStore::from_toml`], and [`ErrorKind::Io`] where `read_file` fails.
     pub fn from_toml_with(
         text: &str,
         read_file: &mut dyn FnMut(&str) -> std::io::Result<String>,
@@ -187,8 +187,8 @@ impl TrustStore {
     /// them. The document's time is checked with each bundle, so that one publisher's lapse is not another's.
     ///
     /// # Errors
-    /// [`Reason::TrustInvalid`] if the store has a publisher of this name or one of these keys already, or if
-    /// there are no prefixes; [`Reason::TrustExampleKey`].
+    /// [`ErrorKind::TrustInvalid`] if the store has a publisher of this name or one of these keys already, or if
+    /// there are no prefixes; [`ErrorKind::TrustExampleKey`].
     pub fn add_document(
         &mut self,
         document: &Verified<Signed<PublisherDocument>>,

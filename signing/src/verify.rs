@@ -15,12 +15,12 @@
 //! # }
 //! ```
 
-mod ahead;
 mod archive;
 mod directory;
 mod document;
-mod integral;
+mod envelope_only;
 mod signers;
+mod unsigned;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,16 +37,16 @@ use semver::Version;
 
 use crate::archive::Contents;
 use crate::digest::Digest;
+use crate::error::{ErrorKind, Refusal};
 use crate::key::KeyId;
 use crate::manifest::Manifest;
 use crate::path::BundlePath;
 use crate::provenance::Provenance;
-use crate::refusal::{Reason, Refusal};
 use crate::revocation::Revocations;
 use crate::trust::{Publisher, TrustStore};
 
-pub use ahead::{Announced, envelope};
-pub use integral::{Integral, integral};
+pub use envelope_only::{Announced, envelope};
+pub use unsigned::{Unsigned, unsigned};
 
 use document::{Head as _, Signed};
 
@@ -227,7 +227,7 @@ impl fmt::Debug for VerifyOptions<'_> {
 /// Verifies a bundle directory or a `.toolbundle` file, whichever `path` is.
 ///
 /// # Errors
-/// Those of [`directory`] and [`archive`]; [`Reason::NotABundle`] if it is neither.
+/// Those of [`directory`] and [`archive`]; [`ErrorKind::NotABundle`] if it is neither.
 pub fn open(
     path: &Path,
     trust: &TrustStore,
@@ -359,7 +359,7 @@ fn open_directory(path: &Path) -> Result<Dir, Refusal> {
     let place = || path.display().to_string();
     Dir::open_ambient_dir(path, ambient_authority()).map_err(|error| {
         if error.kind() == std::io::ErrorKind::NotADirectory {
-            Refusal::new(Reason::NotABundle).at(place())
+            Refusal::new(ErrorKind::NotABundle).at(place())
         } else {
             Refusal::io(place(), &error)
         }
@@ -371,7 +371,7 @@ fn open_archive(path: &Path) -> Result<Vec<u8>, Refusal> {
     let io = |error: std::io::Error| Refusal::io(place(), &error);
     // Before opening: a pipe would be waited for.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
-        return Err(Refusal::new(Reason::NotABundle).at(place()));
+        return Err(Refusal::new(ErrorKind::NotABundle).at(place()));
     }
     let file = cap_std::fs::File::open_ambient(path, ambient_authority()).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
@@ -391,7 +391,7 @@ fn read_archive(
         .read_to_end(bytes)
         .map_err(|error| Refusal::io(place, &error))?;
     if bytes.len() as u64 > most {
-        return Err(Refusal::new(Reason::TooLarge)
+        return Err(Refusal::new(ErrorKind::TooLarge)
             .at(place)
             .expected(format!("at most {most} bytes")));
     }

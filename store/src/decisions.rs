@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use rusqlite::{Transaction, params};
 use toolward_signing::Digest;
-use toolward_signing::moment::Timestamp;
+use toolward_signing::timestamp::Timestamp;
 
 use crate::error::Error;
 use crate::rows;

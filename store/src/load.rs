@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use toolward_bundle::Content;
 use toolward_bundle::surface::BundleSurface;
 use toolward_signing::verify::{Bundle, Verified};
-use toolward_signing::{Reason, Refusal};
+use toolward_signing::{ErrorKind, Refusal};
 
 use crate::decisions::{NewDecision, Verdict};
 use crate::error::Error;
@@ -228,9 +228,9 @@ impl Store {
             id: one.id.clone(),
             digest: one.digest,
         })?;
-        let bundle = verify(&mut file).map_err(|refusal| match refusal.reason() {
+        let bundle = verify(&mut file).map_err(|refusal| match refusal.kind() {
             // Nothing was found out about the bundle.
-            Reason::Io => Error::Io(format!("a file of the store: {refusal}")),
+            ErrorKind::Io => Error::Io(format!("a file of the store: {refusal}")),
             _ => refusal.into(),
         })?;
         if bundle.manifest_digest != one.digest || bundle.manifest.id != one.id {

@@ -6,7 +6,7 @@ use semver::Version;
 use toolward_bundle::surface::BundleSurface;
 use toolward_signing::Digest;
 use toolward_signing::key::KeyId;
-use toolward_signing::moment::Timestamp;
+use toolward_signing::timestamp::Timestamp;
 
 use crate::error::Error;
 use crate::times;

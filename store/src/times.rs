@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use toolward_signing::moment::Timestamp;
+use toolward_signing::timestamp::Timestamp;
 
 use crate::error::Error;
 

@@ -33,8 +33,8 @@ use std::time::SystemTime;
 use serde_json::Value;
 use toolward_signing::Digest;
 use toolward_signing::key::SigningKey;
-use toolward_signing::moment::Timestamp;
 use toolward_signing::secrecy::ExposeSecret as _;
+use toolward_signing::timestamp::Timestamp;
 
 use crate::support::bundle::{TOOLS_JSON, new_key};
 use crate::support::{Draft, Ended, Machine, tree};

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toolward_contract::diagnostic::{Diagnostic, Parsed, Severity};
 use toolward_signing::id::Id;
-use toolward_signing::moment::Timestamp;
+use toolward_signing::timestamp::Timestamp;
 
 use super::relative_path::check_relative;
 use crate::codes;

@@ -11,8 +11,8 @@ use toolward_contract::index::Index;
 use toolward_signing::Refusal;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::{FileEntry, Manifest, ToolsEntry};
-use toolward_signing::moment::Timestamp;
 use toolward_signing::path::BundlePath;
+use toolward_signing::timestamp::Timestamp;
 
 use super::{BundleToml, bundle_toml};
 use crate::codes;

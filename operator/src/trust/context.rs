@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 use toolward_bundle::content::{Content, Origin};
 use toolward_signing::Refusal;
 use toolward_signing::freshness;
-use toolward_signing::moment::Timestamp;
 use toolward_signing::publisher::Terms;
 use toolward_signing::revocation::Revocations;
+use toolward_signing::timestamp::Timestamp;
 use toolward_signing::trust::{TrustSettings, TrustStore};
 use toolward_signing::verify::{self, Bundle, ProgressFn, Verified, VerifyOptions};
 

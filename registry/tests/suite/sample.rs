@@ -7,11 +7,11 @@ use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;
 use toolward_signing::manifest::{FileEntry, MANIFEST_TYPE, Manifest, Role, ToolsEntry};
-use toolward_signing::moment::Timestamp;
 use toolward_signing::path::BundlePath;
+use toolward_signing::timestamp::Timestamp;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, Bundle, Verified, VerifyOptions};
-use toolward_signing::{Digest, Reason, Refusal};
+use toolward_signing::{Digest, ErrorKind, Refusal};
 
 /// Key number `number`, the same each time.
 pub(crate) fn key(number: u8) -> SigningKey {
@@ -114,7 +114,7 @@ pub(crate) fn by_key_one(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
     {
         Ok(envelope.into_payload())
     } else {
-        Err(Refusal::new(Reason::SignatureInvalid))
+        Err(Refusal::new(ErrorKind::SignatureInvalid))
     }
 }
 

@@ -1,7 +1,7 @@
 //! An archive in two pieces: its envelope, and all the rest as an archive of its own. Registries keep them
 //! apart, so that a further signature changes the small piece only.
 
-use std::io::{BufRead, ErrorKind, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use zstd::stream::read::Decoder;
 use zstd::zstd_safe;
@@ -10,8 +10,8 @@ use super::header::{BLOCK, Claimed, ZEROS, canonical};
 use super::write::{self, LEVEL, encoder};
 use super::{Contents, END, MAX_RATIO, RATIO_FLOOR, WINDOW_LOG, entry_size};
 use crate::envelope;
+use crate::error::{ErrorKind, Refusal};
 use crate::manifest::ENVELOPE_FILE;
-use crate::refusal::{Reason, Refusal};
 use crate::text::bytes;
 use crate::verify::MAX_BYTES;
 
@@ -54,16 +54,16 @@ pub fn write_content<W: Write>(contents: &Contents<'_>, out: W) -> Result<W, Ref
 /// Takes an archive apart. Only its first entry is looked at.
 ///
 /// # Errors
-/// [`Reason::ArchiveOrder`] if the first entry is not the envelope; [`Reason::ArchiveFormat`],
-/// [`Reason::ArchiveTruncated`], [`Reason::ArchiveTrailingData`], [`Reason::ArchiveRatio`] and
-/// [`Reason::TooLarge`] for what is no archive, or a bomb.
+/// [`ErrorKind::ArchiveOrder`] if the first entry is not the envelope; [`ErrorKind::ArchiveFormat`],
+/// [`ErrorKind::ArchiveTruncated`], [`ErrorKind::ArchiveTrailingData`], [`ErrorKind::ArchiveRatio`] and
+/// [`ErrorKind::TooLarge`] for what is no archive, or a bomb.
 pub fn detach(archive: &[u8]) -> Result<Detached, Refusal> {
     let mut tar = Frame::open(archive, archive.len() as u64)?;
     let envelope = read_envelope(&mut tar)?;
     let rest = tar
         .size
         .checked_sub(entry_size(envelope.len() as u64))
-        .ok_or_else(|| Refusal::new(Reason::ArchiveTruncated))?;
+        .ok_or_else(|| Refusal::new(ErrorKind::ArchiveTruncated))?;
     let mut encoder = encoder(Vec::new(), LEVEL, rest)?;
     std::io::copy(&mut tar.decoder, &mut encoder).map_err(|error| decoding(&error))?;
     tar.end()?;
@@ -88,7 +88,7 @@ pub fn first_envelope(beginning: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
     };
     match read() {
         Ok(envelope) => Ok(Some(envelope)),
-        Err(refusal) if refusal.reason() == Reason::ArchiveTruncated => Ok(None),
+        Err(refusal) if refusal.kind() == ErrorKind::ArchiveTruncated => Ok(None),
         Err(refusal) => Err(refusal),
     }
 }
@@ -97,7 +97,7 @@ pub fn first_envelope(beginning: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
 /// bytes. What comes out is to be verified like any archive.
 ///
 /// # Errors
-/// Those of [`detach`]; [`Reason::Io`] if reading or writing fails.
+/// Those of [`detach`]; [`ErrorKind::Io`] if reading or writing fails.
 pub fn attach<W: Write>(
     envelope: &[u8],
     content: impl BufRead,
@@ -106,7 +106,7 @@ pub fn attach<W: Write>(
     out: W,
 ) -> Result<W, Refusal> {
     if envelope.len() > envelope::MAX_BYTES {
-        return Err(Refusal::new(Reason::TooLarge)
+        return Err(Refusal::new(ErrorKind::TooLarge)
             .at(ENVELOPE_FILE)
             .expected(format!("at most {} bytes", envelope::MAX_BYTES))
             .found(bytes(envelope.len() as u64)));
@@ -151,21 +151,21 @@ impl<R: BufRead> Frame<'_, R> {
             .ok()
             .flatten()
             .ok_or_else(|| {
-                Refusal::new(Reason::ArchiveFormat).expected("a zstd frame that says its size")
+                Refusal::new(ErrorKind::ArchiveFormat).expected("a zstd frame that says its size")
             })?;
         if size > MAX_TAR {
-            return Err(Refusal::new(Reason::TooLarge)
+            return Err(Refusal::new(ErrorKind::TooLarge)
                 .at("the archive")
                 .expected(format!("at most {MAX_TAR} bytes"))
                 .found(bytes(size)));
         }
         if size > RATIO_FLOOR && size > length.saturating_mul(MAX_RATIO) {
-            return Err(Refusal::new(Reason::ArchiveRatio)
+            return Err(Refusal::new(ErrorKind::ArchiveRatio)
                 .expected(format!("at most {MAX_RATIO} times its {}", bytes(length)))
                 .found(bytes(size)));
         }
         if size < END as u64 {
-            return Err(Refusal::new(Reason::ArchiveTruncated));
+            return Err(Refusal::new(ErrorKind::ArchiveTruncated));
         }
         let mut decoder = Decoder::with_buffer(std::io::Cursor::new(head).chain(compressed))
             .map_err(|error| decoding(&error))?
@@ -183,10 +183,10 @@ impl<R: BufRead> Frame<'_, R> {
     /// After the content: the end of the frame, and of the file.
     fn end(self) -> Result<(), Refusal> {
         if self.decoder.limit() != 0 {
-            return Err(Refusal::new(Reason::ArchiveTruncated));
+            return Err(Refusal::new(ErrorKind::ArchiveTruncated));
         }
         let mut decoder = self.decoder.into_inner();
-        let trailing = || Refusal::new(Reason::ArchiveTrailingData);
+        let trailing = || Refusal::new(ErrorKind::ArchiveTrailingData);
         if decoder.read(&mut [0]).map_err(|error| decoding(&error))? != 0 {
             return Err(trailing().found("more than the frame's size"));
         }
@@ -209,7 +209,7 @@ fn read_envelope_from(tar: &mut impl Read) -> Result<Vec<u8>, Refusal> {
         .map_err(|error| decoding(&error))?;
     let claimed = Claimed::read(&block)?;
     if claimed.path != ENVELOPE_FILE.as_bytes() {
-        return Err(Refusal::new(Reason::ArchiveOrder)
+        return Err(Refusal::new(ErrorKind::ArchiveOrder)
             .at(ENVELOPE_FILE)
             .expected("`manifest.dsse.json` first"));
     }
@@ -221,7 +221,7 @@ fn read_envelope_from(tar: &mut impl Read) -> Result<Vec<u8>, Refusal> {
         .ok()
         .filter(|length| *length <= envelope::MAX_BYTES)
         .ok_or_else(|| {
-            Refusal::new(Reason::TooLarge)
+            Refusal::new(ErrorKind::TooLarge)
                 .at(ENVELOPE_FILE)
                 .expected(format!("at most {} bytes", envelope::MAX_BYTES))
                 .found(bytes(size))
@@ -230,7 +230,7 @@ fn read_envelope_from(tar: &mut impl Read) -> Result<Vec<u8>, Refusal> {
     tar.read_exact(&mut envelope)
         .map_err(|error| decoding(&error))?;
     if envelope.drain(length..).any(|byte| byte != 0) {
-        return Err(Refusal::new(Reason::ArchiveHeader)
+        return Err(Refusal::new(ErrorKind::ArchiveHeader)
             .at(ENVELOPE_FILE)
             .expected("zeros after the content"));
     }
@@ -238,9 +238,9 @@ fn read_envelope_from(tar: &mut impl Read) -> Result<Vec<u8>, Refusal> {
 }
 
 fn decoding(error: &std::io::Error) -> Refusal {
-    if error.kind() == ErrorKind::UnexpectedEof {
-        Refusal::new(Reason::ArchiveTruncated)
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        Refusal::new(ErrorKind::ArchiveTruncated)
     } else {
-        Refusal::new(Reason::ArchiveFormat).found(error.to_string())
+        Refusal::new(ErrorKind::ArchiveFormat).found(error.to_string())
     }
 }

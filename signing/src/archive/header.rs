@@ -1,7 +1,7 @@
 //! ustar headers. For a path and a size there is exactly one that the format allows, so that reading is
 //! comparing: no field is left in which an archive could say something else than its manifest.
 
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 use crate::text::{bytes, quoted_bytes};
 
 /// The size of a tar block.
@@ -96,11 +96,11 @@ impl<'a> Claimed<'a> {
     /// Reads path and kind.
     ///
     /// # Errors
-    /// [`Reason::ArchiveHeader`] if this is no ustar header, [`Reason::FileType`] for all but regular files:
+    /// [`ErrorKind::ArchiveHeader`] if this is no ustar header, [`ErrorKind::FileType`] for all but regular files:
     /// links, devices, pipes, folders, and the extended headers of PAX and GNU.
     pub(crate) fn read(header: &'a Block) -> Result<Self, Refusal> {
         if field(header, MAGIC) != b"ustar\x0000" {
-            return Err(Refusal::new(Reason::ArchiveHeader)
+            return Err(Refusal::new(ErrorKind::ArchiveHeader)
                 .expected("a ustar header")
                 .found(quoted_bytes(field(header, MAGIC))));
         }
@@ -126,7 +126,7 @@ impl<'a> Claimed<'a> {
             b"S" => "a sparse file",
             _ => "an entry of an unknown type",
         };
-        Err(Refusal::new(Reason::FileType)
+        Err(Refusal::new(ErrorKind::FileType)
             .at(quoted_bytes(&path))
             .expected("a regular file")
             .found(kind))
@@ -135,7 +135,7 @@ impl<'a> Claimed<'a> {
     /// The claimed size: 11 octal digits.
     ///
     /// # Errors
-    /// [`Reason::ArchiveHeader`] for any other spelling, base-256 included.
+    /// [`ErrorKind::ArchiveHeader`] for any other spelling, base-256 included.
     pub(crate) fn size(&self) -> Result<u64, Refusal> {
         let digits = field(self.header, SIZE)
             .strip_suffix(b"\0")
@@ -147,7 +147,7 @@ impl<'a> Claimed<'a> {
                     .fold(0, |size, digit| size << 3 | u64::from(digit - b'0'))
             })
             .ok_or_else(|| {
-                Refusal::new(Reason::ArchiveHeader)
+                Refusal::new(ErrorKind::ArchiveHeader)
                     .expected("a size in 11 octal digits")
                     .found(quoted_bytes(field(self.header, SIZE)))
             })
@@ -156,11 +156,11 @@ impl<'a> Claimed<'a> {
     /// Compares the header with the one that this file must have.
     ///
     /// # Errors
-    /// [`Reason::SizeMismatch`] if only the size is another, else [`Reason::ArchiveHeader`] with the field.
+    /// [`ErrorKind::SizeMismatch`] if only the size is another, else [`ErrorKind::ArchiveHeader`] with the field.
     pub(crate) fn must_be(&self, path: &str, size: u64) -> Result<(), Refusal> {
         let claimed = self.size()?;
         if claimed != size {
-            return Err(Refusal::new(Reason::SizeMismatch)
+            return Err(Refusal::new(ErrorKind::SizeMismatch)
                 .at(path)
                 .expected(bytes(size))
                 .found(bytes(claimed)));
@@ -172,7 +172,7 @@ impl<'a> Claimed<'a> {
         let differs = FIELDS
             .iter()
             .find(|(_, at)| field(self.header, *at) != field(&canonical, *at));
-        let refusal = Refusal::new(Reason::ArchiveHeader).at(path);
+        let refusal = Refusal::new(ErrorKind::ArchiveHeader).at(path);
         Err(match differs {
             Some((name, at)) => refusal
                 .expected(format!(

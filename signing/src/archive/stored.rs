@@ -1,7 +1,7 @@
 //! An archive that is not compressed: for a host's own disk, where the time to read it counts and every
 //! reader of archives still takes it.
 
-use std::io::{BufRead, ErrorKind, Read};
+use std::io::{self, BufRead, Read};
 
 use super::header::{BLOCK, ZEROS, canonical};
 use super::{Contents, END, entry_size};
@@ -105,7 +105,7 @@ impl<R: BufRead> Stored<R> {
         let ends = self
             .inner
             .read_exact(&mut [0])
-            .is_err_and(|error| error.kind() == ErrorKind::UnexpectedEof);
+            .is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof);
         self.odd |= !ends;
         self.odd
     }
@@ -130,7 +130,7 @@ impl<R: BufRead> Stored<R> {
         let place = buffer.get_mut(..most)?;
         let count = loop {
             match self.inner.read(place) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => break result.ok()?,
             }
         };

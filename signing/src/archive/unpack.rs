@@ -8,7 +8,7 @@ use cap_std::fs::{Dir, OpenOptions};
 use std::io::Write as _;
 
 use crate::digest::write_hex;
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 use crate::verify::{Bundle, Verified};
 
 /// Writes a bundle to the directory `target`, which must not exist; its parent must. The files are written
@@ -16,13 +16,13 @@ use crate::verify::{Bundle, Verified};
 /// nothing. What is written are the verified bytes, but whoever reads them later must verify them again.
 ///
 /// # Errors
-/// [`Reason::Io`], also if `target` exists.
+/// [`ErrorKind::Io`], also if `target` exists.
 pub fn unpack(bundle: &Verified<Bundle>, target: &Path) -> Result<(), Refusal> {
     let (parent, name) = split_target(target)?;
     let io = |error: std::io::Error| Refusal::io(target.display().to_string(), &error);
     let parent = Dir::open_ambient_dir(parent, ambient_authority()).map_err(io)?;
     if parent.symlink_metadata(name).is_ok() {
-        return Err(Refusal::new(Reason::Io)
+        return Err(Refusal::new(ErrorKind::Io)
             .at(target.display().to_string())
             .expected("a name that is not taken")
             .found("something of this name")
@@ -64,7 +64,7 @@ pub(super) fn split_target(target: &Path) -> Result<(&Path, &str), Refusal> {
     match (target.parent(), name) {
         (Some(parent), Some(name)) if parent.as_os_str().is_empty() => Ok((Path::new("."), name)),
         (Some(parent), Some(name)) => Ok((parent, name)),
-        _ => Err(Refusal::new(Reason::Io)
+        _ => Err(Refusal::new(ErrorKind::Io)
             .at(target.display().to_string())
             .expected("a path that ends in a name")),
     }
@@ -80,7 +80,7 @@ pub(super) fn fresh_name(name: &str) -> Result<String, Refusal> {
     }
     let mut random = [0; 32];
     getrandom::fill(&mut random)
-        .map_err(|error| Refusal::new(Reason::Io).found(error.to_string()))?;
+        .map_err(|error| Refusal::new(ErrorKind::Io).found(error.to_string()))?;
     let random: String = Hex(random).to_string().chars().take(16).collect();
     Ok(format!(".{name}.{random}.tmp"))
 }

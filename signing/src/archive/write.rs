@@ -10,9 +10,9 @@ use zstd::stream::write::Encoder;
 use super::header::{BLOCK, ZEROS, canonical};
 use super::unpack::{fresh_name, split_target};
 use super::{Contents, END, WINDOW_LOG, entry_size};
+use crate::error::{ErrorKind, Refusal};
 use crate::manifest::{self, ENVELOPE_FILE};
 use crate::path;
-use crate::refusal::{Reason, Refusal};
 use crate::verify::MAX_BYTES;
 use crate::{envelope, provenance};
 
@@ -23,8 +23,8 @@ pub(super) const LEVEL: i32 = 19;
 /// only. Whether the contents are signed, or agree with the manifest, is not looked at.
 ///
 /// # Errors
-/// [`Reason::FileDuplicate`], [`Reason::PathConflict`] or [`Reason::TooLarge`] for contents that no reader
-/// would take, [`Reason::Io`] if writing fails.
+/// [`ErrorKind::FileDuplicate`], [`ErrorKind::PathConflict`] or [`ErrorKind::TooLarge`] for contents that no reader
+/// would take, [`ErrorKind::Io`] if writing fails.
 pub fn write<W: Write>(contents: &Contents<'_>, out: W) -> Result<W, Refusal> {
     check(contents)?;
     write_entries(&contents.entries(), out)
@@ -102,7 +102,7 @@ pub(super) fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
             .iter()
             .any(|reserved| path.as_str().eq_ignore_ascii_case(reserved))
     }) {
-        return Err(Refusal::new(Reason::FileDuplicate).at(path.as_str()));
+        return Err(Refusal::new(ErrorKind::FileDuplicate).at(path.as_str()));
     }
     let total = contents.files.iter().fold(0, |total: u64, (_, bytes)| {
         total.saturating_add(bytes.len() as u64)
@@ -126,7 +126,7 @@ pub(super) fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
         ("all files", total, MAX_BYTES),
     ];
     match limits.iter().find(|(_, size, max)| size > max) {
-        Some((place, size, max)) => Err(Refusal::new(Reason::TooLarge)
+        Some((place, size, max)) => Err(Refusal::new(ErrorKind::TooLarge)
             .at(*place)
             .expected(format!("at most {max} bytes"))
             .found(crate::text::bytes(*size))),

@@ -11,10 +11,10 @@ use super::{
     MAX_TOOLS, MAX_VALIDITY,
 };
 use crate::document::{Source, free_text, number, number_or_zero};
+use crate::error::{ErrorKind, Refusal};
 use crate::id;
-use crate::moment::Timestamp;
-use crate::refusal::{Reason, Refusal};
 use crate::text::quoted;
+use crate::timestamp::Timestamp;
 
 /// The index as TOML has it; each value remembers where it stands.
 #[derive(Deserialize)]
@@ -145,7 +145,7 @@ fn name(text: &str) -> Result<String, Refusal> {
 
 fn version(text: &str) -> Result<Version, Refusal> {
     Version::parse(text).map_err(|error| {
-        Refusal::new(Reason::DocumentInvalid)
+        Refusal::new(ErrorKind::DocumentInvalid)
             .expected("a semantic version such as 1.2.3")
             .found(format!("{} ({error})", quoted(text)))
     })

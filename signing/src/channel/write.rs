@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{ChannelIndex, KIND, Listed};
 use crate::document::{SCHEMA, string};
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 
 pub(super) fn index(index: &ChannelIndex) -> Result<Vec<u8>, Refusal> {
     let mut sorted = index.clone();
@@ -17,7 +17,7 @@ pub(super) fn index(index: &ChannelIndex) -> Result<Vec<u8>, Refusal> {
     if ChannelIndex::parse(&bytes)? == sorted {
         Ok(bytes)
     } else {
-        Err(Refusal::new(Reason::DocumentInvalid)
+        Err(Refusal::new(ErrorKind::DocumentInvalid)
             .at(KIND.name)
             .expected("values that read back as they were written"))
     }

@@ -5,9 +5,9 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 
 use super::{Kind, SCHEMA};
-use crate::moment::Timestamp;
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 use crate::text::{is_hidden, place, quoted, visible};
+use crate::timestamp::Timestamp;
 use crate::toml10;
 
 /// Only the schema, so that a document of a later schema is told apart from a broken one.
@@ -29,8 +29,9 @@ impl<'a> Source<'a> {
         bytes: &'a [u8],
     ) -> Result<(Self, T), Refusal> {
         let source = Self { kind, bytes };
-        let invalid = || Refusal::new(Reason::DocumentInvalid);
-        let text = crate::text::plain(bytes, kind.max_bytes, Reason::DocumentInvalid, kind.name)?;
+        let invalid = || Refusal::new(ErrorKind::DocumentInvalid);
+        let text =
+            crate::text::plain(bytes, kind.max_bytes, ErrorKind::DocumentInvalid, kind.name)?;
         if let Some(newer) = toml10::first_newer(text) {
             return Err(invalid()
                 .at(source.place(newer.offset))
@@ -80,7 +81,7 @@ impl<'a> Source<'a> {
 
     /// A refusal of the document as a whole.
     pub(crate) fn invalid(&self) -> Refusal {
-        Refusal::new(Reason::DocumentInvalid).at(self.kind.name)
+        Refusal::new(ErrorKind::DocumentInvalid).at(self.kind.name)
     }
 
     /// Refuses a document that ends before it begins.
@@ -104,7 +105,7 @@ impl<'a> Source<'a> {
 }
 
 fn other_schema(kind: &Kind, schema: impl std::fmt::Display) -> Refusal {
-    Refusal::new(Reason::DocumentSchema)
+    Refusal::new(ErrorKind::DocumentSchema)
         .at(kind.name)
         .expected("schema 1")
         .found(visible(&format!("schema {schema}")))
@@ -116,7 +117,7 @@ pub(crate) fn number(number: &u64) -> Result<u64, Refusal> {
     if *number > 0 && i64::try_from(*number).is_ok() {
         Ok(*number)
     } else {
-        Err(Refusal::new(Reason::DocumentInvalid)
+        Err(Refusal::new(ErrorKind::DocumentInvalid)
             .expected("an integer from 1 to 2^63 - 1")
             .found(number.to_string()))
     }
@@ -136,7 +137,7 @@ pub(crate) fn number_or_zero(number: &u64) -> Result<u64, Refusal> {
 pub(crate) fn free_text(text: &str, max: usize) -> Result<String, Refusal> {
     let count = text.chars().count();
     if text.trim().is_empty() || count > max || text.chars().any(is_hidden) {
-        return Err(Refusal::new(Reason::DocumentInvalid)
+        return Err(Refusal::new(ErrorKind::DocumentInvalid)
             .expected(format!(
                 "one line of at most {max} characters, none of them hidden"
             ))

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use crate::digest::{parse_hex, write_hex};
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 
 /// The SHA-256 of a public key's SPKI DER, written as 64 lower-case hexadecimal digits. It is the `keyid`
 /// of DSSE signatures.
@@ -39,10 +39,10 @@ impl FromStr for KeyId {
     /// Reads 64 lower-case hexadecimal digits.
     ///
     /// # Errors
-    /// [`Reason::DigestInvalid`] for anything else.
+    /// [`ErrorKind::DigestInvalid`] for anything else.
     fn from_str(text: &str) -> Result<Self, Refusal> {
         parse_hex(text).map(Self).ok_or_else(|| {
-            Refusal::new(Reason::DigestInvalid)
+            Refusal::new(ErrorKind::DigestInvalid)
                 .expected("64 lower-case hexadecimal digits")
                 .found(crate::text::quoted(text))
         })

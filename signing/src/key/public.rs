@@ -8,7 +8,7 @@ use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha256};
 
 use super::{KeyId, MAX_PEM_BYTES};
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 use crate::trust::EXAMPLE_KEY_IDS;
 
 /// What stands before the 32 bytes of an Ed25519 key in its SPKI DER (RFC 8410, section 4).
@@ -27,14 +27,14 @@ impl PublicKey {
     /// Reads an SPKI PEM file (`-----BEGIN PUBLIC KEY-----`), as `openssl pkey -pubout` writes it.
     ///
     /// # Errors
-    /// [`Reason::KeyInvalid`] if it is anything else, [`Reason::KeyWeak`] as for [`PublicKey::from_bytes`].
+    /// [`ErrorKind::KeyInvalid`] if it is anything else, [`ErrorKind::KeyWeak`] as for [`PublicKey::from_bytes`].
     pub fn from_pem(pem: &str) -> Result<Self, Refusal> {
         if pem.len() > MAX_PEM_BYTES {
-            return Err(Refusal::new(Reason::KeyInvalid)
+            return Err(Refusal::new(ErrorKind::KeyInvalid)
                 .expected("an SPKI PEM file of at most 16 KiB")
                 .found(crate::text::bytes(pem.len() as u64)));
         }
-        let invalid = Refusal::new(Reason::KeyInvalid)
+        let invalid = Refusal::new(ErrorKind::KeyInvalid)
             .expected("an Ed25519 public key in an SPKI PEM file (`BEGIN PUBLIC KEY`)");
         if pem.contains("PRIVATE KEY-----") {
             return Err(invalid.found("a private key").hinted(
@@ -58,7 +58,7 @@ impl PublicKey {
             return Self::from_bytes(key);
         }
         let text = std::str::from_utf8(bytes).map_err(|_| {
-            Refusal::new(Reason::KeyInvalid)
+            Refusal::new(ErrorKind::KeyInvalid)
                 .expected("an Ed25519 public key in an SPKI file, PEM or DER")
                 .found("something else")
         })?;
@@ -68,23 +68,23 @@ impl PublicKey {
     /// A key from its 32 bytes.
     ///
     /// # Errors
-    /// [`Reason::KeyInvalid`] if the bytes are no point of the curve, or no canonical encoding of one
-    /// (RFC 8032, section 5.1.3); [`Reason::KeyWeak`] if the point lies outside the prime-order group: a
+    /// [`ErrorKind::KeyInvalid`] if the bytes are no point of the curve, or no canonical encoding of one
+    /// (RFC 8032, section 5.1.3); [`ErrorKind::KeyWeak`] if the point lies outside the prime-order group: a
     /// key of small order verifies signatures that nobody made.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, Refusal> {
         let key = VerifyingKey::from_bytes(bytes).map_err(|_| {
-            Refusal::new(Reason::KeyInvalid)
+            Refusal::new(ErrorKind::KeyInvalid)
                 .expected("a point of the curve")
                 .found("32 bytes that are none")
         })?;
         let point = key.to_edwards();
         if key.is_weak() || !point.is_torsion_free() {
-            return Err(Refusal::new(Reason::KeyWeak)
+            return Err(Refusal::new(ErrorKind::KeyWeak)
                 .expected("a point of prime order")
                 .found("a point with a component of small order"));
         }
         if point.compress().as_bytes() != bytes {
-            return Err(Refusal::new(Reason::KeyInvalid)
+            return Err(Refusal::new(ErrorKind::KeyInvalid)
                 .expected("a canonical encoding")
                 .found("another encoding of the same point"));
         }
@@ -105,11 +105,11 @@ impl PublicKey {
     /// The key as an SPKI PEM file, which OpenSSL reads.
     ///
     /// # Errors
-    /// [`Reason::KeyInvalid`], should the encoder fail.
+    /// [`ErrorKind::KeyInvalid`], should the encoder fail.
     pub fn to_pem(&self) -> Result<String, Refusal> {
         self.key
             .to_public_key_pem(pkcs8::LineEnding::LF)
-            .map_err(|error| Refusal::new(Reason::KeyInvalid).found(error.to_string()))
+            .map_err(|error| Refusal::new(ErrorKind::KeyInvalid).found(error.to_string()))
     }
 
     /// The key as SPKI DER: what its id is the SHA-256 of.
@@ -141,9 +141,9 @@ impl PublicKey {
     /// keys and no two messages share a signature.
     ///
     /// # Errors
-    /// [`Reason::SignatureInvalid`], for signatures of another length than 64 bytes, too.
+    /// [`ErrorKind::SignatureInvalid`], for signatures of another length than 64 bytes, too.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), Refusal> {
-        let refusal = || Refusal::new(Reason::SignatureInvalid).at(format!("key {}", self.id));
+        let refusal = || Refusal::new(ErrorKind::SignatureInvalid).at(format!("key {}", self.id));
         let signature = Signature::from_slice(signature).map_err(|_| {
             refusal()
                 .expected("64 bytes")

@@ -14,7 +14,7 @@ use pkcs8::{EncryptedPrivateKeyInfoRef, LineEnding, PrivateKeyInfoRef};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{MAX_PEM_BYTES, PublicKey};
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 
 /// scrypt's cost for encrypted keys, N = 2^14, r = 8, p = 5: the most that OpenSSL still reads, whose
 /// limit on memory refuses N = 2^15. p = 5 makes up for it in time.
@@ -50,7 +50,7 @@ impl SigningKey {
     /// A new key from the system's random numbers.
     ///
     /// # Errors
-    /// [`Reason::Io`] if the system gives none.
+    /// [`ErrorKind::Io`] if the system gives none.
     pub fn generate() -> Result<Self, Refusal> {
         let mut seed = Zeroizing::new([0; 32]);
         random(seed.as_mut_slice())?;
@@ -67,8 +67,8 @@ impl SigningKey {
     /// The passphrase is looked at only if the file is encrypted.
     ///
     /// # Errors
-    /// [`Reason::PassphraseNeeded`] for an encrypted file without passphrase, [`Reason::PassphraseWrong`]
-    /// for another one, [`Reason::KeyInvalid`] for anything that is no Ed25519 key, or whose public half
+    /// [`ErrorKind::PassphraseNeeded`] for an encrypted file without passphrase, [`ErrorKind::PassphraseWrong`]
+    /// for another one, [`ErrorKind::KeyInvalid`] for anything that is no Ed25519 key, or whose public half
     /// is another key's: signing with it would give the private half away.
     pub fn from_pem(pem: &str, passphrase: Option<&SecretString>) -> Result<Self, Refusal> {
         if pem.len() > MAX_PEM_BYTES {
@@ -116,7 +116,7 @@ impl SigningKey {
     /// is what OpenSSL 3.0 can't read.
     ///
     /// # Errors
-    /// [`Reason::KeyInvalid`], should the encoder fail.
+    /// [`ErrorKind::KeyInvalid`], should the encoder fail.
     pub fn to_pem(&self) -> Result<SecretString, Refusal> {
         let pem = self
             .document()?
@@ -129,7 +129,7 @@ impl SigningKey {
     /// OpenSSL reads.
     ///
     /// # Errors
-    /// [`Reason::Io`] if the system gives no random numbers, [`Reason::KeyInvalid`], should the encoder
+    /// [`ErrorKind::Io`] if the system gives no random numbers, [`ErrorKind::KeyInvalid`], should the encoder
     /// fail.
     pub fn to_encrypted_pem(&self, passphrase: &SecretString) -> Result<SecretString, Refusal> {
         let mut salt = [0; 16];
@@ -173,7 +173,7 @@ impl SigningKey {
 }
 
 fn invalid(found: String) -> Refusal {
-    Refusal::new(Reason::KeyInvalid)
+    Refusal::new(ErrorKind::KeyInvalid)
         .expected("an Ed25519 signing key in a PKCS#8 file (`BEGIN PRIVATE KEY`)")
         .found(found)
 }
@@ -182,7 +182,7 @@ fn decrypt(
     document: &SecretDocument,
     passphrase: Option<&SecretString>,
 ) -> Result<SigningKey, Refusal> {
-    let passphrase = passphrase.ok_or_else(|| Refusal::new(Reason::PassphraseNeeded))?;
+    let passphrase = passphrase.ok_or_else(|| Refusal::new(ErrorKind::PassphraseNeeded))?;
     let encrypted = EncryptedPrivateKeyInfoRef::try_from(document.as_bytes())
         .map_err(|error| invalid(error.to_string()))?;
     if !is_affordable(&encrypted.encryption_algorithm) {
@@ -192,9 +192,9 @@ fn decrypt(
     }
     let document = encrypted
         .decrypt(passphrase.expose_secret())
-        .map_err(|_| Refusal::new(Reason::PassphraseWrong))?;
+        .map_err(|_| Refusal::new(ErrorKind::PassphraseWrong))?;
     // One wrong passphrase in 256 leaves padding that looks right.
-    read(&document).map_err(|_| Refusal::new(Reason::PassphraseWrong))
+    read(&document).map_err(|_| Refusal::new(ErrorKind::PassphraseWrong))
 }
 
 /// Reads PKCS#8, version 1 or 2; says what it found if that is no Ed25519 key.
@@ -246,12 +246,12 @@ impl fmt::Debug for SigningKey {
 
 fn random(bytes: &mut [u8]) -> Result<(), Refusal> {
     getrandom::fill(bytes).map_err(|error| {
-        Refusal::new(Reason::Io)
+        Refusal::new(ErrorKind::Io)
             .at("random numbers")
             .found(error.to_string())
     })
 }
 
 fn encoder_failed(error: impl fmt::Display) -> Refusal {
-    Refusal::new(Reason::KeyInvalid).found(error.to_string())
+    Refusal::new(ErrorKind::KeyInvalid).found(error.to_string())
 }

@@ -6,10 +6,10 @@ use toml::Spanned;
 
 use super::{FILE, FileEntry, MAX_BYTES, Manifest, SCHEMA, TOOLS_FILE, ToolsEntry};
 use crate::digest::Digest;
-use crate::moment::Timestamp;
+use crate::error::{ErrorKind, Refusal};
 use crate::path::{self, BundlePath};
-use crate::refusal::{Reason, Refusal};
 use crate::text::{quoted, visible};
+use crate::timestamp::Timestamp;
 use crate::{id, toml10};
 
 /// The manifest as TOML has it; each value remembers where it stands.
@@ -61,9 +61,9 @@ struct SchemaOnly {
 }
 
 pub(super) fn manifest(bytes: &[u8]) -> Result<Manifest, Refusal> {
-    let text = crate::text::plain(bytes, MAX_BYTES, Reason::ManifestText, FILE)?;
+    let text = crate::text::plain(bytes, MAX_BYTES, ErrorKind::ManifestText, FILE)?;
     if let Some(newer) = toml10::first_newer(text) {
-        return Err(Refusal::new(Reason::ManifestSyntax)
+        return Err(Refusal::new(ErrorKind::ManifestSyntax)
             .at(place(bytes, newer.offset))
             .expected("TOML 1.0")
             .found(format!("{}, which came with TOML 1.1", newer.what)));
@@ -80,19 +80,19 @@ fn syntax(text: &str, error: &toml::de::Error) -> Refusal {
     // Valid TOML means that a field is wrong, not the syntax.
     let value = toml::from_str::<SchemaOnly>(text);
     let refusal = match &value {
-        Err(_) => Refusal::new(Reason::ManifestSyntax).expected("TOML 1.0"),
+        Err(_) => Refusal::new(ErrorKind::ManifestSyntax).expected("TOML 1.0"),
         Ok(SchemaOnly {
             schema: Some(schema),
         }) if schema
             .as_integer()
             .is_some_and(|schema| schema != SCHEMA as i64) =>
         {
-            return Refusal::new(Reason::ManifestSchema)
+            return Refusal::new(ErrorKind::ManifestSchema)
                 .at(FILE)
                 .expected("schema 1")
                 .found(visible(&format!("schema {schema}")));
         }
-        Ok(_) => Refusal::new(Reason::ManifestField),
+        Ok(_) => Refusal::new(ErrorKind::ManifestField),
     };
     let offset = error.span().map_or(0, |span| span.start);
     refusal
@@ -109,7 +109,7 @@ impl Reader<'_> {
     fn manifest(&self, raw: Raw) -> Result<Manifest, Refusal> {
         self.value(&raw.schema, |schema| match *schema {
             SCHEMA => Ok(()),
-            other => Err(Refusal::new(Reason::ManifestSchema)
+            other => Err(Refusal::new(ErrorKind::ManifestSchema)
                 .expected("schema 1")
                 .found(format!("schema {other}"))),
         })?;
@@ -145,7 +145,7 @@ impl Reader<'_> {
         if let Some(expires) = manifest.expires
             && expires <= manifest.created
         {
-            return Err(Refusal::new(Reason::ManifestField)
+            return Err(Refusal::new(ErrorKind::ManifestField)
                 .at(format!("{FILE}: expires"))
                 .expected(format!("a time after `created`, {}", manifest.created))
                 .found(expires.to_string()));
@@ -190,7 +190,7 @@ fn number(number: &u64) -> Result<u64, Refusal> {
     if i64::try_from(*number).is_ok() {
         Ok(*number)
     } else {
-        Err(Refusal::new(Reason::ManifestField)
+        Err(Refusal::new(ErrorKind::ManifestField)
             .expected("an integer of at most 2^63 - 1")
             .found(number.to_string()))
     }
@@ -200,7 +200,7 @@ fn number(number: &u64) -> Result<u64, Refusal> {
 fn only_true(value: &bool) -> Result<(), Refusal> {
     match value {
         true => Ok(()),
-        false => Err(Refusal::new(Reason::ManifestField)
+        false => Err(Refusal::new(ErrorKind::ManifestField)
             .expected("`provenance = true`, or no such key")
             .found("false")),
     }
@@ -208,7 +208,7 @@ fn only_true(value: &bool) -> Result<(), Refusal> {
 
 fn version(text: &str) -> Result<Version, Refusal> {
     Version::parse(text).map_err(|error| {
-        Refusal::new(Reason::ManifestField)
+        Refusal::new(ErrorKind::ManifestField)
             .expected("a semantic version such as 1.2.3")
             .found(format!("{} ({error})", quoted(text)))
     })
@@ -219,7 +219,7 @@ fn tools_path(text: &str) -> Result<BundlePath, Refusal> {
     if text == TOOLS_FILE {
         return BundlePath::parse(text);
     }
-    Err(Refusal::new(Reason::ManifestField)
+    Err(Refusal::new(ErrorKind::ManifestField)
         .expected(TOOLS_FILE)
         .found(quoted(text)))
 }
@@ -232,7 +232,7 @@ fn listed_path(text: &str) -> Result<BundlePath, Refusal> {
         .iter()
         .any(|reserved| reserved.eq_ignore_ascii_case(text))
     {
-        return Err(Refusal::new(Reason::PathInvalid)
+        return Err(Refusal::new(ErrorKind::PathInvalid)
             .expected("no entry for the manifest, its envelope or the provenance")
             .found(quoted(text)));
     }

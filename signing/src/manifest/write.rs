@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{FILE, Manifest, SCHEMA};
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 
 pub(super) fn manifest(manifest: &Manifest) -> Result<Vec<u8>, Refusal> {
     let mut text = String::new();
@@ -19,7 +19,7 @@ pub(super) fn manifest(manifest: &Manifest) -> Result<Vec<u8>, Refusal> {
     if read == written {
         Ok(bytes)
     } else {
-        Err(Refusal::new(Reason::ManifestField)
+        Err(Refusal::new(ErrorKind::ManifestField)
             .at(FILE)
             .expected("values that read back as they were written"))
     }

@@ -7,10 +7,10 @@ use toml::Spanned;
 
 use super::{KIND, MAX_ENTRIES, MAX_REASON, PublisherDocument, Reset, RevokedKey};
 use crate::document::{Source, free_text, number, number_or_zero};
+use crate::error::{ErrorKind, Refusal};
 use crate::id;
 use crate::key::PublicKey;
-use crate::moment::Timestamp;
-use crate::refusal::{Reason, Refusal};
+use crate::timestamp::Timestamp;
 use crate::trust::MAX_KEYS;
 
 /// The document as TOML has it; each value remembers where it stands.
@@ -79,7 +79,7 @@ pub(super) fn document(bytes: &[u8]) -> Result<PublisherDocument, Refusal> {
                 .ok()
                 .filter(|threshold| (1..=raw.keys.len()).contains(threshold))
                 .ok_or_else(|| {
-                    Refusal::new(Reason::DocumentInvalid)
+                    Refusal::new(ErrorKind::DocumentInvalid)
                         .expected(format!(
                             "a threshold from 1 to {}, the number of keys",
                             raw.keys.len()
@@ -129,7 +129,7 @@ fn name(text: &str) -> Result<String, Refusal> {
 fn key(pem: &str) -> Result<PublicKey, Refusal> {
     let key = PublicKey::from_pem(pem.trim())?;
     if key.is_example() {
-        return Err(Refusal::new(Reason::TrustExampleKey).found(format!("key {}", key.key_id())));
+        return Err(Refusal::new(ErrorKind::TrustExampleKey).found(format!("key {}", key.key_id())));
     }
     Ok(key)
 }
@@ -141,7 +141,7 @@ fn check_sets(document: &PublisherDocument) -> Result<(), Refusal> {
     let revoked = document.revoked_keys.iter().map(|revoked| revoked.key_id);
     for key in keys.chain(revoked) {
         if !seen.insert(key) {
-            return Err(Refusal::new(Reason::DocumentInvalid)
+            return Err(Refusal::new(ErrorKind::DocumentInvalid)
                 .expected("each key once, in `[[keys]]` or in `[[revoked_keys]]`")
                 .found(format!("key {key} twice")));
         }
@@ -149,7 +149,7 @@ fn check_sets(document: &PublisherDocument) -> Result<(), Refusal> {
     let mut seen = HashSet::new();
     for reset in &document.resets {
         if !seen.insert(&reset.id) {
-            return Err(Refusal::new(Reason::DocumentInvalid)
+            return Err(Refusal::new(ErrorKind::DocumentInvalid)
                 .expected("each id once in `[[resets]]`")
                 .found(format!("{} twice", reset.id)));
         }

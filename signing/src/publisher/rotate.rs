@@ -5,8 +5,8 @@ use super::{KIND, MAX_CHAIN, PublisherDocument, Terms, VerifiedPublisher};
 use crate::digest::Digest;
 use crate::document::Signed;
 use crate::envelope::Envelope;
+use crate::error::{ErrorKind, Refusal};
 use crate::key::KeyId;
-use crate::refusal::{Reason, Refusal};
 use crate::revocation::Revocations;
 use crate::sequence::{self, Advance};
 use crate::signers::Quorum;
@@ -43,10 +43,10 @@ pub fn stored(bytes: &[u8]) -> Result<VerifiedPublisher, Refusal> {
 /// leaves it out first, in a document that it signs itself, and revokes it in the one after.)
 ///
 /// # Errors
-/// [`Reason::WrongPublisher`] for another publisher's document, [`Reason::Rollback`] for an earlier version,
-/// [`Reason::Equivocation`] for another document of the same version, [`Reason::VersionSkipped`] for a later
-/// one than the next, [`Reason::ThresholdNotMet`] or [`Reason::KeyRevoked`] if too few keys signed that count,
-/// [`Reason::RevocationDropped`] if a key is no longer revoked, [`Reason::ResetWithoutRevocation`] if
+/// [`ErrorKind::WrongPublisher`] for another publisher's document, [`ErrorKind::Rollback`] for an earlier version,
+/// [`ErrorKind::Equivocation`] for another document of the same version, [`ErrorKind::VersionSkipped`] for a later
+/// one than the next, [`ErrorKind::ThresholdNotMet`] or [`ErrorKind::KeyRevoked`] if too few keys signed that count,
+/// [`ErrorKind::RevocationDropped`] if a key is no longer revoked, [`ErrorKind::ResetWithoutRevocation`] if
 /// sequences are lowered though no key is newly revoked, and the reasons about time.
 pub fn rotate(
     current: &VerifiedPublisher,
@@ -67,7 +67,7 @@ pub fn rotate_through(
     terms: &Terms<'_>,
 ) -> Result<Vec<VerifiedPublisher>, Refusal> {
     if chain.len() > MAX_CHAIN {
-        return Err(Refusal::new(Reason::DocumentInvalid)
+        return Err(Refusal::new(ErrorKind::DocumentInvalid)
             .at("chain of publisher documents")
             .expected(format!("at most {MAX_CHAIN} documents"))
             .found(chain.len().to_string()));
@@ -97,7 +97,7 @@ fn step(
     let candidate = Candidate::read(next)?;
     let document = &candidate.document;
     if document.name != current.name {
-        return Err(Refusal::new(Reason::WrongPublisher)
+        return Err(Refusal::new(ErrorKind::WrongPublisher)
             .at(KIND.name)
             .expected(format!("publisher {}", current.name))
             .found(format!("publisher {}", document.name))
@@ -113,18 +113,18 @@ fn step(
         Ok(_) => {}
         Err(refusal) => {
             // Anybody can write another document of this version: it is news only if the publisher did.
-            if refusal.reason() == Reason::Equivocation {
+            if refusal.kind() == ErrorKind::Equivocation {
                 candidate.signed_by(current, terms.revocations)?;
             }
-            return Err(match refusal.reason() {
-                Reason::Rollback => refusal.hinted("get the publisher's current document"),
+            return Err(match refusal.kind() {
+                ErrorKind::Rollback => refusal.hinted("get the publisher's current document"),
                 _ => refusal,
             }
             .at(KIND.name));
         }
     }
     if Some(document.version) != current.version.checked_add(1) {
-        return Err(Refusal::new(Reason::VersionSkipped)
+        return Err(Refusal::new(ErrorKind::VersionSkipped)
             .at(KIND.name)
             .expected(format!("version {}", current.version.saturating_add(1)))
             .found(format!("version {}", document.version)));
@@ -141,12 +141,12 @@ fn check_revocations(current: &PublisherDocument, next: &PublisherDocument) -> R
         .iter()
         .find(|revoked| !next.revokes(&revoked.key_id));
     if let Some(dropped) = dropped {
-        return Err(Refusal::new(Reason::RevocationDropped)
+        return Err(Refusal::new(ErrorKind::RevocationDropped)
             .expected("all `[[revoked_keys]]` of the document before")
             .found(format!("none for key {}", dropped.key_id)));
     }
     if !next.resets.is_empty() && next.revoked_keys.len() == current.revoked_keys.len() {
-        return Err(Refusal::new(Reason::ResetWithoutRevocation)
+        return Err(Refusal::new(ErrorKind::ResetWithoutRevocation)
             .expected("a newly revoked key")
             .found(format!("{} `[[resets]]` and none", next.resets.len())));
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{KIND, PublisherDocument};
 use crate::document::{SCHEMA, string};
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 
 pub(super) fn document(document: &PublisherDocument) -> Result<Vec<u8>, Refusal> {
     let mut pems = Vec::with_capacity(document.keys.len());
@@ -19,7 +19,7 @@ pub(super) fn document(document: &PublisherDocument) -> Result<Vec<u8>, Refusal>
     if PublisherDocument::parse(&bytes)? == *document {
         Ok(bytes)
     } else {
-        Err(Refusal::new(Reason::DocumentInvalid)
+        Err(Refusal::new(ErrorKind::DocumentInvalid)
             .at(KIND.name)
             .expected("values that read back as they were written"))
     }

@@ -3,11 +3,11 @@
 use crate::digest::Digest;
 use crate::document::{Kind, Signed, Terms};
 use crate::envelope::Envelope;
+use crate::error::{ErrorKind, Refusal};
 use crate::key::KeyId;
-use crate::moment::Timestamp;
 use crate::publisher::RevokedKey;
-use crate::refusal::{Reason, Refusal};
 use crate::sequence;
+use crate::timestamp::Timestamp;
 use crate::trust::{Publisher, TrustStore};
 use crate::verify::Verified;
 
@@ -62,7 +62,7 @@ impl RevocationList {
     /// Reads a list. Nobody's signature was looked at.
     ///
     /// # Errors
-    /// [`Reason::DocumentInvalid`], [`Reason::DocumentSchema`], or the reason of the value that is wrong.
+    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the reason of the value that is wrong.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         super::parse::list(bytes)
     }
@@ -105,9 +105,9 @@ impl RevocationList {
 /// no obstacle: whoever stole them may have written it.
 ///
 /// # Errors
-/// [`Reason::WrongPublisher`] for a list of somebody else, [`Reason::ThresholdNotMet`], [`Reason::KeyRevoked`],
-/// [`Reason::RevocationForeign`] if it names a key that the trust store knows as another publisher's,
-/// [`Reason::Rollback`], [`Reason::Equivocation`], [`Reason::RevocationDropped`], and the reasons about time.
+/// [`ErrorKind::WrongPublisher`] for a list of somebody else, [`ErrorKind::ThresholdNotMet`], [`ErrorKind::KeyRevoked`],
+/// [`ErrorKind::RevocationForeign`] if it names a key that the trust store knows as another publisher's,
+/// [`ErrorKind::Rollback`], [`ErrorKind::Equivocation`], [`ErrorKind::RevocationDropped`], and the reasons about time.
 pub fn accept(
     bytes: &[u8],
     publisher: &Publisher,
@@ -126,7 +126,7 @@ pub fn accept(
         .map_err(at_list)?;
     let list = RevocationList::parse(envelope.payload())?;
     if list.publisher != publisher.name() {
-        return Err(Refusal::new(Reason::WrongPublisher)
+        return Err(Refusal::new(ErrorKind::WrongPublisher)
             .at(KIND.name)
             .expected(format!("publisher {}", publisher.name()))
             .found(format!("publisher {}", list.publisher)));
@@ -136,7 +136,7 @@ pub fn accept(
             .owner(&key.key_id)
             .filter(|owner| owner.name() != publisher.name());
         if let Some(owner) = owner {
-            return Err(Refusal::new(Reason::RevocationForeign)
+            return Err(Refusal::new(ErrorKind::RevocationForeign)
                 .at(KIND.name)
                 .expected(format!("keys of publisher {}", publisher.name()))
                 .found(format!(
@@ -161,7 +161,7 @@ pub fn accept(
         )
         .map_err(|refusal| at_list(refusal).hinted("get the publisher's current list"))?;
         if let Some(missing) = list.lacks(previous) {
-            return Err(Refusal::new(Reason::RevocationDropped)
+            return Err(Refusal::new(ErrorKind::RevocationDropped)
                 .at(KIND.name)
                 .expected("all entries of the list before")
                 .found(missing));

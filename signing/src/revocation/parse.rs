@@ -7,10 +7,10 @@ use toml::Spanned;
 
 use super::list::{KIND, MAX_ENTRIES, RevocationList, RevokedBundle};
 use crate::document::{Source, free_text, number};
+use crate::error::Refusal;
 use crate::id;
-use crate::moment::Timestamp;
 use crate::publisher::{MAX_REASON, RevokedKey};
-use crate::refusal::Refusal;
+use crate::timestamp::Timestamp;
 
 /// The list as TOML has it; each value remembers where it stands.
 #[derive(Deserialize)]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::list::{KIND, RevocationList};
 use crate::document::{SCHEMA, string};
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 
 pub(super) fn list(list: &RevocationList) -> Result<Vec<u8>, Refusal> {
     let mut text = String::new();
@@ -15,7 +15,7 @@ pub(super) fn list(list: &RevocationList) -> Result<Vec<u8>, Refusal> {
     if RevocationList::parse(&bytes)? == *list {
         Ok(bytes)
     } else {
-        Err(Refusal::new(Reason::DocumentInvalid)
+        Err(Refusal::new(ErrorKind::DocumentInvalid)
             .at(KIND.name)
             .expected("values that read back as they were written"))
     }

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{MAX_KEYS, MAX_PUBLISHERS, Publisher};
+use crate::error::{ErrorKind, Refusal};
 use crate::id::Prefix;
 use crate::key::PublicKey;
-use crate::refusal::{Reason, Refusal};
 
 /// Adds a publisher: names are used once, and no key belongs to two.
 pub(super) fn insert(
     publishers: &mut BTreeMap<String, Arc<Publisher>>,
     publisher: Publisher,
 ) -> Result<(), Refusal> {
-    let refusal = || Refusal::new(Reason::TrustInvalid).at(format!("publisher {}", publisher.name));
+    let refusal =
+        || Refusal::new(ErrorKind::TrustInvalid).at(format!("publisher {}", publisher.name));
     if publishers.len() >= MAX_PUBLISHERS {
         return Err(refusal()
             .expected("at most 256 publishers")
@@ -44,14 +45,14 @@ pub(super) fn insert(
 
 /// Checks the keys that somebody signs with, and how many of them must.
 pub(super) fn check_keys(place: &str, keys: &[PublicKey], threshold: usize) -> Result<(), Refusal> {
-    let refusal = || Refusal::new(Reason::TrustInvalid).at(place);
+    let refusal = || Refusal::new(ErrorKind::TrustInvalid).at(place);
     if keys.is_empty() || keys.len() > MAX_KEYS {
         return Err(refusal()
             .expected("1 to 16 keys")
             .found(keys.len().to_string()));
     }
     if let Some(key) = keys.iter().find(|key| key.is_example()) {
-        return Err(Refusal::new(Reason::TrustExampleKey)
+        return Err(Refusal::new(ErrorKind::TrustExampleKey)
             .at(place)
             .found(format!("key {}", key.key_id())));
     }
@@ -83,7 +84,7 @@ pub(super) fn checked_publisher(
     let place = format!("publisher {name}");
     check_keys(&place, &keys, threshold)?;
     if prefixes.is_empty() {
-        return Err(Refusal::new(Reason::TrustInvalid)
+        return Err(Refusal::new(ErrorKind::TrustInvalid)
             .at(place)
             .expected("the prefixes that this publisher may publish")
             .found("none: an empty list means nothing"));

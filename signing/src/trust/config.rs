@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use super::checks::{checked_publisher, insert};
 use super::{MAX_PUBLISHERS, Publisher};
+use crate::error::{ErrorKind, Refusal};
 use crate::id::{self, Prefix};
 use crate::key::PublicKey;
-use crate::refusal::{Reason, Refusal};
 use crate::text::visible;
 
 #[derive(Deserialize)]
@@ -44,12 +44,12 @@ pub(super) fn publishers(
 ) -> Result<BTreeMap<String, Arc<Publisher>>, Refusal> {
     let raw: Raw = toml::from_str(text).map_err(|error| syntax(text, &error))?;
     if raw.publishers.is_some() {
-        return Err(Refusal::new(Reason::TrustInvalid)
+        return Err(Refusal::new(ErrorKind::TrustInvalid)
             .expected("one `[[publisher]]` table for each publisher")
             .found("`publishers`"));
     }
     if raw.publisher.len() > MAX_PUBLISHERS {
-        return Err(Refusal::new(Reason::TrustInvalid)
+        return Err(Refusal::new(ErrorKind::TrustInvalid)
             .expected("at most 256 publishers")
             .found(raw.publisher.len().to_string()));
     }
@@ -101,7 +101,7 @@ pub(super) fn read_keys(
 
 /// What is wrong with the text of the configuration, and where.
 pub(super) fn syntax(text: &str, error: &toml::de::Error) -> Refusal {
-    let refusal = Refusal::new(Reason::TrustInvalid).found(visible(error.message()));
+    let refusal = Refusal::new(ErrorKind::TrustInvalid).found(visible(error.message()));
     match error.span() {
         Some(span) => {
             let (line, column) = crate::text::position(text.as_bytes(), span.start);

@@ -8,8 +8,8 @@ use super::MAX_KEYS;
 use super::checks::check_keys;
 use super::config::{read_keys, syntax};
 use crate::channel::Channel;
+use crate::error::{ErrorKind, Refusal};
 use crate::id;
-use crate::refusal::{Reason, Refusal};
 use crate::revocation::Revocations;
 use crate::text::quoted;
 use crate::verify::Mode;
@@ -116,14 +116,14 @@ impl TrustSettings {
     /// ```
     ///
     /// # Errors
-    /// [`Reason::TrustInvalid`], [`Reason::TrustExampleKey`], [`Reason::Io`] where `read_file` fails, or the
+    /// [`ErrorKind::TrustInvalid`], [`ErrorKind::TrustExampleKey`], [`ErrorKind::Io`] where `read_file` fails, or the
     /// reason of a key or digest that is wrong.
     pub fn from_toml_with(
         text: &str,
         read_file: &mut dyn FnMut(&str) -> std::io::Result<String>,
     ) -> Result<Self, Refusal> {
         let raw: Raw = toml::from_str(text).map_err(|error| syntax(text, &error).hinted(HINT))?;
-        let invalid = |place: &str| Refusal::new(Reason::TrustInvalid).at(place).hinted(HINT);
+        let invalid = |place: &str| Refusal::new(ErrorKind::TrustInvalid).at(place).hinted(HINT);
         if raw.channels.is_some() {
             return Err(invalid("channels").expected("one `[[channel]]` table for each channel"));
         }
@@ -180,12 +180,12 @@ impl TrustSettings {
 /// A maximum age that is given in days.
 ///
 /// # Errors
-/// [`Reason::TrustInvalid`] for less than a day or more than a hundred years.
+/// [`ErrorKind::TrustInvalid`] for less than a day or more than a hundred years.
 pub fn max_age(days: u64) -> Result<Duration, Refusal> {
     if (1..=MAX_DAYS).contains(&days) {
         return Ok(Duration::from_secs(days.saturating_mul(DAY)));
     }
-    Err(Refusal::new(Reason::TrustInvalid)
+    Err(Refusal::new(ErrorKind::TrustInvalid)
         .expected(format!("a maximum age of 1 to {MAX_DAYS} days"))
         .found(days.to_string()))
 }
@@ -197,7 +197,7 @@ const AUDIT_WARNING: &str =
 fn denied(raw: &RawDeny) -> Result<Revocations, Refusal> {
     for (place, entries) in [("keys", &raw.keys), ("bundles", &raw.bundles)] {
         if entries.len() > MAX_DENIED {
-            return Err(Refusal::new(Reason::TrustInvalid)
+            return Err(Refusal::new(ErrorKind::TrustInvalid)
                 .at(format!("trust.deny.{place}"))
                 .expected(format!("at most {MAX_DENIED} entries"))
                 .found(entries.len().to_string()));
@@ -224,14 +224,14 @@ fn channel(
     id::check(&raw.name).map_err(at("channel name"))?;
     let place = format!("channel {}", raw.name);
     if raw.source.is_empty() || raw.source.chars().any(crate::text::is_hidden) {
-        return Err(Refusal::new(Reason::TrustInvalid)
+        return Err(Refusal::new(ErrorKind::TrustInvalid)
             .at(place)
             .expected("where its index is")
             .found(quoted(&raw.source))
             .hinted(HINT));
     }
     if raw.keys.len().saturating_add(raw.key_files.len()) > MAX_KEYS {
-        return Err(Refusal::new(Reason::TrustInvalid)
+        return Err(Refusal::new(ErrorKind::TrustInvalid)
             .at(place)
             .expected(format!("at most {MAX_KEYS} keys"))
             .hinted(HINT));

@@ -2,7 +2,7 @@
 //! and every header is compared with the only one that its file may have.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Seek as _};
+use std::io::{self, BufRead, BufReader, Read, Seek as _};
 
 use zstd::stream::read::Decoder;
 
@@ -10,9 +10,9 @@ use super::directory::read_hashed;
 use super::document::{Files, Head};
 use crate::archive::header::{BLOCK, Block, Claimed, ZEROS};
 use crate::archive::{END, MAX_RATIO, RATIO_FLOOR, Stored, WINDOW_LOG, entry_size};
+use crate::error::{ErrorKind, Refusal};
 use crate::manifest::{self, ENVELOPE_FILE, Expected, Manifest};
 use crate::path::BundlePath;
-use crate::refusal::{Reason, Refusal};
 use crate::text::{bytes, quoted_bytes};
 use crate::{envelope, provenance};
 
@@ -31,7 +31,7 @@ pub(super) fn read<H: Head>(
     open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
 ) -> Result<(H, Files), Refusal> {
     if !archive.starts_with(&ZSTD_MAGIC) {
-        return Err(Refusal::new(Reason::ArchiveFormat)
+        return Err(Refusal::new(ErrorKind::ArchiveFormat)
             .expected("a file that begins with a zstd frame")
             .found(quoted_bytes(archive.get(..4).unwrap_or(archive))));
     }
@@ -85,8 +85,16 @@ fn read_tar<H: Head>(
     size: u64,
     open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
 ) -> Result<(H, Files), Refusal> {
-    let envelope = tar.document(ENVELOPE_FILE, envelope::MAX_BYTES, Reason::EnvelopeMissing)?;
-    let loose = tar.document(manifest::FILE, manifest::MAX_BYTES, Reason::ManifestMissing)?;
+    let envelope = tar.document(
+        ENVELOPE_FILE,
+        envelope::MAX_BYTES,
+        ErrorKind::EnvelopeMissing,
+    )?;
+    let loose = tar.document(
+        manifest::FILE,
+        manifest::MAX_BYTES,
+        ErrorKind::ManifestMissing,
+    )?;
     let mut head = open(Some(&envelope), Some(&loose))?;
     check_ratio(head.manifest(), size)?;
 
@@ -108,7 +116,7 @@ fn read_tar<H: Head>(
     let mut files = Files::new();
     for (path, expected) in &listed {
         let Some(block) = header else {
-            return Err(Refusal::new(Reason::FileMissing).at(path.as_str()));
+            return Err(Refusal::new(ErrorKind::FileMissing).at(path.as_str()));
         };
         let claimed = Claimed::read(&block)?;
         if claimed.path != path.as_str().as_bytes() {
@@ -139,7 +147,7 @@ fn check_ratio(manifest: &Manifest, archive: u64) -> Result<(), Refusal> {
         total.saturating_add(entry_size(expected.size))
     });
     if total > RATIO_FLOOR && total > archive.saturating_mul(MAX_RATIO) {
-        return Err(Refusal::new(Reason::ArchiveRatio)
+        return Err(Refusal::new(ErrorKind::ArchiveRatio)
             .expected(format!("at most {MAX_RATIO} times its {}", bytes(archive)))
             .found(bytes(total)));
     }
@@ -157,21 +165,21 @@ fn misplaced(
     let name = match std::str::from_utf8(&claimed.path) {
         Ok(name) => name,
         Err(_) => {
-            return Refusal::new(Reason::PathInvalid)
+            return Refusal::new(ErrorKind::PathInvalid)
                 .at(place)
                 .expected("a name in ASCII");
         }
     };
     if seen.contains_key(name) || name == ENVELOPE_FILE || name == manifest::FILE {
-        return Refusal::new(Reason::FileDuplicate).at(place);
+        return Refusal::new(ErrorKind::FileDuplicate).at(place);
     }
     if name == provenance::FILE {
-        return Refusal::new(Reason::ArchiveOrder)
+        return Refusal::new(ErrorKind::ArchiveOrder)
             .at(place)
             .expected("the provenance as the third entry");
     }
     match wanted {
-        Some(wanted) if manifest.entry(name).is_some() => Refusal::new(Reason::FileMissing)
+        Some(wanted) if manifest.entry(name).is_some() => Refusal::new(ErrorKind::FileMissing)
             .at(wanted.as_str())
             .expected("the files of the manifest, sorted by name")
             .found(format!("{place} in its place")),
@@ -182,11 +190,11 @@ fn misplaced(
                     .entries()
                     .any(|(path, _)| path.as_str().eq_ignore_ascii_case(name)) =>
             {
-                Refusal::new(Reason::PathConflict)
+                Refusal::new(ErrorKind::PathConflict)
                     .at(place)
                     .expected("the manifest's spelling")
             }
-            Ok(_) => Refusal::new(Reason::FileExtra).at(place),
+            Ok(_) => Refusal::new(ErrorKind::FileExtra).at(place),
         },
     }
 }
@@ -234,7 +242,7 @@ impl<F: Frame> Tar<F> {
         &mut self,
         name: &'static str,
         max: usize,
-        missing: Reason,
+        missing: ErrorKind,
     ) -> Result<Vec<u8>, Refusal> {
         let block = self
             .header()?
@@ -243,7 +251,7 @@ impl<F: Frame> Tar<F> {
         if claimed.path == name.as_bytes() {
             return self.small(&claimed, name, max);
         }
-        Err(Refusal::new(Reason::ArchiveOrder)
+        Err(Refusal::new(ErrorKind::ArchiveOrder)
             .at(name)
             .expected("`manifest.dsse.json` first, then `manifest.toml`")
             .found(quoted_bytes(&claimed.path)))
@@ -261,7 +269,7 @@ impl<F: Frame> Tar<F> {
             .ok()
             .filter(|length| *length <= max)
             .ok_or_else(|| {
-                Refusal::new(Reason::TooLarge)
+                Refusal::new(ErrorKind::TooLarge)
                     .at(name)
                     .expected(format!("at most {max} bytes"))
                     .found(bytes(size))
@@ -284,7 +292,7 @@ impl<F: Frame> Tar<F> {
         if padding.iter().all(|byte| *byte == 0) {
             Ok(())
         } else {
-            Err(Refusal::new(Reason::ArchiveHeader)
+            Err(Refusal::new(ErrorKind::ArchiveHeader)
                 .at(place)
                 .expected("zeros after the content"))
         }
@@ -294,7 +302,7 @@ impl<F: Frame> Tar<F> {
     fn end(&mut self) -> Result<(), Refusal> {
         let mut block = ZEROS;
         self.fill(&mut block)?;
-        let trailing = || Refusal::new(Reason::ArchiveTrailingData);
+        let trailing = || Refusal::new(ErrorKind::ArchiveTrailingData);
         if block != ZEROS {
             return Err(trailing().found("data after a block of zeros"));
         }
@@ -315,10 +323,10 @@ impl<F: Frame> Tar<F> {
 }
 
 fn decoding(error: &std::io::Error) -> Refusal {
-    if error.kind() == ErrorKind::UnexpectedEof {
-        Refusal::new(Reason::ArchiveTruncated)
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        Refusal::new(ErrorKind::ArchiveTruncated)
     } else {
-        Refusal::new(Reason::ArchiveFormat).found(error.to_string())
+        Refusal::new(ErrorKind::ArchiveFormat).found(error.to_string())
     }
 }
 
@@ -350,12 +358,12 @@ mod tests {
             files: Vec::new(),
         };
         let streams = |bytes: &[u8]| {
-            let refuse = |_: Option<&[u8]>, _: Option<&[u8]>| Err(Refusal::new(Reason::Expired));
+            let refuse = |_: Option<&[u8]>, _: Option<&[u8]>| Err(Refusal::new(ErrorKind::Expired));
             let read = read_stored::<Nothing>(bytes, bytes.len() as u64, refuse);
-            read.map(|result| result.err().map(|refusal| refusal.reason()))
+            read.map(|result| result.err().map(|refusal| refusal.kind()))
         };
         let stored = to_stored_bytes(&contents);
-        assert_eq!(streams(&stored), Some(Some(Reason::Expired)));
+        assert_eq!(streams(&stored), Some(Some(ErrorKind::Expired)));
         assert_eq!(streams(&to_bytes(&contents).unwrap()), None);
         // Cut within the manifest.
         assert_eq!(streams(&stored[..stored.len() / 3]), None);

@@ -2,7 +2,7 @@
 //! the moment its folder is walked, so that no name is looked up twice.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{ErrorKind, Read};
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
@@ -10,9 +10,9 @@ use cap_std::fs::{Dir, File, OpenOptions};
 
 use super::document::{Files, Head};
 use crate::digest::Hasher;
+use crate::error::{ErrorKind, Refusal};
 use crate::manifest::{self, ENVELOPE_FILE, Expected};
 use crate::path::BundlePath;
-use crate::refusal::{Reason, Refusal};
 use crate::text::{bytes, quoted};
 use crate::{envelope, provenance};
 
@@ -54,7 +54,7 @@ pub(super) fn read<H: Head>(
         .entries()
         .find(|(path, _)| !files.contains_key(*path));
     if let Some((path, _)) = missing {
-        return Err(Refusal::new(Reason::FileMissing).at(path.as_str()));
+        return Err(Refusal::new(ErrorKind::FileMissing).at(path.as_str()));
     }
     Ok((head, files))
 }
@@ -71,7 +71,7 @@ fn read_document(root: &Dir, name: &str, max: usize) -> Result<Option<Vec<u8>>, 
         .read_to_end(&mut document)
         .map_err(|error| Refusal::io(name, &error))?;
     if document.len() > max {
-        return Err(Refusal::new(Reason::TooLarge)
+        return Err(Refusal::new(ErrorKind::TooLarge)
             .at(name)
             .expected(format!("at most {max} bytes")));
     }
@@ -90,13 +90,13 @@ fn open_file(folder: &Dir, name: &str, place: &str) -> Result<File, OpenError> {
     options.read(true).follow(FollowSymlinks::No).nonblock(true);
     let file = match folder.open_with(name, &options) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(OpenError::NotFound),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(OpenError::NotFound),
         Err(error) => {
             let is_link = folder
                 .symlink_metadata(name)
                 .is_ok_and(|metadata| !metadata.is_file());
             return Err(refused(if is_link {
-                Refusal::new(Reason::FileType).expected("a regular file")
+                Refusal::new(ErrorKind::FileType).expected("a regular file")
             } else {
                 Refusal::io(place, &error)
             }));
@@ -109,7 +109,7 @@ fn open_file(folder: &Dir, name: &str, place: &str) -> Result<File, OpenError> {
         Ok(file)
     } else {
         Err(refused(
-            Refusal::new(Reason::FileType).expected("a regular file"),
+            Refusal::new(ErrorKind::FileType).expected("a regular file"),
         ))
     }
 }
@@ -131,7 +131,7 @@ impl<H: Head> Walk<'_, H> {
             let entry = entry.map_err(|error| Refusal::io(at, &error))?;
             let kind = entry.file_type().map_err(|error| Refusal::io(at, &error))?;
             let name = entry.file_name().into_string().map_err(|name| {
-                Refusal::new(Reason::PathInvalid)
+                Refusal::new(ErrorKind::PathInvalid)
                     .at(at)
                     .expected("a name in ASCII")
                     .found(quoted(&name.to_string_lossy()))
@@ -147,7 +147,7 @@ impl<H: Head> Walk<'_, H> {
             } else if kind.is_file() {
                 self.file(folder, &name, &path)?;
             } else {
-                return Err(Refusal::new(Reason::FileType)
+                return Err(Refusal::new(ErrorKind::FileType)
                     .at(quoted(&path))
                     .expected("a regular file")
                     .found(if kind.is_symlink() {
@@ -162,7 +162,7 @@ impl<H: Head> Walk<'_, H> {
 
     fn subfolder(&mut self, folder: &Dir, name: &str, path: &str) -> Result<(), Refusal> {
         if !self.folders.contains(path) {
-            return Err(Refusal::new(Reason::FileExtra)
+            return Err(Refusal::new(ErrorKind::FileExtra)
                 .at(quoted(path))
                 .found("a folder in which the manifest lists nothing"));
         }
@@ -177,11 +177,11 @@ impl<H: Head> Walk<'_, H> {
             return if [manifest::FILE, ENVELOPE_FILE, provenance::FILE].contains(&path) {
                 Ok(())
             } else {
-                Err(Refusal::new(Reason::FileExtra).at(quoted(path)))
+                Err(Refusal::new(ErrorKind::FileExtra).at(quoted(path)))
             };
         };
         let file = open_file(folder, name, path).map_err(|error| match error {
-            OpenError::NotFound => Refusal::new(Reason::FileMissing).at(path),
+            OpenError::NotFound => Refusal::new(ErrorKind::FileMissing).at(path),
             OpenError::Refused(refusal) => refusal,
         })?;
         let content = self
@@ -193,9 +193,9 @@ impl<H: Head> Walk<'_, H> {
 
     /// Reads a file of exactly the expected size and digest.
     fn content(&mut self, mut file: File, expected: Expected) -> Result<Arc<[u8]>, Refusal> {
-        let io = |error: std::io::Error| Refusal::new(Reason::Io).found(error.to_string());
+        let io = |error: std::io::Error| Refusal::new(ErrorKind::Io).found(error.to_string());
         let wrong_size = |size: u64| {
-            Refusal::new(Reason::SizeMismatch)
+            Refusal::new(ErrorKind::SizeMismatch)
                 .expected(bytes(expected.size))
                 .found(bytes(size))
         };
@@ -205,7 +205,7 @@ impl<H: Head> Walk<'_, H> {
         }
         let content = read_hashed(expected, |piece| {
             file.read_exact(piece).map_err(|error| match error.kind() {
-                ErrorKind::UnexpectedEof => wrong_size(0).found("less"),
+                io::ErrorKind::UnexpectedEof => wrong_size(0).found("less"),
                 _ => io(error),
             })?;
             self.head.progress(piece.len());
@@ -223,7 +223,7 @@ pub(super) fn read_hashed(
     expected: Expected,
     mut fill: impl FnMut(&mut [u8]) -> Result<(), Refusal>,
 ) -> Result<Arc<[u8]>, Refusal> {
-    let too_large = || Refusal::new(Reason::TooLarge).found(bytes(expected.size));
+    let too_large = || Refusal::new(ErrorKind::TooLarge).found(bytes(expected.size));
     let size = usize::try_from(expected.size).map_err(|_| too_large())?;
     let mut content: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
     let mut hasher = Hasher::new();
@@ -239,7 +239,7 @@ pub(super) fn read_hashed(
     if found == expected.blake3 {
         Ok(content)
     } else {
-        Err(Refusal::new(Reason::DigestMismatch)
+        Err(Refusal::new(ErrorKind::DigestMismatch)
             .expected(expected.blake3.to_string())
             .found(found.to_string()))
     }

@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ahead::Announced;
+use super::envelope_only::Announced;
 use super::{Bundle, MAX_BYTES, Mode, Progress, Verified, VerifyOptions, signers};
 use crate::digest::Digest;
 use crate::document::{expired, is_from_the_future, is_over};
 use crate::envelope::Envelope;
+use crate::error::{ErrorKind, Refusal};
 use crate::freshness;
 use crate::key::KeyId;
 use crate::manifest::{ENVELOPE_FILE, FILE, MANIFEST_TYPE, Manifest};
 use crate::path::BundlePath;
 use crate::provenance::{self, Provenance};
-use crate::refusal::{Reason, Refusal};
 use crate::trust::{EXAMPLE_WARNING, Publisher, TrustStore};
 
 /// The files of a bundle, by path.
@@ -36,7 +36,7 @@ pub(super) fn parse_envelope(bytes: &[u8]) -> Result<Envelope, Refusal> {
     if envelope.payload_type() == MANIFEST_TYPE {
         return Ok(envelope);
     }
-    Err(Refusal::new(Reason::PayloadType)
+    Err(Refusal::new(ErrorKind::PayloadType)
         .at(ENVELOPE_FILE)
         .expected(MANIFEST_TYPE)
         .found(crate::text::quoted(envelope.payload_type())))
@@ -47,7 +47,7 @@ pub(super) fn check_loose(envelope: &Envelope, loose: &[u8]) -> Result<(), Refus
     if envelope.payload() == loose {
         return Ok(());
     }
-    Err(Refusal::new(Reason::ManifestMismatch)
+    Err(Refusal::new(ErrorKind::ManifestMismatch)
         .at(FILE)
         .expected(format!("digest {}", Digest::of(envelope.payload())))
         .found(format!("digest {}", Digest::of(loose))))
@@ -58,7 +58,7 @@ pub(super) fn parse_manifest(bytes: &[u8]) -> Result<Manifest, Refusal> {
     let manifest = Manifest::parse(bytes)?;
     let total = manifest.total_size();
     if total > MAX_BYTES {
-        return Err(Refusal::new(Reason::TooLarge)
+        return Err(Refusal::new(ErrorKind::TooLarge)
             .at(FILE)
             .expected("files of at most 536870912 bytes together")
             .found(crate::text::bytes(total)));
@@ -67,11 +67,11 @@ pub(super) fn parse_manifest(bytes: &[u8]) -> Result<Manifest, Refusal> {
 }
 
 pub(super) fn envelope_missing() -> Refusal {
-    Refusal::new(Reason::EnvelopeMissing).at(ENVELOPE_FILE)
+    Refusal::new(ErrorKind::EnvelopeMissing).at(ENVELOPE_FILE)
 }
 
 pub(super) fn provenance_missing() -> Refusal {
-    Refusal::new(Reason::ProvenanceMissing)
+    Refusal::new(ErrorKind::ProvenanceMissing)
         .at(provenance::FILE)
         .expected("the file, which the signed manifest announces")
         .found("none")
@@ -79,7 +79,7 @@ pub(super) fn provenance_missing() -> Refusal {
 }
 
 pub(super) fn manifest_missing() -> Refusal {
-    Refusal::new(Reason::ManifestMissing).at(FILE)
+    Refusal::new(ErrorKind::ManifestMissing).at(FILE)
 }
 
 /// A manifest that somebody trusted signed, and who.
@@ -126,7 +126,7 @@ impl<'a> Signed<'a> {
         }
         check_host(&manifest, options)?;
         if options.require_provenance && !manifest.provenance {
-            return Err(Refusal::new(Reason::ProvenanceMissing)
+            return Err(Refusal::new(ErrorKind::ProvenanceMissing)
                 .at(FILE)
                 .expected("`provenance = true`, which `[trust]` requires")
                 .found("no such key"));
@@ -194,7 +194,7 @@ impl Head for Signed<'_> {
         let at_provenance = |refusal: Refusal| refusal.at(provenance::FILE);
         let envelope = Envelope::parse(bytes).map_err(at_provenance)?;
         if envelope.payload_type() != provenance::PAYLOAD_TYPE {
-            return Err(Refusal::new(Reason::PayloadType)
+            return Err(Refusal::new(ErrorKind::PayloadType)
                 .at(provenance::FILE)
                 .expected(provenance::PAYLOAD_TYPE)
                 .found(crate::text::quoted(envelope.payload_type())));
@@ -220,7 +220,7 @@ impl Head for Signed<'_> {
 
 fn check_host(manifest: &Manifest, options: &VerifyOptions<'_>) -> Result<(), Refusal> {
     match (&manifest.min_host, &options.host_version) {
-        (Some(wanted), Some(host)) if host < wanted => Err(Refusal::new(Reason::HostTooOld)
+        (Some(wanted), Some(host)) if host < wanted => Err(Refusal::new(ErrorKind::HostTooOld)
             .at(FILE)
             .expected(format!("toolward {wanted} or newer"))
             .found(format!("toolward {host}"))),
@@ -239,7 +239,7 @@ fn check_age(
     let mut refusals = Vec::new();
     if is_from_the_future(manifest.created, now) {
         refusals.push(
-            Refusal::new(Reason::NotYetValid)
+            Refusal::new(ErrorKind::NotYetValid)
                 .at(FILE)
                 .expected("`created` in the past")
                 .found(manifest.created.to_string()),
@@ -249,7 +249,7 @@ fn check_age(
         && is_over(expires, now)
     {
         refusals.push(
-            Refusal::new(Reason::Expired)
+            Refusal::new(ErrorKind::Expired)
                 .at(FILE)
                 .expected("`expires` in the future")
                 .found(expires.to_string()),

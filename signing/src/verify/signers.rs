@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::envelope::Envelope;
+use crate::error::{ErrorKind, Refusal};
 use crate::key::{KeyId, PublicKey};
 use crate::manifest::Manifest;
-use crate::refusal::{Reason, Refusal};
 use crate::revocation::Revocations;
 use crate::text::quoted;
 use crate::trust::{Publisher, TrustStore};
@@ -32,14 +32,14 @@ pub(super) fn trusted_signers(
             })
             .collect();
         if let Some((key, revoker)) = claimed_revoked(envelope, trust) {
-            return Err(Refusal::new(Reason::KeyRevoked)
+            return Err(Refusal::new(ErrorKind::KeyRevoked)
                 .expected("a signature by a key of the trust store")
                 .found(format!(
                     "a signature that claims key {key}, which publisher {} has revoked",
                     revoker.name()
                 )));
         }
-        return Err(Refusal::new(Reason::UnknownPublisher)
+        return Err(Refusal::new(ErrorKind::UnknownPublisher)
             .expected("a signature by a key of the trust store")
             .found(format!(
                 "signatures that claim these key ids: {}",
@@ -77,8 +77,8 @@ pub(super) fn publisher(
             Ok(keys) => return Ok((Arc::clone(publisher), keys)),
             // It did sign: this is why it doesn't count.
             Err(revoked)
-                if revoked.reason() == Reason::KeyRevoked
-                    && refusal.reason() == Reason::WrongPublisher =>
+                if revoked.kind() == ErrorKind::KeyRevoked
+                    && refusal.kind() == ErrorKind::WrongPublisher =>
             {
                 refusal = revoked;
             }
@@ -100,7 +100,7 @@ fn named_publisher(
             .filter(|publisher| !keys_among(publisher, signers).is_empty())
             .map(|publisher| publisher.name())
             .collect();
-        Refusal::new(Reason::WrongPublisher)
+        Refusal::new(ErrorKind::WrongPublisher)
             .expected(format!(
                 "publisher {}, whose key signed",
                 owners.join(" or ")
@@ -158,7 +158,7 @@ pub(super) fn prefix_refusal(trust: &TrustStore, publisher: &Publisher, id: &str
         || "which no publisher holds".to_owned(),
         |holder| format!("which publisher {} holds by a longer prefix", holder.name()),
     );
-    Refusal::new(Reason::PrefixNotGranted)
+    Refusal::new(ErrorKind::PrefixNotGranted)
         .at(format!("publisher {}", publisher.name()))
         .expected(format!("an id below {}", prefixes.join(", ")))
         .found(format!("{}, {holder}", quoted(id)))
@@ -181,9 +181,11 @@ pub(super) fn signed_by(
     if signed {
         Ok(())
     } else {
-        Err(Refusal::new(Reason::ProvenanceUnsigned).expected(format!(
-            "a signature by a key of publisher {}",
-            publisher.name()
-        )))
+        Err(
+            Refusal::new(ErrorKind::ProvenanceUnsigned).expected(format!(
+                "a signature by a key of publisher {}",
+                publisher.name()
+            )),
+        )
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use toolward_signing::moment::Timestamp;
 use toolward_signing::revocation::Revocations;
+use toolward_signing::timestamp::Timestamp;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, Bundle, Verified, VerifyOptions};
 

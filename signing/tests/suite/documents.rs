@@ -1,9 +1,9 @@
 //! Publisher documents and revocation lists as text: what is read, what is written, what is refused.
 
 use toolward_signing::Refusal;
-use toolward_signing::moment::Timestamp;
 use toolward_signing::publisher::{PAYLOAD_TYPE, PublisherDocument, Reset, first_use, stored};
 use toolward_signing::revocation::{RevocationList, RevokedBundle};
+use toolward_signing::timestamp::Timestamp;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::Mode;
 

@@ -26,8 +26,6 @@ mod independent;
 #[cfg(test)]
 mod independent_documents;
 #[cfg(test)]
-mod integral;
-#[cfg(test)]
 mod key_files;
 #[cfg(test)]
 mod keys;
@@ -47,3 +45,5 @@ mod tampering;
 mod trust;
 #[cfg(test)]
 mod unpacking;
+#[cfg(test)]
+mod unsigned;

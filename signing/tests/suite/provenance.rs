@@ -69,14 +69,14 @@ fn announced_provenance_can_not_be_taken_out() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("b.toolbundle");
     std::fs::write(&file, signed.archive()).unwrap();
-    toolward_signing::verify::integral(&file).unwrap();
+    toolward_signing::verify::unsigned(&file).unwrap();
 
     signed.provenance = None;
     let refusal = signed.verify(&acme()).unwrap_err();
     assert_eq!(refusal.code(), "provenance-missing");
     assert!(refusal.hint().unwrap().contains("changed"), "{refusal:?}");
     std::fs::write(&file, signed.archive()).unwrap();
-    let refusal = toolward_signing::verify::integral(&file).unwrap_err();
+    let refusal = toolward_signing::verify::unsigned(&file).unwrap_err();
     assert_eq!(refusal.code(), "provenance-missing");
 }
 

@@ -12,12 +12,12 @@ use toolward_signing::key::{PublicKey, SigningKey};
 use toolward_signing::manifest::{
     ENVELOPE_FILE, FILE, FileEntry, MANIFEST_TYPE, Manifest, Role, ToolsEntry,
 };
-use toolward_signing::moment::Timestamp;
 use toolward_signing::path::BundlePath;
 use toolward_signing::publisher::{
     PublisherDocument, RevokedKey, Terms, VerifiedPublisher, first_use,
 };
 use toolward_signing::revocation::Revocations;
+use toolward_signing::timestamp::Timestamp;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, Bundle, Mode, Verified, VerifyOptions};
 use toolward_signing::{Digest, Refusal, provenance};

@@ -6,7 +6,7 @@ use std::fs::File;
 use toolward_signing::revocation::Revocations;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
-use toolward_signing::{Reason, Refusal};
+use toolward_signing::{ErrorKind, Refusal};
 
 use crate::support::{Place, Release, install, now, trust_for, verifier, verifier_for};
 
@@ -162,7 +162,7 @@ fn a_file_that_can_not_be_read_is_a_fault_of_the_machine_and_no_refused_bundle()
     let place = Place::new();
     let store = place.open();
     install(&store, &Release::new(1));
-    let failing = |_: &mut File| Err(Refusal::new(Reason::Io));
+    let failing = |_: &mut File| Err(Refusal::new(ErrorKind::Io));
     let error = store.load("demo.greet", &failing, now()).unwrap_err();
     assert_eq!(error.code(), "store-io");
     assert!(error.to_string().contains("a file of the store"), "{error}");

@@ -2,7 +2,7 @@
 //! one, held against a source that shows another.
 
 use toolward_signing::key::SigningKey;
-use toolward_signing::moment::Timestamp;
+use toolward_signing::timestamp::Timestamp;
 
 use super::web::Web;
 use super::{ID, key, listed, refused, release, reworded, runs, sequence, ship, trusting};

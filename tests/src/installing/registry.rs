@@ -222,7 +222,7 @@ fn a_bundle_that_is_too_old_is_not_installed_from_a_registry() {
     let (machine, one) = trusting();
     let mut old = release(1);
     old.manifest.created =
-        toolward_signing::moment::Timestamp::parse("2020-01-01T00:00:00Z").unwrap();
+        toolward_signing::timestamp::Timestamp::parse("2020-01-01T00:00:00Z").unwrap();
     ship(&machine, &old, &one, "old.toolbundle");
     let reference = server.reference("old");
     machine

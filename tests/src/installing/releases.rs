@@ -223,7 +223,7 @@ fn a_freshness_rule_is_given_kept_shown_and_enforced() {
     let mut old = release(2);
     let day = 86_400;
     let made = old.manifest.created.unix() - 40 * day;
-    old.manifest.created = toolward_signing::moment::Timestamp::from_unix(made).unwrap();
+    old.manifest.created = toolward_signing::timestamp::Timestamp::from_unix(made).unwrap();
     machine.configure("[trust]\nmax_age_days = 90\n");
     ship(&machine, &old, &one, "old.toolbundle");
     refused(&machine, "install old.toolbundle", 3, "too-old");

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
-use toolward_signing::moment::Timestamp;
+use toolward_signing::timestamp::Timestamp;
 
 use super::{GRANT, ID, add, document, installed, key, release, ship, trusting};
 use crate::mcp::raw::Raw;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use toolward_signing::moment::Timestamp;
+use toolward_signing::timestamp::Timestamp;
 
 use super::{ID, installed, listed, release, runs, ship, trusting};
 use crate::mcp::raw::Raw;

@@ -1,6 +1,6 @@
 //! Bundles that are not for this time or this host.
 
-use toolward_signing::moment::Timestamp;
+use toolward_signing::timestamp::Timestamp;
 
 use super::{call_refused, machine_with_key, refused};
 use crate::support::Draft;

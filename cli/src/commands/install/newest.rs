@@ -5,7 +5,7 @@
 use toolward_bundle::text::visible_line;
 use toolward_registry::{Reference, Release, Source, TagPattern};
 use toolward_signing::verify;
-use toolward_signing::{Digest, Reason, Refusal};
+use toolward_signing::{Digest, ErrorKind, Refusal};
 use toolward_store::Installed;
 
 use super::Place;
@@ -52,7 +52,7 @@ pub(super) fn find(
         let manifest = &announced.manifest;
         let publisher = announced.publisher.name();
         if manifest.id != installed.id || publisher != installed.publisher {
-            return Err(Refusal::new(Reason::WrongBundle)
+            return Err(Refusal::new(ErrorKind::WrongBundle)
                 .expected(format!("{} of {}", installed.id, installed.publisher))
                 .found(format!("{} of {publisher}", manifest.id)));
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use toolward_bundle::content::Content;
 use toolward_signing::channel::{self, ChannelIndex, Listed, ListedTool};
-use toolward_signing::moment::Timestamp;
+use toolward_signing::timestamp::Timestamp;
 
 use super::signing::{Document, Writing, created, failed, parsed, read};
 use crate::environment::Environment;

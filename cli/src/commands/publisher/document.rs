@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use toolward_signing::key::{KeyId, PublicKey};
-use toolward_signing::moment::Timestamp;
 use toolward_signing::publisher::{PublisherDocument, Reset, RevokedKey};
+use toolward_signing::timestamp::Timestamp;
 
 use super::signing::{Document, Writing, created, failed, pair, parsed, read};
 use crate::environment::Environment;

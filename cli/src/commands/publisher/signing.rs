@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::visible_line;
 use toolward_signing::envelope::Envelope;
-use toolward_signing::moment::Timestamp;
+use toolward_signing::timestamp::Timestamp;
 use toolward_signing::{channel, publisher, revocation};
 
 use crate::commands::pack::source_date_epoch;

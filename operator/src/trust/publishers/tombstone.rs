@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toolward_signing::key::KeyId;
-use toolward_signing::moment::Timestamp;
 use toolward_signing::publisher::RevokedKey;
 use toolward_signing::revocation::{RevocationList, RevokedBundle};
+use toolward_signing::timestamp::Timestamp;
 use toolward_signing::{Refusal, id};
 
 use super::private_dir;

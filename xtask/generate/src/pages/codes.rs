@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use toolward_egress::{LimitKind, NetworkKind, Rule, SecretProblem, Stage};
-use toolward_signing::Reason;
+use toolward_signing::ErrorKind;
 
 use super::GENERATED;
 
@@ -70,13 +70,13 @@ pub(super) fn refusals() -> String {
          codes. The command exits with 3, and nothing of the bundle has been used. Codes are stable.\n\n\
          | Code | What was found | What to do |\n|---|---|---|\n"
     );
-    for reason in Reason::ALL {
+    for kind in ErrorKind::ALL {
         let _ = writeln!(
             page,
             "| `{}` | {} | {} |",
-            reason.code(),
-            reason.message(),
-            reason.hint()
+            kind.code(),
+            kind.message(),
+            kind.hint()
         );
     }
     page

@@ -1,14 +1,14 @@
 //! Why something was refused: a stable code, and what was expected, found, where, and what to do.
-//! One type for the whole crate; no wording is decided anywhere else than in the table of reasons.
+//! One type for the whole crate; no wording is decided anywhere else than in the table of kinds.
 
-mod reason;
+mod kind;
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-pub use reason::Reason;
+pub use kind::ErrorKind;
 
 /// A refusal: nothing was changed, nothing half-written stays behind.
 ///
@@ -19,7 +19,7 @@ pub struct Refusal(Box<Parts>);
 
 #[derive(Clone, PartialEq, Eq)]
 struct Parts {
-    reason: Reason,
+    kind: ErrorKind,
     place: Option<String>,
     expected: Option<Cow<'static, str>>,
     found: Option<String>,
@@ -27,11 +27,11 @@ struct Parts {
 }
 
 impl Refusal {
-    /// A refusal for `reason`, without particulars yet.
+    /// A refusal of this kind, without particulars yet.
     #[must_use]
-    pub fn new(reason: Reason) -> Self {
+    pub fn new(kind: ErrorKind) -> Self {
         Self(Box::new(Parts {
-            reason,
+            kind,
             place: None,
             expected: None,
             found: None,
@@ -60,7 +60,7 @@ impl Refusal {
         self
     }
 
-    /// Replaces the reason's general advice with advice for this case.
+    /// Replaces the kind's general advice with advice for this case.
     #[must_use]
     pub fn hinted(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
@@ -69,20 +69,20 @@ impl Refusal {
 
     /// Why, as a value to match on.
     #[must_use]
-    pub fn reason(&self) -> Reason {
-        self.0.reason
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
     }
 
     /// The stable kebab-case code, e.g. `digest-mismatch`.
     #[must_use]
     pub fn code(&self) -> &'static str {
-        self.0.reason.code()
+        self.0.kind.code()
     }
 
     /// One sentence, the same for each refusal with this code.
     #[must_use]
     pub fn message(&self) -> &'static str {
-        self.0.reason.message()
+        self.0.kind.message()
     }
 
     /// Where: a file of the bundle, `file:line:column`, or the name of a key.
@@ -106,13 +106,13 @@ impl Refusal {
     /// What to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
-        Some(self.0.hint.as_deref().unwrap_or(self.0.reason.hint()))
+        Some(self.0.hint.as_deref().unwrap_or(self.0.kind.hint()))
     }
 
     /// A refusal because the operating system reported an error at `place`.
     #[must_use]
     pub fn io(place: impl Into<String>, error: &std::io::Error) -> Self {
-        Self::new(Reason::Io).at(place).found(error.to_string())
+        Self::new(ErrorKind::Io).at(place).found(error.to_string())
     }
 }
 
@@ -160,17 +160,17 @@ mod tests {
     #[test]
     fn every_code_is_kebab_case_and_used_once() {
         let mut seen = HashSet::new();
-        for reason in Reason::ALL {
-            let code = reason.code();
+        for kind in ErrorKind::ALL {
+            let code = kind.code();
             assert!(seen.insert(code), "{code} comes twice");
             assert!(code.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
-            assert!(!reason.message().is_empty() && !reason.hint().is_empty());
+            assert!(!kind.message().is_empty() && !kind.hint().is_empty());
         }
     }
 
     #[test]
     fn a_refusal_says_what_where_expected_found_and_what_to_do() {
-        let refusal = Refusal::new(Reason::SizeMismatch)
+        let refusal = Refusal::new(ErrorKind::SizeMismatch)
             .at("driver.wasm")
             .at("ignored: the first place is the closest")
             .expected("3 bytes")

@@ -1,17 +1,17 @@
-//! The table of reasons: code, sentence, advice. The reference page of the book is generated from it.
+//! The table of kinds: code, sentence, advice. The reference page of the book is generated from it.
 
-/// Declares [`Reason`] from one table: variant, code, sentence, advice.
-macro_rules! reasons {
+/// Declares [`ErrorKind`] from one table: variant, code, sentence, advice.
+macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = $code:literal, $message:literal, $hint:literal;)*) => {
         /// Why something was refused. Codes are stable; new ones may be added.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
-        pub enum Reason {
+        pub enum ErrorKind {
             $($(#[$doc])* $variant,)*
         }
 
-        impl Reason {
-            /// All reasons, in the order of the reference page that is generated from them.
+        impl ErrorKind {
+            /// All kinds, in the order of the reference page that is generated from them.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The stable kebab-case code.
@@ -35,7 +35,7 @@ macro_rules! reasons {
     };
 }
 
-reasons! {
+kinds! {
     /// The operating system reported an error.
     Io = "io", "a file could not be read or written",
         "check that the path exists and that you may read or write it";

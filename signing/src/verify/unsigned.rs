@@ -11,13 +11,13 @@ use super::document::{
 use super::{Form, archive, directory, locate};
 use crate::digest::Digest;
 use crate::envelope::Envelope;
+use crate::error::Refusal;
 use crate::manifest::Manifest;
-use crate::refusal::Refusal;
 
 /// A bundle that is what its own manifest says. Anybody can make one: no signature was looked at.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Integral {
+pub struct Unsigned {
     /// The manifest. Publisher and id are claims.
     pub manifest: Manifest,
     /// The bytes of `manifest.toml`.
@@ -32,9 +32,9 @@ pub struct Integral {
     pub files: Files,
 }
 
-impl fmt::Debug for Integral {
+impl fmt::Debug for Unsigned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Integral")
+        f.debug_struct("Unsigned")
             .field("id", &self.manifest.id)
             .field("version", &self.manifest.version)
             .field("files", &self.files.len())
@@ -47,15 +47,15 @@ impl fmt::Debug for Integral {
 ///
 /// # Errors
 /// Those of [`open`](super::open), but none of those about keys, publishers and age.
-pub fn integral(path: &Path) -> Result<Integral, Refusal> {
+pub fn unsigned(path: &Path) -> Result<Unsigned, Refusal> {
     let (head, files) = match locate(path)? {
-        Form::Directory(root) => directory::read(&root, Unsigned::new)?,
-        Form::Archive(bytes) => archive::read(&bytes, Unsigned::new)?,
+        Form::Directory(root) => directory::read(&root, Claimed::new)?,
+        Form::Archive(bytes) => archive::read(&bytes, Claimed::new)?,
     };
     if head.manifest.provenance && head.provenance.is_none() {
         return Err(provenance_missing());
     }
-    Ok(Integral {
+    Ok(Unsigned {
         manifest_digest: Digest::of(&head.manifest_bytes),
         manifest: head.manifest,
         manifest_bytes: head.manifest_bytes,
@@ -66,14 +66,14 @@ pub fn integral(path: &Path) -> Result<Integral, Refusal> {
 }
 
 /// A manifest, signed or not.
-struct Unsigned {
+struct Claimed {
     manifest: Manifest,
     manifest_bytes: Arc<[u8]>,
     envelope: Option<Envelope>,
     provenance: Option<Arc<[u8]>>,
 }
 
-impl Unsigned {
+impl Claimed {
     fn new(envelope: Option<&[u8]>, manifest: Option<&[u8]>) -> Result<Self, Refusal> {
         let manifest_bytes = manifest.ok_or_else(manifest_missing)?;
         let envelope = envelope.map(parse_envelope).transpose()?;
@@ -89,7 +89,7 @@ impl Unsigned {
     }
 }
 
-impl Head for Unsigned {
+impl Head for Claimed {
     fn manifest(&self) -> &Manifest {
         &self.manifest
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::document::{Signed, parse_envelope};
 use super::{Verified, VerifyOptions};
 use crate::digest::Digest;
+use crate::error::Refusal;
 use crate::key::KeyId;
 use crate::manifest::Manifest;
-use crate::refusal::Refusal;
 use crate::trust::{Publisher, TrustStore};
 
 /// What is known of a bundle from its envelope: everything but the files, and whether they are those.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
-use crate::refusal::{Reason, Refusal};
+use crate::error::{ErrorKind, Refusal};
 use crate::text::quoted;
 
 /// A time such as `2026-11-21T09:30:00Z`: RFC 3339, whole seconds, `T` and `Z` in upper case.
@@ -18,9 +18,9 @@ impl Timestamp {
     /// Reads the one spelling.
     ///
     /// # Errors
-    /// [`Reason::TimeInvalid`], for offsets, fractions of seconds and times before 1970, too.
+    /// [`ErrorKind::TimeInvalid`], for offsets, fractions of seconds and times before 1970, too.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
-        let refusal = || Refusal::new(Reason::TimeInvalid).found(quoted(text));
+        let refusal = || Refusal::new(ErrorKind::TimeInvalid).found(quoted(text));
         let moment = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| refusal())?;
         let moment = Self(moment.to_offset(UtcOffset::UTC));
         // Writing it again finds every other spelling, leap seconds included.
@@ -34,13 +34,13 @@ impl Timestamp {
     /// The time that is `seconds` after 1970-01-01T00:00:00Z.
     ///
     /// # Errors
-    /// [`Reason::TimeInvalid`] outside the years 1970 to 9999.
+    /// [`ErrorKind::TimeInvalid`] outside the years 1970 to 9999.
     pub fn from_unix(seconds: i64) -> Result<Self, Refusal> {
         OffsetDateTime::from_unix_timestamp(seconds)
             .ok()
             .filter(|moment| (1970..=9999).contains(&moment.year()))
             .map(Self)
-            .ok_or_else(|| Refusal::new(Reason::TimeInvalid).found(seconds.to_string()))
+            .ok_or_else(|| Refusal::new(ErrorKind::TimeInvalid).found(seconds.to_string()))
     }
 
     /// Seconds since 1970-01-01T00:00:00Z.

@@ -4,19 +4,19 @@ use std::path::Path;
 
 use toolward_signing::Refusal;
 use toolward_signing::manifest::MANIFEST_TYPE;
-use toolward_signing::verify::{self, Integral};
+use toolward_signing::verify::{self, Unsigned};
 
 use crate::support::{Sample, Signed, acme, compress, envelope, key, options, tar_of};
 
-fn archive(bytes: &[u8]) -> Result<Integral, Refusal> {
+fn archive(bytes: &[u8]) -> Result<Unsigned, Refusal> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
-    verify::integral(file.path())
+    verify::unsigned(file.path())
 }
 
 /// Reads a bundle in both forms, which must agree.
-fn read(bundle: &Signed) -> Result<Integral, &'static str> {
-    let in_directory = verify::integral(bundle.directory().path());
+fn read(bundle: &Signed) -> Result<Unsigned, &'static str> {
+    let in_directory = verify::unsigned(bundle.directory().path());
     let in_archive = archive(&bundle.archive());
     match (in_directory, in_archive) {
         (Ok(one), Ok(other)) => {
@@ -47,7 +47,7 @@ fn a_directory_without_signatures_is_read_and_an_archive_always_has_an_envelope(
     let signed = Sample::new().sign(&[&key(1)]);
     let directory = signed.directory();
     std::fs::remove_file(directory.path().join("manifest.dsse.json")).unwrap();
-    let bundle = verify::integral(directory.path()).unwrap();
+    let bundle = verify::unsigned(directory.path()).unwrap();
     assert!(bundle.envelope.is_none());
 
     let tar = tar_of(&signed.archive());
@@ -122,9 +122,9 @@ fn a_pipe_is_refused_and_not_waited_for() {
     let pipe = directory.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    assert_eq!(verify::integral(&pipe).unwrap_err().code(), "not-a-bundle");
+    assert_eq!(verify::unsigned(&pipe).unwrap_err().code(), "not-a-bundle");
     assert_eq!(
-        verify::integral(Path::new("/nonexistent"))
+        verify::unsigned(Path::new("/nonexistent"))
             .unwrap_err()
             .code(),
         "io"
