@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use toolward_bundle::codes;
 use toolward_bundle::component::Surface;
 use toolward_bundle::dev::{BundleToml, bundle_toml};
-use toolward_bundle::documents::{Documents, file_name};
+use toolward_bundle::documents::{Documents, file_name, is_prompt};
 use toolward_bundle::files::{self, BUILD_FOLDERS, Files, FilesError};
 use toolward_bundle::index::{self, TOOLS_JSON};
 use toolward_bundle::locate::about_file;
 use toolward_bundle::rules;
-use toolward_bundle::shown;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_signing::manifest;
 
@@ -286,8 +285,7 @@ fn examine_documents(files: &Files, found: &mut Findings) -> Documents {
     found.documents += files
         .keys()
         .filter(|path| {
-            matches!(file_name(path), "TOOL.md" | "DRIVER.md" | "ACTION.md")
-                || shown::is_prompt(path)
+            matches!(file_name(path), "TOOL.md" | "DRIVER.md" | "ACTION.md") || is_prompt(path)
         })
         .count();
     found.diagnostics.extend(diagnostics);

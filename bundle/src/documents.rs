@@ -20,7 +20,6 @@ use toolward_signing::manifest::Role;
 
 use crate::codes;
 use crate::locate::about_file;
-use crate::shown;
 
 /// A document with the name of its file.
 #[derive(Debug, Clone)]
@@ -67,6 +66,12 @@ pub fn role_of(path: &str) -> Role {
             _ => Role::Other,
         },
     }
+}
+
+/// Whether a file is a prompt.
+#[must_use]
+pub fn is_prompt(path: &str) -> bool {
+    role_of(path) == Role::Prompt && path.ends_with(".md")
 }
 
 /// The last segment of a path.
@@ -174,7 +179,7 @@ impl Documents {
                         push(&mut documents.drivers, path, parsed.value);
                     }
                 }
-                Role::Prompt if shown::is_prompt(path) => {
+                Role::Prompt if is_prompt(path) => {
                     if let Some(text) = documents.text(path, bytes) {
                         let parsed = Prompt::parse(path, text);
                         documents.diagnostics.extend(parsed.diagnostics);

@@ -20,6 +20,7 @@ pub mod content;
 mod declared;
 pub mod dev;
 pub mod documents;
+mod duplicates;
 mod error;
 pub mod files;
 pub mod index;

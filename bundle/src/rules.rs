@@ -16,6 +16,7 @@ use crate::component::{Component, HANDLER, Surface};
 use crate::declared::Declared;
 use crate::dev::bundle_toml;
 use crate::documents::{Documents, Located, beside};
+use crate::duplicates::repeated;
 use crate::files::Files;
 use crate::locate::{about_file, key_position};
 use crate::shown;
@@ -89,27 +90,6 @@ fn implementations(documents: &Documents) -> Vec<Diagnostic> {
         }
     }
     diagnostics
-}
-
-pub(crate) fn repeated<'a>(
-    kind: &str,
-    ids: impl Iterator<Item = (&'a str, &'a str)>,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
-    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
-    for (id, path) in ids {
-        if let Some(first) = seen.get(id) {
-            diagnostics.push(about_file(
-                path,
-                Severity::Error,
-                codes::DUPLICATE_ID,
-                format!("the {kind} {id:?} is taken by {first}"),
-                Some("give one of them another, or put it into another bundle".to_owned()),
-            ));
-        } else {
-            seen.insert(id, path);
-        }
-    }
 }
 
 /// Looks at the component of one driver.

@@ -12,10 +12,10 @@ use toolward_contract::resource::{Resource, SIDECAR};
 use toolward_signing::manifest::Role;
 
 use crate::codes;
-use crate::documents::{Documents, Located, role_of};
+use crate::documents::{Documents, Located, is_prompt, role_of};
+use crate::duplicates::repeated;
 use crate::locate::about_file;
 use crate::media;
-use crate::rules::repeated;
 
 /// The folder that resources lie in, with its slash.
 pub const RESOURCES: &str = "resources/";
@@ -101,12 +101,6 @@ pub(crate) fn resources(
 /// Whether a file is a resource, and not what is said about one.
 fn is_resource(path: &str) -> bool {
     role_of(path) == Role::Resource && !path.ends_with(SIDECAR)
-}
-
-/// Whether a file is a prompt.
-#[must_use]
-pub fn is_prompt(path: &str) -> bool {
-    role_of(path) == Role::Prompt && path.ends_with(".md")
 }
 
 /// What prompts and sidecars owe the files that they name, and each other.

@@ -1,21 +1,19 @@
 //! The `.toolbundle` archive: one zstd frame over a deterministic ustar, and what is written from it.
 //! Reading one is verifying it, and lives in [`crate::verify`].
 
+mod contents;
 mod detached;
 pub(crate) mod header;
 mod stored;
 mod unpack;
 mod write;
 
+pub use contents::Contents;
 pub use detached::{Detached, Effort, attach, detach, first_envelope, write_content};
 pub(crate) use stored::Stored;
 pub use stored::to_stored_bytes;
 pub use unpack::unpack;
 pub use write::{to_bytes, write, write_file};
-
-use crate::manifest::{self, ENVELOPE_FILE};
-use crate::path::BundlePath;
-use crate::provenance;
 
 /// How many times its own size an archive may expand to, once it is beyond [`RATIO_FLOOR`].
 pub const MAX_RATIO: u64 = 20;
@@ -27,38 +25,6 @@ pub const RATIO_FLOOR: u64 = 8 * 1024 * 1024;
 pub(crate) const WINDOW_LOG: u32 = 23;
 /// How the archive ends, in bytes: two blocks of zeros.
 pub(crate) const END: usize = 2 * header::BLOCK;
-
-/// All that an archive holds, borrowed.
-#[derive(Clone, Debug)]
-pub struct Contents<'a> {
-    /// `manifest.dsse.json`.
-    pub envelope: &'a [u8],
-    /// `manifest.toml`, as signed.
-    pub manifest: &'a [u8],
-    /// `provenance.dsse.json`, if there.
-    pub provenance: Option<&'a [u8]>,
-    /// `tools.json` and all other listed files, in any order.
-    pub files: Vec<(BundlePath, &'a [u8])>,
-}
-
-impl<'a> Contents<'a> {
-    /// All entries in the order of an archive.
-    fn entries(&self) -> Vec<(&str, &'a [u8])> {
-        let mut files: Vec<_> = self
-            .files
-            .iter()
-            .map(|(path, bytes)| (path.as_str(), *bytes))
-            .collect();
-        files.sort_by_key(|(path, _)| *path);
-        let mut entries = vec![
-            (ENVELOPE_FILE, self.envelope),
-            (manifest::FILE, self.manifest),
-        ];
-        entries.extend(self.provenance.map(|bytes| (provenance::FILE, bytes)));
-        entries.extend(files);
-        entries
-    }
-}
 
 /// How many bytes of a tar archive a file of this size takes, header and padding included.
 pub(crate) fn entry_size(size: u64) -> u64 {

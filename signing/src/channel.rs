@@ -10,14 +10,13 @@ use semver::Version;
 
 use crate::digest::Digest;
 use crate::document::{Kind, Signed, Terms};
-use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::fingerprint::Fingerprint;
 use crate::key::{KeyId, PublicKey};
 use crate::manifest::Manifest;
 use crate::signers::Quorum;
 use crate::timestamp::Timestamp;
-use crate::verify::Verified;
+use crate::verified::Verified;
 
 /// The payload type under which an index is signed.
 pub const PAYLOAD_TYPE: &str = "application/vnd.toolward.channel.v1+toml";
@@ -142,30 +141,6 @@ pub struct ListedTool {
 }
 
 impl ChannelIndex {
-    /// Reads an index. Nobody's signature was looked at.
-    ///
-    /// # Errors
-    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the reason of the value that is wrong.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
-        parse::index(bytes)
-    }
-
-    /// Writes the index, bundles sorted by id: the same bytes each time. The bytes have been read back.
-    ///
-    /// # Errors
-    /// Those of [`ChannelIndex::parse`], for an index that breaks a rule.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
-        write::index(self)
-    }
-
-    /// The index in an envelope that waits for signatures, see [`Envelope::sign`].
-    ///
-    /// # Errors
-    /// Those of [`ChannelIndex::to_bytes`].
-    pub fn to_envelope(&self) -> Result<Envelope, Refusal> {
-        Ok(Envelope::new(PAYLOAD_TYPE, self.to_bytes()?))
-    }
-
     /// The current release of a bundle.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&Listed> {

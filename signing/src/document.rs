@@ -9,13 +9,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::age::{Mode, is_from_the_future, is_over};
 use crate::digest::Digest;
 use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::key::KeyId;
-use crate::revocation::Revocations;
+use crate::revocation::known::Revocations;
 use crate::timestamp::Timestamp;
-use crate::verify::{CLOCK_SKEW, Mode};
 
 pub(crate) use read::{Source, free_text, number, number_or_zero};
 pub(crate) use write::string;
@@ -129,15 +129,4 @@ pub(crate) fn expired(place: impl Into<String>, expires: Timestamp) -> Refusal {
         .at(place)
         .expected("`expires` in the future")
         .found(expires.to_string())
-}
-
-pub(crate) fn is_from_the_future(created: Timestamp, now: SystemTime) -> bool {
-    created
-        .ahead_of(now)
-        .is_some_and(|ahead| ahead > CLOCK_SKEW)
-}
-
-/// Whether a document's last moment has come.
-pub(crate) fn is_over(expires: Timestamp, now: SystemTime) -> bool {
-    expires.ahead_of(now).is_none_or(|ahead| ahead.is_zero())
 }

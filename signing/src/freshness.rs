@@ -2,13 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
+use crate::age::Mode;
+use crate::age::is_over;
 use crate::channel::VerifiedIndex;
 use crate::digest::Digest;
-use crate::document::{expired, is_over};
+use crate::document::expired;
 use crate::error::{ErrorKind, Refusal};
 use crate::manifest::Manifest;
 use crate::timestamp::Timestamp;
-use crate::verify::Mode;
 
 /// How many seconds a day has, for messages.
 const DAY: u64 = 86_400;

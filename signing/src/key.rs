@@ -5,7 +5,7 @@ mod public;
 mod signing;
 
 pub use key_id::KeyId;
-pub use public::PublicKey;
+pub use public::{EXAMPLE_KEY_IDS, PublicKey};
 pub use signing::{SigningKey, is_encrypted, is_encrypted_pem};
 
 /// How long the text of a key file may be, in bytes; a key needs about 400.

@@ -37,9 +37,12 @@ pub mod timestamp;
 pub mod trust;
 pub mod verify;
 
+mod age;
+mod bundle;
 mod json;
 mod signers;
 mod toml10;
+mod verified;
 
 pub use digest::Digest;
 pub use error::{ErrorKind, Refusal};

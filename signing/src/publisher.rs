@@ -5,16 +5,14 @@ mod parse;
 mod rotate;
 mod write;
 
-use crate::digest::Digest;
 use crate::document::{Kind, Signed};
-use crate::envelope::Envelope;
-use crate::error::Refusal;
 use crate::fingerprint::Fingerprint;
 use crate::key::{KeyId, PublicKey};
 use crate::timestamp::Timestamp;
-use crate::verify::Verified;
+use crate::verified::Verified;
 
 pub use crate::document::Terms;
+pub use crate::sequence::Reset;
 pub use rotate::{first_use, rotate, rotate_through, stored};
 
 /// The payload type under which a publisher document is signed.
@@ -73,45 +71,7 @@ pub struct RevokedKey {
     pub reason: String,
 }
 
-/// The last genuine release of an id. Where a thief released higher sequences, hosts that saw them go back
-/// to this one, once, when they accept the document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reset {
-    /// The bundle's id.
-    pub id: String,
-    /// The highest sequence that the publisher released itself.
-    pub sequence: u64,
-    /// The manifest's digest of that release.
-    pub digest: Digest,
-}
-
 impl PublisherDocument {
-    /// Reads a document. Nobody's signature was looked at.
-    ///
-    /// # Errors
-    /// [`DocumentInvalid`](crate::ErrorKind::DocumentInvalid), [`DocumentSchema`](crate::ErrorKind::DocumentSchema),
-    /// [`TrustExampleKey`](crate::ErrorKind::TrustExampleKey), or the reason of the value that is wrong, such as
-    /// [`KeyWeak`](crate::ErrorKind::KeyWeak).
-    pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
-        parse::document(bytes)
-    }
-
-    /// Writes the document, the same bytes each time. The bytes have been read back.
-    ///
-    /// # Errors
-    /// Those of [`PublisherDocument::parse`], for a document that breaks a rule.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
-        write::document(self)
-    }
-
-    /// The document in an envelope that waits for signatures, see [`Envelope::sign`].
-    ///
-    /// # Errors
-    /// Those of [`PublisherDocument::to_bytes`].
-    pub fn to_envelope(&self) -> Result<Envelope, Refusal> {
-        Ok(Envelope::new(PAYLOAD_TYPE, self.to_bytes()?))
-    }
-
     /// What people compare before they trust this publisher.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {

@@ -3,7 +3,18 @@
 
 use crate::digest::Digest;
 use crate::error::{ErrorKind, Refusal};
-use crate::publisher::Reset;
+
+/// The last genuine release of an id. Where a thief released higher sequences, hosts that saw them go back
+/// to this one, once, when they accept the document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reset {
+    /// The bundle's id.
+    pub id: String,
+    /// The highest sequence that the publisher released itself.
+    pub sequence: u64,
+    /// The manifest's digest of that release.
+    pub digest: Digest,
+}
 
 /// How what was found follows what was accepted before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,8 @@ use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::key::{KeyId, PublicKey};
 
+/// How many keys a publisher or a channel may have: each may cost a verification per signature.
+pub(crate) const MAX_KEYS: usize = 16;
 /// How many bytes are hashed for signatures whose key id leads nowhere: nobody is known to have made them.
 const GUESSING: usize = 64 * 1024 * 1024;
 /// What a guess costs at least, in bytes hashed in the same time.

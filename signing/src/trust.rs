@@ -3,6 +3,7 @@
 
 mod checks;
 mod config;
+mod publisher;
 mod settings;
 
 use std::collections::BTreeMap;
@@ -10,126 +11,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::document::Signed;
-#[cfg(doc)]
-use crate::error::ErrorKind;
-use crate::error::Refusal;
-use crate::fingerprint::Fingerprint;
+use crate::error::{ErrorKind, Refusal};
 use crate::id::Prefix;
 use crate::key::{KeyId, PublicKey};
 use crate::publisher::PublisherDocument;
-use crate::signers::Quorum;
-use crate::timestamp::Timestamp;
-use crate::verify::Verified;
+use crate::text::quoted;
+use crate::verified::Verified;
 
 use checks::{checked_publisher, insert};
+use publisher::FromDocument;
 
+pub use crate::key::EXAMPLE_KEY_IDS;
+pub use publisher::Publisher;
 pub use settings::{TABLES, TrustSettings, max_age};
-
-/// The ids of the example keys in `examples/keys/`. Their private halves are public, so that a trust store
-/// refuses them, and `--trust-key` takes them with a warning.
-pub const EXAMPLE_KEY_IDS: &[&str] =
-    &["cd841c22fb88b5562fa3e6a5fdd74be5dd34deb54cf96b6b16c43d6c4d4f74a5"];
-
-/// How many keys a publisher may have, and how many publishers a trust store: each key may cost a
-/// verification per signature.
-pub(crate) const MAX_KEYS: usize = 16;
-pub(crate) const MAX_PUBLISHERS: usize = 256;
-
-/// A publisher, as the operator knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Publisher {
-    name: String,
-    keys: Vec<PublicKey>,
-    threshold: usize,
-    prefixes: Vec<Prefix>,
-    ad_hoc: bool,
-    document: Option<FromDocument>,
-    max_age: Option<Duration>,
-}
-
-/// What a publisher document says beyond keys and threshold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct FromDocument {
-    version: u64,
-    expires: Option<Timestamp>,
-    revoked: Vec<KeyId>,
-}
-
-impl Publisher {
-    /// The publisher's name; `key:` and the key id for a key named with `--trust-key`.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The publisher's keys, all distinct.
-    #[must_use]
-    pub fn keys(&self) -> &[PublicKey] {
-        &self.keys
-    }
-
-    /// How many distinct keys must have signed, from 1 to the number of keys.
-    #[must_use]
-    pub fn threshold(&self) -> usize {
-        self.threshold
-    }
-
-    /// The prefixes of the ids that it may publish.
-    #[must_use]
-    pub fn prefixes(&self) -> &[Prefix] {
-        &self.prefixes
-    }
-
-    /// Whether this is a key that was named for one command, with `--trust-key`.
-    #[must_use]
-    pub fn is_ad_hoc(&self) -> bool {
-        self.ad_hoc
-    }
-
-    /// The version of the publisher document that its keys come from; nothing for a `[[publisher]]` table.
-    #[must_use]
-    pub fn document_version(&self) -> Option<u64> {
-        self.document.as_ref().map(|document| document.version)
-    }
-
-    /// When the publisher document that its keys come from stops being valid, if it says so.
-    #[must_use]
-    pub fn expires(&self) -> Option<Timestamp> {
-        self.document.as_ref()?.expires
-    }
-
-    /// How old its bundles may be, where the operator says so of this publisher.
-    #[must_use]
-    pub fn max_age(&self) -> Option<Duration> {
-        self.max_age
-    }
-
-    /// Whether its publisher document revokes this key.
-    #[must_use]
-    pub fn revokes(&self, key: &KeyId) -> bool {
-        self.document
-            .as_ref()
-            .is_some_and(|document| document.revoked.contains(key))
-    }
-
-    /// What people compare before they trust this publisher; state about its signatures is kept under it.
-    #[must_use]
-    pub fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of(&self.name, self.threshold, &self.keys)
-    }
-
-    pub(crate) fn quorum(&self) -> Quorum<'_> {
-        Quorum {
-            whose: &self.name,
-            keys: &self.keys,
-            threshold: self.threshold,
-        }
-    }
-
-    fn key(&self, id: &KeyId) -> Option<&PublicKey> {
-        self.keys.iter().find(|key| key.key_id() == *id)
-    }
-}
 
 /// The publishers that an operator trusts. No key belongs to two of them. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -308,6 +202,23 @@ impl TrustStore {
         self.publishers
             .values()
             .find(|publisher| self.covers(publisher, id))
+    }
+
+    /// The refusal of an id that `publisher` may not publish: it says whose the id is instead.
+    pub(crate) fn refuse_id(&self, publisher: &Publisher, id: &str) -> Refusal {
+        let prefixes: Vec<_> = publisher
+            .prefixes()
+            .iter()
+            .map(|prefix| prefix.as_str())
+            .collect();
+        let holder = self.holder(id).map_or_else(
+            || "which no publisher holds".to_owned(),
+            |holder| format!("which publisher {} holds by a longer prefix", holder.name()),
+        );
+        Refusal::new(ErrorKind::PrefixNotGranted)
+            .at(format!("publisher {}", publisher.name()))
+            .expected(format!("an id below {}", prefixes.join(", ")))
+            .found(format!("{}, {holder}", quoted(id)))
     }
 
     pub(crate) fn configured(&self, name: &str) -> Option<&Arc<Publisher>> {

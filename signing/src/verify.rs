@@ -22,147 +22,27 @@ mod envelope_only;
 mod signers;
 mod unsigned;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
-use std::ops::Deref;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use semver::Version;
 
-use crate::archive::Contents;
-use crate::digest::Digest;
 use crate::error::{ErrorKind, Refusal};
-use crate::key::KeyId;
-use crate::manifest::Manifest;
-use crate::path::BundlePath;
-use crate::provenance::Provenance;
 use crate::revocation::Revocations;
-use crate::trust::{Publisher, TrustStore};
+use crate::trust::TrustStore;
 
+pub use crate::age::{CLOCK_SKEW, Mode};
+pub use crate::bundle::{Bundle, MAX_BYTES};
+pub use crate::verified::Verified;
 pub use envelope_only::{Announced, envelope};
 pub use unsigned::{Unsigned, unsigned};
 
 use document::{Head as _, Signed};
-
-/// How large all files of a bundle together may be, in bytes: they are held in memory.
-pub const MAX_BYTES: u64 = 512 * 1024 * 1024;
-/// How far ahead of this machine's clock `created` may be.
-pub const CLOCK_SKEW: Duration = Duration::from_secs(10 * 60);
-
-/// Something that was verified. Only this crate makes one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified<T>(T);
-
-impl<T> Verified<T> {
-    /// For what was just verified.
-    pub(crate) fn new(value: T) -> Self {
-        Self(value)
-    }
-
-    /// Gives the value away; that it was verified is no longer told by its type.
-    pub fn into_inner(self) -> T {
-        self.0
-    }
-}
-
-impl<T> Deref for Verified<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-/// A bundle with all its bytes.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct Bundle {
-    /// The manifest, parsed from the signed bytes.
-    pub manifest: Manifest,
-    /// The signed bytes of `manifest.toml`.
-    pub manifest_bytes: Arc<[u8]>,
-    /// The digest of the signed bytes: the identity of this bundle.
-    pub manifest_digest: Digest,
-    /// The bytes of `manifest.dsse.json`.
-    pub envelope_bytes: Arc<[u8]>,
-    /// `tools.json` and all other listed files, by path.
-    pub files: BTreeMap<BundlePath, Arc<[u8]>>,
-    /// The publisher, as the trust store knows it.
-    pub publisher: Arc<Publisher>,
-    /// The publisher's keys that signed: sorted, distinct, at least the threshold.
-    pub signers: Vec<KeyId>,
-    /// How the bundle was built, if it says so.
-    pub provenance: Option<Provenance>,
-    /// The bytes of `provenance.dsse.json`, if there.
-    pub provenance_bytes: Option<Arc<[u8]>>,
-    /// What a person should be told, one sentence each.
-    pub warnings: Vec<String>,
-    trust: TrustStore,
-}
-
-impl Bundle {
-    /// The bytes of a listed file.
-    #[must_use]
-    pub fn file(&self, path: &str) -> Option<&Arc<[u8]>> {
-        self.files.get(path)
-    }
-
-    /// Whether the bundle's publisher may publish `id`. It binds every id that a bundle brings, not the
-    /// bundle's own only, which was checked.
-    #[must_use]
-    pub fn may_publish(&self, id: &str) -> bool {
-        self.trust.covers(&self.publisher, id)
-    }
-
-    /// The refusal to give for an id of the bundle's content that the publisher may not publish, or `None`.
-    #[must_use]
-    pub fn refuse_id(&self, id: &str) -> Option<Refusal> {
-        (!self.may_publish(id)).then(|| signers::prefix_refusal(&self.trust, &self.publisher, id))
-    }
-
-    /// The bundle as an archive has it, to be written or unpacked.
-    #[must_use]
-    pub fn contents(&self) -> Contents<'_> {
-        Contents {
-            envelope: &self.envelope_bytes,
-            manifest: &self.manifest_bytes,
-            provenance: self.provenance_bytes.as_deref(),
-            files: self
-                .files
-                .iter()
-                .map(|(path, bytes)| (path.clone(), &**bytes))
-                .collect(),
-        }
-    }
-}
-
-impl fmt::Debug for Bundle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bundle")
-            .field("id", &self.manifest.id)
-            .field("version", &self.manifest.version)
-            .field("publisher", &self.publisher.name())
-            .field("signers", &self.signers)
-            .field("files", &self.files.len())
-            .finish_non_exhaustive()
-    }
-}
-
-/// How strictly age is taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// What is too old or from the future is refused.
-    #[default]
-    Enforce,
-    /// It is a warning. Nothing else is relaxed.
-    Audit,
-}
 
 /// How far a verification has come, in bytes of listed files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use zstd::zstd_safe;
 use super::header::{BLOCK, Claimed, ZEROS, canonical};
 use super::write::{self, LEVEL, encoder};
 use super::{Contents, END, MAX_RATIO, RATIO_FLOOR, WINDOW_LOG, entry_size};
+use crate::bundle::MAX_BYTES;
 use crate::envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::manifest::ENVELOPE_FILE;
 use crate::text::bytes;
-use crate::verify::MAX_BYTES;
 
 /// How large the tar archive may be: all files, and headers and padding for more of them than a manifest can
 /// list.

@@ -7,9 +7,10 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use std::io::Write as _;
 
+use crate::bundle::Bundle;
 use crate::digest::write_hex;
 use crate::error::{ErrorKind, Refusal};
-use crate::verify::{Bundle, Verified};
+use crate::verified::Verified;
 
 /// Writes a bundle to the directory `target`, which must not exist; its parent must. The files are written
 /// to a directory beside it, which is then renamed, so that nobody sees half a bundle, and a failure leaves

@@ -10,10 +10,10 @@ use zstd::stream::write::Encoder;
 use super::header::{BLOCK, ZEROS, canonical};
 use super::unpack::{fresh_name, split_target};
 use super::{Contents, END, WINDOW_LOG, entry_size};
+use crate::bundle::MAX_BYTES;
 use crate::error::{ErrorKind, Refusal};
 use crate::manifest::{self, ENVELOPE_FILE};
 use crate::path;
-use crate::verify::MAX_BYTES;
 use crate::{envelope, provenance};
 
 /// zstd's level: small files matter more than the publisher's seconds, and the reader's speed is the same.

@@ -55,7 +55,17 @@ struct RawTool {
     tags: Vec<Spanned<String>>,
 }
 
-pub(super) fn index(bytes: &[u8]) -> Result<ChannelIndex, Refusal> {
+impl ChannelIndex {
+    /// Reads an index. Nobody's signature was looked at.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the reason of the value that is wrong.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
+        index(bytes)
+    }
+}
+
+fn index(bytes: &[u8]) -> Result<ChannelIndex, Refusal> {
     let (source, raw) = Source::read::<Raw>(&KIND, bytes)?;
     source.value(&raw.schema, |schema| source.schema(*schema))?;
     at_most(&source, "bundles", raw.bundles.len(), MAX_BUNDLES)?;

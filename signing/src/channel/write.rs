@@ -2,11 +2,30 @@
 
 use std::fmt::Write as _;
 
-use super::{ChannelIndex, KIND, Listed};
+use super::{ChannelIndex, KIND, Listed, PAYLOAD_TYPE};
 use crate::document::{SCHEMA, string};
+use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 
-pub(super) fn index(index: &ChannelIndex) -> Result<Vec<u8>, Refusal> {
+impl ChannelIndex {
+    /// Writes the index, bundles sorted by id: the same bytes each time. The bytes have been read back.
+    ///
+    /// # Errors
+    /// Those of [`ChannelIndex::parse`], for an index that breaks a rule.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
+        index(self)
+    }
+
+    /// The index in an envelope that waits for signatures, see [`Envelope::sign`].
+    ///
+    /// # Errors
+    /// Those of [`ChannelIndex::to_bytes`].
+    pub fn to_envelope(&self) -> Result<Envelope, Refusal> {
+        Ok(Envelope::new(PAYLOAD_TYPE, self.to_bytes()?))
+    }
+}
+
+fn index(index: &ChannelIndex) -> Result<Vec<u8>, Refusal> {
     let mut sorted = index.clone();
     sorted.bundles.sort_by(|a, b| a.id.cmp(&b.id));
     let mut text = String::new();

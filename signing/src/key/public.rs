@@ -9,7 +9,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::{KeyId, MAX_PEM_BYTES};
 use crate::error::{ErrorKind, Refusal};
-use crate::trust::EXAMPLE_KEY_IDS;
+
+/// The ids of the example keys in `examples/keys/`. Their private halves are public, so that a trust store
+/// refuses them, and `--trust-key` takes them with a warning.
+pub const EXAMPLE_KEY_IDS: &[&str] =
+    &["cd841c22fb88b5562fa3e6a5fdd74be5dd34deb54cf96b6b16c43d6c4d4f74a5"];
 
 /// What stands before the 32 bytes of an Ed25519 key in its SPKI DER (RFC 8410, section 4).
 const SPKI_PREFIX: [u8; 12] = [

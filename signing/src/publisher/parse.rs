@@ -10,8 +10,8 @@ use crate::document::{Source, free_text, number, number_or_zero};
 use crate::error::{ErrorKind, Refusal};
 use crate::id;
 use crate::key::PublicKey;
+use crate::signers::MAX_KEYS;
 use crate::timestamp::Timestamp;
-use crate::trust::MAX_KEYS;
 
 /// The document as TOML has it; each value remembers where it stands.
 #[derive(Deserialize)]
@@ -53,7 +53,19 @@ struct RawReset {
     digest: Spanned<String>,
 }
 
-pub(super) fn document(bytes: &[u8]) -> Result<PublisherDocument, Refusal> {
+impl PublisherDocument {
+    /// Reads a document. Nobody's signature was looked at.
+    ///
+    /// # Errors
+    /// [`DocumentInvalid`](crate::ErrorKind::DocumentInvalid), [`DocumentSchema`](crate::ErrorKind::DocumentSchema),
+    /// [`TrustExampleKey`](crate::ErrorKind::TrustExampleKey), or the reason of the value that is wrong, such as
+    /// [`KeyWeak`](crate::ErrorKind::KeyWeak).
+    pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
+        document(bytes)
+    }
+}
+
+fn document(bytes: &[u8]) -> Result<PublisherDocument, Refusal> {
     let (source, raw) = Source::read::<Raw>(&KIND, bytes)?;
     source.value(&raw.schema, |schema| source.schema(*schema))?;
     let lengths = [raw.keys.len(), raw.revoked_keys.len(), raw.resets.len()];

@@ -7,10 +7,10 @@ use crate::document::Signed;
 use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::key::KeyId;
-use crate::revocation::Revocations;
+use crate::revocation::known::Revocations;
 use crate::sequence::{self, Advance};
 use crate::signers::Quorum;
-use crate::verify::Verified;
+use crate::verified::Verified;
 
 /// Accepts a publisher's document, of whatever version, that nothing earlier vouches for: its own threshold
 /// of its own keys signed it. Whose keys they are, a person has to find out, by

@@ -2,11 +2,30 @@
 
 use std::fmt::Write as _;
 
-use super::{KIND, PublisherDocument};
+use super::{KIND, PAYLOAD_TYPE, PublisherDocument};
 use crate::document::{SCHEMA, string};
+use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 
-pub(super) fn document(document: &PublisherDocument) -> Result<Vec<u8>, Refusal> {
+impl PublisherDocument {
+    /// Writes the document, the same bytes each time. The bytes have been read back.
+    ///
+    /// # Errors
+    /// Those of [`PublisherDocument::parse`], for a document that breaks a rule.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
+        document(self)
+    }
+
+    /// The document in an envelope that waits for signatures, see [`Envelope::sign`].
+    ///
+    /// # Errors
+    /// Those of [`PublisherDocument::to_bytes`].
+    pub fn to_envelope(&self) -> Result<Envelope, Refusal> {
+        Ok(Envelope::new(PAYLOAD_TYPE, self.to_bytes()?))
+    }
+}
+
+fn document(document: &PublisherDocument) -> Result<Vec<u8>, Refusal> {
     let mut pems = Vec::with_capacity(document.keys.len());
     for key in &document.keys {
         pems.push(key.to_pem()?);

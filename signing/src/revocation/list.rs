@@ -2,14 +2,13 @@
 
 use crate::digest::Digest;
 use crate::document::{Kind, Signed, Terms};
-use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::key::KeyId;
 use crate::publisher::RevokedKey;
 use crate::sequence;
 use crate::timestamp::Timestamp;
 use crate::trust::{Publisher, TrustStore};
-use crate::verify::Verified;
+use crate::verified::Verified;
 
 /// The payload type under which a revocation list is signed.
 pub const PAYLOAD_TYPE: &str = "application/vnd.toolward.revocations.v1+toml";
@@ -59,30 +58,6 @@ pub struct RevokedBundle {
 }
 
 impl RevocationList {
-    /// Reads a list. Nobody's signature was looked at.
-    ///
-    /// # Errors
-    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the reason of the value that is wrong.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
-        super::parse::list(bytes)
-    }
-
-    /// Writes the list, the same bytes each time. The bytes have been read back.
-    ///
-    /// # Errors
-    /// Those of [`RevocationList::parse`], for a list that breaks a rule.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
-        super::write::list(self)
-    }
-
-    /// The list in an envelope that waits for signatures, see [`Envelope::sign`].
-    ///
-    /// # Errors
-    /// Those of [`RevocationList::to_bytes`].
-    pub fn to_envelope(&self) -> Result<Envelope, Refusal> {
-        Ok(Envelope::new(PAYLOAD_TYPE, self.to_bytes()?))
-    }
-
     /// The first entry of `earlier` that this list leaves out.
     fn lacks(&self, earlier: &Self) -> Option<String> {
         let has_key = |key: &KeyId| self.keys.iter().any(|entry| entry.key_id == *key);

@@ -7,6 +7,8 @@ use toml::Spanned;
 
 use super::list::{KIND, MAX_ENTRIES, RevocationList, RevokedBundle};
 use crate::document::{Source, free_text, number};
+#[cfg(doc)]
+use crate::error::ErrorKind;
 use crate::error::Refusal;
 use crate::id;
 use crate::publisher::{MAX_REASON, RevokedKey};
@@ -43,7 +45,17 @@ struct RawBundle {
     reason: Spanned<String>,
 }
 
-pub(super) fn list(bytes: &[u8]) -> Result<RevocationList, Refusal> {
+impl RevocationList {
+    /// Reads a list. Nobody's signature was looked at.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the reason of the value that is wrong.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
+        list(bytes)
+    }
+}
+
+fn list(bytes: &[u8]) -> Result<RevocationList, Refusal> {
     let (source, raw) = Source::read::<Raw>(&KIND, bytes)?;
     source.value(&raw.schema, |schema| source.schema(*schema))?;
     for length in [raw.keys.len(), raw.bundles.len()] {

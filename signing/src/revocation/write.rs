@@ -2,11 +2,30 @@
 
 use std::fmt::Write as _;
 
-use super::list::{KIND, RevocationList};
+use super::list::{KIND, PAYLOAD_TYPE, RevocationList};
 use crate::document::{SCHEMA, string};
+use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 
-pub(super) fn list(list: &RevocationList) -> Result<Vec<u8>, Refusal> {
+impl RevocationList {
+    /// Writes the list, the same bytes each time. The bytes have been read back.
+    ///
+    /// # Errors
+    /// Those of [`RevocationList::parse`], for a list that breaks a rule.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
+        list(self)
+    }
+
+    /// The list in an envelope that waits for signatures, see [`Envelope::sign`].
+    ///
+    /// # Errors
+    /// Those of [`RevocationList::to_bytes`].
+    pub fn to_envelope(&self) -> Result<Envelope, Refusal> {
+        Ok(Envelope::new(PAYLOAD_TYPE, self.to_bytes()?))
+    }
+}
+
+fn list(list: &RevocationList) -> Result<Vec<u8>, Refusal> {
     let mut text = String::new();
     // Writing to a String can't fail.
     let _ = tables(&mut text, list);

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{MAX_KEYS, MAX_PUBLISHERS, Publisher};
+use super::publisher::Publisher;
 use crate::error::{ErrorKind, Refusal};
 use crate::id::Prefix;
 use crate::key::PublicKey;
+use crate::signers::MAX_KEYS;
+
+/// How many publishers a trust store may have: each of their keys may cost a verification per signature.
+pub(super) const MAX_PUBLISHERS: usize = 256;
 
 /// Adds a publisher: names are used once, and no key belongs to two.
 pub(super) fn insert(

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::checks::{checked_publisher, insert};
-use super::{MAX_PUBLISHERS, Publisher};
+use super::checks::{MAX_PUBLISHERS, checked_publisher, insert};
+use super::publisher::Publisher;
 use crate::error::{ErrorKind, Refusal};
 use crate::id::{self, Prefix};
 use crate::key::PublicKey;

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::MAX_KEYS;
 use super::checks::check_keys;
 use super::config::{read_keys, syntax};
+use crate::age::Mode;
 use crate::channel::Channel;
 use crate::error::{ErrorKind, Refusal};
 use crate::id;
-use crate::revocation::Revocations;
+use crate::revocation::known::Revocations;
+use crate::signers::MAX_KEYS;
 use crate::text::quoted;
-use crate::verify::Mode;
 
 /// The tables of `toolward.toml` that are about trust: other readers of the file leave them alone.
 pub const TABLES: &[&str] = &["publisher", "trust", "channel"];

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use super::envelope_only::Announced;
 use super::{Bundle, MAX_BYTES, Mode, Progress, Verified, VerifyOptions, signers};
+use crate::age::{is_from_the_future, is_over};
 use crate::digest::Digest;
-use crate::document::{expired, is_from_the_future, is_over};
+use crate::document::expired;
 use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::freshness;
@@ -169,7 +170,7 @@ impl<'a> Signed<'a> {
             return Err(provenance_missing());
         }
         let (provenance, provenance_bytes) = self.provenance.unzip();
-        Ok(Verified(Bundle {
+        Ok(Verified::new(Bundle {
             manifest_digest: Digest::of(&self.manifest_bytes),
             manifest: self.manifest,
             manifest_bytes: self.manifest_bytes,

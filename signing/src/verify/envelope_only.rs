@@ -51,5 +51,5 @@ pub fn envelope(
 ) -> Result<Verified<Announced>, Refusal> {
     let manifest = parse_envelope(bytes)?.into_payload();
     let signed = Signed::new(Some(bytes), Some(&manifest), trust, options)?;
-    Ok(Verified(signed.announced()))
+    Ok(Verified::new(signed.announced()))
 }

@@ -6,7 +6,7 @@ use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::key::{KeyId, PublicKey};
 use crate::manifest::Manifest;
-use crate::revocation::Revocations;
+use crate::revocation::known::Revocations;
 use crate::text::quoted;
 use crate::trust::{Publisher, TrustStore};
 
@@ -113,7 +113,7 @@ fn named_publisher(
     }
     let keys = counting(publisher, signers, revocations)?;
     if !trust.covers(publisher, &manifest.id) {
-        return Err(prefix_refusal(trust, publisher, &manifest.id));
+        return Err(trust.refuse_id(publisher, &manifest.id));
     }
     Ok((Arc::clone(publisher), keys))
 }
@@ -145,23 +145,6 @@ fn keys_among(publisher: &Publisher, signers: &[KeyId]) -> Vec<KeyId> {
         .collect();
     keys.sort();
     keys
-}
-
-/// Says whose the id is instead.
-pub(super) fn prefix_refusal(trust: &TrustStore, publisher: &Publisher, id: &str) -> Refusal {
-    let prefixes: Vec<_> = publisher
-        .prefixes()
-        .iter()
-        .map(|prefix| prefix.as_str())
-        .collect();
-    let holder = trust.holder(id).map_or_else(
-        || "which no publisher holds".to_owned(),
-        |holder| format!("which publisher {} holds by a longer prefix", holder.name()),
-    );
-    Refusal::new(ErrorKind::PrefixNotGranted)
-        .at(format!("publisher {}", publisher.name()))
-        .expected(format!("an id below {}", prefixes.join(", ")))
-        .found(format!("{}, {holder}", quoted(id)))
 }
 
 /// Refuses a provenance envelope that no key of `publisher` signed that counts.
