@@ -5,6 +5,7 @@ mod kind;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
@@ -24,7 +25,20 @@ struct Parts {
     expected: Option<Cow<'static, str>>,
     found: Option<String>,
     hint: Option<String>,
+    source: Source,
 }
+
+/// The error of the operating system behind a refusal. It is no part of what makes two refusals equal.
+#[derive(Clone, Default)]
+struct Source(Option<Arc<std::io::Error>>);
+
+impl PartialEq for Source {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Source {}
 
 impl Refusal {
     /// A refusal of this kind, without particulars yet.
@@ -36,6 +50,7 @@ impl Refusal {
             expected: None,
             found: None,
             hint: None,
+            source: Source::default(),
         }))
     }
 
@@ -111,8 +126,15 @@ impl Refusal {
 
     /// A refusal because the operating system reported an error at `place`.
     #[must_use]
-    pub fn io(place: impl Into<String>, error: &std::io::Error) -> Self {
-        Self::new(ErrorKind::Io).at(place).found(error.to_string())
+    pub fn io(place: impl Into<String>, error: std::io::Error) -> Self {
+        Self::unplaced_io(error).at(place)
+    }
+
+    /// As [`Refusal::io`], where a caller knows the place.
+    pub(crate) fn unplaced_io(error: std::io::Error) -> Self {
+        let mut refusal = Self::new(ErrorKind::Io).found(error.to_string());
+        refusal.0.source = Source(Some(Arc::new(error)));
+        refusal
     }
 }
 
@@ -137,7 +159,13 @@ impl fmt::Debug for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for Refusal {
+    /// The error of the operating system, if one is the reason. A parser's error is not kept: it quotes hostile text.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let source = self.0.source.0.as_deref()?;
+        Some(source)
+    }
+}
 
 impl Serialize for Refusal {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -166,6 +194,17 @@ mod tests {
             assert!(code.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
             assert!(!kind.message().is_empty() && !kind.hint().is_empty());
         }
+    }
+
+    #[test]
+    fn the_error_of_the_operating_system_is_the_source_of_a_refusal() {
+        use std::error::Error as _;
+        let refusal = Refusal::io("driver.wasm", std::io::ErrorKind::NotFound.into());
+        let source = refusal.source().unwrap();
+        let source = source.downcast_ref::<std::io::Error>().unwrap();
+        assert_eq!(source.kind(), std::io::ErrorKind::NotFound);
+        assert_eq!(refusal, refusal.clone());
+        assert!(Refusal::new(ErrorKind::KeyInvalid).source().is_none());
     }
 
     #[test]

@@ -227,7 +227,7 @@ enum Form {
 
 fn locate(path: &Path) -> Result<Form, Refusal> {
     let metadata =
-        std::fs::metadata(path).map_err(|error| Refusal::io(path.display().to_string(), &error))?;
+        std::fs::metadata(path).map_err(|error| Refusal::io(path.display().to_string(), error))?;
     if metadata.is_dir() {
         open_directory(path).map(Form::Directory)
     } else {
@@ -241,14 +241,14 @@ fn open_directory(path: &Path) -> Result<Dir, Refusal> {
         if error.kind() == std::io::ErrorKind::NotADirectory {
             Refusal::new(ErrorKind::NotABundle).at(place())
         } else {
-            Refusal::io(place(), &error)
+            Refusal::io(place(), error)
         }
     })
 }
 
 fn open_archive(path: &Path) -> Result<Vec<u8>, Refusal> {
     let place = || path.display().to_string();
-    let io = |error: std::io::Error| Refusal::io(place(), &error);
+    let io = |error: std::io::Error| Refusal::io(place(), error);
     // Before opening: a pipe would be waited for.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
         return Err(Refusal::new(ErrorKind::NotABundle).at(place()));
@@ -269,7 +269,7 @@ fn read_archive(
     reader
         .take(most.saturating_add(1))
         .read_to_end(bytes)
-        .map_err(|error| Refusal::io(place, &error))?;
+        .map_err(|error| Refusal::io(place, error))?;
     if bytes.len() as u64 > most {
         return Err(Refusal::new(ErrorKind::TooLarge)
             .at(place)

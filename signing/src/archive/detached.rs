@@ -117,7 +117,7 @@ pub fn attach<W: Write>(
         Effort::Exact => LEVEL,
         Effort::Fast => 1,
     };
-    let io = |error: std::io::Error| Refusal::io("the archive", &error);
+    let io = |error: std::io::Error| Refusal::io("the archive", error);
     let mut encoder = encoder(out, level, tar.size.saturating_add(own))?;
     encoder
         .write_all(&canonical(ENVELOPE_FILE, envelope.len() as u64))

@@ -93,7 +93,7 @@ pub(super) fn read_keys(
     }
     for name in files {
         let file = format!("{place}, key file {}", visible(name));
-        let pem = read_file(name).map_err(|error| Refusal::io(file.clone(), &error))?;
+        let pem = read_file(name).map_err(|error| Refusal::io(file.clone(), error))?;
         keys.push(PublicKey::from_pem(pem.trim()).map_err(|refusal| refusal.at(file))?);
     }
     Ok(keys)

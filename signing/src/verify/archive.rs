@@ -54,7 +54,7 @@ pub(super) fn read_file<H: Head>(
     file: &mut File,
     open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
 ) -> Result<(H, Files), Refusal> {
-    let io = |error: std::io::Error| Refusal::io("the archive", &error);
+    let io = |error: std::io::Error| Refusal::io("the archive", error);
     let size = file.metadata().map_err(io)?.len();
     file.rewind().map_err(io)?;
     let buffered = BufReader::with_capacity(AHEAD, &*file);
