@@ -25,7 +25,7 @@ use crate::violations::{EndsCall, ViolationKind, Violations};
 mod bindings {
     wasmtime::component::bindgen!({
         world: "wasi:keyvalue/imports",
-        path: "../wit",
+        path: "wit",
         imports: { default: async | trappable },
         with: { "wasi:keyvalue/store.bucket": super::OpenBucket },
         trappable_error_type: { "wasi:keyvalue/store.error" => super::Failure },

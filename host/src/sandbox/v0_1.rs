@@ -20,7 +20,7 @@ pub(crate) use toolward_bundle::component::HANDLER;
 mod bindings {
     wasmtime::component::bindgen!({
         world: "driver",
-        path: "../wit",
+        path: "wit",
         imports: {
             default: trappable,
             "toolward:driver/secrets.store": async | trappable,
