@@ -129,7 +129,7 @@ fn check_file(path: &Path, report: &mut Report) {
         .file_name()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default();
-    match files::read(folder, &name, files::MAX_TOTAL) {
+    match files::read(folder, &name, files::MAX_TOTAL_BYTES) {
         Err(error) => found.diagnostics.push(unreadable(&name, &error)),
         Ok(bytes) => {
             if name == bundle_toml::FILE {
@@ -225,7 +225,7 @@ fn check_packed(root: &Path) -> Findings {
     found
 }
 
-/// A directory that is no bundle, such as a folder of contracts.
+/// A directory that is not a bundle, such as a folder of contracts.
 fn check_loose(root: &Path) -> Findings {
     let mut found = match files::documents(root) {
         Ok(files) => examine_loose(&files),
@@ -365,7 +365,7 @@ fn unknown_kind(name: &str) -> Diagnostic {
         name,
         Severity::Error,
         codes::FILE_KIND,
-        "this is no file that can be checked by itself".to_owned(),
+        "a file of this kind can't be checked by itself".to_owned(),
         Some(
             "name a TOOL.md, DRIVER.md, ACTION.md, tools.json, bundle.toml, a .wasm file, or a directory"
                 .to_owned(),

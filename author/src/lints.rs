@@ -203,8 +203,8 @@ pub(crate) fn components(
     diagnostics
 }
 
-/// A component that a `[[build]]` is going to write is no error while it is not
-/// built.
+/// A component that a `[[build]]` is going to write is not an error until it
+/// is built.
 pub(crate) fn soften_unbuilt(
     diagnostic: &mut Diagnostic,
     documents: &Documents,

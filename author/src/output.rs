@@ -1,5 +1,5 @@
-//! Writes files and directories so that nobody ever sees half of one: beside
-//! their place first, then renamed into it.
+//! Writes files and directories atomically: beside their place first, then
+//! renamed into it.
 
 use std::fs::Permissions;
 use std::io::Write as _;

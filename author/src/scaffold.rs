@@ -35,7 +35,7 @@ pub struct Options {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScaffoldError {
-    /// The id or the publisher is no id.
+    /// The id or the publisher is not an id.
     #[error("{what}: {refusal}")]
     Name {
         /// `id` or `publisher`.
@@ -85,7 +85,7 @@ impl ScaffoldError {
 ///
 /// # Errors
 ///
-/// When a name is no id, or the directory exists or can't be written.
+/// When a name is not an id, or the directory exists or can't be written.
 pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, ScaffoldError> {
     for (what, name) in [("id", &options.id), ("publisher", &options.publisher)] {
         Id::parse(name).map_err(|refusal| ScaffoldError::Name { what, refusal })?;

@@ -49,7 +49,7 @@ impl Sealed {
     ///
     /// # Errors
     ///
-    /// When it can't be read, is no bundle, or is not what its manifest says.
+    /// When it can't be read, is not a bundle, or differs from its manifest.
     pub fn read(path: &Path) -> Result<Self, AuthorError> {
         let bundle = verify::unsigned(path).map_err(|refusal| refused(path, refusal))?;
         let unsigned = || Envelope::new(MANIFEST_TYPE, bundle.manifest_bytes.to_vec());

@@ -23,7 +23,7 @@ impl Setting {
         }
     }
 
-    /// A text, whatever it looks like, such as that of a file.
+    /// Text taken as it is, such as that of a file.
     #[must_use]
     pub fn text(key: &str, value: String) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Setting {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingError {
-    /// The input that they are to change is no object.
+    /// The input that they are to change is not an object.
     #[error("settings change the properties of an object, and the input is none")]
     NotAnObject,
     /// A value should be JSON for its property's type and isn't.
@@ -70,7 +70,7 @@ impl SettingError {
 ///
 /// # Errors
 ///
-/// When `input` is no object, or a value is no JSON where the schema wants some.
+/// When `input` is not an object, or a value is not JSON where the schema wants some.
 pub fn apply(
     mut input: Value,
     settings: &[Setting],

@@ -92,7 +92,7 @@ pub struct Surface {
     pub size: u64,
 }
 
-/// Why a file is no component that a host would look at.
+/// Why a file is not a component that a host accepts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SurfaceError {
@@ -449,7 +449,7 @@ fn kind_name(kind: ComponentExternalKind) -> &'static str {
 fn truncated(bytes: &[u8]) -> SurfaceError {
     SurfaceError::Malformed {
         offset: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-        message: "the file ends inside a section, or goes on after the component".to_owned(),
+        message: "the file ends inside a section, or continues after the component".to_owned(),
     }
 }
 

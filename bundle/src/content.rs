@@ -75,7 +75,7 @@ pub struct ToolEntry {
     /// publisher; true for a directory under work.
     pub names_itself: bool,
     /// When the tool was installed, as a number that those of later tools exceed; `None` for
-    /// what is not installed. Whoever keeps bundles sets it.
+    /// what is not installed. The store sets it.
     pub arrival: Option<u64>,
 }
 
@@ -169,7 +169,7 @@ impl Content {
     ///
     /// As [`Content::from_verified`], and when the directory can't be packed.
     pub fn from_dev(directory: &Path) -> Result<Self, ContentError> {
-        // The time is no part of what runs; any fixed one will do.
+        // The time does not affect what runs; any fixed one will do.
         let options = PackOptions {
             source_date_epoch: Some(0),
             ..PackOptions::default()

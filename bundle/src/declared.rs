@@ -9,7 +9,7 @@ use toolward_contract::tool::Tool;
 use crate::component::Surface;
 
 /// An import that stands for a capability.
-struct Door {
+struct CapabilityImport {
     /// The package, or one interface of it.
     import: &'static str,
     /// Declaring one of these accounts for the import.
@@ -19,41 +19,41 @@ struct Door {
     refused: bool,
 }
 
-const DOORS: &[Door] = &[
-    Door {
+const CAPABILITY_IMPORTS: &[CapabilityImport] = &[
+    CapabilityImport {
         import: "wasi:http",
         classes: &[Class::Network, Class::External],
         refused: true,
     },
-    Door {
+    CapabilityImport {
         import: "wasi:keyvalue",
         classes: &[Class::Database],
         refused: true,
     },
-    Door {
+    CapabilityImport {
         import: "wasi:filesystem",
         classes: &[Class::Workspace],
         refused: false,
     },
     // No declaration opens raw sockets.
-    Door {
+    CapabilityImport {
         import: "wasi:sockets",
         classes: &[],
         refused: false,
     },
-    Door {
+    CapabilityImport {
         import: "toolward:driver/secrets",
         classes: &[Class::Secret],
         refused: false,
     },
-    Door {
+    CapabilityImport {
         import: "toolward:driver/tools",
         classes: &[Class::Tool],
         refused: false,
     },
 ];
 
-impl Door {
+impl CapabilityImport {
     fn is_imported(&self, surface: &Surface) -> bool {
         surface.imports.iter().any(|name| {
             name.strip_prefix(self.import)
@@ -103,7 +103,7 @@ impl Declared {
 
     /// Whether the import of a package is accounted for.
     pub(crate) fn accounts_for(&self, import: &str) -> bool {
-        DOORS
+        CAPABILITY_IMPORTS
             .iter()
             .all(|door| door.import != import || self.has(door.classes))
     }
@@ -121,7 +121,7 @@ impl Declared {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Difference {
-    /// Imported, and declared by nobody.
+    /// Imported, and not declared.
     pub undeclared: Vec<Undeclared>,
     /// Declared, and not imported: the component can't use it.
     pub unused: Vec<String>,
@@ -147,7 +147,7 @@ impl Difference {
         tools: impl Iterator<Item = &'t Tool> + Clone,
     ) -> Difference {
         let declared = Declared::of(driver, tools);
-        let undeclared = DOORS
+        let undeclared = CAPABILITY_IMPORTS
             .iter()
             .filter(|door| door.is_imported(surface) && !declared.has(door.classes))
             .map(|door| Undeclared {
@@ -156,7 +156,7 @@ impl Difference {
             })
             .collect();
         let useless = |capability: &&Capability| {
-            let mut doors = DOORS
+            let mut doors = CAPABILITY_IMPORTS
                 .iter()
                 .filter(|door| door.classes.contains(capability.class()))
                 .peekable();

@@ -113,7 +113,7 @@ fn joined(folder: &str, reference: &str) -> Option<String> {
 
 /// What all schemas of a bundle may weigh together ([`Schema::weight`]): each is
 /// compiled by every host that loads the bundle, and kept.
-const SCHEMAS: usize = 200_000;
+const MAX_SCHEMA_WEIGHT: usize = 200_000;
 
 /// What the schemas of a contract weigh.
 fn schemas(tool: &Tool) -> usize {
@@ -151,7 +151,7 @@ impl Documents {
         let mut weight = 0_usize;
         for (path, bytes) in files {
             match role_of(path) {
-                Role::Contract if weight > SCHEMAS => {}
+                Role::Contract if weight > MAX_SCHEMA_WEIGHT => {}
                 Role::Contract => {
                     if let Some(text) = documents.text(path, bytes) {
                         let parsed = Tool::parse(path, text, &scope);
@@ -159,14 +159,14 @@ impl Documents {
                         weight = weight.saturating_add(parsed.value.as_ref().map_or(0, schemas));
                         push(&mut documents.tools, path, parsed.value);
                     }
-                    if weight > SCHEMAS {
+                    if weight > MAX_SCHEMA_WEIGHT {
                         documents.diagnostics.push(about_file(
                             path,
                             Severity::Error,
                             codes::SCHEMAS_TOO_LARGE,
                             format!(
                                 "the schemas of all contracts up to this one weigh {weight}, \
-                                 more than the {SCHEMAS} that a bundle may have"
+                                 more than the {MAX_SCHEMA_WEIGHT} that a bundle may have"
                             ),
                             Some("split the bundle, or use fewer patterns".to_owned()),
                         ));

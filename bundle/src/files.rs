@@ -25,7 +25,7 @@ pub const FOLDERS: &[&str] = &[
 ];
 
 /// All files together, in bytes: the limit of the archive.
-pub const MAX_TOTAL: u64 = 512 * 1024 * 1024;
+pub const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
 
 /// How many files a bundle may have. A manifest of 256 KiB holds fewer.
 pub const MAX_FILES: usize = 4096;
@@ -130,7 +130,7 @@ impl FilesError {
 ///
 /// # Errors
 ///
-/// When something is no regular file, can't be read, has no UTF-8 name, or when
+/// When something is not a regular file, can't be read, has no UTF-8 name, or when
 /// all of it is more than a bundle may hold.
 pub fn collect(directory: &Path) -> Result<Found, FilesError> {
     let root = open(directory)?;
@@ -152,7 +152,7 @@ pub fn collect(directory: &Path) -> Result<Found, FilesError> {
     Ok(walk.found)
 }
 
-/// Reads every file below `directory`, whatever its name: for a packed bundle,
+/// Reads every file below `directory`, under any name: for a packed bundle,
 /// in which a file too many is an error and not something to pass over.
 ///
 /// # Errors
@@ -388,7 +388,7 @@ impl Walk<'_> {
         if self.found.files.len() >= MAX_FILES {
             return Err(self.too_many(path));
         }
-        let left = MAX_TOTAL.saturating_sub(self.total);
+        let left = MAX_TOTAL_BYTES.saturating_sub(self.total);
         let bytes = read_in(dir, name, &self.at.join(path), left)?;
         self.total += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.found.files.insert(path.to_owned(), bytes);

@@ -216,7 +216,7 @@ impl Inspection {
     }
 
     /// Lays open a packed directory or an archive that is what its own manifest
-    /// says, whoever signed it.
+    /// says. Signatures are not checked.
     ///
     /// # Errors
     ///

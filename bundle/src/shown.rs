@@ -145,7 +145,7 @@ pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) 
                 path,
                 Severity::Warning,
                 codes::PROMPT_STRAY,
-                "expected a name that ends in .md, found another: this is no prompt".to_owned(),
+                "expected a name that ends in .md, found another: this is not a prompt".to_owned(),
                 Some("files that a prompt embeds lie below resources/".to_owned()),
             ));
         }

@@ -73,7 +73,7 @@ impl BundleSurface {
         Self { value, bytes }
     }
 
-    /// The canonical bytes: equal surfaces have equal ones, whatever the order of keys in the documents.
+    /// The canonical bytes: equal surfaces have equal ones, regardless of the order of keys in the documents.
     #[must_use]
     pub fn to_bytes(&self) -> &[u8] {
         &self.bytes

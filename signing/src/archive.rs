@@ -18,13 +18,13 @@ pub use write::{to_bytes, write, write_file};
 /// How many times its own size an archive may expand to, once it is beyond [`RATIO_FLOOR`].
 pub const MAX_RATIO: u64 = 20;
 /// Up to this many bytes an archive may expand without regard to the ratio: small bundles of text compress
-/// well, and this much exhausts nobody.
+/// well, and this much exhausts no machine.
 pub const RATIO_FLOOR: u64 = 8 * 1024 * 1024;
 /// The largest zstd window, as a power of two: what RFC 8878 recommends that decoders support. A larger one
 /// would make the reader allocate for a file it knows nothing about.
 pub(crate) const WINDOW_LOG: u32 = 23;
 /// How the archive ends, in bytes: two blocks of zeros.
-pub(crate) const END: usize = 2 * header::BLOCK;
+pub(crate) const END_BYTES: usize = 2 * header::BLOCK;
 
 /// How many bytes of a tar archive a file of this size takes, header and padding included.
 pub(crate) fn entry_size(size: u64) -> u64 {

@@ -198,7 +198,7 @@ pub fn accept(
         threshold: channel.threshold,
     }
     .check(&envelope, &|key: &KeyId| {
-        // A channel is nobody's publisher: only what the operator denies reaches its keys.
+        // A channel has no publisher: only what the operator denies reaches its keys.
         terms.revocations.is_denied(key)
     })
     .map_err(|refusal| refusal.at(KIND.name))?;

@@ -188,7 +188,7 @@ impl Envelope {
     }
 
     /// Adds a signature by `key` to those that others made, none of which changes. Says whether it did: a
-    /// signature by `key` may be there already, under whatever key id.
+    /// signature by `key` may be there already, under any key id.
     ///
     /// # Errors
     /// [`ErrorKind::EnvelopeInvalid`] if there are [`MAX_SIGNATURES`] already; the envelope stays as it was.
@@ -208,7 +208,7 @@ impl Envelope {
     }
 
     /// Adds the signatures of `other`, an envelope over the same document that somebody else has signed. Says
-    /// how many were new. No signature is verified: nobody may know all keys.
+    /// how many were new. No signature is verified: the keys may be unknown here.
     ///
     /// # Errors
     /// [`ErrorKind::EnvelopeMismatch`] if the documents differ, [`ErrorKind::EnvelopeInvalid`] above
@@ -244,7 +244,7 @@ impl Envelope {
             return Err(Refusal::new(ErrorKind::EnvelopeInvalid)
                 .expected("1 to 16 signatures")
                 .found(signatures.len().to_string())
-                .hinted("leave out signatures that nobody asks for"));
+                .hinted("leave out signatures that are not needed"));
         }
         signatures.sort_by(|a, b| a.keyid.cmp(&b.keyid));
         self.signatures = signatures;

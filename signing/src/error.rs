@@ -28,7 +28,7 @@ struct Parts {
     source: Source,
 }
 
-/// The error of the operating system behind a refusal. It is no part of what makes two refusals equal.
+/// The error of the operating system behind a refusal. Two refusals are equal regardless of it.
 #[derive(Clone, Default)]
 struct Source(Option<Arc<std::io::Error>>);
 

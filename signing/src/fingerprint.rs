@@ -12,7 +12,7 @@ use crate::key::PublicKey;
 /// Sets these digests apart from those of files.
 const DOMAIN: &str = "toolward fingerprint v1";
 /// How many digits stand together.
-const GROUP: usize = 4;
+const GROUP_LENGTH: usize = 4;
 
 /// The fingerprint of a name, a threshold and a set of keys: who may sign, and how many must. It stays the
 /// same while these do, and the order of the keys does not matter. Written as 16 groups of 4 hexadecimal
@@ -52,7 +52,7 @@ impl Fingerprint {
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, digit) in self.0.to_string().chars().enumerate() {
-            if position > 0 && position % GROUP == 0 {
+            if position > 0 && position % GROUP_LENGTH == 0 {
                 f.write_str(" ")?;
             }
             write!(f, "{digit}")?;

@@ -12,7 +12,7 @@ use crate::manifest::Manifest;
 use crate::timestamp::Timestamp;
 
 /// How many seconds a day has, for messages.
-const DAY: u64 = 86_400;
+const SECONDS_PER_DAY: u64 = 86_400;
 
 /// Where a bundle comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +101,9 @@ pub fn check_age(created: Timestamp, max_age: Duration, now: SystemTime) -> Resu
         return Ok(());
     }
     Err(Refusal::new(ErrorKind::TooOld)
-        .expected(format!("made in the last {} days", max_age.as_secs() / DAY))
+        .expected(format!(
+            "made in the last {} days",
+            max_age.as_secs() / SECONDS_PER_DAY
+        ))
         .found(format!("`created` {created}")))
 }

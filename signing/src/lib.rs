@@ -1,6 +1,6 @@
 //! Signed bundles: digests, keys, DSSE envelopes, manifests, trust, archives, and the verification that
 //! turns a directory or a `.toolbundle` file into a [`verify::Verified`] [`verify::Bundle`]. Beside bundles, the
-//! signed documents by which publishers replace their keys ([`publisher`]), take back what they signed
+//! signed documents by which publishers replace their keys ([`publisher`]), revoke what they signed
 //! ([`revocation`]), and sources say what is current ([`channel`]).
 //!
 //! Everything here takes hostile input and answers with a [`Refusal`] that has a stable code. What it is

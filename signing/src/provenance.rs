@@ -131,7 +131,7 @@ impl Provenance {
     /// passed over.
     ///
     /// # Errors
-    /// [`ErrorKind::ProvenanceInvalid`] if it is no such statement, [`ErrorKind::ProvenanceMismatch`] if it is
+    /// [`ErrorKind::ProvenanceInvalid`] if it is not such a statement, [`ErrorKind::ProvenanceMismatch`] if it is
     /// about something else.
     pub fn parse(statement: &[u8], manifest_bytes: &[u8]) -> Result<Self, Refusal> {
         let invalid = || Refusal::new(ErrorKind::ProvenanceInvalid);

@@ -8,14 +8,14 @@ use crate::key::{KeyId, PublicKey};
 
 /// How many keys a publisher or a channel may have: each may cost a verification per signature.
 pub(crate) const MAX_KEYS: usize = 16;
-/// How many bytes are hashed for signatures whose key id leads nowhere: nobody is known to have made them.
-const GUESSING: usize = 64 * 1024 * 1024;
-/// What a guess costs at least, in bytes hashed in the same time.
-const GUESS: usize = 32 * 1024;
+/// How many bytes are hashed for signatures whose key id names no known key: anybody can add such signatures.
+const MAX_UNHINTED_BYTES: usize = 64 * 1024 * 1024;
+/// What an attempt with one key costs at least, in bytes hashed in the same time.
+const MIN_ATTEMPT_BYTES: usize = 32 * 1024;
 
 /// The keys whose signatures verify, distinct.
 ///
-/// A key id is a hint: where it leads nowhere other keys are tried, as many as [`GUESSING`] allows, which is
+/// A key id is a hint: where it names no known key, other keys are tried, as many as [`MAX_UNHINTED_BYTES`] allows, which is
 /// 256 for the largest manifest and 2048 for a usual one. A signature that claims one of the keys
 /// and verifies with none is refused even if others suffice: somebody changed the envelope.
 pub(crate) fn verified<'a>(
@@ -23,7 +23,7 @@ pub(crate) fn verified<'a>(
     keys: impl Iterator<Item = &'a PublicKey> + Clone,
 ) -> Result<BTreeSet<KeyId>, Refusal> {
     let message = envelope.to_be_signed();
-    let mut guesses = GUESSING / message.len().max(GUESS);
+    let mut attempts = MAX_UNHINTED_BYTES / message.len().max(MIN_ATTEMPT_BYTES);
     let mut verified = BTreeSet::new();
     for signature in envelope.signatures() {
         let claimed: Option<KeyId> = signature
@@ -38,8 +38,8 @@ pub(crate) fn verified<'a>(
         let signer = hinted.filter(verifies).or_else(|| {
             others
                 .take_while(|_| {
-                    let left = guesses.checked_sub(1);
-                    guesses = left.unwrap_or(0);
+                    let left = attempts.checked_sub(1);
+                    attempts = left.unwrap_or(0);
                     left.is_some()
                 })
                 .find(verifies)
@@ -58,7 +58,7 @@ pub(crate) fn verified<'a>(
     Ok(verified)
 }
 
-/// Who must have signed: so many of these keys.
+/// Who must have signed: a threshold of these keys.
 #[derive(Clone, Copy)]
 pub(crate) struct Quorum<'a> {
     /// Whose keys they are, for messages.

@@ -6,7 +6,7 @@ use crate::error::{ErrorKind, Refusal};
 
 /// The longest piece of hostile text that a message repeats, in characters: enough to recognise it, too
 /// little to flood a terminal.
-const QUOTE_MAX: usize = 80;
+const MAX_QUOTED_CHARS: usize = 80;
 
 /// Whether a character may mislead a person who reads the text: it shows nothing of its own, or changes how
 /// its neighbours show. No signed text may hold one, but for line feeds.
@@ -33,14 +33,14 @@ pub fn is_hidden(character: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Hostile text between quotation marks, shortened, with misleading characters made visible.
+/// Hostile text between quotation marks, shortened, with misleading characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
-    shown(text, QUOTE_MAX, "\"")
+    shown(text, MAX_QUOTED_CHARS, "\"")
 }
 
 /// A parser's message, which may repeat hostile text, on one line of bounded length.
 pub(crate) fn visible(message: &str) -> String {
-    shown(message.trim_end(), QUOTE_MAX * 4, "")
+    shown(message.trim_end(), MAX_QUOTED_CHARS * 4, "")
 }
 
 fn shown(text: &str, max: usize, mark: &str) -> String {
@@ -64,7 +64,7 @@ fn shown(text: &str, max: usize, mark: &str) -> String {
 /// [`quoted`] for bytes that may not be UTF-8.
 pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
     quoted(&String::from_utf8_lossy(
-        bytes.get(..QUOTE_MAX * 4).unwrap_or(bytes),
+        bytes.get(..MAX_QUOTED_CHARS * 4).unwrap_or(bytes),
     ))
 }
 

@@ -33,13 +33,13 @@ pub struct TrustStore {
 }
 
 impl TrustStore {
-    /// A store that trusts nobody.
+    /// A store that trusts no publisher.
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// Reads the `[[publisher]]` tables of a `toolward.toml`. Other tables are left alone.
+    /// Reads the `[[publisher]]` tables of a `toolward.toml`. Other tables are ignored.
     ///
     /// ```toml
     /// [[publisher]]
@@ -107,7 +107,7 @@ impl TrustStore {
     }
 
     /// Bounds how old the bundles of a configured publisher may be, as the operator's own maximum does for those
-    /// of all: of two the shorter one counts. A name that nobody has changes nothing.
+    /// of all: of two the shorter one counts. An unknown name changes nothing.
     pub fn limit_age(&mut self, publisher: &str, max_age: Duration) {
         if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
             Arc::make_mut(publisher).max_age = Some(max_age);
@@ -244,6 +244,6 @@ impl TrustStore {
     }
 }
 
-/// What a person who trusts the example key is told.
+/// The warning about a trusted example key.
 pub(crate) const EXAMPLE_WARNING: &str =
     "this is the example key: its private half is public, so that anybody can sign with it";

@@ -12,7 +12,7 @@ impl<T> Verified<T> {
         Self(value)
     }
 
-    /// Gives the value away; that it was verified is no longer told by its type.
+    /// Gives the value away; its type no longer says that it was verified.
     pub fn into_inner(self) -> T {
         self.0
     }

@@ -47,7 +47,7 @@ pub enum BuildError {
         /// The crate's directory.
         krate: String,
     },
-    /// What the crate has made is no component.
+    /// What the crate has made is not a component.
     #[error("{krate}: {source}")]
     Surface {
         /// The crate's directory.

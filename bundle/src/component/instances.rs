@@ -56,7 +56,7 @@ pub(super) struct Instantiations {
 }
 
 impl Instantiations {
-    /// A core module begins here; an instance of it takes so many bytes.
+    /// A core module begins here, with the bytes that an instance of it takes.
     pub(super) fn module(&mut self, bytes: u64) {
         self.here.modules.push(bytes);
     }
@@ -66,7 +66,7 @@ impl Instantiations {
         self.module(MAX_INSTANCE_BYTES);
     }
 
-    /// The core module with this index is brought in, so many levels from further out.
+    /// The core module with this index is aliased from an outer component, with the number of levels between.
     pub(super) fn outer_module(&mut self, levels: u32, index: u32) {
         let levels = usize::try_from(levels).unwrap_or(usize::MAX);
         let level = match levels.checked_sub(1) {

@@ -8,17 +8,17 @@ use super::MAX_INSTANCE_BYTES;
 use super::instances::Made;
 
 /// What each instance takes beside its context.
-const INSTANCE: u64 = 4 << 10;
+const INSTANCE_BYTES: u64 = 4 << 10;
 
 /// An import, a function that may be called indirectly, or a global. The largest of
 /// them, a function, has four pointers.
-const ITEM: u64 = 40;
+const ITEM_BYTES: u64 = 40;
 
 /// An element of a passive segment: each instance has a copy of its own.
-const ELEMENT: u64 = 16;
+const ELEMENT_BYTES: u64 = 16;
 
 /// A memory, a table: its place in the context, and what the allocator keeps on it.
-const SPACE: u64 = 256;
+const SPACE_BYTES: u64 = 256;
 
 /// Bytes of the context of one instance of the core module that `module` begins with.
 /// One that can't be read takes the most; it is for the engine to refuse.
@@ -28,7 +28,7 @@ pub(super) fn of(module: &[u8]) -> u64 {
 
 /// Bytes of all instances that a component makes.
 pub(super) fn of_all(made: Made) -> u64 {
-    let own = made.core.saturating_mul(INSTANCE);
+    let own = made.core.saturating_mul(INSTANCE_BYTES);
     made.bytes.saturating_add(own)
 }
 
@@ -45,12 +45,12 @@ fn count(module: &[u8]) -> Option<u64> {
             Payload::ImportSection(section) => {
                 let imports = section.into_imports();
                 let count = imports.take_while(Result::is_ok).count();
-                (u64::try_from(count).unwrap_or(u64::MAX), ITEM)
+                (u64::try_from(count).unwrap_or(u64::MAX), ITEM_BYTES)
             }
-            Payload::FunctionSection(section) => (u64::from(section.count()), ITEM),
-            Payload::GlobalSection(section) => (u64::from(section.count()), ITEM),
-            Payload::TableSection(section) => (u64::from(section.count()), SPACE),
-            Payload::MemorySection(section) => (u64::from(section.count()), SPACE),
+            Payload::FunctionSection(section) => (u64::from(section.count()), ITEM_BYTES),
+            Payload::GlobalSection(section) => (u64::from(section.count()), ITEM_BYTES),
+            Payload::TableSection(section) => (u64::from(section.count()), SPACE_BYTES),
+            Payload::MemorySection(section) => (u64::from(section.count()), SPACE_BYTES),
             Payload::ElementSection(section) => {
                 let segments = section.into_iter().take_while(Result::is_ok).flatten();
                 (
@@ -80,8 +80,8 @@ fn passive(segment: &Element<'_>) -> u64 {
         ElementItems::Expressions(_, items) => items.count(),
     };
     u64::from(count)
-        .saturating_mul(ELEMENT)
-        .saturating_add(SPACE)
+        .saturating_mul(ELEMENT_BYTES)
+        .saturating_add(SPACE_BYTES)
 }
 
 #[cfg(test)]
@@ -99,9 +99,9 @@ mod tests {
             "(module (import \"a\" \"f\" (func)) (func) (func) (global i32 (i32.const 0))
              (table 1 funcref) (memory 1))",
         );
-        assert_eq!(one, 4 * ITEM + 2 * SPACE);
+        assert_eq!(one, 4 * ITEM_BYTES + 2 * SPACE_BYTES);
         let many = size(&format!("(module {})", "(func)".repeat(1000)));
-        assert_eq!(many, 1000 * ITEM);
+        assert_eq!(many, 1000 * ITEM_BYTES);
     }
 
     #[test]
@@ -109,9 +109,9 @@ mod tests {
         let size = |segment: &str| size(&format!("(module (table 9 funcref) (func) {segment})"));
         let without = size("");
         let passive = size("(elem func 0 0 0)");
-        assert_eq!(passive - without, 3 * ELEMENT + SPACE);
+        assert_eq!(passive - without, 3 * ELEMENT_BYTES + SPACE_BYTES);
         let expressions = size("(elem funcref (ref.null func) (ref.func 0))");
-        assert_eq!(expressions - without, 2 * ELEMENT + SPACE);
+        assert_eq!(expressions - without, 2 * ELEMENT_BYTES + SPACE_BYTES);
         assert_eq!(size("(elem declare func 0 0)"), without);
         assert_eq!(size("(elem (i32.const 0) func 0 0)"), without);
     }
@@ -123,7 +123,7 @@ mod tests {
             bytes,
             ..Made::default()
         };
-        assert_eq!(of_all(made(3, 100)), 100 + 3 * INSTANCE);
+        assert_eq!(of_all(made(3, 100)), 100 + 3 * INSTANCE_BYTES);
         assert_eq!(of_all(made(2, u64::MAX)), u64::MAX);
         assert_eq!(of(b"\0asm\x01\0\0\0\x02\xff"), MAX_INSTANCE_BYTES);
     }

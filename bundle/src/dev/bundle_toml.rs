@@ -30,7 +30,7 @@ pub struct BundleToml {
     /// Who is going to sign. Trust is decided by keys, not by this name.
     pub publisher: String,
     /// When the bundle was made, RFC 3339 in UTC. Without it `pack` takes the
-    /// time it is told, see [`PackOptions`](super::PackOptions).
+    /// time it is given, see [`PackOptions`](super::PackOptions).
     pub created: Option<Timestamp>,
     /// When the bundle stops being valid, RFC 3339 in UTC.
     pub expires: Option<Timestamp>,
@@ -197,7 +197,7 @@ impl Reader<'_> {
         match semver::Version::parse(value.get_ref()) {
             Ok(version) => Some(version),
             Err(error) => {
-                let message = format!("`{key}` is no version: {error}");
+                let message = format!("`{key}` is not a version: {error}");
                 self.error(
                     value.span().start,
                     codes::BUNDLE_TOML_VALUE,

@@ -23,14 +23,14 @@ use crate::index::TOOLS_JSON;
 use crate::locate::about_file;
 use crate::rules;
 
-/// What `pack` is told from outside the directory.
+/// What `pack` takes from outside the directory.
 #[derive(Debug, Clone, Default)]
 pub struct PackOptions {
     /// Seconds since 1970, as in the variable of that name: the time of a
     /// bundle whose `bundle.toml` has no `created`.
     pub source_date_epoch: Option<i64>,
-    /// Whether the manifest announces provenance, which whoever signs the bundle
-    /// has to add to it.
+    /// Whether the manifest announces provenance, which the signer then has to
+    /// add to the bundle.
     pub provenance: bool,
 }
 

@@ -10,11 +10,11 @@ use super::canonical;
 use crate::text::visible_line;
 
 /// How many characters of a value a person is shown.
-const SHOWN: usize = 2000;
+const MAX_TEXT_CHARS: usize = 2000;
 /// How many changes a person is shown; the JSON form has all.
-const LINES: usize = 200;
+const MAX_LINES: usize = 200;
 /// How deep objects are compared field by field; below, they are compared as a whole.
-const DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// The difference between two surfaces, in the order of kind, id and field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -50,10 +50,10 @@ impl Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for change in self.changes.iter().take(LINES) {
+        for change in self.changes.iter().take(MAX_LINES) {
             writeln!(f, "{change}")?;
         }
-        match self.changes.len().saturating_sub(LINES) {
+        match self.changes.len().saturating_sub(MAX_LINES) {
             0 => Ok(()),
             more => writeln!(f, "… and {more} more changes"),
         }
@@ -65,12 +65,16 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind)?;
         if !self.id.is_empty() {
-            write!(f, " {}", visible_line(&self.id, SHOWN))?;
+            write!(f, " {}", visible_line(&self.id, MAX_TEXT_CHARS))?;
         }
         if !self.field.is_empty() {
-            write!(f, ": {}", visible_line(&self.field.join("."), SHOWN))?;
+            write!(
+                f,
+                ": {}",
+                visible_line(&self.field.join("."), MAX_TEXT_CHARS)
+            )?;
         }
-        let show = |value: &Value| visible_line(&canonical::text(value), SHOWN);
+        let show = |value: &Value| visible_line(&canonical::text(value), MAX_TEXT_CHARS);
         match (&self.from, &self.to) {
             (None, Some(to)) => write!(f, ": new: {}", show(to)),
             (Some(_), None) if self.field.is_empty() => f.write_str(": gone"),
@@ -140,7 +144,7 @@ fn compare(
         if canonical::text(from) == canonical::text(to) {
             return;
         }
-        if from.is_object() && to.is_object() && field.len() < DEPTH {
+        if from.is_object() && to.is_object() && field.len() < MAX_DEPTH {
             for key in keys(from, to) {
                 field.push(key.clone());
                 compare(kind, id, field, (from.get(key), to.get(key)), changes);

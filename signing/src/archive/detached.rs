@@ -7,8 +7,8 @@ use zstd::stream::read::Decoder;
 use zstd::zstd_safe;
 
 use super::header::{BLOCK, Claimed, ZEROS, canonical};
-use super::write::{self, LEVEL, encoder};
-use super::{Contents, END, MAX_RATIO, RATIO_FLOOR, WINDOW_LOG, entry_size};
+use super::write::{self, COMPRESSION_LEVEL, encoder};
+use super::{Contents, END_BYTES, MAX_RATIO, RATIO_FLOOR, WINDOW_LOG, entry_size};
 use crate::bundle::MAX_BYTES;
 use crate::envelope;
 use crate::error::{ErrorKind, Refusal};
@@ -17,9 +17,9 @@ use crate::text::bytes;
 
 /// How large the tar archive may be: all files, and headers and padding for more of them than a manifest can
 /// list.
-const MAX_TAR: u64 = MAX_BYTES + 16 * 1024 * 1024;
+const MAX_TAR_BYTES: u64 = MAX_BYTES + 16 * 1024 * 1024;
 /// How long the head of a zstd frame can be (RFC 8878, section 3.1.1.1).
-const FRAME_HEAD: u64 = 18;
+const MAX_FRAME_HEADER_BYTES: u64 = 18;
 
 /// How hard to compress what is put together again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Detached {
 }
 
 /// Writes everything but the envelope: the archive's form, beginning with `manifest.toml`. The same contents
-/// give the same bytes, whoever signed.
+/// give the same bytes for any signers.
 ///
 /// # Errors
 /// Those of [`write`](super::write()).
@@ -56,7 +56,7 @@ pub fn write_content<W: Write>(contents: &Contents<'_>, out: W) -> Result<W, Ref
 /// # Errors
 /// [`ErrorKind::ArchiveOrder`] if the first entry is not the envelope; [`ErrorKind::ArchiveFormat`],
 /// [`ErrorKind::ArchiveTruncated`], [`ErrorKind::ArchiveTrailingData`], [`ErrorKind::ArchiveRatio`] and
-/// [`ErrorKind::TooLarge`] for what is no archive, or a bomb.
+/// [`ErrorKind::TooLarge`] for a decompression bomb.
 pub fn detach(archive: &[u8]) -> Result<Detached, Refusal> {
     let mut tar = Frame::open(archive, archive.len() as u64)?;
     let envelope = read_envelope(&mut tar)?;
@@ -64,7 +64,7 @@ pub fn detach(archive: &[u8]) -> Result<Detached, Refusal> {
         .size
         .checked_sub(entry_size(envelope.len() as u64))
         .ok_or_else(|| Refusal::new(ErrorKind::ArchiveTruncated))?;
-    let mut encoder = encoder(Vec::new(), LEVEL, rest)?;
+    let mut encoder = encoder(Vec::new(), COMPRESSION_LEVEL, rest)?;
     std::io::copy(&mut tar.decoder, &mut encoder).map_err(|error| decoding(&error))?;
     tar.end()?;
     let content = encoder.finish().map_err(|error| decoding(&error))?;
@@ -114,7 +114,7 @@ pub fn attach<W: Write>(
     let mut tar = Frame::open(content, size)?;
     let own = entry_size(envelope.len() as u64);
     let level = match effort {
-        Effort::Exact => LEVEL,
+        Effort::Exact => COMPRESSION_LEVEL,
         Effort::Fast => 1,
     };
     let io = |error: std::io::Error| Refusal::io("the archive", error);
@@ -144,7 +144,7 @@ impl<R: BufRead> Frame<'_, R> {
         let mut head = Vec::new();
         compressed
             .by_ref()
-            .take(FRAME_HEAD)
+            .take(MAX_FRAME_HEADER_BYTES)
             .read_to_end(&mut head)
             .map_err(|error| decoding(&error))?;
         let size = zstd_safe::get_frame_content_size(&head)
@@ -153,10 +153,10 @@ impl<R: BufRead> Frame<'_, R> {
             .ok_or_else(|| {
                 Refusal::new(ErrorKind::ArchiveFormat).expected("a zstd frame that says its size")
             })?;
-        if size > MAX_TAR {
+        if size > MAX_TAR_BYTES {
             return Err(Refusal::new(ErrorKind::TooLarge)
                 .at("the archive")
-                .expected(format!("at most {MAX_TAR} bytes"))
+                .expected(format!("at most {MAX_TAR_BYTES} bytes"))
                 .found(bytes(size)));
         }
         if size > RATIO_FLOOR && size > length.saturating_mul(MAX_RATIO) {
@@ -164,7 +164,7 @@ impl<R: BufRead> Frame<'_, R> {
                 .expected(format!("at most {MAX_RATIO} times its {}", bytes(length)))
                 .found(bytes(size)));
         }
-        if size < END as u64 {
+        if size < END_BYTES as u64 {
             return Err(Refusal::new(ErrorKind::ArchiveTruncated));
         }
         let mut decoder = Decoder::with_buffer(std::io::Cursor::new(head).chain(compressed))

@@ -88,7 +88,7 @@ fn field(header: &Block, (start, length): (usize, usize)) -> &[u8] {
 /// A header as it came: what it claims to be, nothing of it checked but its kind.
 pub(crate) struct Claimed<'a> {
     header: &'a Block,
-    /// The claimed path, in whatever bytes.
+    /// The claimed path, in any bytes.
     pub(crate) path: Vec<u8>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Claimed<'a> {
     /// Reads path and kind.
     ///
     /// # Errors
-    /// [`ErrorKind::ArchiveHeader`] if this is no ustar header, [`ErrorKind::FileType`] for all but regular files:
+    /// [`ErrorKind::ArchiveHeader`] if this is not a ustar header, [`ErrorKind::FileType`] for all but regular files:
     /// links, devices, pipes, folders, and the extended headers of PAX and GNU.
     pub(crate) fn read(header: &'a Block) -> Result<Self, Refusal> {
         if field(header, MAGIC) != b"ustar\x0000" {

@@ -4,28 +4,28 @@
 use std::io::{self, BufRead, Read};
 
 use super::header::{BLOCK, ZEROS, canonical};
-use super::{Contents, END, entry_size};
+use super::{Contents, END_BYTES, entry_size};
 
 /// How a zstd frame begins (RFC 8878, section 3.1.1): the magic number, a descriptor that announces a window
 /// and a size in 8 bytes and no checksum (each file has a digest), and a window of 128 KiB.
-const FRAME: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0b1100_0000, 7 << 3];
+const FRAME_HEADER: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0b1100_0000, 7 << 3];
 /// The largest block of a frame.
-const PIECE: usize = 128 * 1024;
+const CHUNK_BYTES: usize = 128 * 1024;
 
 /// The archive with these contents, uncompressed: the same contents give the same bytes. Whether a reader
 /// would take them is not looked at.
 #[must_use]
 pub fn to_stored_bytes(contents: &Contents<'_>) -> Vec<u8> {
     let entries = contents.entries();
-    let total = entries.iter().fold(END as u64, |total, (_, bytes)| {
+    let total = entries.iter().fold(END_BYTES as u64, |total, (_, bytes)| {
         total.saturating_add(entry_size(bytes.len() as u64))
     });
     let capacity = usize::try_from(total).unwrap_or(0);
     let mut frame = Frame {
-        out: Vec::with_capacity(capacity.saturating_add(capacity / PIECE * 3 + 32)),
-        piece: Vec::with_capacity(PIECE),
+        out: Vec::with_capacity(capacity.saturating_add(capacity / CHUNK_BYTES * 3 + 32)),
+        piece: Vec::with_capacity(CHUNK_BYTES),
     };
-    frame.out.extend_from_slice(&FRAME);
+    frame.out.extend_from_slice(&FRAME_HEADER);
     frame.out.extend_from_slice(&total.to_le_bytes());
     for (path, bytes) in entries {
         frame.write(&canonical(path, bytes.len() as u64));
@@ -33,7 +33,7 @@ pub fn to_stored_bytes(contents: &Contents<'_>) -> Vec<u8> {
         let padding = bytes.len().next_multiple_of(BLOCK) - bytes.len();
         frame.write(ZEROS.get(..padding).unwrap_or_default());
     }
-    frame.write(&[0; END]);
+    frame.write(&[0; END_BYTES]);
     frame.block(true);
     frame.out
 }
@@ -47,10 +47,10 @@ struct Frame {
 impl Frame {
     fn write(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            if self.piece.len() == PIECE {
+            if self.piece.len() == CHUNK_BYTES {
                 self.block(false);
             }
-            let room = PIECE - self.piece.len();
+            let room = CHUNK_BYTES - self.piece.len();
             let (now, later) = bytes.split_at(room.min(bytes.len()));
             self.piece.extend_from_slice(now);
             bytes = later;
@@ -82,11 +82,11 @@ pub(crate) struct Stored<R> {
 impl<R: BufRead> Stored<R> {
     /// `None` if what comes begins otherwise.
     pub(crate) fn open(mut inner: R) -> Option<Self> {
-        let mut head = [0; FRAME.len()];
+        let mut head = [0; FRAME_HEADER.len()];
         let mut total = [0; 8];
         inner.read_exact(&mut head).ok()?;
         inner.read_exact(&mut total).ok()?;
-        (head == FRAME).then(|| Self {
+        (head == FRAME_HEADER).then(|| Self {
             inner,
             left: 0,
             last: false,
@@ -119,7 +119,7 @@ impl<R: BufRead> Stored<R> {
             self.to_come = self.to_come.checked_sub(size as u64)?;
             let whole = match self.last {
                 true => self.to_come == 0,
-                false => size == PIECE,
+                false => size == CHUNK_BYTES,
             };
             self.left = whole.then_some(size)?;
         }
@@ -144,7 +144,7 @@ fn block([a, b, c]: [u8; 3]) -> Option<(usize, bool)> {
     let header = u32::from_le_bytes([a, b, c, 0]);
     let (last, kind) = (header & 1 == 1, header >> 1 & 3);
     let size = usize::try_from(header >> 3).ok()?;
-    (kind == 0 && size <= PIECE).then_some((size, last))
+    (kind == 0 && size <= CHUNK_BYTES).then_some((size, last))
 }
 
 impl<R: BufRead> Read for Stored<R> {
@@ -164,7 +164,13 @@ mod tests {
     #[test]
     fn a_stored_archive_holds_the_same_tar_as_a_compressed_one() {
         // Blocks that end within a file, at its end, and within the padding.
-        for size in [0, 1, PIECE - 5 * BLOCK, PIECE, 3 * PIECE + 77] {
+        for size in [
+            0,
+            1,
+            CHUNK_BYTES - 5 * BLOCK,
+            CHUNK_BYTES,
+            3 * CHUNK_BYTES + 77,
+        ] {
             let file = vec![7; size];
             let contents = Contents {
                 envelope: b"{}",
@@ -188,15 +194,15 @@ mod tests {
 
     #[test]
     fn a_spoiled_frame_is_read_as_a_decoder_reads_it_or_left_to_one() {
-        let file = vec![7; PIECE + 3 * BLOCK];
+        let file = vec![7; CHUNK_BYTES + 3 * BLOCK];
         let stored = to_stored_bytes(&Contents {
             envelope: b"{}",
             manifest: b"id = 1\n",
             provenance: None,
             files: vec![(BundlePath::parse("a.bin").unwrap(), &file)],
         });
-        let first = FRAME.len() + 8;
-        let second = first + 3 + PIECE;
+        let first = FRAME_HEADER.len() + 8;
+        let second = first + 3 + CHUNK_BYTES;
         let headers = (0..first + 3).chain(second..second + 3);
         let mut read = 0;
         for place in headers {

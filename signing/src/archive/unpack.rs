@@ -13,8 +13,8 @@ use crate::error::{ErrorKind, Refusal};
 use crate::verified::Verified;
 
 /// Writes a bundle to the directory `target`, which must not exist; its parent must. The files are written
-/// to a directory beside it, which is then renamed, so that nobody sees half a bundle, and a failure leaves
-/// nothing. What is written are the verified bytes, but whoever reads them later must verify them again.
+/// to a directory beside it, which is then renamed, so that the write is atomic, and a failure leaves
+/// nothing. What is written are the verified bytes, but a later reader must verify them again.
 ///
 /// # Errors
 /// [`ErrorKind::Io`], also if `target` exists.
@@ -71,7 +71,7 @@ pub(super) fn split_target(target: &Path) -> Result<(&Path, &str), Refusal> {
     }
 }
 
-/// A name that nobody has guessed, for what is not finished yet.
+/// An unpredictable name, for what is not finished yet.
 pub(super) fn fresh_name(name: &str) -> Result<String, Refusal> {
     struct Hex([u8; 32]);
     impl std::fmt::Display for Hex {

@@ -9,7 +9,7 @@ use zstd::stream::write::Encoder;
 
 use super::header::{BLOCK, ZEROS, canonical};
 use super::unpack::{fresh_name, split_target};
-use super::{Contents, END, WINDOW_LOG, entry_size};
+use super::{Contents, END_BYTES, WINDOW_LOG, entry_size};
 use crate::bundle::MAX_BYTES;
 use crate::error::{ErrorKind, Refusal};
 use crate::manifest::{self, ENVELOPE_FILE};
@@ -17,7 +17,7 @@ use crate::path;
 use crate::{envelope, provenance};
 
 /// zstd's level: small files matter more than the publisher's seconds, and the reader's speed is the same.
-pub(super) const LEVEL: i32 = 19;
+pub(super) const COMPRESSION_LEVEL: i32 = 19;
 
 /// Writes an archive and gives the writer back. The bytes depend on the contents and the version of zstd
 /// only. Whether the contents are signed, or agree with the manifest, is not looked at.
@@ -32,11 +32,11 @@ pub fn write<W: Write>(contents: &Contents<'_>, out: W) -> Result<W, Refusal> {
 
 /// Writes entries and the archive's end.
 pub(super) fn write_entries<W: Write>(entries: &[(&str, &[u8])], out: W) -> Result<W, Refusal> {
-    let total = entries.iter().fold(END as u64, |total, (_, bytes)| {
+    let total = entries.iter().fold(END_BYTES as u64, |total, (_, bytes)| {
         total.saturating_add(entry_size(bytes.len() as u64))
     });
     let io = |error: std::io::Error| Refusal::io("the archive", error);
-    let mut encoder = encoder(out, LEVEL, total)?;
+    let mut encoder = encoder(out, COMPRESSION_LEVEL, total)?;
     for (path, bytes) in entries {
         encoder
             .write_all(&canonical(path, bytes.len() as u64))
@@ -47,7 +47,7 @@ pub(super) fn write_entries<W: Write>(entries: &[(&str, &[u8])], out: W) -> Resu
             .write_all(ZEROS.get(..padding).unwrap_or_default())
             .map_err(io)?;
     }
-    encoder.write_all(&[0; END]).map_err(io)?;
+    encoder.write_all(&[0; END_BYTES]).map_err(io)?;
     encoder.finish().map_err(io)
 }
 

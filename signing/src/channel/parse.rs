@@ -56,7 +56,7 @@ struct RawTool {
 }
 
 impl ChannelIndex {
-    /// Reads an index. Nobody's signature was looked at.
+    /// Reads an index. Signatures are not checked.
     ///
     /// # Errors
     /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the reason of the value that is wrong.

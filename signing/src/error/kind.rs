@@ -40,7 +40,7 @@ kinds! {
     Io = "io", "a file could not be read or written",
         "check that the path exists and that you may read or write it";
     /// Neither a directory nor a regular file.
-    NotABundle = "not-a-bundle", "this is no bundle",
+    NotABundle = "not-a-bundle", "this is not a bundle",
         "name a bundle directory or a `.toolbundle` file";
 
     /// No `manifest.dsse.json`.
@@ -151,7 +151,7 @@ kinds! {
 
     /// A publisher document, revocation list or channel index that can't be read.
     DocumentInvalid = "document-invalid", "the signed document is not allowed",
-        "get it again from whoever published it; who wrote it makes it with toolward";
+        "get it again from its publisher; its author makes it with toolward";
     /// A signed document of another schema.
     DocumentSchema = "document-schema", "the signed document has a schema that this host does not know",
         "update toolward, or ask for a document of schema 1";
@@ -225,7 +225,7 @@ kinds! {
         "a public key is an SPKI PEM file (`BEGIN PUBLIC KEY`), a signing key a PKCS#8 PEM file (`BEGIN PRIVATE KEY`)";
     /// A key that would accept forged signatures.
     KeyWeak = "key-weak", "this key is weak: it would accept signatures that nobody made",
-        "do not trust whoever gave you this key; make a new one with `toolward keys new`";
+        "do not trust the source of this key; make a new one with `toolward keys new`";
     /// An encrypted key and no passphrase.
     PassphraseNeeded = "passphrase-needed", "the signing key is encrypted",
         "give its passphrase";

@@ -68,7 +68,7 @@ impl SigningKey {
     ///
     /// # Errors
     /// [`ErrorKind::PassphraseNeeded`] for an encrypted file without passphrase, [`ErrorKind::PassphraseWrong`]
-    /// for another one, [`ErrorKind::KeyInvalid`] for anything that is no Ed25519 key, or whose public half
+    /// for another one, [`ErrorKind::KeyInvalid`] for anything that is not an Ed25519 key, or whose public half
     /// is another key's: signing with it would give the private half away.
     pub fn from_pem(pem: &str, passphrase: Option<&SecretString>) -> Result<Self, Refusal> {
         if pem.len() > MAX_PEM_BYTES {
@@ -197,7 +197,7 @@ fn decrypt(
     read(&document).map_err(|_| Refusal::new(ErrorKind::PassphraseWrong))
 }
 
-/// Reads PKCS#8, version 1 or 2; says what it found if that is no Ed25519 key.
+/// Reads PKCS#8, version 1 or 2; says what it found if that is not an Ed25519 key.
 fn read(document: &SecretDocument) -> Result<SigningKey, String> {
     let key =
         PrivateKeyInfoRef::try_from(document.as_bytes()).map_err(|error| error.to_string())?;

@@ -54,7 +54,7 @@ struct RawReset {
 }
 
 impl PublisherDocument {
-    /// Reads a document. Nobody's signature was looked at.
+    /// Reads a document. Signatures are not checked.
     ///
     /// # Errors
     /// [`DocumentInvalid`](crate::ErrorKind::DocumentInvalid), [`DocumentSchema`](crate::ErrorKind::DocumentSchema),

@@ -12,7 +12,7 @@ use crate::sequence::{self, Advance};
 use crate::signers::Quorum;
 use crate::verified::Verified;
 
-/// Accepts a publisher's document, of whatever version, that nothing earlier vouches for: its own threshold
+/// Accepts a publisher's document, of any version, without an earlier one to compare it with: its own threshold
 /// of its own keys signed it. Whose keys they are, a person has to find out, by
 /// [`fingerprint`](PublisherDocument::fingerprint).
 ///
@@ -153,7 +153,7 @@ fn check_revocations(current: &PublisherDocument, next: &PublisherDocument) -> R
     Ok(())
 }
 
-/// A document that nobody vouches for yet.
+/// A document whose signatures are not checked yet.
 struct Candidate {
     envelope: Envelope,
     document: PublisherDocument,

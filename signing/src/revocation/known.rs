@@ -78,12 +78,12 @@ impl Revocations {
         *self == Self::default()
     }
 
-    /// Denies a key, whoever has it.
+    /// Denies a key of any publisher.
     pub fn deny_key(&mut self, key: KeyId) {
         self.denied.keys.insert(key, Revoked::by_operator());
     }
 
-    /// Denies a bundle by its manifest's digest, whoever published it.
+    /// Denies a bundle of any publisher, by its manifest's digest.
     pub fn deny_bundle(&mut self, digest: Digest) {
         self.denied.bundles.insert(digest, Revoked::by_operator());
     }
@@ -132,7 +132,7 @@ impl Revocations {
         self.denied.keys.get(key).or_else(own)
     }
 
-    /// Whether the operator denies a key, whoever has it.
+    /// Whether the operator denies a key, of any publisher.
     pub(crate) fn is_denied(&self, key: &KeyId) -> bool {
         self.denied.keys.contains_key(key)
     }

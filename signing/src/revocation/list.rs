@@ -77,7 +77,7 @@ impl RevocationList {
 ///
 /// A key that the list itself revokes counts for it, since a list only takes away; one that was revoked
 /// before does not. A `previous` that too few of its signers are left of, because keys were revoked since, is
-/// no obstacle: whoever stole them may have written it.
+/// no obstacle: the thief may have written it.
 ///
 /// # Errors
 /// [`ErrorKind::WrongPublisher`] for a list of somebody else, [`ErrorKind::ThresholdNotMet`], [`ErrorKind::KeyRevoked`],

@@ -46,7 +46,7 @@ struct RawBundle {
 }
 
 impl RevocationList {
-    /// Reads a list. Nobody's signature was looked at.
+    /// Reads a list. Signatures are not checked.
     ///
     /// # Errors
     /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the reason of the value that is wrong.

@@ -16,7 +16,7 @@ use crate::text::visible;
 struct Raw {
     #[serde(default)]
     publisher: Vec<RawPublisher>,
-    /// A slip that would otherwise trust nobody, in silence.
+    /// A typing error that would otherwise trust no publisher, silently.
     #[serde(default)]
     publishers: Option<toml::Value>,
 }

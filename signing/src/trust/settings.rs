@@ -19,9 +19,9 @@ pub const TABLES: &[&str] = &["publisher", "trust", "channel"];
 /// How many channels there may be, and how many entries a deny list may have.
 const MAX_CHANNELS: usize = 256;
 const MAX_DENIED: usize = 65_536;
-/// The longest maximum age, in days: a hundred years is no limit any more.
+/// The longest maximum age, in days: a hundred years limit nothing.
 const MAX_DAYS: u64 = 36_500;
-const DAY: u64 = 86_400;
+const SECONDS_PER_DAY: u64 = 86_400;
 const HINT: &str = "`[trust]` has `mode`, `max_age_days`, `require_provenance` and `[trust.deny]` with `keys` and `bundles`; \
     each `[[channel]]` has `name`, `source`, `keys` or `key_files`, and optionally `threshold`";
 
@@ -31,7 +31,7 @@ struct Raw {
     trust: RawTrust,
     #[serde(default)]
     channel: Vec<RawChannel>,
-    /// A slip that would otherwise pin nobody, in silence.
+    /// A typing error that would otherwise pin no key, silently.
     #[serde(default)]
     channels: Option<toml::Value>,
 }
@@ -183,14 +183,14 @@ impl TrustSettings {
 /// [`ErrorKind::TrustInvalid`] for less than a day or more than a hundred years.
 pub fn max_age(days: u64) -> Result<Duration, Refusal> {
     if (1..=MAX_DAYS).contains(&days) {
-        return Ok(Duration::from_secs(days.saturating_mul(DAY)));
+        return Ok(Duration::from_secs(days.saturating_mul(SECONDS_PER_DAY)));
     }
     Err(Refusal::new(ErrorKind::TrustInvalid)
         .expected(format!("a maximum age of 1 to {MAX_DAYS} days"))
         .found(days.to_string()))
 }
 
-/// What a person who switched `mode = "audit"` on is told.
+/// The warning about `mode = "audit"`.
 const AUDIT_WARNING: &str =
     "`mode = \"audit\"` in `[trust]`: what has expired or is too old is used, with a warning";
 

@@ -9,7 +9,7 @@ use zstd::stream::read::Decoder;
 use super::directory::read_hashed;
 use super::document::{Files, Head};
 use crate::archive::header::{BLOCK, Block, Claimed, ZEROS};
-use crate::archive::{END, MAX_RATIO, RATIO_FLOOR, Stored, WINDOW_LOG, entry_size};
+use crate::archive::{END_BYTES, MAX_RATIO, RATIO_FLOOR, Stored, WINDOW_LOG, entry_size};
 use crate::error::{ErrorKind, Refusal};
 use crate::manifest::{self, ENVELOPE_FILE, Expected, Manifest};
 use crate::path::BundlePath;
@@ -20,7 +20,7 @@ use crate::{envelope, provenance};
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// How much of a file is read at once where little is asked for. More comes straight into its place.
-const AHEAD: usize = 8 * 1024;
+const READ_BUFFER_BYTES: usize = 8 * 1024;
 
 /// The most that is read of one that may not be compressed: a bundle's limit, and its headers.
 const UNCOMPRESSED_BYTES: u64 = super::MAX_BYTES + 64 * 1024 * 1024;
@@ -57,7 +57,7 @@ pub(super) fn read_file<H: Head>(
     let io = |error: std::io::Error| Refusal::io("the archive", error);
     let size = file.metadata().map_err(io)?.len();
     file.rewind().map_err(io)?;
-    let buffered = BufReader::with_capacity(AHEAD, &*file);
+    let buffered = BufReader::with_capacity(READ_BUFFER_BYTES, &*file);
     if let Some(result) = read_stored(buffered, size, &open) {
         return result;
     }
@@ -143,9 +143,11 @@ fn read_tar<H: Head>(
 
 /// The size of the whole is known from the signed manifest, before anything large is read.
 fn check_ratio(manifest: &Manifest, archive: u64) -> Result<(), Refusal> {
-    let total = manifest.entries().fold(END as u64, |total, (_, expected)| {
-        total.saturating_add(entry_size(expected.size))
-    });
+    let total = manifest
+        .entries()
+        .fold(END_BYTES as u64, |total, (_, expected)| {
+            total.saturating_add(entry_size(expected.size))
+        });
     if total > RATIO_FLOOR && total > archive.saturating_mul(MAX_RATIO) {
         return Err(Refusal::new(ErrorKind::ArchiveRatio)
             .expected(format!("at most {MAX_RATIO} times its {}", bytes(archive)))

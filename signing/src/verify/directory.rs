@@ -17,7 +17,7 @@ use crate::text::{bytes, quoted};
 use crate::{envelope, provenance};
 
 /// How much is read before it is hashed: small enough to be still in the cache.
-pub(super) const PIECE: usize = 128 * 1024;
+pub(super) const CHUNK_BYTES: usize = 128 * 1024;
 
 /// Reads a directory whose envelope and manifest, as far as they are there, `open` accepts.
 pub(super) fn read<H: Head>(
@@ -138,7 +138,7 @@ impl<H: Head> Walk<'_, H> {
             })?;
             names.push((name, kind));
         }
-        // The same refusal each time, whatever order the file system has.
+        // The same refusal each time, regardless of the order of the file system.
         names.sort_by(|(a, _), (b, _)| a.cmp(b));
         for (name, kind) in names {
             let path = format!("{prefix}{name}");
@@ -227,10 +227,10 @@ pub(super) fn read_hashed(
     let size = usize::try_from(expected.size).map_err(|_| too_large())?;
     let mut content: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
     let mut hasher = Hasher::new();
-    // Nobody else has the buffer yet.
+    // The buffer is not shared yet.
     for piece in Arc::get_mut(&mut content)
         .unwrap_or_default()
-        .chunks_mut(PIECE)
+        .chunks_mut(CHUNK_BYTES)
     {
         fill(piece)?;
         hasher.update(piece);

@@ -1,5 +1,5 @@
-//! An envelope before its bundle: who signed which manifest. Whoever downloads a bundle asks here first, and
-//! verifies all of it when it has come.
+//! An envelope before its bundle: who signed which manifest. A download checks it first, and
+//! verifies all of the bundle afterwards.
 
 use std::fmt;
 use std::sync::Arc;

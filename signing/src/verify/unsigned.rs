@@ -43,7 +43,7 @@ impl fmt::Debug for Unsigned {
 }
 
 /// Reads a bundle directory or a `.toolbundle` file, whichever `path` is, as strictly as
-/// [`open`](super::open) does, whoever signed it.
+/// [`open`](super::open) does, but for signatures.
 ///
 /// # Errors
 /// Those of [`open`](super::open), but none of those about keys, publishers and age.
