@@ -25,7 +25,6 @@ mod bucket;
 mod connection;
 mod error;
 mod limits;
-mod place;
 mod schema;
 mod slots;
 mod store;

@@ -9,8 +9,8 @@ use crate::bucket::{Access, Bucket};
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits::Limits;
+use crate::schema;
 use crate::slots::Slots;
-use crate::{place, schema};
 
 /// Connections that read at the same time; more reads wait. Each is made when it
 /// is first needed.
@@ -42,7 +42,8 @@ impl Store {
     /// have access to them, or the file is no regular one; [`Error::Corrupt`]
     /// when it is no store, [`Error::Version`] when it is another version's.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = place::prepare(path.as_ref())?;
+        let path =
+            toolward_files::private_file(path.as_ref()).map_err(toolward_sqlite::Error::from)?;
         let writer = schema::open(&path)?;
         let reader = schema::open_reader(&path)?;
         let more = path.clone();
