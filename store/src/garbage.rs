@@ -6,7 +6,7 @@ use toolward_signing::Digest;
 
 use crate::error::Error;
 use crate::lock;
-use crate::rows;
+use crate::model;
 use crate::store::Store;
 
 /// How many files were removed.
@@ -28,9 +28,9 @@ impl Store {
     pub fn make_room(&self, id: &str) -> Result<Collected, Error> {
         let _lock = lock::exclusive(&self.directory)?;
         let (own, used): (HashSet<Digest>, HashSet<Digest>) = self.state.read(|sql| {
-            let installed = rows::all_installed(sql)?.into_iter();
+            let installed = model::all_installed(sql)?.into_iter();
             let installed = installed.map(|installed| (installed.id, installed.digest));
-            let held = rows::all_held(sql)?.into_iter();
+            let held = model::all_held(sql)?.into_iter();
             let all: Vec<_> = installed
                 .chain(held.map(|held| (held.id, held.digest)))
                 .collect();
@@ -59,8 +59,8 @@ impl Store {
     pub fn gc(&self) -> Result<Collected, Error> {
         let _lock = lock::exclusive(&self.directory)?;
         let used: HashSet<Digest> = self.state.read(|sql| {
-            let installed = rows::all_installed(sql)?.into_iter();
-            let held = rows::all_held(sql)?.into_iter();
+            let installed = model::all_installed(sql)?.into_iter();
+            let held = model::all_held(sql)?.into_iter();
             Ok(installed
                 .map(|installed| installed.digest)
                 .chain(held.map(|held| held.digest))

@@ -10,13 +10,13 @@ use toolward_bundle::surface::BundleSurface;
 use toolward_signing::Digest;
 
 use crate::arrivals;
+use crate::audit_log::{self, Decision, Filter, NewDecision, Verdict};
 use crate::decide;
-use crate::decisions::{self, Decision, Filter, NewDecision, Verdict};
 use crate::error::Error;
-use crate::marks::{self, DocumentKind, Following, Mark};
+use crate::model::{self, Installed};
 use crate::object::Objects;
 use crate::reading::{self, Reading};
-use crate::rows::{self, Installed};
+use crate::rollback::{self, DocumentKind, Following, Mark};
 use crate::search::{self, Found};
 use crate::state::{State, Unwritable};
 use crate::tools::{self, InstalledTool};
@@ -130,7 +130,7 @@ impl Store {
     /// # Errors
     /// When the state can't be read.
     pub fn list(&self) -> Result<Vec<Installed>, Error> {
-        self.state.read(rows::all_installed)
+        self.state.read(model::all_installed)
     }
 
     /// What is installed, by id, each with what is seen of it. No bundle is read or parsed: what comes from
@@ -140,10 +140,10 @@ impl Store {
     /// When the state can't be read.
     pub fn catalogue(&self) -> Result<Vec<(Installed, BundleSurface)>, Error> {
         self.state.read(|sql| {
-            let installed = rows::all_installed(sql)?.into_iter();
+            let installed = model::all_installed(sql)?.into_iter();
             installed
                 .map(|installed| {
-                    let surface = rows::surface(sql, &installed.surface)?;
+                    let surface = model::surface(sql, &installed.surface)?;
                     Ok((installed, surface))
                 })
                 .collect()
@@ -172,7 +172,7 @@ impl Store {
     /// # Errors
     /// When the state can't be read.
     pub fn installed(&self, id: &str) -> Result<Option<Installed>, Error> {
-        self.state.read(|sql| rows::one_installed(sql, id))
+        self.state.read(|sql| model::one_installed(sql, id))
     }
 
     /// Removes a bundle, and an update of it that is held. Its marks stay, and its file until garbage is
@@ -183,7 +183,7 @@ impl Store {
     pub fn remove(&self, id: &str, now: SystemTime) -> Result<Option<Installed>, Error> {
         let at = times::seconds(now);
         self.state.write(|sql| {
-            let installed = rows::one_installed(sql, id)?;
+            let installed = model::one_installed(sql, id)?;
             let removed = sql.execute("DELETE FROM installed WHERE id = ?1", [id])?;
             let dropped = sql.execute("DELETE FROM held WHERE id = ?1", [id])?;
             if removed == 0 && dropped == 0 {
@@ -199,7 +199,7 @@ impl Store {
                 code: None,
                 reason: "removed".to_owned(),
             };
-            decisions::record(sql, &decision, at)?;
+            audit_log::record(sql, &decision, at)?;
             Ok(installed)
         })
     }
@@ -234,7 +234,7 @@ impl Store {
             return Ok(());
         }
         self.state
-            .write(|sql| decisions::record_each(sql, all, now))
+            .write(|sql| audit_log::record_each(sql, all, now))
     }
 
     /// Records these as [`Store::record_all`] does, without waiting for the disk.
@@ -243,7 +243,7 @@ impl Store {
             return Ok(());
         }
         self.state
-            .write_soon(|sql| decisions::record_each(sql, all, now))
+            .write_soon(|sql| audit_log::record_each(sql, all, now))
     }
 
     /// Recorded decisions, the newest first.
@@ -251,7 +251,7 @@ impl Store {
     /// # Errors
     /// When the state can't be read.
     pub fn decisions(&self, filter: &Filter) -> Result<Vec<Decision>, Error> {
-        self.state.read(|sql| decisions::list(sql, filter))
+        self.state.read(|sql| audit_log::list(sql, filter))
     }
 
     /// The releases that were installed, the highest of a bundle first.
@@ -259,7 +259,7 @@ impl Store {
     /// # Errors
     /// When the state can't be read.
     pub fn marks(&self) -> Result<Vec<Mark>, Error> {
-        self.state.read(marks::all)
+        self.state.read(rollback::all)
     }
 
     /// Takes note of documents of a publisher that follow each other, the newest last, and applies the resets of
@@ -282,12 +282,12 @@ impl Store {
         let at = times::seconds(now);
         let kind = DocumentKind::Publisher;
         let followed = self.state.write(|sql| {
-            let seen = marks::document(sql, kind, publisher)?.map_or(0, |(version, _)| version);
+            let seen = rollback::document(sql, kind, publisher)?.map_or(0, |(version, _)| version);
             let mut changed = Vec::new();
             for document in documents.iter().filter(|next| next.version > seen) {
-                changed.extend(marks::reset(sql, publisher, document.resets, at)?);
+                changed.extend(rollback::reset(sql, publisher, document.resets, at)?);
             }
-            marks::see_document(sql, kind, publisher, newest.version, newest.digest, at)?;
+            rollback::see_document(sql, kind, publisher, newest.version, newest.digest, at)?;
             for (id, sequence, digest) in &changed {
                 let decision = NewDecision {
                     action: "reset".to_owned(),
@@ -300,7 +300,7 @@ impl Store {
                         "the publisher's document takes the release with sequence {sequence} back"
                     ),
                 };
-                decisions::record(sql, &decision, at)?;
+                audit_log::record(sql, &decision, at)?;
             }
             Ok(changed)
         });
@@ -323,7 +323,7 @@ impl Store {
         let at = times::seconds(now);
         let seen = self
             .state
-            .write(|sql| marks::see_document(sql, kind, name, version, digest, at));
+            .write(|sql| rollback::see_document(sql, kind, name, version, digest, at));
         self.seen(kind, name, digest, seen, now)
     }
 
@@ -352,7 +352,7 @@ impl Store {
     /// # Errors
     /// When the state can't be read.
     pub fn document(&self, kind: DocumentKind, name: &str) -> Result<Option<(u64, Digest)>, Error> {
-        self.state.read(|sql| marks::document(sql, kind, name))
+        self.state.read(|sql| rollback::document(sql, kind, name))
     }
 }
 
