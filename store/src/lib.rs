@@ -21,8 +21,6 @@ mod load;
 mod lock;
 mod model;
 mod object;
-mod place;
-mod reading;
 pub mod rollback;
 mod schema;
 pub mod search;

@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::error::Error;
-use crate::schema;
 
 /// Why a state can only be read.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +64,7 @@ impl State {
         // A panic in between rolled its transaction back: the connection is sound.
         let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);
         // Whatever became of a write before that did not wait.
-        schema::wait_for_disk(&sql, true)?;
+        toolward_sqlite::wait_for_disk(&sql, true)?;
         transact(&mut sql, TransactionBehavior::Immediate, work)
     }
 
@@ -77,7 +76,7 @@ impl State {
     ) -> Result<R, Error> {
         self.writable()?;
         let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);
-        schema::wait_for_disk(&sql, false)?;
+        toolward_sqlite::wait_for_disk(&sql, false)?;
         transact(&mut sql, TransactionBehavior::Immediate, work)
     }
 }

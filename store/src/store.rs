@@ -7,20 +7,22 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use toolward_bundle::surface::BundleSurface;
+use toolward_files::{Folder, Protection, private_file};
 use toolward_signing::Digest;
+use toolward_sqlite::open_unwritable;
 
 use crate::arrivals;
 use crate::audit_log::{self, Decision, Filter, NewDecision, Verdict};
 use crate::decide;
 use crate::error::Error;
+use crate::lock::BUSY_TIMEOUT;
 use crate::model::{self, Installed};
 use crate::object::Objects;
-use crate::reading::{self, Reading};
 use crate::rollback::{self, DocumentKind, Following, Mark};
 use crate::search::{self, Found};
 use crate::state::{State, Unwritable};
 use crate::tools::{self, InstalledTool};
-use crate::{place, schema, times};
+use crate::{schema, times};
 
 /// Installed bundles and the state of trust. Several processes may have one open; it has to lie on a file
 /// system of the machine itself.
@@ -41,14 +43,15 @@ impl Store {
     /// [`Error::Unusable`] if a directory or the file belongs to another user or others have access to it;
     /// [`Error::Corrupt`] or [`Error::Version`] for a file that is no state of this version.
     pub fn open(directory: &Path, state: &Path) -> Result<Self, Error> {
-        let (directory, opened) = place::directory(directory)?;
-        let (_, objects) = place::directory(&directory.join("objects"))?;
-        let (_, temporary) = place::directory(&directory.join("tmp"))?;
-        let state = place::file(state)?;
+        let make = |path: &Path| Folder::make(path, Protection::Private);
+        let opened = make(directory)?;
+        let objects = make(&directory.join("objects"))?;
+        let temporary = make(&directory.join("tmp"))?;
+        let state = private_file(state)?;
         Ok(Self {
-            directory: opened,
-            objects: Objects::new(objects, temporary),
-            state: State::new(schema::open(&state).map_err(|error| place::of(&state, error))?),
+            directory: opened.into(),
+            objects: Objects::new(objects.into(), temporary.into()),
+            state: State::new(schema::open(&state)?),
             log_unread: false,
             unrecorded: Mutex::default(),
         })
@@ -68,25 +71,27 @@ impl Store {
             opened => return opened,
         };
         // What is not even there, or is not the user's own, is told as it was.
-        let places = || {
-            let (directory, opened) = place::existing(directory)?;
-            let (_, objects) = place::existing(&directory.join("objects"))?;
-            let (_, temporary) = place::existing(&directory.join("tmp"))?;
-            Ok::<_, Error>((opened, objects, temporary))
+        let open = |path: &Path| Folder::open(path, Protection::Private);
+        let folders = || {
+            let opened = open(directory)?;
+            let objects = open(&directory.join("objects"))?;
+            let temporary = open(&directory.join("tmp"))?;
+            Ok::<_, toolward_files::Error>((opened, objects, temporary))
         };
-        let (Ok((opened, objects, temporary)), true) = (places(), state.is_file()) else {
+        let (Ok((opened, objects, temporary)), true) = (folders(), state.is_file()) else {
             return Err(failed);
         };
-        let Reading { sql, log_unread } = reading::open(&place::file(state)?)?;
+        let state = private_file(state)?;
+        let unwritable = open_unwritable(&state, &schema::SCHEMA, BUSY_TIMEOUT)?;
         let why = match failed {
             Error::Full => Unwritable::Full,
             _ => Unwritable::ReadOnly,
         };
         Ok(Self {
-            directory: opened,
-            objects: Objects::new(objects, temporary),
-            state: State::read_only(sql, why),
-            log_unread,
+            directory: opened.into(),
+            objects: Objects::new(objects.into(), temporary.into()),
+            state: State::read_only(unwritable.connection, why),
+            log_unread: unwritable.log_unread,
             unrecorded: Mutex::default(),
         })
     }
