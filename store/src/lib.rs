@@ -5,7 +5,7 @@
 //! * [`Outcome`]: what an installation came to: an update with another surface is held;
 //! * [`rollback`]: what may not go back;
 //! * [`audit_log`]: the decisions that were made;
-//! * [`search`]: a ranking of tools for a query, over whatever list.
+//! * [`search`]: tools for a query.
 //!
 //! Nothing on disk is trusted for being there: a bundle is verified again from the bytes read, each time, by
 //! the function that the caller gives ([`Verify`]). No clock and no environment is read, and nothing printed.

@@ -19,7 +19,7 @@ use crate::lock::BUSY_TIMEOUT;
 use crate::model::{self, Installed};
 use crate::object::Objects;
 use crate::rollback::{self, DocumentKind, Following, Mark};
-use crate::search::{self, Found};
+use crate::search;
 use crate::state::{State, Unwritable};
 use crate::tools::{self, InstalledTool};
 use crate::{schema, times};
@@ -213,17 +213,13 @@ impl Store {
     ///
     /// # Errors
     /// When the state can't be read.
-    pub fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, Error> {
+    pub fn search(&self, query: &str, limit: usize) -> Result<Vec<InstalledTool>, Error> {
         let tools = self.tools()?;
         let ranked = search::rank(query, tools.iter().map(|tool| &tool.entry));
-        let found = ranked.into_iter().take(limit).filter_map(|ranked| {
-            let tool = tools.get(ranked.index)?.clone();
-            Some(Found {
-                tool,
-                score: ranked.score,
-            })
-        });
-        Ok(found.collect())
+        let found = ranked.into_iter().take(limit);
+        Ok(found
+            .filter_map(|position| tools.get(position).cloned())
+            .collect())
     }
 
     /// Records a decision that was made elsewhere.
