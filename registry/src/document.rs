@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use oci_client::manifest::OciDescriptor;
 use reqwest::{Method, Response, StatusCode};
 use serde::Deserialize;
 use url::Url;
@@ -15,6 +14,7 @@ use crate::client::Client;
 use crate::digest::BlobDigest;
 use crate::failure::{Failure, Reason};
 use crate::media::{self, DocumentKind};
+use crate::oci::Descriptor;
 use crate::reference::Reference;
 use crate::response::{read, unexpected};
 use crate::retry::Deadline;
@@ -58,8 +58,8 @@ pub(crate) fn check_document(kind: DocumentKind, envelope: &[u8]) -> Result<(), 
 }
 
 /// The only layer of a document.
-pub(crate) fn envelope_layer(envelope: &[u8]) -> OciDescriptor {
-    OciDescriptor {
+pub(crate) fn envelope_layer(envelope: &[u8]) -> Descriptor {
+    Descriptor {
         annotations: Some([(media::TITLE.to_owned(), "envelope.dsse.json".to_owned())].into()),
         ..descriptor(media::ENVELOPE, envelope)
     }

@@ -14,10 +14,10 @@ use url::Url;
 
 use crate::address::{base, below, shown};
 use crate::artifact::{Artifact, Blob};
+use crate::blob_sink::BlobSink;
 use crate::client::Client;
 use crate::digest::BlobDigest;
 use crate::failure::{Failure, Reason};
-use crate::landing::Landing;
 use crate::media;
 use crate::progress::{ProgressFn, Step, Teller};
 use crate::reference::Reference;
@@ -131,19 +131,19 @@ impl Client {
         let accepted = verify(&envelope)?;
         let (folder, blob) = (options.downloads.to_owned(), artifact.content);
         // It reads and hashes what an earlier try left.
-        let landing = tokio::task::spawn_blocking(move || Landing::file(&folder, &blob))
+        let sink = tokio::task::spawn_blocking(move || BlobSink::file(&folder, &blob))
             .await
             .map_err(|error| Failure::new(Reason::Io).found(error.to_string()))??;
         let teller = Teller {
             whom: options.progress,
             step: Step::Content,
         };
-        let landing = self
-            .download(reference, &artifact.content, landing, teller, deadline)
+        let sink = self
+            .download(reference, &artifact.content, sink, teller, deadline)
             .await?;
         let io =
             |error: std::io::Error| Failure::io(options.downloads.display().to_string(), &error);
-        let content = landing
+        let content = sink
             .into_file()
             .map_err(io)?
             .ok_or_else(|| Failure::new(Reason::Io))?;
@@ -215,9 +215,9 @@ impl Client {
             whom: progress,
             step: Step::Envelope,
         };
-        let landing = self
-            .download(reference, blob, Landing::memory(), teller, deadline)
+        let sink = self
+            .download(reference, blob, BlobSink::memory(), teller, deadline)
             .await?;
-        Ok(landing.into_bytes())
+        Ok(sink.into_bytes())
     }
 }

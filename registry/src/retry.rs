@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use crate::failure::{Failure, Reason};
 
 /// The first wait; each further one is twice as long.
-const FIRST_WAIT: Duration = Duration::from_millis(200);
+const MIN_BACKOFF: Duration = Duration::from_millis(200);
 /// The longest wait that is not asked for by the registry.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
 /// When an operation must be over, all its requests and waits together.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ impl Tries {
         Self {
             deadline,
             left: retries,
-            wait: FIRST_WAIT,
+            wait: MIN_BACKOFF,
             patience,
         }
     }
@@ -77,14 +77,14 @@ impl Tries {
         };
         let wait = match asked {
             Some(asked) if asked > self.patience => return Err(failure),
-            Some(asked) => asked.max(FIRST_WAIT),
+            Some(asked) => asked.max(MIN_BACKOFF),
             None => jittered(self.wait),
         };
         if wait >= self.deadline.left() {
             return Err(failure);
         }
         self.left = left;
-        self.wait = self.wait.saturating_mul(2).min(LONGEST_WAIT);
+        self.wait = self.wait.saturating_mul(2).min(MAX_BACKOFF);
         tokio::time::sleep(wait).await;
         Ok(())
     }
@@ -92,7 +92,7 @@ impl Tries {
     /// After progress, the waits begin anew, and so does the counting.
     pub(crate) fn refill(&mut self, retries: u32) {
         self.left = retries;
-        self.wait = FIRST_WAIT;
+        self.wait = MIN_BACKOFF;
     }
 }
 

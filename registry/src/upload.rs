@@ -20,7 +20,7 @@ use crate::text::{bytes, quoted};
 use crate::transport::{Access, Ask};
 
 /// How much of a blob one request carries, in bytes.
-const PIECE: usize = 8 * 1024 * 1024;
+const CHUNK_BYTES: usize = 8 * 1024 * 1024;
 
 /// The digest that a registry says it has stored.
 const STORED: HeaderName = HeaderName::from_static("docker-content-digest");
@@ -111,7 +111,7 @@ impl Client {
         let mut at = location(&ask.url, &response)?;
         let mut done = 0;
         let mut last = content.clone();
-        if content.len() > PIECE {
+        if content.len() > CHUNK_BYTES {
             while let Some(piece) = piece(content, done) {
                 let length = piece.len();
                 match self.send_piece(&at, &access, done, piece, deadline).await {
@@ -225,7 +225,7 @@ impl Client {
 
 /// The next piece of a blob of which `done` bytes are there.
 fn piece(content: &Bytes, done: usize) -> Option<Bytes> {
-    let end = done.saturating_add(PIECE).min(content.len());
+    let end = done.saturating_add(CHUNK_BYTES).min(content.len());
     (done < end).then(|| content.slice(done..end))
 }
 

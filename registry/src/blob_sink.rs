@@ -1,4 +1,4 @@
-//! Where a blob lands: in memory, or in a file that a later try goes on with.
+//! Where the bytes of a blob go: in memory, or in a file that a later try goes on with.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -13,7 +13,7 @@ use crate::digest::Hasher;
 use crate::failure::Failure;
 
 /// A blob in the making. What is there was hashed.
-pub(crate) struct Landing {
+pub(crate) struct BlobSink {
     to: To,
     pub(crate) length: u64,
     pub(crate) hasher: Hasher,
@@ -33,7 +33,7 @@ struct Partial {
     file: File,
 }
 
-impl Landing {
+impl BlobSink {
     pub(crate) fn memory() -> Self {
         Self {
             to: To::Memory(Vec::new()),
@@ -46,14 +46,14 @@ impl Landing {
     /// Opens or makes the file for a blob in `folder`, and hashes what is there. While somebody else is at
     /// it, a file of one's own is used.
     pub(crate) fn file(folder: &Path, blob: &Blob) -> Result<Self, Failure> {
-        let mut landing = Self::named(folder, &format!("{}.partial", blob.digest.hex()))?;
-        let To::File(partial) = &mut landing.to else {
-            return Ok(landing);
+        let mut sink = Self::named(folder, &format!("{}.partial", blob.digest.hex()))?;
+        let To::File(partial) = &mut sink.to else {
+            return Ok(sink);
         };
         let io = |error: std::io::Error| Failure::io(folder.display().to_string(), &error);
         if partial.file.metadata().map_err(io)?.len() > blob.size {
-            landing.restart().map_err(io)?;
-            return Ok(landing);
+            sink.restart().map_err(io)?;
+            return Ok(sink);
         }
         partial.file.seek(SeekFrom::Start(0)).map_err(io)?;
         let mut buffer = vec![0; 64 * 1024];
@@ -62,13 +62,11 @@ impl Landing {
             if count == 0 {
                 break;
             }
-            landing
-                .hasher
-                .update(buffer.get(..count).unwrap_or_default());
-            landing.length = landing.length.saturating_add(count as u64);
+            sink.hasher.update(buffer.get(..count).unwrap_or_default());
+            sink.length = sink.length.saturating_add(count as u64);
         }
-        landing.resumed = landing.length > 0;
-        Ok(landing)
+        sink.resumed = sink.length > 0;
+        Ok(sink)
     }
 
     /// A file that nobody goes on with.
@@ -129,7 +127,7 @@ impl Landing {
         }
     }
 
-    /// What landed in memory.
+    /// What is in memory.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self.to {
             To::Memory(memory) => memory,

@@ -10,9 +10,9 @@ use toolward_signing::archive::first_envelope;
 use url::Url;
 
 use crate::address::shown;
+use crate::blob_sink::BlobSink;
 use crate::client::Client;
 use crate::failure::{Failure, Reason};
-use crate::landing::Landing;
 use crate::progress::{ProgressFn, Step, Teller};
 use crate::response::broken;
 use crate::text::bytes;
@@ -47,25 +47,25 @@ impl Client {
         verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
     ) -> Result<Fetched<T>, Failure> {
         let deadline = self.transport.deadline();
-        let mut landing = Landing::fresh(downloads)?;
+        let mut sink = BlobSink::fresh(downloads)?;
         let teller = Teller {
             whom: progress,
             step: Step::Content,
         };
         let work = async {
             let response = self.open(url, deadline).await?;
-            self.receive(response, &mut landing, teller, verify).await
+            self.receive(response, &mut sink, teller, verify).await
         };
         let accepted = match deadline.within(&shown(url), work).await {
             Ok(accepted) => accepted,
             Err(failure) => {
-                landing.discard();
+                sink.discard();
                 return Err(failure);
             }
         };
-        let size = landing.length;
+        let size = sink.length;
         let io = |error: std::io::Error| Failure::io(downloads.display().to_string(), &error);
-        let archive = landing
+        let archive = sink
             .into_file()
             .map_err(io)?
             .ok_or_else(|| Failure::new(Reason::Io))?;
@@ -79,7 +79,7 @@ impl Client {
     async fn receive<T>(
         &self,
         mut response: Response,
-        landing: &mut Landing,
+        sink: &mut BlobSink,
         teller: Teller<'_>,
         verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
     ) -> Result<T, Failure> {
@@ -105,13 +105,12 @@ impl Client {
                 .await
                 .map_err(|error| broken(&error).at(place.clone()))?;
             if let Some(chunk) = &chunk {
-                if landing.length.saturating_add(chunk.len() as u64) > max {
+                if sink.length.saturating_add(chunk.len() as u64) > max {
                     return Err(too_large());
                 }
-                landing
-                    .append(chunk)
+                sink.append(chunk)
                     .map_err(|error| Failure::io("a download", &error))?;
-                teller.tell(landing.length, total);
+                teller.tell(sink.length, total);
             }
             if verify.is_some()
                 && let Some(envelope) = beginning
