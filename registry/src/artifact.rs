@@ -36,7 +36,7 @@ impl Blob {
     }
 }
 
-/// What can be said of a bundle besides what is signed. Shown by registries; trusted by nobody.
+/// Descriptions of a bundle that are not signed. Registries show them; nothing trusts them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     /// A sentence about the bundle.
@@ -230,7 +230,7 @@ pub(crate) fn manifest_of(
 /// Reads an OCI manifest of our form, with this `artifactType`.
 pub(crate) fn parse_manifest(bytes: &[u8], artifact_type: &str) -> Result<oci::Manifest, Failure> {
     let manifest: oci::Manifest = serde_json::from_slice(bytes).map_err(|error| {
-        // An index, or something else altogether, is no wrong manifest of ours.
+        // An index, or another kind of file, is unsupported rather than invalid.
         let other = serde_json::from_slice::<serde_json::Value>(bytes)
             .is_ok_and(|value| value.get("manifests").is_some());
         if other {

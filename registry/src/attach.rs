@@ -42,7 +42,7 @@ impl Client {
     /// Attaching the same again changes nothing.
     ///
     /// # Errors
-    /// [`Reason::AttachmentInvalid`] if it is no envelope of this kind; the reason for which it failed.
+    /// [`Reason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
     pub async fn attach(
         &self,
         subject: &Reference,
@@ -86,7 +86,7 @@ impl Client {
     /// limits allow. Whether they are any good is not looked at.
     ///
     /// # Errors
-    /// The reason for which it failed. That there are none is no failure.
+    /// The reason for which it failed. An empty list is not a failure.
     pub async fn referrers(
         &self,
         subject: &Reference,
@@ -183,8 +183,8 @@ impl Client {
             .map_err(|_| Failure::new(Reason::ManifestInvalid).at(tagged.to_string()))
     }
 
-    /// Adds an entry to the index under the fallback tag. There is no way to do so but to read and write it,
-    /// so it is read again until the entry is there.
+    /// Adds an entry to the index under the fallback tag. That takes a read and a write, which can race with
+    /// another client: repeated until the entry is there.
     async fn note(
         &self,
         repository: &Reference,

@@ -22,7 +22,7 @@ use crate::source::Source;
 use crate::text::{bytes, quoted};
 use crate::transport::Ask;
 
-/// A document: an envelope that nobody verified yet.
+/// A document: an envelope that is not verified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Document {
@@ -70,7 +70,7 @@ impl Client {
     /// [`DocumentKind::reference`].
     ///
     /// # Errors
-    /// [`Reason::AttachmentInvalid`] if it is no envelope of this kind; the reason for which it failed.
+    /// [`Reason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
     pub async fn push_document(
         &self,
         kind: DocumentKind,

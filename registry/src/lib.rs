@@ -2,7 +2,7 @@
 //! are trusted is for [`toolward_signing`] to say, and the envelope is shown to the caller before anything
 //! large is downloaded.
 //!
-//! Registries, and whoever stands between, are taken to be hostile: every size is bounded before it is read,
+//! Registries, and anybody on the path to them, are assumed hostile: every size is bounded before it is read,
 //! every digest checked, no redirect followed unasked, and credentials go to the registry itself and to the
 //! realms that the operator allowed. That is why no client of others is used: `oci-client` reads manifests of any
 //! length, follows redirects, sends credentials to the realm that the registry names, and looks for proxies

@@ -28,7 +28,7 @@ use crate::transport::{Access, Ask};
 /// What a pull depends on besides the reference.
 #[derive(Clone, Copy)]
 pub struct PullOptions<'a> {
-    /// A folder for what is half downloaded: a later pull of the same blob goes on from there. It should be
+    /// A folder for what is half downloaded: a later pull of the same blob resumes it. It should be
     /// the user's own.
     pub downloads: &'a Path,
     /// Whether co-signatures that are attached to the bundle are added to the envelope. The caller sees the
@@ -86,7 +86,7 @@ impl<T> Pulled<T> {
     /// with [`Effort::Fast`] it is made many times faster, to be verified and thrown away.
     ///
     /// # Errors
-    /// [`Failure::refusal`] if the content is no archive; [`Reason::Io`].
+    /// [`Failure::refusal`] if the content is not an archive; [`Reason::Io`].
     pub fn archive<W: Write>(&self, effort: Effort, out: W) -> Result<W, Failure> {
         let io = |error: std::io::Error| Failure::io("the download", &error);
         let mut content = self.content.try_clone().map_err(io)?;

@@ -26,7 +26,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Reason::NotFound`]; [`Reason::ResponseTooLarge`] if there are more than the limit;
-    /// [`Reason::ResponseInvalid`] if something is no tag; the reason for which it failed.
+    /// [`Reason::ResponseInvalid`] if an entry is not a tag; the reason for which it failed.
     pub async fn tags(&self, reference: &Reference) -> Result<Vec<String>, Failure> {
         let deadline = self.transport.deadline();
         let path = format!("v2/{}/tags/list?n={PAGE_TAGS}", reference.repository());
