@@ -248,7 +248,7 @@ impl Bucket {
         })
     }
 
-    /// Removes `key`. One that is missing is no error.
+    /// Removes `key`. A missing key is not an error.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// The file is no store, or is damaged.
+    /// The file is not a store, or is damaged.
     #[error("the key-value store is damaged, or another program's file: {0}")]
     Corrupt(String),
     /// The file was made by another version of this crate.
@@ -55,7 +55,7 @@ pub enum Error {
     /// A change through a bucket that was opened for reading.
     #[error("the bucket was opened for reading")]
     ReadOnly,
-    /// What is to be incremented is no number, or the sum is too large.
+    /// The value to increment is not a number, or the sum is too large.
     #[error("the value can't be incremented: {0}")]
     NotANumber(&'static str),
     /// The disk is full.

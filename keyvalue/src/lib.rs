@@ -25,8 +25,8 @@ mod bucket;
 mod connection;
 mod error;
 mod limits;
+mod pool;
 mod schema;
-mod slots;
 mod store;
 mod write;
 
