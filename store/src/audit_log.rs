@@ -90,9 +90,9 @@ pub struct Filter {
     pub subject: Option<String>,
     /// Only those that came out so.
     pub verdict: Option<Verdict>,
-    /// Only those with a lower number: to go on where a list ended.
+    /// Only those with a lower number: to continue a list.
     pub before: Option<u64>,
-    /// At most so many; 0 means 100.
+    /// How many at most; 0 means 100.
     pub limit: u32,
 }
 

@@ -85,7 +85,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// The state is no state of a store, or is damaged.
+    /// The file is not a store's state, or is damaged.
     #[error("the store's state is damaged, or another program's file: {0}")]
     Corrupt(String),
     /// The state was made by another version of this crate.
@@ -179,7 +179,7 @@ impl Error {
         Some(hint.to_owned())
     }
 
-    /// Whether it says of a disk that it takes nothing.
+    /// Whether the disk is full or read-only.
     pub(crate) fn is_of_disk(&self) -> bool {
         matches!(self, Self::Full | Self::ReadOnly)
     }

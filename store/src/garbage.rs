@@ -52,7 +52,7 @@ impl Store {
         Ok(Collected { objects, temporary })
     }
 
-    /// Collects garbage. Waits for whoever writes or reads a bundle, and keeps them waiting meanwhile.
+    /// Collects garbage, alone: waits for readers and writers of bundles, which then wait for it.
     ///
     /// # Errors
     /// [`Error::Busy`] if others use the store for more than a minute.

@@ -18,8 +18,8 @@ use crate::model::{self, Held, Installed};
 use crate::store::Store;
 
 /// Verifies an archive as things stand now:
-/// [`archive_file`](toolward_signing::verify::archive_file) with the operator's trust store, and whatever
-/// is revoked or denied refused. Called from several threads.
+/// [`archive_file`](toolward_signing::verify::archive_file) with the operator's trust store,
+/// revocations and denials. Called from several threads.
 pub type Verify<'a> = dyn Fn(&mut File) -> Result<Verified<Bundle>, Refusal> + Sync + 'a;
 
 /// Where a thread leaves what it loaded.
@@ -57,7 +57,7 @@ impl Store {
     /// Loads an installed bundle. How it came out is recorded.
     ///
     /// # Errors
-    /// [`Error::NotInstalled`]; whatever `verify` refuses; [`Error::ObjectMissing`],
+    /// [`Error::NotInstalled`]; the refusals of `verify`; [`Error::ObjectMissing`],
     /// [`Error::ObjectChanged`] and [`Error::PublisherChanged`] for what is no longer what was installed.
     pub fn load(
         &self,

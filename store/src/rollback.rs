@@ -10,7 +10,7 @@ use crate::decide::number;
 use crate::error::Error;
 use crate::model::{self, Held};
 
-/// How many marks of one bundle are kept, the highest: those below a mark count where it is taken back.
+/// How many marks of one bundle are kept, the highest: those below a mark count once it is lowered.
 const MAX_MARKS: i64 = 16;
 
 /// A release that was installed.
@@ -135,8 +135,8 @@ pub(crate) fn all(sql: &Transaction<'_>) -> Result<Vec<Mark>, Error> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Applies the resets of a publisher's document: marks above the last genuine release are taken back. What
-/// changed comes back, as it was.
+/// Applies the resets of a publisher's document: marks above the last genuine release are lowered. Returns the
+/// changed marks as they were.
 pub(crate) fn reset(
     sql: &Transaction<'_>,
     publisher: &str,
@@ -186,7 +186,7 @@ pub(crate) fn document(
     Ok(found.optional()?)
 }
 
-/// Refuses a document that goes back or contradicts the one that is known; else it is known from now on.
+/// Refuses a document that is older than the known one or contradicts it; otherwise it becomes the known one.
 pub(crate) fn see_document(
     sql: &Transaction<'_>,
     kind: DocumentKind,

@@ -1,4 +1,4 @@
-//! The store: its directories, its state, and what is asked of them.
+//! The store: its directories, its state, and the operations on them.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -41,7 +41,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unusable`] if a directory or the file belongs to another user or others have access to it;
-    /// [`Error::Corrupt`] or [`Error::Version`] for a file that is no state of this version.
+    /// [`Error::Corrupt`] or [`Error::Version`] for a file that is not this version's state.
     pub fn open(directory: &Path, state: &Path) -> Result<Self, Error> {
         let make = |path: &Path| Folder::make(path, Protection::Private);
         let opened = make(directory)?;
@@ -57,9 +57,8 @@ impl Store {
         })
     }
 
-    /// Opens a store as [`Store::open`] does, or, where its disk is full or read-only, one that can only be
-    /// read: what can't be written down then is not ([`Store::unrecorded`]), and what would change something
-    /// fails with [`Error::Full`] or [`Error::ReadOnly`].
+    /// Opens a store as [`Store::open`] does, or, where its disk is full or read-only, a
+    /// read-only one: decisions are then not recorded ([`Store::unrecorded`]), and every change fails with [`Error::Full`] or [`Error::ReadOnly`].
     ///
     /// # Errors
     /// Those of [`Store::open`].
@@ -70,7 +69,7 @@ impl Store {
             ) => error,
             opened => return opened,
         };
-        // What is not even there, or is not the user's own, is told as it was.
+        // A missing store, or one of another user, keeps its own error.
         let open = |path: &Path| Folder::open(path, Protection::Private);
         let folders = || {
             let opened = open(directory)?;
@@ -112,7 +111,7 @@ impl Store {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note that a decision that stands could not be written down for lack of a disk.
+    /// Notes that a decision could not be recorded because the disk is full or read-only.
     ///
     /// # Errors
     /// Any other reason for which it could not be.
@@ -139,7 +138,7 @@ impl Store {
     }
 
     /// What is installed, by id, each with what is seen of it. No bundle is read or parsed: what comes from
-    /// here is for showing, and whatever runs is loaded and verified.
+    /// here is for showing; what runs is loaded and verified.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -163,8 +162,8 @@ impl Store {
         self.state.read(tools::all)
     }
 
-    /// The tools that are installed, by publisher and `id@major`, in the order in which they came. An update of its
-    /// bundle leaves a tool its place.
+    /// The tools that are installed, by publisher and `id@major`, in order of arrival. An update of its bundle
+    /// keeps a tool's place.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -264,7 +263,7 @@ impl Store {
     }
 
     /// Takes note of documents of a publisher that follow each other, the newest last, and applies the resets of
-    /// those that are newer than the one seen last: whoever stole a key can't block the publisher's next release
+    /// those that are newer than the one seen last: a thief of a key can't block the publisher's next release
     /// with a high sequence. All of it happens, or nothing, so that each reset is applied once: call it before
     /// the newest document is kept, and again if keeping it failed. The bundles whose mark changed come back,
     /// with the sequence and digest that no longer count.
