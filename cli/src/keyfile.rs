@@ -2,7 +2,7 @@
 //! so that nobody else can read them.
 
 use std::cell::OnceCell;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -146,38 +146,19 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
 
 /// Writes a new file that only its owner reads. Overwrites nothing.
 pub(crate) fn write_private(path: &Path, pem: &SecretString) -> Result<(), Failure> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    write(path, &options, pem.expose_secret().as_bytes())
+    write(path, pem.expose_secret().as_bytes(), 0o600)
 }
 
 /// Writes a new file that everybody may read. Overwrites nothing.
 pub(crate) fn write_public(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    write(path, &options, bytes)
+    write(path, bytes, 0o666)
 }
 
-fn write(path: &Path, options: &std::fs::OpenOptions, bytes: &[u8]) -> Result<(), Failure> {
-    let mut file = options.open(path).map_err(|error| {
-        if error.kind() == std::io::ErrorKind::AlreadyExists {
-            exists(path)
-        } else {
-            Failure::unwritable(path, error)
-        }
-    })?;
-    file.write_all(bytes)
-        .and_then(|()| file.sync_all())
-        .map_err(|error| {
-            // Half a key is worse than none. This command has made the file.
-            let _ = std::fs::remove_file(path);
-            Failure::unwritable(path, error)
-        })
+fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
+    toolward_files::write_new(path, bytes, mode).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => exists(path),
+        _ => Failure::unwritable(path, error),
+    })
 }
 
 /// The failure of a place that is taken.

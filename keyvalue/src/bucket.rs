@@ -11,7 +11,7 @@ use crate::store::Store;
 use crate::write::{Change, count};
 
 /// How long an operation may take where the bucket has no deadline.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 const GET: &str = "
 SELECT e.value FROM bucket AS b JOIN entry AS e ON e.bucket = b.id
@@ -248,7 +248,7 @@ impl Bucket {
         })
     }
 
-    /// Removes `key`. One that is missing is no error.
+    /// Removes `key`. A missing key is not an error.
     ///
     /// # Errors
     ///
@@ -310,7 +310,7 @@ impl Bucket {
     fn end(&self) -> Instant {
         self.deadline.unwrap_or_else(|| {
             let now = Instant::now();
-            now.checked_add(PATIENCE).unwrap_or(now)
+            now.checked_add(DEFAULT_TIMEOUT).unwrap_or(now)
         })
     }
 

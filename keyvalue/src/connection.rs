@@ -6,23 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rusqlite::OpenFlags;
 use rusqlite::config::DbConfig;
+use toolward_sqlite::Access;
 
 use crate::error::Error;
 
 /// Between two looks at the clock, in steps of SQLite's own machine: some
 /// hundred microseconds.
-const STEPS: std::ffi::c_int = 20_000;
+const STEPS_PER_CHECK: std::ffi::c_int = 20_000;
 
 /// The longest sleep between two attempts while another process holds the store.
-const LONGEST_NAP: Duration = Duration::from_millis(4);
-
-/// Statements that stay prepared: more than this crate has.
-const STATEMENTS: usize = 48;
+const MAX_RETRY_INTERVAL: Duration = Duration::from_millis(4);
 
 /// Bytes of the write-ahead log that are kept after it was written back.
-const LOG_KEPT: i64 = 4 << 20;
+const MAX_LOG_BYTES: i64 = 4 << 20;
 
 /// A connection and the deadline that its handlers look at.
 pub(crate) struct Connection {
@@ -30,61 +27,35 @@ pub(crate) struct Connection {
     deadline: Arc<Deadline>,
 }
 
-/// What a connection may do.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Read,
-    Write,
-}
-
 impl Connection {
     /// Opens an existing file.
-    pub(crate) fn open(path: &Path, mode: Mode) -> Result<Self, Error> {
-        // `path` is absolute and without links, so that `NOFOLLOW` refuses what
-        // was put in its place, and it can't be read as a URI.
-        let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
-            | OpenFlags::SQLITE_OPEN_NOFOLLOW
-            | match mode {
-                Mode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
-                Mode::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
-            };
-        Self::new(rusqlite::Connection::open_with_flags(path, flags)?)
+    pub(crate) fn open(path: &Path, access: Access) -> Result<Self, Error> {
+        Self::new(toolward_sqlite::open(path, access)?)
     }
 
     /// Opens an empty store that lives as long as this connection.
     pub(crate) fn in_memory() -> Result<Self, Error> {
-        Self::new(rusqlite::Connection::open_in_memory()?)
+        let sql = rusqlite::Connection::open_in_memory()?;
+        toolward_sqlite::harden(&sql)?;
+        Self::new(sql)
     }
 
     fn new(mut sql: rusqlite::Connection) -> Result<Self, Error> {
         let deadline = Arc::new(Deadline::new());
         let seen = deadline.clone();
         sql.busy_handler(Some(move |count: i32| {
-            let nap = Duration::from_micros(100)
+            let interval = Duration::from_micros(100)
                 .saturating_mul(u32::try_from(count).unwrap_or(0).saturating_add(1));
-            seen.sleep(nap.min(LONGEST_NAP))
+            seen.sleep(interval.min(MAX_RETRY_INTERVAL))
         }))?;
         let seen = deadline.clone();
-        sql.progress_handler(STEPS, Some(move || seen.passed()))?;
-        sql.set_prepared_statement_cache_capacity(STATEMENTS);
-        // The file lies where nobody else writes; still, nothing in it is to
-        // run, and nothing outside it is to be written.
-        sql.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-        sql.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-        sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
-        sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
-        sql.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
-        sql.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+        sql.progress_handler(STEPS_PER_CHECK, Some(move || seen.passed()))?;
         // No plan depends on a parameter's value: otherwise each binding has the
         // statement prepared again, which takes ten times as long as running it.
         sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        sql.pragma_update(None, "temp_store", "MEMORY")?;
-        sql.pragma_update(None, "cell_size_check", true)?;
-        sql.pragma_update(None, "foreign_keys", true)?;
-        // In WAL mode this loses nothing when a process dies, and at most the
-        // newest writes when the machine does; it never damages the file.
-        sql.pragma_update(None, "synchronous", "NORMAL")?;
-        sql.pragma_update(None, "journal_size_limit", LOG_KEPT)?;
+        // At most the newest writes are lost when the machine dies.
+        toolward_sqlite::wait_for_disk(&sql, false)?;
+        sql.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)?;
         Ok(Self { sql, deadline })
     }
 
@@ -142,9 +113,9 @@ impl Deadline {
         self.left().is_zero()
     }
 
-    /// Sleeps for `nap` or until the deadline; false once that has passed.
-    fn sleep(&self, nap: Duration) -> bool {
-        std::thread::sleep(nap.min(self.left()));
+    /// Sleeps this long or until the deadline; false once that has passed.
+    fn sleep(&self, interval: Duration) -> bool {
+        std::thread::sleep(interval.min(self.left()));
         !self.passed()
     }
 }

@@ -3,8 +3,6 @@
 
 use std::path::PathBuf;
 
-use rusqlite::ErrorCode;
-
 /// An operation was refused, or failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -17,7 +15,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// The file is no store, or is damaged.
+    /// The file is not a store, or is damaged.
     #[error("the key-value store is damaged, or another program's file: {0}")]
     Corrupt(String),
     /// The file was made by another version of this crate.
@@ -57,7 +55,7 @@ pub enum Error {
     /// A change through a bucket that was opened for reading.
     #[error("the bucket was opened for reading")]
     ReadOnly,
-    /// What is to be incremented is no number, or the sum is too large.
+    /// The value to increment is not a number, or the sum is too large.
     #[error("the value can't be incremented: {0}")]
     NotANumber(&'static str),
     /// The disk is full.
@@ -113,29 +111,28 @@ impl Error {
     }
 }
 
+impl From<toolward_sqlite::Error> for Error {
+    fn from(error: toolward_sqlite::Error) -> Self {
+        use toolward_sqlite::Error as E;
+        match error {
+            E::Unusable(error) => Self::Unusable {
+                problem: error.problem.to_string(),
+                path: error.path,
+            },
+            E::Corrupt(problem) => Self::Corrupt(problem),
+            E::Version { found, expected } => Self::Version { found, expected },
+            E::Busy => Self::Busy,
+            // What ends a statement is that its deadline passed.
+            E::Interrupted(_) => Self::Deadline,
+            E::Full => Self::Full,
+            E::ReadOnly(problem) => Self::Io(problem),
+            other => Self::Io(other.to_string()),
+        }
+    }
+}
+
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::Error as E;
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
-            Some(ErrorCode::OperationInterrupted) => Self::Deadline,
-            Some(ErrorCode::DiskFull) => Self::Full,
-            // The constraints say what this crate itself keeps true.
-            Some(
-                ErrorCode::DatabaseCorrupt
-                | ErrorCode::NotADatabase
-                | ErrorCode::ConstraintViolation
-                | ErrorCode::TypeMismatch,
-            ) => Self::Corrupt(error.to_string()),
-            Some(_) => Self::Io(error.to_string()),
-            None => match error {
-                E::FromSqlConversionFailure(..)
-                | E::IntegralValueOutOfRange(..)
-                | E::InvalidColumnType(..)
-                | E::Utf8Error(..)
-                | E::QueryReturnedNoRows => Self::Corrupt(error.to_string()),
-                _ => Self::Io(error.to_string()),
-            },
-        }
+        toolward_sqlite::Error::from(error).into()
     }
 }

@@ -25,9 +25,8 @@ mod bucket;
 mod connection;
 mod error;
 mod limits;
-mod place;
+mod pool;
 mod schema;
-mod slots;
 mod store;
 mod write;
 

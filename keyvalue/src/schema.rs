@@ -3,19 +3,23 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection as Sql, TransactionBehavior};
+use rusqlite::Connection as Sql;
+use toolward_sqlite::{Access, Schema};
 
-use crate::connection::{Connection, Mode};
+use crate::connection::Connection;
 use crate::error::Error;
 
-/// What a store's file says it is: `TLKV`.
-const APPLICATION: i64 = 0x544c_4b56;
-
-/// The version of the tables below.
-const VERSION: i64 = 1;
+/// The store's file.
+const SCHEMA: Schema = Schema {
+    // `TLKV`.
+    application_id: 0x544c_4b56,
+    version: 1,
+    tables: TABLES,
+    owner: "a key-value store",
+};
 
 /// How long opening waits for other processes.
-const PATIENCE: Duration = Duration::from_secs(10);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `position` orders the keys of one bucket and counts in that bucket only, so
 /// that a cursor tells nothing about the buckets of others. A bucket's row holds
@@ -45,91 +49,28 @@ CREATE TABLE entry (
 /// Opens the file's first connection for writing, with the tables in it.
 pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
     let deadline = deadline();
-    let mut connection = Connection::open(path, Mode::Write)?;
-    connection.run(deadline, |sql| {
-        look(sql)?;
-        write_ahead(sql, deadline)?;
-        make_tables(sql)
-    })?;
+    let mut connection = Connection::open(path, Access::Write)?;
+    connection.run(deadline, |sql| Ok(SCHEMA.prepare(sql, deadline)?))?;
     Ok(connection)
 }
 
 /// Opens another connection to a file that [`open`] accepted, for reading.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, Error> {
-    let mut connection = Connection::open(path, Mode::Read)?;
-    connection.run(deadline(), look)?;
+    let mut connection = Connection::open(path, Access::Read)?;
+    connection.run(deadline(), |sql| Ok(SCHEMA.require(sql)?))?;
     Ok(connection)
 }
 
 /// Opens an empty store in memory.
 pub(crate) fn in_memory() -> Result<Connection, Error> {
     let mut connection = Connection::in_memory()?;
-    connection.run(deadline(), make_tables)?;
+    connection.run(deadline(), |sql| Ok(SCHEMA.make(sql)?))?;
     Ok(connection)
 }
 
 fn deadline() -> Instant {
-    Instant::now()
-        .checked_add(PATIENCE)
-        .unwrap_or_else(Instant::now)
-}
-
-/// Turns write-ahead logging on. SQLite asks no busy handler while it does so.
-fn write_ahead(sql: &Sql, deadline: Instant) -> Result<(), Error> {
-    loop {
-        let mode =
-            sql.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
-        match mode.map_err(Error::from) {
-            Ok(mode) if mode == "wal" => return Ok(()),
-            Ok(mode) => {
-                return Err(Error::Io(format!(
-                    "expected write-ahead logging, found journal mode `{mode}`: is the store on a \
-                     network file system?"
-                )));
-            }
-            Err(Error::Busy) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// [`recognise`] at one moment: another process may be making the tables.
-fn look(sql: &mut Sql) -> Result<bool, Error> {
-    let moment = sql.transaction()?;
-    recognise(&moment)
-}
-
-/// Whether the file has the tables; false for an empty file. An error for
-/// anything that is not this version's.
-fn recognise(sql: &Sql) -> Result<bool, Error> {
-    let application: i64 = sql.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    let version: i64 = sql.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let tables: i64 = sql.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    match (application, version, tables) {
-        (0, 0, 0) => Ok(false),
-        (APPLICATION, VERSION, 1..) => Ok(true),
-        (APPLICATION, found, _) if found != VERSION => Err(Error::Version {
-            found,
-            expected: VERSION,
-        }),
-        _ => Err(Error::Corrupt(
-            "expected the tables of a key-value store".to_owned(),
-        )),
-    }
-}
-
-fn make_tables(sql: &mut Sql) -> Result<(), Error> {
-    // Two processes may get here: the second finds the tables of the first.
-    let transaction = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if !recognise(&transaction)? {
-        transaction.execute_batch(TABLES)?;
-        transaction.pragma_update(None, "application_id", APPLICATION)?;
-        transaction.pragma_update(None, "user_version", VERSION)?;
-    }
-    transaction.commit()?;
-    Ok(())
+    let now = Instant::now();
+    now.checked_add(OPEN_TIMEOUT).unwrap_or(now)
 }
 
 /// Reads the whole file and compares each bucket's totals with its entries.

@@ -9,12 +9,12 @@ use crate::bucket::{Access, Bucket};
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::slots::Slots;
-use crate::{place, schema};
+use crate::pool::Pool;
+use crate::schema;
 
 /// Connections that read at the same time; more reads wait. Each is made when it
 /// is first needed.
-const READERS: usize = 4;
+const MAX_READERS: usize = 4;
 
 /// All buckets of a host. Clones share everything.
 ///
@@ -28,8 +28,8 @@ pub struct Store {
 struct Connections {
     /// `None`: the writer reads, too. Closed first: only a writer that is the
     /// last writes the log back into the file and removes it.
-    readers: Option<Slots<Connection>>,
-    writer: Slots<Connection>,
+    readers: Option<Pool<Connection>>,
+    writer: Pool<Connection>,
 }
 
 impl Store {
@@ -39,15 +39,16 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::Unusable`] when directory or file belong to another user, others
-    /// have access to them, or the file is no regular one; [`Error::Corrupt`]
-    /// when it is no store, [`Error::Version`] when it is another version's.
+    /// have access to them, or the file is not a regular one; [`Error::Corrupt`]
+    /// when it is not a store, [`Error::Version`] when it is another version's.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = place::prepare(path.as_ref())?;
+        let path =
+            toolward_files::private_file(path.as_ref()).map_err(toolward_sqlite::Error::from)?;
         let writer = schema::open(&path)?;
         let reader = schema::open_reader(&path)?;
         let more = path.clone();
-        let readers = Slots::new(reader, READERS - 1, move || schema::open_reader(&more));
-        let writer = Slots::new(writer, 0, move || schema::open(&path));
+        let readers = Pool::new(reader, MAX_READERS - 1, move || schema::open_reader(&more));
+        let writer = Pool::new(writer, 0, move || schema::open(&path));
         Ok(Self {
             connections: Arc::new(Connections {
                 readers: Some(readers),
@@ -66,7 +67,7 @@ impl Store {
         Ok(Self {
             connections: Arc::new(Connections {
                 readers: None,
-                writer: Slots::new(schema::in_memory()?, 0, lost),
+                writer: Pool::new(schema::in_memory()?, 0, lost),
             }),
         })
     }

@@ -19,7 +19,7 @@ const TOTALS: &str = "UPDATE bucket SET entries = ?2, bytes = ?3, next = ?4 WHER
 
 const UNMAKE: &str = "DELETE FROM bucket WHERE id = ?1";
 
-const LOOK: &str = "SELECT id, octet_length(value) FROM entry WHERE bucket = ?1 AND key = ?2";
+const SIZE: &str = "SELECT id, octet_length(value) FROM entry WHERE bucket = ?1 AND key = ?2";
 
 const GET: &str = "SELECT value FROM entry WHERE bucket = ?1 AND key = ?2";
 
@@ -185,7 +185,7 @@ impl<'t> Change<'t> {
         };
         let found: Option<(i64, i64)> = self
             .sql
-            .prepare_cached(LOOK)?
+            .prepare_cached(SIZE)?
             .query_row((id, key), |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
         found

@@ -14,7 +14,7 @@ mod messages;
 mod observe;
 pub mod principal;
 mod result;
-pub mod search;
+mod search;
 mod server;
 mod shown;
 pub mod stdio;

@@ -2,7 +2,7 @@
 //! `--config`, and what `--policy` puts on top. Never a file of the current
 //! directory, never one of a bundle.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use toolward_contract::diagnostic::{Diagnostic, Severity};
@@ -21,7 +21,7 @@ use crate::trust::Trust;
 const CONFIG_FILE: &str = "toolward.toml";
 
 /// Longest key or configuration file, in bytes.
-const MAX_FILE: u64 = 1024 * 1024;
+const MAX_FILE: usize = 1024 * 1024;
 
 /// Files of policies on top of the configured one. What one of them denies is denied.
 #[derive(Debug, Default, Clone)]
@@ -247,15 +247,5 @@ pub fn is_missing(path: &Path) -> bool {
 
 /// Reads a small text file of the user's. What is no regular file is refused.
 pub fn read_text(path: &Path) -> Result<String, Error> {
-    let mut text = String::new();
-    file::regular(path)
-        .and_then(|file| file.take(MAX_FILE + 1).read_to_string(&mut text))
-        .map_err(|error| Error::unreadable(path, error))?;
-    if text.len() as u64 > MAX_FILE {
-        return Err(Error::unreadable(
-            path,
-            format!("the file is larger than {MAX_FILE} bytes"),
-        ));
-    }
-    Ok(text)
+    String::from_utf8(file::read(path, MAX_FILE)?).map_err(|error| Error::unreadable(path, error))
 }

@@ -112,9 +112,7 @@ impl fmt::Display for PolicyError {
 /// Text of a policy file for a message: quoted, shortened, on one line.
 pub(crate) fn quoted(text: &str) -> String {
     const MAX_SHOWN_CHARS: usize = 80;
-    let short: String = text.chars().take(MAX_SHOWN_CHARS).collect();
-    let more = if short.len() < text.len() { "…" } else { "" };
-    format!("{short:?}{more}")
+    toolward_text::quoted(text, MAX_SHOWN_CHARS)
 }
 
 /// A code of [`PolicyError`] and when it is given.

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use oci_client::manifest::{OciDescriptor, OciImageManifest};
 use toolward_signing::Digest;
 use toolward_signing::archive::{Contents, Detached, detach, write_content};
 use toolward_signing::envelope::{self, Envelope};
@@ -13,6 +12,7 @@ use toolward_signing::manifest::{MANIFEST_TYPE, Manifest};
 use crate::digest::BlobDigest;
 use crate::failure::{Failure, Reason};
 use crate::media;
+use crate::oci::{self, Descriptor};
 use crate::text::{bytes, quoted};
 
 /// How long an annotation that the caller gives may be, in bytes.
@@ -36,7 +36,7 @@ impl Blob {
     }
 }
 
-/// What can be said of a bundle besides what is signed. Shown by registries; trusted by nobody.
+/// Descriptions of a bundle that are not signed. Registries show them; nothing trusts them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     /// A sentence about the bundle.
@@ -189,38 +189,38 @@ fn annotations(
     Ok(annotations)
 }
 
-fn layer(media_type: &str, bytes: &[u8], title: &str) -> OciDescriptor {
-    OciDescriptor {
+fn layer(media_type: &str, bytes: &[u8], title: &str) -> Descriptor {
+    Descriptor {
         annotations: Some([(media::TITLE.to_owned(), title.to_owned())].into()),
         ..descriptor(media_type, bytes)
     }
 }
 
 /// A descriptor of these bytes.
-pub(crate) fn descriptor(media_type: &str, bytes: &[u8]) -> OciDescriptor {
-    OciDescriptor {
+pub(crate) fn descriptor(media_type: &str, bytes: &[u8]) -> Descriptor {
+    Descriptor {
         media_type: media_type.to_owned(),
         digest: BlobDigest::of(bytes).to_string(),
         size: i64::try_from(bytes.len()).unwrap_or(i64::MAX),
-        ..OciDescriptor::default()
+        ..Descriptor::default()
     }
 }
 
 /// The bytes of an OCI manifest with the empty config.
 pub(crate) fn manifest_of(
     artifact_type: &str,
-    layers: Vec<OciDescriptor>,
-    subject: Option<OciDescriptor>,
+    layers: Vec<Descriptor>,
+    subject: Option<Descriptor>,
     annotations: BTreeMap<String, String>,
 ) -> Result<Bytes, Failure> {
-    let manifest = OciImageManifest {
+    let manifest = oci::Manifest {
+        schema_version: oci::SCHEMA_VERSION,
         media_type: Some(media::MANIFEST.to_owned()),
         config: descriptor(media::EMPTY, media::EMPTY_BYTES),
         layers,
         subject,
         artifact_type: Some(artifact_type.to_owned()),
         annotations: (!annotations.is_empty()).then_some(annotations),
-        ..OciImageManifest::default()
     };
     serde_json::to_vec(&manifest)
         .map(Bytes::from)
@@ -228,12 +228,9 @@ pub(crate) fn manifest_of(
 }
 
 /// Reads an OCI manifest of our form, with this `artifactType`.
-pub(crate) fn parse_manifest(
-    bytes: &[u8],
-    artifact_type: &str,
-) -> Result<OciImageManifest, Failure> {
-    let manifest: OciImageManifest = serde_json::from_slice(bytes).map_err(|error| {
-        // An index, or something else altogether, is no wrong manifest of ours.
+pub(crate) fn parse_manifest(bytes: &[u8], artifact_type: &str) -> Result<oci::Manifest, Failure> {
+    let manifest: oci::Manifest = serde_json::from_slice(bytes).map_err(|error| {
+        // An index, or another kind of file, is unsupported rather than invalid.
         let other = serde_json::from_slice::<serde_json::Value>(bytes)
             .is_ok_and(|value| value.get("manifests").is_some());
         if other {
@@ -251,7 +248,7 @@ pub(crate) fn parse_manifest(
             .expected(artifact_type.to_owned())
             .found(quoted(found)));
     }
-    let form = manifest.schema_version == 2
+    let form = manifest.schema_version == oci::SCHEMA_VERSION
         && manifest.media_type.as_deref() == Some(media::MANIFEST)
         && manifest.config.media_type == media::EMPTY
         && manifest.config.digest == BlobDigest::of(media::EMPTY_BYTES).to_string();
@@ -262,11 +259,7 @@ pub(crate) fn parse_manifest(
 }
 
 /// Reads a layer's descriptor.
-pub(crate) fn blob(
-    descriptor: &OciDescriptor,
-    media_type: &str,
-    max: u64,
-) -> Result<Blob, Failure> {
+pub(crate) fn blob(descriptor: &Descriptor, media_type: &str, max: u64) -> Result<Blob, Failure> {
     if descriptor.media_type != media_type {
         return Err(invalid()
             .expected(format!("a layer of type {media_type}"))

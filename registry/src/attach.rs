@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use oci_client::manifest::{ImageIndexEntry, OciImageIndex};
 use reqwest::StatusCode;
 use reqwest::header::ACCEPT;
 
@@ -15,6 +14,7 @@ use crate::digest::BlobDigest;
 use crate::document::{check_document, envelope_layer};
 use crate::failure::{Failure, Reason};
 use crate::media::{self, DocumentKind};
+use crate::oci::{Index, IndexEntry, SCHEMA_VERSION};
 use crate::progress::{Step, Teller};
 use crate::reference::Reference;
 use crate::response::{read, unexpected};
@@ -23,9 +23,9 @@ use crate::tags::next_page;
 use crate::transport::{Access, Ask};
 
 /// How often an index is written again because somebody else wrote it at the same time.
-const ROUNDS: usize = 4;
+const MAX_ATTEMPTS: usize = 4;
 /// How many pages of referrers are read.
-const PAGES: usize = 8;
+const MAX_PAGES: usize = 8;
 
 /// A document that is attached to something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Client {
     /// Attaching the same again changes nothing.
     ///
     /// # Errors
-    /// [`Reason::AttachmentInvalid`] if it is no envelope of this kind; the reason for which it failed.
+    /// [`Reason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
     pub async fn attach(
         &self,
         subject: &Reference,
@@ -68,7 +68,7 @@ impl Client {
             .put_manifest(&repository, media::MANIFEST, manifest.clone(), deadline)
             .await?;
         if !noted {
-            let entry = ImageIndexEntry {
+            let entry = IndexEntry {
                 media_type: media::MANIFEST.to_owned(),
                 digest: digest.to_string(),
                 size: i64::try_from(size).unwrap_or(i64::MAX),
@@ -86,7 +86,7 @@ impl Client {
     /// limits allow. Whether they are any good is not looked at.
     ///
     /// # Errors
-    /// The reason for which it failed. That there are none is no failure.
+    /// The reason for which it failed. An empty list is not a failure.
     pub async fn referrers(
         &self,
         subject: &Reference,
@@ -138,14 +138,14 @@ impl Client {
         subject: BlobDigest,
         kind: DocumentKind,
         deadline: Deadline,
-    ) -> Result<Option<Vec<ImageIndexEntry>>, Failure> {
+    ) -> Result<Option<Vec<IndexEntry>>, Failure> {
         let path = format!("v2/{}/referrers/{subject}", reference.repository());
         let mut url = below(&self.base(reference)?, &path)?;
         url.query_pairs_mut()
             .append_pair("artifactType", kind.artifact_type());
         let mut entries = Vec::new();
         let mut next = Some(url);
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let Some(url) = next else { break };
             let ask = Ask::get(url, Access::pull(reference)).header(ACCEPT, media::INDEX)?;
             let response = self.transport.send(&ask, deadline).await?;
@@ -157,7 +157,7 @@ impl Client {
             next = next_page(&ask.url, response.headers())?;
             let body = read(response, self.transport.limits.manifest).await?;
             // Some answer unknown paths with 200 and a page for people.
-            let Ok(index) = serde_json::from_slice::<OciImageIndex>(&body) else {
+            let Ok(index) = serde_json::from_slice::<Index>(&body) else {
                 return Ok(None);
             };
             entries.extend(index.manifests);
@@ -171,7 +171,7 @@ impl Client {
         reference: &Reference,
         subject: BlobDigest,
         deadline: Deadline,
-    ) -> Result<Option<OciImageIndex>, Failure> {
+    ) -> Result<Option<Index>, Failure> {
         let tagged = fallback_tag(reference, subject)?;
         let bytes = match self.manifest(&tagged, deadline).await {
             Ok((_, bytes)) => bytes,
@@ -183,20 +183,20 @@ impl Client {
             .map_err(|_| Failure::new(Reason::ManifestInvalid).at(tagged.to_string()))
     }
 
-    /// Adds an entry to the index under the fallback tag. There is no way to do so but to read and write it,
-    /// so it is read again until the entry is there.
+    /// Adds an entry to the index under the fallback tag. That takes a read and a write, which can race with
+    /// another client: repeated until the entry is there.
     async fn note(
         &self,
         repository: &Reference,
         subject: BlobDigest,
-        entry: ImageIndexEntry,
+        entry: IndexEntry,
         deadline: Deadline,
     ) -> Result<(), Failure> {
         let tagged = fallback_tag(repository, subject)?;
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ATTEMPTS {
             let index = self.fallback(repository, subject, deadline).await?;
-            let mut index = index.unwrap_or_else(|| OciImageIndex {
-                schema_version: 2,
+            let mut index = index.unwrap_or_else(|| Index {
+                schema_version: SCHEMA_VERSION,
                 media_type: Some(media::INDEX.to_owned()),
                 manifests: Vec::new(),
                 artifact_type: None,

@@ -1,5 +1,5 @@
-//! Leave to read or write: a challenge answered with credentials, sent to the registry itself or to a token
-//! server that the operator allowed, and to nobody else.
+//! Authentication: a challenge is answered with credentials, which go to the registry itself or to a token
+//! server that the operator allowed, and nowhere else.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -99,7 +99,7 @@ impl Transport {
             if let Some(service) = &service {
                 query.append_pair("service", service);
             }
-            // Our own scope, whatever the challenge says.
+            // Our own scope, not that of the challenge.
             query.append_pair(
                 "scope",
                 &format!("repository:{}:{actions}", access.repository),

@@ -6,9 +6,9 @@ use url::Url;
 
 use crate::address::{below, shown};
 use crate::artifact::Blob;
+use crate::blob_sink::BlobSink;
 use crate::client::Client;
 use crate::failure::{Failure, Reason};
-use crate::landing::Landing;
 use crate::progress::Teller;
 use crate::reference::Reference;
 use crate::response::{broken, unexpected};
@@ -27,15 +27,15 @@ enum Ended {
 }
 
 impl Client {
-    /// Downloads `blob` to `landing`, which may have some of it already, and gives it back with all of it.
+    /// Downloads `blob` to `sink`, which may have some of it already, and gives it back with all of it.
     pub(crate) async fn download(
         &self,
         reference: &Reference,
         blob: &Blob,
-        mut landing: Landing,
+        mut sink: BlobSink,
         teller: Teller<'_>,
         deadline: Deadline,
-    ) -> Result<Landing, Failure> {
+    ) -> Result<BlobSink, Failure> {
         let url = below(
             &self.base(reference)?,
             &format!("v2/{}/blobs/{}", reference.repository(), blob.digest),
@@ -45,32 +45,32 @@ impl Client {
         let retries = self.transport.limits.retries;
         let mut tries = self.transport.tries(deadline);
         loop {
-            let before = landing.length;
-            let work = self.some(&url, reference, blob, &mut landing, teller, deadline);
+            let before = sink.length;
+            let work = self.some(&url, reference, blob, &mut sink, teller, deadline);
             match deadline.within(&place, work).await? {
                 Ended::Whole => {}
                 Ended::Broken(failure) => {
-                    if landing.length > before {
+                    if sink.length > before {
                         tries.refill(retries);
                     }
                     tries.again(failure, None).await?;
                     continue;
                 }
                 Ended::Hostile(failure) => {
-                    landing.discard();
+                    sink.discard();
                     return Err(failure);
                 }
             }
-            let found = landing.hasher.clone().finish();
+            let found = sink.hasher.clone().finish();
             if found == blob.digest {
-                return Ok(landing);
+                return Ok(sink);
             }
-            if landing.resumed {
+            if sink.resumed {
                 // The part from an earlier try may be to blame: once more, from the beginning.
-                landing.restart().map_err(io)?;
+                sink.restart().map_err(io)?;
                 continue;
             }
-            landing.discard();
+            sink.discard();
             return Err(Failure::new(Reason::BlobDiffers)
                 .at(place)
                 .expected(blob.digest.to_string())
@@ -84,30 +84,30 @@ impl Client {
         url: &Url,
         reference: &Reference,
         blob: &Blob,
-        landing: &mut Landing,
+        sink: &mut BlobSink,
         teller: Teller<'_>,
         deadline: Deadline,
     ) -> Result<Ended, Failure> {
-        teller.tell(landing.length, Some(blob.size));
-        if landing.length == blob.size {
+        teller.tell(sink.length, Some(blob.size));
+        if sink.length == blob.size {
             return Ok(Ended::Whole);
         }
         let mut ask = Ask::get(url.clone(), Access::pull(reference));
         ask.follow = true;
-        if landing.length > 0 {
-            ask = ask.header(RANGE, &format!("bytes={}-", landing.length))?;
+        if sink.length > 0 {
+            ask = ask.header(RANGE, &format!("bytes={}-", sink.length))?;
         }
         let mut response = self.transport.send(&ask, deadline).await?;
         let place = shown(response.url());
         let io = |error: std::io::Error| Failure::io("a download", &error);
         match response.status() {
-            StatusCode::PARTIAL_CONTENT if landing.length > 0 => {
+            StatusCode::PARTIAL_CONTENT if sink.length > 0 => {
                 let range = response
                     .headers()
                     .get(CONTENT_RANGE)
                     .and_then(|value| value.to_str().ok());
                 let last = blob.size.saturating_sub(1);
-                let wanted = format!("bytes {}-{last}/{}", landing.length, blob.size);
+                let wanted = format!("bytes {}-{last}/{}", sink.length, blob.size);
                 if range != Some(wanted.as_str()) {
                     return Ok(Ended::Hostile(
                         Failure::new(Reason::ResponseInvalid)
@@ -117,16 +117,16 @@ impl Client {
                     ));
                 }
             }
-            StatusCode::OK => landing.restart().map_err(io)?,
+            StatusCode::OK => sink.restart().map_err(io)?,
             // It does not have what would come next: what is there is not its beginning.
-            StatusCode::RANGE_NOT_SATISFIABLE if landing.length > 0 => {
-                landing.restart().map_err(io)?;
+            StatusCode::RANGE_NOT_SATISFIABLE if sink.length > 0 => {
+                sink.restart().map_err(io)?;
                 let failure = unexpected(response).await;
                 return Ok(Ended::Broken(failure));
             }
             _ => return Err(unexpected(response).await),
         }
-        let missing = blob.size.saturating_sub(landing.length);
+        let missing = blob.size.saturating_sub(sink.length);
         if let Some(length) = response.content_length()
             && length != missing
         {
@@ -135,17 +135,17 @@ impl Client {
         loop {
             match response.chunk().await {
                 Ok(Some(chunk)) => {
-                    let length = landing.length.saturating_add(chunk.len() as u64);
+                    let length = sink.length.saturating_add(chunk.len() as u64);
                     if length > blob.size {
                         return Ok(Ended::Hostile(wrong_size(place, blob.size, length)));
                     }
-                    landing.append(&chunk).map_err(io)?;
-                    teller.tell(landing.length, Some(blob.size));
+                    sink.append(&chunk).map_err(io)?;
+                    teller.tell(sink.length, Some(blob.size));
                 }
-                Ok(None) if landing.length == blob.size => return Ok(Ended::Whole),
+                Ok(None) if sink.length == blob.size => return Ok(Ended::Whole),
                 // An end that was meant, not a connection that broke.
                 Ok(None) => {
-                    return Ok(Ended::Hostile(wrong_size(place, blob.size, landing.length)));
+                    return Ok(Ended::Hostile(wrong_size(place, blob.size, sink.length)));
                 }
                 Err(error) => return Ok(Ended::Broken(broken(&error).at(place))),
             }

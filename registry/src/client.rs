@@ -1,4 +1,4 @@
-//! The client and what it is told: whom to trust, how long to wait, how much to take.
+//! The client and its configuration: certificate authorities, timeouts, limits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::reference::Reference;
 use crate::text::quoted;
 use crate::transport::Transport;
 
-/// What a client takes at most, of bytes and of time. The defaults are those of the formats; more can't be
-/// had for the sizes of a bundle, as nobody would read it.
+/// Limits of a client, in bytes and time. The defaults are those of the formats; sizes of a bundle can't be
+/// raised above them, as no reader accepts more.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client that trusts the system's certificate authorities, has no credentials, and follows nobody.
+    /// A client that trusts the system's certificate authorities, has no credentials, and follows no redirect.
     #[must_use]
     pub fn builder() -> ClientBuilder {
         ClientBuilder {

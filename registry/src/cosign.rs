@@ -1,4 +1,4 @@
-//! Co-signatures: further signatures over the same manifest, attached to the bundle by whoever may write to
+//! Co-signatures: further signatures over the same manifest, attached to the bundle by anybody who may write to
 //! the repository. They are added to the envelope; which of them count is for the trust store to say.
 
 use toolward_signing::envelope::{Envelope, MAX_BYTES};
@@ -15,13 +15,13 @@ use crate::retry::Deadline;
 /// signature is verified.
 ///
 /// # Errors
-/// [`Failure::refusal`] if `base` is no envelope. Others that are none are passed over.
+/// [`Failure::refusal`] if `base` is not an envelope. Others that are not are skipped.
 pub fn merge_signatures<B: AsRef<[u8]>>(base: &[u8], others: &[B]) -> Result<Vec<u8>, Failure> {
     let mut envelope = Envelope::parse(base)?;
     let mut added = 0;
     for other in others {
         if let Ok(other) = Envelope::parse(other.as_ref()) {
-            // What is over something else, or too much, is nobody's loss but the sender's.
+            // Signatures over another manifest, or too many, are skipped.
             added += envelope.merge(&other).unwrap_or(0);
         }
     }
@@ -29,7 +29,7 @@ pub fn merge_signatures<B: AsRef<[u8]>>(base: &[u8], others: &[B]) -> Result<Vec
         return Ok(base.to_vec());
     }
     let bytes = envelope.to_bytes()?;
-    // What others add must not make an envelope one that nobody reads.
+    // Signatures of others must not make the envelope larger than readers accept.
     if bytes.len() > MAX_BYTES {
         return Ok(base.to_vec());
     }

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use oci_client::manifest::OciDescriptor;
 use reqwest::{Method, Response, StatusCode};
 use serde::Deserialize;
 use url::Url;
@@ -15,6 +14,7 @@ use crate::client::Client;
 use crate::digest::BlobDigest;
 use crate::failure::{Failure, Reason};
 use crate::media::{self, DocumentKind};
+use crate::oci::Descriptor;
 use crate::reference::Reference;
 use crate::response::{read, unexpected};
 use crate::retry::Deadline;
@@ -22,7 +22,7 @@ use crate::source::Source;
 use crate::text::{bytes, quoted};
 use crate::transport::Ask;
 
-/// A document: an envelope that nobody verified yet.
+/// A document: an envelope that is not verified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Document {
@@ -58,8 +58,8 @@ pub(crate) fn check_document(kind: DocumentKind, envelope: &[u8]) -> Result<(), 
 }
 
 /// The only layer of a document.
-pub(crate) fn envelope_layer(envelope: &[u8]) -> OciDescriptor {
-    OciDescriptor {
+pub(crate) fn envelope_layer(envelope: &[u8]) -> Descriptor {
+    Descriptor {
         annotations: Some([(media::TITLE.to_owned(), "envelope.dsse.json".to_owned())].into()),
         ..descriptor(media::ENVELOPE, envelope)
     }
@@ -70,7 +70,7 @@ impl Client {
     /// [`DocumentKind::reference`].
     ///
     /// # Errors
-    /// [`Reason::AttachmentInvalid`] if it is no envelope of this kind; the reason for which it failed.
+    /// [`Reason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
     pub async fn push_document(
         &self,
         kind: DocumentKind,

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use toolward_signing::Refusal;
 
-/// A failure. What was pulled is not kept, except the part of a blob that a later try goes on from.
+/// A failure. What was pulled is not kept, except the part of a blob that a later attempt resumes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Failure(Box<Parts>);
 

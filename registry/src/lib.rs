@@ -2,9 +2,9 @@
 //! are trusted is for [`toolward_signing`] to say, and the envelope is shown to the caller before anything
 //! large is downloaded.
 //!
-//! Registries, and whoever stands between, are taken to be hostile: every size is bounded before it is read,
+//! Registries, and anybody on the path to them, are assumed hostile: every size is bounded before it is read,
 //! every digest checked, no redirect followed unasked, and credentials go to the registry itself and to the
-//! realms that the operator allowed. Of `oci-client`, only the types are used: it reads manifests of any
+//! realms that the operator allowed. That is why no client of others is used: `oci-client` reads manifests of any
 //! length, follows redirects, sends credentials to the realm that the registry names, and looks for proxies
 //! in the environment.
 //!
@@ -27,6 +27,7 @@ mod artifact;
 mod attach;
 mod auth;
 mod blob;
+mod blob_sink;
 mod challenge;
 mod client;
 mod cosign;
@@ -35,8 +36,9 @@ mod digest;
 mod document;
 mod failure;
 mod helper;
-mod landing;
+mod https_source;
 pub mod media;
+mod oci;
 mod progress;
 mod pull;
 mod push;
@@ -49,7 +51,6 @@ mod tags;
 mod text;
 mod transport;
 mod upload;
-mod web;
 
 pub use artifact::{Artifact, Blob, Details, Outgoing};
 pub use attach::Referrer;
@@ -60,6 +61,7 @@ pub use digest::BlobDigest;
 pub use document::Document;
 pub use failure::{Failure, Reason};
 pub use helper::Helpers;
+pub use https_source::Fetched;
 pub use media::DocumentKind;
 pub use progress::{Progress, ProgressFn, Step};
 pub use pull::{PullOptions, Pulled};
@@ -68,4 +70,3 @@ pub use reference::Reference;
 pub use releases::{MAX_RELEASES, Release, Releases, TagPattern};
 pub use secrecy;
 pub use source::Source;
-pub use web::Fetched;

@@ -1,6 +1,6 @@
-//! How far something has come.
+//! Progress of a transfer.
 
-/// What is being done.
+/// The current step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
@@ -12,21 +12,21 @@ pub enum Step {
     Upload,
 }
 
-/// How far a transfer has come.
+/// Progress of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done.
+    /// The current step.
     pub step: Step,
-    /// Bytes that are there.
+    /// Bytes transferred.
     pub done: u64,
-    /// Bytes in all, where that is known.
+    /// Bytes in total, where known.
     pub total: Option<u64>,
 }
 
-/// Whom to tell about progress.
+/// Called with each progress.
 pub type ProgressFn = dyn Fn(Progress) + Send + Sync;
 
-/// Somebody to tell, or nobody.
+/// Reports progress, if anybody listens.
 #[derive(Clone, Copy)]
 pub(crate) struct Teller<'a> {
     pub(crate) whom: Option<&'a ProgressFn>,

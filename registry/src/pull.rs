@@ -14,10 +14,10 @@ use url::Url;
 
 use crate::address::{base, below, shown};
 use crate::artifact::{Artifact, Blob};
+use crate::blob_sink::BlobSink;
 use crate::client::Client;
 use crate::digest::BlobDigest;
 use crate::failure::{Failure, Reason};
-use crate::landing::Landing;
 use crate::media;
 use crate::progress::{ProgressFn, Step, Teller};
 use crate::reference::Reference;
@@ -28,7 +28,7 @@ use crate::transport::{Access, Ask};
 /// What a pull depends on besides the reference.
 #[derive(Clone, Copy)]
 pub struct PullOptions<'a> {
-    /// A folder for what is half downloaded: a later pull of the same blob goes on from there. It should be
+    /// A folder for what is half downloaded: a later pull of the same blob resumes it. It should be
     /// the user's own.
     pub downloads: &'a Path,
     /// Whether co-signatures that are attached to the bundle are added to the envelope. The caller sees the
@@ -86,7 +86,7 @@ impl<T> Pulled<T> {
     /// with [`Effort::Fast`] it is made many times faster, to be verified and thrown away.
     ///
     /// # Errors
-    /// [`Failure::refusal`] if the content is no archive; [`Reason::Io`].
+    /// [`Failure::refusal`] if the content is not an archive; [`Reason::Io`].
     pub fn archive<W: Write>(&self, effort: Effort, out: W) -> Result<W, Failure> {
         let io = |error: std::io::Error| Failure::io("the download", &error);
         let mut content = self.content.try_clone().map_err(io)?;
@@ -131,19 +131,19 @@ impl Client {
         let accepted = verify(&envelope)?;
         let (folder, blob) = (options.downloads.to_owned(), artifact.content);
         // It reads and hashes what an earlier try left.
-        let landing = tokio::task::spawn_blocking(move || Landing::file(&folder, &blob))
+        let sink = tokio::task::spawn_blocking(move || BlobSink::file(&folder, &blob))
             .await
             .map_err(|error| Failure::new(Reason::Io).found(error.to_string()))??;
         let teller = Teller {
             whom: options.progress,
             step: Step::Content,
         };
-        let landing = self
-            .download(reference, &artifact.content, landing, teller, deadline)
+        let sink = self
+            .download(reference, &artifact.content, sink, teller, deadline)
             .await?;
         let io =
             |error: std::io::Error| Failure::io(options.downloads.display().to_string(), &error);
-        let content = landing
+        let content = sink
             .into_file()
             .map_err(io)?
             .ok_or_else(|| Failure::new(Reason::Io))?;
@@ -215,9 +215,9 @@ impl Client {
             whom: progress,
             step: Step::Envelope,
         };
-        let landing = self
-            .download(reference, blob, Landing::memory(), teller, deadline)
+        let sink = self
+            .download(reference, blob, BlobSink::memory(), teller, deadline)
             .await?;
-        Ok(landing.into_bytes())
+        Ok(sink.into_bytes())
     }
 }

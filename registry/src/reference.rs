@@ -75,7 +75,7 @@ impl Reference {
     /// The same repository at another tag, without a digest.
     ///
     /// # Errors
-    /// [`Reason::ReferenceInvalid`] if it is no tag.
+    /// [`Reason::ReferenceInvalid`] if it is not a tag.
     pub fn with_tag(&self, tag: &str) -> Result<Self, Failure> {
         check_tag(tag)?;
         Ok(Self {

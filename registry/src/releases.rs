@@ -17,7 +17,7 @@ use crate::retry::Deadline;
 /// and each costs a few requests.
 pub const MAX_RELEASES: usize = 1_000;
 /// How many of them are asked for at the same time.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT_REQUESTS: usize = 8;
 
 /// How the tags of releases look: the same text, then a version.
 ///
@@ -104,7 +104,7 @@ impl Client {
         let mut running = JoinSet::new();
         let mut found = Vec::new();
         loop {
-            while running.len() < AT_ONCE
+            while running.len() < MAX_CONCURRENT_REQUESTS
                 && let Some((number, tag)) = waiting.next()
             {
                 let (client, reference) = (self.clone(), repository.with_tag(&tag)?);

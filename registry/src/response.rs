@@ -1,4 +1,4 @@
-//! Answers: what the status means, and bodies of a bounded size.
+//! Responses: what a status means, and bodies of bounded size.
 
 use bytes::{Bytes, BytesMut};
 use reqwest::{Response, StatusCode};
@@ -10,8 +10,8 @@ use crate::text::{bytes, quoted};
 /// How much of an error's body is read.
 const MAX_ERROR: u64 = 16 * 1024;
 
-/// The failure that an answer with an unexpected status is. What the registry says of it is told, cut and
-/// without control characters.
+/// The failure for an unexpected status. It repeats the registry's message, shortened and without control
+/// characters.
 pub(crate) async fn unexpected(response: Response) -> Failure {
     let place = shown(response.url());
     let status = response.status();
@@ -39,7 +39,7 @@ pub(crate) async fn unexpected(response: Response) -> Failure {
     Failure::new(reason).at(place).found(found)
 }
 
-/// The whole body, at most `max` bytes of it: what says or turns out to be more is refused.
+/// The whole body; one that announces or has more than `max` bytes is refused.
 pub(crate) async fn read(mut response: Response, max: u64) -> Result<Bytes, Failure> {
     let place = shown(response.url());
     let refuse = || {
@@ -66,7 +66,7 @@ pub(crate) async fn read(mut response: Response, max: u64) -> Result<Bytes, Fail
     Ok(body.freeze())
 }
 
-/// The failure that a broken connection is. Addresses stay out of it: they can have secrets in them.
+/// The failure for a broken connection. It names no URL, as URLs can contain secrets.
 pub(crate) fn broken(error: &reqwest::Error) -> Failure {
     let reason = if error.is_timeout() {
         Reason::Timeout
@@ -76,7 +76,7 @@ pub(crate) fn broken(error: &reqwest::Error) -> Failure {
     Failure::new(reason).found(deepest(error))
 }
 
-/// What went wrong at the bottom: the layers above say less.
+/// The innermost cause: the outer errors say less.
 fn deepest(error: &reqwest::Error) -> String {
     let mut deepest: &dyn std::error::Error = error;
     while let Some(source) = deepest.source() {
@@ -91,7 +91,7 @@ fn deepest(error: &reqwest::Error) -> String {
     deepest.to_string()
 }
 
-/// Whether nobody could be trusted: trying again changes nothing.
+/// Whether no certificate could be trusted: a retry would not help.
 pub(crate) fn untrusted(error: &reqwest::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {

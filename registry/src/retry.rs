@@ -1,4 +1,4 @@
-//! How long something may take, and how long to wait before it is tried again.
+//! Deadlines, and the backoff between retries.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use tokio::time::Instant;
 
 use crate::failure::{Failure, Reason};
 
-/// The first wait; each further one is twice as long.
-const FIRST_WAIT: Duration = Duration::from_millis(200);
-/// The longest wait that is not asked for by the registry.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// The first backoff; each further one is twice as long.
+const MIN_BACKOFF: Duration = Duration::from_millis(200);
+/// The longest backoff, unless the registry asks for more.
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
-/// When an operation must be over, all its requests and waits together.
+/// When an operation ends, including all its requests and waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Instant);
 
 impl Deadline {
     pub(crate) fn after(time: Duration) -> Self {
-        // A time too long to be added is no limit that matters.
+        // A duration too long to be added limits nothing.
         let now = Instant::now();
         Self(
             now.checked_add(time)
@@ -26,7 +26,7 @@ impl Deadline {
         )
     }
 
-    /// Does something until the deadline.
+    /// Runs something until the deadline.
     pub(crate) async fn within<T>(
         self,
         place: &str,
@@ -42,13 +42,13 @@ impl Deadline {
     }
 }
 
-/// The tries of one request.
+/// The retries of one request.
 #[derive(Debug)]
 pub(crate) struct Tries {
     deadline: Deadline,
     left: u32,
     wait: Duration,
-    /// The longest `Retry-After` that is waited for.
+    /// The longest `Retry-After` that is honoured.
     patience: Duration,
 }
 
@@ -57,16 +57,16 @@ impl Tries {
         Self {
             deadline,
             left: retries,
-            wait: FIRST_WAIT,
+            wait: MIN_BACKOFF,
             patience,
         }
     }
 
-    /// Waits before the next try. `asked` is what the registry asks for, which is honoured if it is within
-    /// the caller's patience and before the deadline.
+    /// Waits before the next attempt. `asked` is the registry's `Retry-After`, honoured up to the caller's
+    /// maximum and the deadline.
     ///
     /// # Errors
-    /// `failure`, if there is no next try.
+    /// `failure`, if no attempt is left.
     pub(crate) async fn again(
         &mut self,
         failure: Failure,
@@ -77,29 +77,29 @@ impl Tries {
         };
         let wait = match asked {
             Some(asked) if asked > self.patience => return Err(failure),
-            Some(asked) => asked.max(FIRST_WAIT),
+            Some(asked) => asked.max(MIN_BACKOFF),
             None => jittered(self.wait),
         };
         if wait >= self.deadline.left() {
             return Err(failure);
         }
         self.left = left;
-        self.wait = self.wait.saturating_mul(2).min(LONGEST_WAIT);
+        self.wait = self.wait.saturating_mul(2).min(MAX_BACKOFF);
         tokio::time::sleep(wait).await;
         Ok(())
     }
 
-    /// After progress, the waits begin anew, and so does the counting.
+    /// Progress resets the backoff and the count of attempts.
     pub(crate) fn refill(&mut self, retries: u32) {
         self.left = retries;
-        self.wait = FIRST_WAIT;
+        self.wait = MIN_BACKOFF;
     }
 }
 
-/// Between half of a time and all of it, so that many clients don't come back at once.
+/// Jitter: between half of a duration and all of it, so that many clients don't return at once.
 fn jittered(time: Duration) -> Duration {
     let mut random = [0; 1];
-    // Without chance there is no jitter, and the wait is right all the same.
+    // Without randomness there is no jitter, and the backoff is still valid.
     let _ = getrandom::fill(&mut random);
     let [random] = random;
     let half = time / 2;

@@ -13,7 +13,7 @@ use crate::response::{read, unexpected};
 use crate::transport::{Access, Ask};
 
 /// How many tags are asked for at once.
-const PAGE: usize = 1000;
+const PAGE_TAGS: usize = 1000;
 
 #[derive(Deserialize)]
 struct Page {
@@ -26,10 +26,10 @@ impl Client {
     ///
     /// # Errors
     /// [`Reason::NotFound`]; [`Reason::ResponseTooLarge`] if there are more than the limit;
-    /// [`Reason::ResponseInvalid`] if something is no tag; the reason for which it failed.
+    /// [`Reason::ResponseInvalid`] if an entry is not a tag; the reason for which it failed.
     pub async fn tags(&self, reference: &Reference) -> Result<Vec<String>, Failure> {
         let deadline = self.transport.deadline();
-        let path = format!("v2/{}/tags/list?n={PAGE}", reference.repository());
+        let path = format!("v2/{}/tags/list?n={PAGE_TAGS}", reference.repository());
         let first = below(&self.base(reference)?, &path)?;
         let place = shown(&first);
         let limit = self.transport.limits.tags;
@@ -37,7 +37,7 @@ impl Client {
             let mut tags = Vec::new();
             let mut next = Some(first);
             // A page without tags would let a registry go on for ever.
-            let mut pages = limit / PAGE + 8;
+            let mut pages = limit / PAGE_TAGS + 8;
             while let Some(url) = next {
                 pages = pages.saturating_sub(1);
                 let ask = Ask::get(url, Access::pull(reference));

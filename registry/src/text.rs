@@ -1,25 +1,11 @@
 //! Text from outside, made fit to be shown.
 
 /// How much of a hostile text is shown, in characters.
-const SHOWN: usize = 200;
+const MAX_CHARS: usize = 200;
 
 /// The text in quotes, hidden characters escaped, cut where it is long.
 pub(crate) fn quoted(text: &str) -> String {
-    let mut shown: String = text
-        .chars()
-        .take(SHOWN)
-        .map(|character| {
-            if toolward_signing::text::is_hidden(character) || character.is_control() {
-                '\u{fffd}'
-            } else {
-                character
-            }
-        })
-        .collect();
-    if text.chars().nth(SHOWN).is_some() {
-        shown.push('…');
-    }
-    format!("`{shown}`")
+    format!("`{}`", toolward_text::visible_line(text, MAX_CHARS))
 }
 
 /// A number of bytes in words.
@@ -36,10 +22,7 @@ mod tests {
 
     #[test]
     fn hostile_text_is_shown_without_its_tricks() {
-        assert_eq!(
-            quoted("a\u{1b}[2J\u{202e}b\n"),
-            "`a\u{fffd}[2J\u{fffd}b\u{fffd}`"
-        );
-        assert!(quoted(&"x".repeat(10_000)).chars().count() < 210);
+        assert_eq!(quoted("a\u{1b}[2J\u{202e}b\n"), r"`a\e[2J\u{202e}b\n`");
+        assert!(quoted(&"x".repeat(10_000)).chars().count() < 240);
     }
 }

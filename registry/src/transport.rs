@@ -122,7 +122,7 @@ impl Transport {
             let authorization = ask.access.as_ref().and_then(|access| self.granted(access));
             let response = self.answered(ask, authorization.as_ref(), deadline).await?;
             match &ask.access {
-                // Only the registry's own challenge counts, not that of whoever it redirected to.
+                // Only the registry's own challenge counts, not that of a server it redirected to.
                 Some(access)
                     if response.status() == StatusCode::UNAUTHORIZED
                         && !renewed

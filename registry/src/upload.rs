@@ -1,4 +1,4 @@
-//! Uploading: blobs in pieces, on from where the registry has them, and manifests with their exact bytes.
+//! Uploading: blobs in chunks, resumed where the registry has them, and manifests with their exact bytes.
 
 use bytes::Bytes;
 use reqwest::header::{
@@ -19,16 +19,16 @@ use crate::retry::Deadline;
 use crate::text::{bytes, quoted};
 use crate::transport::{Access, Ask};
 
-/// How much of a blob one request carries, in bytes.
-const PIECE: usize = 8 * 1024 * 1024;
+/// Bytes of a blob in one request.
+const CHUNK_BYTES: usize = 8 * 1024 * 1024;
 
 /// The digest that a registry says it has stored.
 const STORED: HeaderName = HeaderName::from_static("docker-content-digest");
-/// What a registry with a referrers API answers to a manifest with a subject.
+/// Sent by a registry with a referrers API in response to a manifest with a subject.
 const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 
 impl Client {
-    /// Sees to it that the registry has a blob.
+    /// Uploads a blob unless the registry has it.
     pub(crate) async fn upload(
         &self,
         reference: &Reference,
@@ -52,7 +52,7 @@ impl Client {
                 else {
                     return Ok(());
                 };
-                // A session that the registry has lost, or that broke, is begun anew.
+                // A session that the registry lost, or that broke, starts over.
                 let lost = matches!(
                     failure.reason(),
                     Some(Reason::NotFound | Reason::Unreachable | Reason::Failed | Reason::Busy)
@@ -77,7 +77,7 @@ impl Client {
         let path = format!("v2/{}/blobs/{}", reference.repository(), blob.digest);
         let url = below(&self.base(reference)?, &path)?;
         let mut ask = Ask::new(Method::HEAD, url, Some(Access::push(reference)));
-        // Some redirect to where the blob is; whoever answers there says that it is.
+        // Some registries redirect to the storage; its answer counts.
         ask.follow = true;
         let response = self.transport.send(&ask, deadline).await?;
         match response.status() {
@@ -111,7 +111,7 @@ impl Client {
         let mut at = location(&ask.url, &response)?;
         let mut done = 0;
         let mut last = content.clone();
-        if content.len() > PIECE {
+        if content.len() > CHUNK_BYTES {
             while let Some(piece) = piece(content, done) {
                 let length = piece.len();
                 match self.send_piece(&at, &access, done, piece, deadline).await {
@@ -120,7 +120,7 @@ impl Client {
                         done = done.saturating_add(length);
                     }
                     Err(failure) => {
-                        // What did the registry get of it?
+                        // How much did the registry receive?
                         let (next, got) = self.stand(&at, &access, deadline).await?;
                         if got <= done || got > content.len() {
                             return Err(failure);
@@ -174,7 +174,7 @@ impl Client {
         }
     }
 
-    /// Where an upload goes on, and how many bytes the registry has of it.
+    /// Where an upload continues, and how many bytes the registry has.
     async fn stand(
         &self,
         at: &Url,
@@ -191,8 +191,8 @@ impl Client {
         Ok((next, got))
     }
 
-    /// Stores a manifest's exact bytes under the reference's tag, or its digest. Tells whether the registry
-    /// took note of its subject.
+    /// Stores a manifest's exact bytes under the reference's tag, or its digest. Returns whether the registry
+    /// indexed its subject.
     pub(crate) async fn put_manifest(
         &self,
         reference: &Reference,
@@ -223,13 +223,13 @@ impl Client {
     }
 }
 
-/// The next piece of a blob of which `done` bytes are there.
+/// The next chunk of a blob of which `done` bytes are uploaded.
 fn piece(content: &Bytes, done: usize) -> Option<Bytes> {
-    let end = done.saturating_add(PIECE).min(content.len());
+    let end = done.saturating_add(CHUNK_BYTES).min(content.len());
     (done < end).then(|| content.slice(done..end))
 }
 
-/// Where an upload goes on: at the registry itself, as the bytes, and the leave to write, go there.
+/// Where an upload continues: at the registry itself, as it receives the bytes and the credentials.
 fn location(from: &Url, response: &Response) -> Result<Url, Failure> {
     let to = response
         .headers()
@@ -239,7 +239,7 @@ fn location(from: &Url, response: &Response) -> Result<Url, Failure> {
         .ok_or_else(|| {
             Failure::new(Reason::ResponseInvalid)
                 .at(shown(from))
-                .expected("`Location`, where the upload goes on")
+                .expected("`Location`, where the upload continues")
         })?;
     if origin(&to) == origin(from) {
         return Ok(to);
@@ -250,8 +250,8 @@ fn location(from: &Url, response: &Response) -> Result<Url, Failure> {
         .found(shown(&to)))
 }
 
-/// How many bytes a registry says it has: `Range: 0-LAST`. Nothing and one byte look the same, and no piece
-/// is one byte.
+/// How many bytes a registry says it has: `Range: 0-LAST`. Zero bytes and one byte look the same, and no
+/// chunk is one byte.
 fn received(headers: &HeaderMap) -> Option<usize> {
     let range = headers.get(RANGE)?.to_str().ok()?;
     let last: usize = range

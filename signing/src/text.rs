@@ -1,64 +1,21 @@
 //! Characters that no signed text may hold, and quoting of hostile text for messages.
 
-use std::fmt::Write as _;
-
 use crate::error::{ErrorKind, Refusal};
 
 /// The longest piece of hostile text that a message repeats, in characters: enough to recognise it, too
 /// little to flood a terminal.
 const MAX_QUOTED_CHARS: usize = 80;
 
-/// Whether a character may mislead a person who reads the text: it shows nothing of its own, or changes how
-/// its neighbours show. No signed text may hold one, but for line feeds.
-#[must_use]
-pub fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            // soft hyphen, combining grapheme joiner, Arabic letter mark
-            '\u{ad}' | '\u{34f}' | '\u{61c}'
-            // Hangul and Khmer fillers, Mongolian variation selectors
-            | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-            // zero-width characters and bidirectional marks
-            | '\u{200b}'..='\u{200f}'
-            // line and paragraph separator, bidirectional embeddings
-            | '\u{2028}'..='\u{202e}'
-            // word joiner, invisible operators, bidirectional isolates
-            | '\u{2060}'..='\u{206f}'
-            | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
-            // private use, whose look is anybody's guess
-            | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}'
-            // musical and shorthand format controls
-            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-            // tags and the supplementary variation selectors
-            | '\u{e0000}'..='\u{e0fff}')
-}
+pub use toolward_text::is_hidden;
 
 /// Hostile text between quotation marks, shortened, with misleading characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
-    shown(text, MAX_QUOTED_CHARS, "\"")
+    toolward_text::quoted(text, MAX_QUOTED_CHARS)
 }
 
 /// A parser's message, which may repeat hostile text, on one line of bounded length.
 pub(crate) fn visible(message: &str) -> String {
-    shown(message.trim_end(), MAX_QUOTED_CHARS * 4, "")
-}
-
-fn shown(text: &str, max: usize, mark: &str) -> String {
-    let mut out = String::from(mark);
-    for (position, c) in text.chars().enumerate() {
-        if position == max {
-            out.push('…');
-            break;
-        }
-        if is_hidden(c) || (!mark.is_empty() && matches!(c, '"' | '\\')) {
-            // Writing to a String can't fail.
-            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
-        } else {
-            out.push(c);
-        }
-    }
-    out.push_str(mark);
-    out
+    toolward_text::visible_line(message.trim_end(), MAX_QUOTED_CHARS * 4)
 }
 
 /// [`quoted`] for bytes that may not be UTF-8.
@@ -143,7 +100,7 @@ mod tests {
 
     #[test]
     fn quoting_shows_what_would_mislead_and_stays_short() {
-        assert_eq!(quoted("a\u{202e}b\n"), "\"a\\u{202e}b\\u{a}\"");
+        assert_eq!(quoted("a\u{202e}b\n"), "\"a\\u{202e}b\\n\"");
         assert!(quoted(&"x".repeat(10_000)).chars().count() < 100);
     }
 

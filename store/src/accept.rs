@@ -5,13 +5,13 @@ use std::time::SystemTime;
 use toolward_bundle::surface::{BundleSurface, Difference};
 use toolward_signing::Digest;
 
+use crate::audit_log::{NewDecision, Verdict, record};
 use crate::decide::{self, Candidate, Decision};
-use crate::decisions::{NewDecision, Verdict, record};
 use crate::error::Error;
 use crate::install::decision;
 use crate::load::Verify;
 use crate::lock;
-use crate::rows::{self, Acceptance, Held, Installed};
+use crate::model::{self, Acceptance, Held, Installed};
 use crate::store::Store;
 use crate::times;
 
@@ -22,13 +22,13 @@ impl Store {
     /// When the state can't be read.
     pub fn pending(&self) -> Result<Vec<(Held, Difference)>, Error> {
         self.state.read(|sql| {
-            let held = rows::all_held(sql)?.into_iter();
+            let held = model::all_held(sql)?.into_iter();
             held.map(|held| {
-                let old = rows::one_installed(sql, &held.id)?;
+                let old = model::one_installed(sql, &held.id)?;
                 let old = old
-                    .map(|old| rows::surface(sql, &old.surface))
+                    .map(|old| model::surface(sql, &old.surface))
                     .transpose()?;
-                let new = rows::surface(sql, &held.surface)?;
+                let new = model::surface(sql, &held.surface)?;
                 let difference = old.unwrap_or_else(BundleSurface::empty).difference(&new);
                 Ok((held, difference))
             })
@@ -67,7 +67,7 @@ impl Store {
         let at = times::seconds(now);
         let not_held = || Error::NotHeld { id: id.to_owned() };
         let _lock = lock::shared(&self.directory)?;
-        let held = self.state.read(|sql| rows::one_held(sql, id))?;
+        let held = self.state.read(|sql| model::one_held(sql, id))?;
         let held = held.ok_or_else(not_held)?;
         if held.surface != *surface {
             return Err(Error::SurfaceMismatch {
@@ -79,9 +79,9 @@ impl Store {
         self.open_object(&held, verify)?;
         self.state.write(|sql| {
             // Another update may have taken its place since it was read.
-            let waiting = rows::one_held(sql, id)?.filter(|waiting| waiting.digest == held.digest);
+            let waiting = model::one_held(sql, id)?.filter(|waiting| waiting.digest == held.digest);
             let held = waiting.ok_or_else(not_held)?;
-            let surface = rows::surface(sql, &held.surface)?;
+            let surface = model::surface(sql, &held.surface)?;
             let candidate = Candidate { held, surface };
             // A release that was installed meanwhile only loses its held copy.
             if let Decision::Unchanged(installed) =
@@ -107,7 +107,7 @@ impl Store {
         let at = times::seconds(now);
         self.state.write(|sql| {
             let held =
-                rows::one_held(sql, id)?.ok_or_else(|| Error::NotHeld { id: id.to_owned() })?;
+                model::one_held(sql, id)?.ok_or_else(|| Error::NotHeld { id: id.to_owned() })?;
             sql.execute("DELETE FROM held WHERE id = ?1", [id])?;
             decide::forget_surfaces(sql)?;
             let reason = format!("the surface {} was declined", held.surface);

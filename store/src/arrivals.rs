@@ -1,5 +1,5 @@
-//! In which order tools came to be installed. Who shows tools to agents by name gives a name to the tool that
-//! came first: an update of a bundle does not make its tools newcomers, and what an update adds is one.
+//! The order in which tools were installed. Of two tools with one name, servers give it to the one that was
+//! installed first: an update of a bundle keeps the places of its tools, and tools that it adds come last.
 
 use std::cmp::Reverse;
 
@@ -10,8 +10,8 @@ use crate::error::Error;
 /// A tool by its publisher and its id with the major version.
 type Tool = (String, String);
 
-/// Beside the tables of the first version: a host that does not know it installs without it, and its tools are
-/// taken for the newest.
+/// Beside the tables of the first version: a host that does not know it installs without it, and those tools
+/// count as the newest.
 const TABLE: &str = "
 CREATE TABLE IF NOT EXISTS arrival (
     number    INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -21,8 +21,8 @@ CREATE TABLE IF NOT EXISTS arrival (
 ) STRICT;
 ";
 
-/// Before a bundle is installed: tools that are gone have lost their places, and those that no place was noted for
-/// have one before whatever comes.
+/// Before a bundle is installed: removed tools lose their places, and tools without a place get one before the
+/// new ones.
 pub(crate) fn settle(sql: &Transaction<'_>) -> Result<(), Error> {
     sql.execute_batch(TABLE)?;
     sql.execute(

@@ -6,8 +6,8 @@ use toolward_signing::{Digest, sequence};
 
 use crate::arrivals;
 use crate::error::Error;
-use crate::marks;
-use crate::rows::{self, Acceptance, Held, Installed};
+use crate::model::{self, Acceptance, Held, Installed};
+use crate::rollback;
 use crate::tools;
 
 /// A verified release that asks to be installed. `held` has what the state keeps of it.
@@ -31,7 +31,7 @@ pub(crate) fn decide(
     accept: Option<Digest>,
 ) -> Result<Decision, Error> {
     let new = &candidate.held;
-    let current = rows::one_installed(sql, &new.id)?;
+    let current = model::one_installed(sql, &new.id)?;
     if let Some(current) = &current
         && (current.digest, &current.publisher) == (new.digest, &new.publisher)
     {
@@ -52,12 +52,12 @@ pub(crate) fn decide(
 
 fn check_sequence(sql: &Transaction<'_>, new: &Held) -> Result<(), Error> {
     let found = (new.sequence, new.digest);
-    let known = marks::highest(sql, &new.publisher, &new.id)?;
+    let known = rollback::highest(sql, &new.publisher, &new.id)?;
     // A release that waits, and one that was gone back from, are known, too.
-    let waiting = rows::one_held(sql, &new.id)?
+    let waiting = model::one_held(sql, &new.id)?
         .filter(|held| held.publisher == new.publisher && held.sequence == new.sequence)
         .map(|held| (held.sequence, held.digest));
-    let same = marks::at(sql, &new.publisher, &new.id, new.sequence)?;
+    let same = rollback::at(sql, &new.publisher, &new.id, new.sequence)?;
     let same = same.map(|digest| (new.sequence, digest));
     let check = match new.allow_rollback {
         Some(_) => sequence::check_allowing_rollback,
@@ -121,7 +121,7 @@ pub(crate) fn install(
             new.version.to_string(),
             number(new.sequence)?,
             new.publisher,
-            rows::signers_text(&new.signers),
+            model::signers_text(&new.signers),
             new.surface.to_string(),
             new.source,
             at,
@@ -134,9 +134,9 @@ pub(crate) fn install(
     }
     tools::write(sql, &new.id, &candidate.surface)?;
     arrivals::note(sql)?;
-    marks::raise(sql, new, at)?;
+    rollback::raise(sql, new, at)?;
     forget_surfaces(sql)?;
-    rows::one_installed(sql, &new.id)?
+    model::one_installed(sql, &new.id)?
         .ok_or_else(|| Error::Corrupt(format!("expected the row of {}", new.id)))
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn hold(sql: &Transaction<'_>, candidate: &Candidate, at: i64) -> Res
             new.version.to_string(),
             number(new.sequence)?,
             new.publisher,
-            rows::signers_text(&new.signers),
+            model::signers_text(&new.signers),
             new.surface.to_string(),
             new.source,
             at,
@@ -162,7 +162,7 @@ pub(crate) fn hold(sql: &Transaction<'_>, candidate: &Candidate, at: i64) -> Res
         ],
     )?;
     forget_surfaces(sql)?;
-    rows::one_held(sql, &new.id)?
+    model::one_held(sql, &new.id)?
         .ok_or_else(|| Error::Corrupt(format!("expected the held row of {}", new.id)))
 }
 

@@ -2,12 +2,8 @@
 
 use std::path::PathBuf;
 
-use rusqlite::ErrorCode;
 use toolward_bundle::ContentError;
 use toolward_signing::{Digest, Refusal};
-
-/// `SQLITE_IOERR_SHMSIZE`.
-const INDEX_SIZE: i32 = 10 | (19 << 8);
 
 /// An operation was refused, or failed. What was installed before still is.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +85,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// The state is no state of a store, or is damaged.
+    /// The file is not a store's state, or is damaged.
     #[error("the store's state is damaged, or another program's file: {0}")]
     Corrupt(String),
     /// The state was made by another version of this crate.
@@ -183,21 +179,14 @@ impl Error {
         Some(hint.to_owned())
     }
 
-    /// Whether it says of a disk that it takes nothing.
+    /// Whether the disk is full or read-only.
     pub(crate) fn is_of_disk(&self) -> bool {
         matches!(self, Self::Full | Self::ReadOnly)
     }
 
     /// A failure of the operating system.
     pub(crate) fn io(what: &str, error: impl Into<std::io::Error>) -> Self {
-        let error = error.into();
-        match error.kind() {
-            std::io::ErrorKind::StorageFull
-            | std::io::ErrorKind::QuotaExceeded
-            | std::io::ErrorKind::FileTooLarge => Self::Full,
-            std::io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly,
-            _ => Self::Io(format!("{what}: {error}")),
-        }
+        toolward_sqlite::Error::io(what, error).into()
     }
 }
 
@@ -207,29 +196,32 @@ impl From<ContentError> for Error {
     }
 }
 
+impl From<toolward_files::Error> for Error {
+    fn from(error: toolward_files::Error) -> Self {
+        Self::Unusable {
+            problem: error.problem.to_string(),
+            path: error.path,
+        }
+    }
+}
+
+impl From<toolward_sqlite::Error> for Error {
+    fn from(error: toolward_sqlite::Error) -> Self {
+        use toolward_sqlite::Error as E;
+        match error {
+            E::Unusable(error) => error.into(),
+            E::Corrupt(problem) => Self::Corrupt(problem),
+            E::Version { found, expected } => Self::Version { found, expected },
+            E::Busy => Self::Busy,
+            E::Full => Self::Full,
+            E::ReadOnly(_) => Self::ReadOnly,
+            other => Self::Io(other.to_string()),
+        }
+    }
+}
+
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
-            Some(ErrorCode::DiskFull) => Self::Full,
-            Some(ErrorCode::ReadOnly) => Self::ReadOnly,
-            // The index of the log could not be made as long as it has to be.
-            Some(_)
-                if error
-                    .sqlite_error()
-                    .is_some_and(|own| own.extended_code == INDEX_SIZE) =>
-            {
-                Self::Full
-            }
-            // The constraints say what this crate itself keeps true.
-            Some(
-                ErrorCode::DatabaseCorrupt
-                | ErrorCode::NotADatabase
-                | ErrorCode::ConstraintViolation
-                | ErrorCode::TypeMismatch,
-            ) => Self::Corrupt(error.to_string()),
-            Some(_) => Self::Io(error.to_string()),
-            None => Self::Corrupt(error.to_string()),
-        }
+        toolward_sqlite::Error::from(error).into()
     }
 }

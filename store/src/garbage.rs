@@ -6,7 +6,7 @@ use toolward_signing::Digest;
 
 use crate::error::Error;
 use crate::lock;
-use crate::rows;
+use crate::model;
 use crate::store::Store;
 
 /// How many files were removed.
@@ -28,9 +28,9 @@ impl Store {
     pub fn make_room(&self, id: &str) -> Result<Collected, Error> {
         let _lock = lock::exclusive(&self.directory)?;
         let (own, used): (HashSet<Digest>, HashSet<Digest>) = self.state.read(|sql| {
-            let installed = rows::all_installed(sql)?.into_iter();
+            let installed = model::all_installed(sql)?.into_iter();
             let installed = installed.map(|installed| (installed.id, installed.digest));
-            let held = rows::all_held(sql)?.into_iter();
+            let held = model::all_held(sql)?.into_iter();
             let all: Vec<_> = installed
                 .chain(held.map(|held| (held.id, held.digest)))
                 .collect();
@@ -52,15 +52,15 @@ impl Store {
         Ok(Collected { objects, temporary })
     }
 
-    /// Collects garbage. Waits for whoever writes or reads a bundle, and keeps them waiting meanwhile.
+    /// Collects garbage, alone: waits for readers and writers of bundles, which then wait for it.
     ///
     /// # Errors
     /// [`Error::Busy`] if others use the store for more than a minute.
     pub fn gc(&self) -> Result<Collected, Error> {
         let _lock = lock::exclusive(&self.directory)?;
         let used: HashSet<Digest> = self.state.read(|sql| {
-            let installed = rows::all_installed(sql)?.into_iter();
-            let held = rows::all_held(sql)?.into_iter();
+            let installed = model::all_installed(sql)?.into_iter();
+            let held = model::all_held(sql)?.into_iter();
             Ok(installed
                 .map(|installed| installed.digest)
                 .chain(held.map(|held| held.digest))

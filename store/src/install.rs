@@ -8,12 +8,12 @@ use toolward_bundle::surface::{BundleSurface, Difference};
 use toolward_signing::Digest;
 use toolward_signing::verify::{Bundle, Verified};
 
+use crate::audit_log::{NewDecision, Verdict, record};
 use crate::decide::{self, Candidate, Decision};
-use crate::decisions::{NewDecision, Verdict, record};
 use crate::error::Error;
 use crate::lock;
+use crate::model::{self, Acceptance, Held, Installed};
 use crate::object::Objects;
-use crate::rows::{self, Acceptance, Held, Installed};
 use crate::store::Store;
 use crate::times;
 
@@ -99,7 +99,7 @@ impl Store {
             self.objects.write(&bundle.manifest_digest, &bytes)?;
         }
         self.state.write(|sql| {
-            let previous = rows::one_installed(sql, &candidate.held.id)?;
+            let previous = model::one_installed(sql, &candidate.held.id)?;
             match decide::decide(sql, &candidate, options.accept)? {
                 Decision::Unchanged(installed) => Ok(Outcome::Unchanged(*installed)),
                 Decision::Install(acceptance) => {
@@ -119,7 +119,7 @@ impl Store {
                     let held = decide::hold(sql, &candidate, at)?;
                     let old = previous
                         .as_ref()
-                        .map(|old| rows::surface(sql, &old.surface));
+                        .map(|old| model::surface(sql, &old.surface));
                     let old = old.transpose()?.unwrap_or_else(BundleSurface::empty);
                     let difference = old.difference(&candidate.surface);
                     let reason = format!(

@@ -3,27 +3,25 @@
 //!
 //! * [`Store`]: install, update, remove, load, verify, collect garbage;
 //! * [`Outcome`]: what an installation came to: an update with another surface is held;
-//! * [`marks`]: what may not go back;
-//! * [`decisions`]: the record;
-//! * [`search`]: a ranking of tools for a query, over whatever list.
+//! * [`rollback`]: what may not go back;
+//! * [`audit_log`]: the decisions that were made;
+//! * [`search`]: tools for a query.
 //!
 //! Nothing on disk is trusted for being there: a bundle is verified again from the bytes read, each time, by
 //! the function that the caller gives ([`Verify`]). No clock and no environment is read, and nothing printed.
 
 mod accept;
 mod arrivals;
+pub mod audit_log;
 mod decide;
-pub mod decisions;
 mod error;
 mod garbage;
 mod install;
 mod load;
 mod lock;
-pub mod marks;
+mod model;
 mod object;
-mod place;
-mod reading;
-mod rows;
+pub mod rollback;
 mod schema;
 pub mod search;
 mod state;
@@ -35,6 +33,6 @@ pub use error::Error;
 pub use garbage::Collected;
 pub use install::{InstallOptions, Outcome};
 pub use load::{Checked, Loaded, Verify};
-pub use rows::{Acceptance, Held, Installed};
+pub use model::{Acceptance, Held, Installed};
 pub use store::Store;
 pub use tools::InstalledTool;

@@ -11,15 +11,15 @@ use toolward_bundle::surface::BundleSurface;
 use toolward_signing::verify::{Bundle, Verified};
 use toolward_signing::{ErrorKind, Refusal};
 
-use crate::decisions::{NewDecision, Verdict};
+use crate::audit_log::{NewDecision, Verdict};
 use crate::error::Error;
 use crate::lock;
-use crate::rows::{self, Held, Installed};
+use crate::model::{self, Held, Installed};
 use crate::store::Store;
 
 /// Verifies an archive as things stand now:
-/// [`archive_file`](toolward_signing::verify::archive_file) with the operator's trust store, and whatever
-/// is revoked or denied refused. Called from several threads.
+/// [`archive_file`](toolward_signing::verify::archive_file) with the operator's trust store,
+/// revocations and denials. Called from several threads.
 pub type Verify<'a> = dyn Fn(&mut File) -> Result<Verified<Bundle>, Refusal> + Sync + 'a;
 
 /// Where a thread leaves what it loaded.
@@ -57,7 +57,7 @@ impl Store {
     /// Loads an installed bundle. How it came out is recorded.
     ///
     /// # Errors
-    /// [`Error::NotInstalled`]; whatever `verify` refuses; [`Error::ObjectMissing`],
+    /// [`Error::NotInstalled`]; the refusals of `verify`; [`Error::ObjectMissing`],
     /// [`Error::ObjectChanged`] and [`Error::PublisherChanged`] for what is no longer what was installed.
     pub fn load(
         &self,
@@ -66,7 +66,7 @@ impl Store {
         now: SystemTime,
     ) -> Result<(Installed, Verified<Bundle>), Error> {
         let _lock = lock::shared(&self.directory)?;
-        let installed = self.state.read(|sql| rows::one_installed(sql, id))?;
+        let installed = self.state.read(|sql| model::one_installed(sql, id))?;
         let installed = installed.ok_or_else(|| Error::NotInstalled { id: id.to_owned() })?;
         let bundle = self.open_object(&as_held(&installed), verify);
         let decision = match &bundle {
@@ -125,7 +125,7 @@ impl Store {
         make: &(dyn Fn(Verified<Bundle>) -> T + Sync),
     ) -> Result<Vec<Loaded<T>>, Error> {
         let _lock = lock::shared(&self.directory)?;
-        let installed = self.state.read(rows::all_installed)?;
+        let installed = self.state.read(model::all_installed)?;
         let results: Vec<Slot<T>> = installed.iter().map(|_| Mutex::new(None)).collect();
         let next = AtomicUsize::new(0);
         let take = || {
@@ -178,7 +178,7 @@ impl Store {
         let _lock = lock::shared(&self.directory)?;
         let (installed, held) = self
             .state
-            .read(|sql| Ok((rows::all_installed(sql)?, rows::all_held(sql)?)))?;
+            .read(|sql| Ok((model::all_installed(sql)?, model::all_held(sql)?)))?;
         let installed: Vec<_> = installed.iter().map(|one| (as_held(one), false)).collect();
         let all = installed
             .into_iter()

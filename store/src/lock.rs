@@ -1,20 +1,20 @@
 //! Who uses the objects: everybody who writes or reads one shares a lock, and who collects garbage has it
-//! alone. The operating system gives it back for a process that dies.
+//! alone.
 
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use toolward_files::Lock as Kind;
 
 use crate::error::Error;
 
 /// The file that is locked. It is empty, and never removed.
 const FILE: &str = "lock";
-/// How long one process waits for others.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two attempts.
-const NAP: Duration = Duration::from_millis(2);
+/// How long one process waits for others, for the objects or for the state.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A lock on the objects of a store, as long as it lives.
 pub(crate) struct Lock {
@@ -23,18 +23,18 @@ pub(crate) struct Lock {
 
 /// Shares the objects: none is removed meanwhile.
 pub(crate) fn shared(directory: impl AsFd) -> Result<Lock, Error> {
-    take(directory, FlockOperation::NonBlockingLockShared)
+    take(directory, Kind::Shared)
 }
 
 /// Has the objects alone: nobody reads or writes one meanwhile.
 pub(crate) fn exclusive(directory: impl AsFd) -> Result<Lock, Error> {
-    take(directory, FlockOperation::NonBlockingLockExclusive)
+    take(directory, Kind::Exclusive)
 }
 
-fn take(directory: impl AsFd, operation: FlockOperation) -> Result<Lock, Error> {
+fn take(directory: impl AsFd, kind: Kind) -> Result<Lock, Error> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // Opened each time: a lock belongs to what was opened, so that threads have locks of their own.
-    let fail = |error: Errno| Error::io("the store's lock", error);
+    let fail = |error: std::io::Error| Error::io("the store's lock", error);
     let directory = directory.as_fd();
     let file = match rustix::fs::openat(directory, FILE, flags, Mode::RUSR | Mode::WUSR) {
         Ok(file) => file,
@@ -45,20 +45,14 @@ fn take(directory: impl AsFd, operation: FlockOperation) -> Result<Lock, Error> 
                 Ok(file) => file,
                 // Nobody can have it where nobody could make it.
                 Err(Errno::NOENT) => return Ok(Lock { _file: None }),
-                Err(error) => return Err(fail(error)),
+                Err(error) => return Err(fail(error.into())),
             }
         }
-        Err(error) => return Err(fail(error)),
+        Err(error) => return Err(fail(error.into())),
     };
-    let start = Instant::now();
-    loop {
-        match rustix::fs::flock(&file, operation) {
-            Ok(()) => return Ok(Lock { _file: Some(file) }),
-            Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < PATIENCE => {
-                std::thread::sleep(NAP);
-            }
-            Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(Error::Busy),
-            Err(error) => return Err(Error::io("the store's lock", error)),
-        }
+    match toolward_files::lock(&file, kind, BUSY_TIMEOUT) {
+        Ok(()) => Ok(Lock { _file: Some(file) }),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Error::Busy),
+        Err(error) => Err(fail(error)),
     }
 }

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -12,7 +13,6 @@ use toolward_signing::archive;
 use toolward_signing::verify::Bundle;
 
 use crate::error::Error;
-use crate::place;
 
 /// How a file of the store ends.
 const ENDING: &str = ".toolbundle";
@@ -36,7 +36,7 @@ impl Objects {
     /// Puts a file in place, in place of one that is there. On disk when this returns.
     pub(crate) fn write(&self, digest: &Digest, bytes: &[u8]) -> Result<(), Error> {
         let fail = |error: std::io::Error| Error::io("a file of the store", error);
-        let name = place::fresh_name("object");
+        let name = temporary_name();
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // Left behind by a process of the same number.
@@ -101,6 +101,13 @@ impl Objects {
         let temporary = remove_all(&self.temporary, |_| false)?;
         Ok((objects, temporary))
     }
+}
+
+/// A name that no other file has, of this process or another.
+fn temporary_name() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("object-{}-{count}", std::process::id())
 }
 
 fn file_name(digest: &Digest) -> String {

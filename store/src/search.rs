@@ -1,11 +1,9 @@
-//! Ranking of tools for a query: a pure function over whatever list, installed bundles or a channel's index.
+//! Finding tools for a query among those of installed bundles, or of a channel's index.
 
-use serde::Serialize;
-
-use crate::tools::InstalledTool;
+use toolward_search::{Document, Index};
 
 /// What is searched. All of it is somebody else's text.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchEntry {
     /// The id.
     pub id: String,
@@ -19,91 +17,28 @@ pub struct SearchEntry {
     pub publisher: String,
 }
 
-/// A match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ranked {
-    /// Which entry, counted from 0.
-    pub index: usize,
-    /// How well it matches; higher is better, and comparable within one query only.
-    pub score: u32,
-}
-
-/// A tool of an installed bundle that matches.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Found {
-    /// The tool.
-    pub tool: InstalledTool,
-    /// How well it matches.
-    pub score: u32,
-}
-
-/// How many words of a query count, and how many characters of it: more says no more.
-const WORDS: usize = 16;
-const LONGEST: usize = 500;
-
-/// The entries in which each word of the query occurs, the best first, equals by id. A query without words
-/// matches everything. Case doesn't count; a word matches a whole word best, then a beginning, then a part.
+/// The positions of the entries that fit a query, the best first, as [`Index`] ranks them; equals by id. A query
+/// without letters and digits fits everything.
 #[must_use]
-pub fn rank<'a>(query: &str, entries: impl IntoIterator<Item = &'a SearchEntry>) -> Vec<Ranked> {
-    let query: String = query
-        .chars()
-        .take(LONGEST)
-        .collect::<String>()
-        .to_lowercase();
-    let words: Vec<&str> = words(&query).take(WORDS).collect();
-    let whole = query.trim();
-    let mut ranked: Vec<(Ranked, &str)> = entries
-        .into_iter()
-        .enumerate()
-        .filter_map(|(index, entry)| {
-            let score = score(whole, &words, entry)?;
-            Some((Ranked { index, score }, entry.id.as_str()))
-        })
-        .collect();
-    ranked.sort_by(|(a, first), (b, second)| b.score.cmp(&a.score).then(first.cmp(second)));
-    ranked.into_iter().map(|(ranked, _)| ranked).collect()
-}
-
-/// The sum over the words, or nothing if one of them doesn't occur.
-fn score(whole: &str, words: &[&str], entry: &SearchEntry) -> Option<u32> {
-    // What a match is worth: a whole word, a beginning, a part.
-    let fields = [
-        (entry.id.to_lowercase(), [60, 40, 12]),
-        (entry.title.to_lowercase(), [50, 30, 10]),
-        (entry.tags.join(" ").to_lowercase(), [45, 20, 6]),
-        (entry.publisher.to_lowercase(), [25, 10, 3]),
-        (entry.description.to_lowercase(), [10, 6, 2]),
-    ];
-    let mut total = 0_u32;
-    for word in words {
-        let values = fields.iter().map(|(text, worth)| value(word, text, worth));
-        let found: u32 = values.fold(0, u32::saturating_add);
-        if found == 0 {
-            return None;
-        }
-        total = total.saturating_add(found);
+pub fn rank<'a>(query: &str, entries: impl IntoIterator<Item = &'a SearchEntry>) -> Vec<usize> {
+    let mut entries: Vec<(usize, &SearchEntry)> = entries.into_iter().enumerate().collect();
+    // Of those that fit equally, the index gives the first first.
+    entries.sort_by_key(|(_, entry)| entry.id.as_str());
+    if !query.contains(char::is_alphanumeric) {
+        return entries.into_iter().map(|(position, _)| position).collect();
     }
-    let exact = fields.first().is_some_and(|(id, _)| id == whole);
-    Some(total.saturating_add(if exact { 200 } else { 0 }))
-}
-
-fn value(word: &str, text: &str, worth: &[u32; 3]) -> u32 {
-    let [whole, beginning, part] = *worth;
-    if !text.contains(word) {
-        0
-    } else if words(text).any(|found| found == word) {
-        whole
-    } else if words(text).any(|found| found.starts_with(word)) {
-        beginning
-    } else {
-        part
-    }
-}
-
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.split(|character: char| !character.is_alphanumeric());
-    words.filter(|word| !word.is_empty())
+    let index = Index::build(entries.iter().map(|(_, entry)| Document {
+        name: &entry.id,
+        id: &entry.id,
+        title: &entry.title,
+        tags: &entry.tags,
+        publisher: &entry.publisher,
+        description: &entry.description,
+        ..Document::default()
+    }));
+    let hits = index.search_among(query, |_| true).into_iter();
+    hits.filter_map(|hit| entries.get(hit.position).map(|(position, _)| *position))
+        .collect()
 }
 
 #[cfg(test)]
@@ -122,8 +57,8 @@ mod tests {
 
     fn found(query: &str) -> Vec<&'static str> {
         let entries = [
-            entry("mail.send", "Send mail", "Sends a letter.", &["smtp"]),
             entry("mailbox.list", "List", "Lists what came in.", &[]),
+            entry("mail.send", "Send mail", "Sends a letter.", &["smtp"]),
             entry(
                 "text.stats",
                 "Text statistics",
@@ -131,34 +66,30 @@ mod tests {
                 &["Words"],
             ),
         ];
-        let ids = ["mail.send", "mailbox.list", "text.stats"];
+        let ids = ["mailbox.list", "mail.send", "text.stats"];
         rank(query, &entries)
-            .iter()
-            .map(|ranked| ids[ranked.index])
+            .into_iter()
+            .map(|position| ids[position])
             .collect()
     }
 
     #[test]
-    fn a_whole_word_of_an_id_beats_a_beginning_and_that_beats_the_description() {
-        assert_eq!(found("mail"), ["mail.send", "mailbox.list", "text.stats"]);
+    fn a_word_of_an_id_beats_one_of_the_description() {
+        assert_eq!(found("mail").first(), Some(&"mail.send"));
+        assert_eq!(found("mail").len(), 3);
     }
 
     #[test]
-    fn case_does_not_count() {
+    fn tags_and_the_publisher_are_found_whatever_the_case() {
         assert_eq!(found("WORDS"), ["text.stats"]);
-        assert_eq!(found("SmTp"), ["mail.send"]);
+        assert_eq!(found("SMTP"), ["mail.send"]);
+        assert_eq!(found("acme"), ["mail.send", "mailbox.list", "text.stats"]);
     }
 
     #[test]
-    fn each_word_must_occur_somewhere() {
-        assert_eq!(found("mail words"), ["text.stats"]);
-        assert!(found("mail nowhere").is_empty());
-    }
-
-    #[test]
-    fn the_publisher_and_a_part_of_a_word_are_found() {
-        assert_eq!(found("acme").len(), 3);
-        assert_eq!(found("tistic"), ["text.stats"]);
+    fn what_fits_all_words_comes_before_what_fits_one() {
+        assert_eq!(found("mail words").first(), Some(&"text.stats"));
+        assert!(found("nowhere").is_empty());
     }
 
     #[test]

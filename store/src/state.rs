@@ -5,14 +5,13 @@ use std::sync::{Mutex, PoisonError};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::error::Error;
-use crate::schema;
 
 /// Why a state can only be read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unwritable {
-    /// There is no room.
+    /// The disk is full.
     Full,
-    /// Nobody may write.
+    /// The file or its disk is read-only.
     ReadOnly,
 }
 
@@ -47,7 +46,7 @@ impl State {
         }
     }
 
-    /// Reads, all of it from one state.
+    /// Reads in one transaction.
     pub(crate) fn read<R>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
@@ -56,7 +55,7 @@ impl State {
         transact(&mut sql, TransactionBehavior::Deferred, work)
     }
 
-    /// Writes: nobody else does meanwhile. Nothing of it happened if `work` fails.
+    /// Writes in one transaction, exclusively. Rolled back if `work` fails.
     pub(crate) fn write<R>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
@@ -64,20 +63,20 @@ impl State {
         self.writable()?;
         // A panic in between rolled its transaction back: the connection is sound.
         let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whatever became of a write before that did not wait.
-        schema::wait_for_disk(&sql, true)?;
+        // An earlier write may not have waited.
+        toolward_sqlite::wait_for_disk(&sql, true)?;
         transact(&mut sql, TransactionBehavior::Immediate, work)
     }
 
-    /// Writes without waiting for the disk: this and what is written after it survives the process at once,
-    /// and a power cut with whatever is next written.
+    /// Writes without waiting for the disk: survives the process at once, and a power cut as soon as a later
+    /// write has waited.
     pub(crate) fn write_soon<R>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
         self.writable()?;
         let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);
-        schema::wait_for_disk(&sql, false)?;
+        toolward_sqlite::wait_for_disk(&sql, false)?;
         transact(&mut sql, TransactionBehavior::Immediate, work)
     }
 }

@@ -1,4 +1,4 @@
-//! The store: its directories, its state, and what is asked of them.
+//! The store: its directories, its state, and the operations on them.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -7,20 +7,22 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use toolward_bundle::surface::BundleSurface;
+use toolward_files::{Folder, Protection, private_file};
 use toolward_signing::Digest;
+use toolward_sqlite::open_unwritable;
 
 use crate::arrivals;
+use crate::audit_log::{self, Decision, Filter, NewDecision, Verdict};
 use crate::decide;
-use crate::decisions::{self, Decision, Filter, NewDecision, Verdict};
 use crate::error::Error;
-use crate::marks::{self, DocumentKind, Following, Mark};
+use crate::lock::BUSY_TIMEOUT;
+use crate::model::{self, Installed};
 use crate::object::Objects;
-use crate::reading::{self, Reading};
-use crate::rows::{self, Installed};
-use crate::search::{self, Found};
+use crate::rollback::{self, DocumentKind, Following, Mark};
+use crate::search;
 use crate::state::{State, Unwritable};
 use crate::tools::{self, InstalledTool};
-use crate::{place, schema, times};
+use crate::{schema, times};
 
 /// Installed bundles and the state of trust. Several processes may have one open; it has to lie on a file
 /// system of the machine itself.
@@ -39,24 +41,24 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unusable`] if a directory or the file belongs to another user or others have access to it;
-    /// [`Error::Corrupt`] or [`Error::Version`] for a file that is no state of this version.
+    /// [`Error::Corrupt`] or [`Error::Version`] for a file that is not this version's state.
     pub fn open(directory: &Path, state: &Path) -> Result<Self, Error> {
-        let (directory, opened) = place::directory(directory)?;
-        let (_, objects) = place::directory(&directory.join("objects"))?;
-        let (_, temporary) = place::directory(&directory.join("tmp"))?;
-        let state = place::file(state)?;
+        let make = |path: &Path| Folder::make(path, Protection::Private);
+        let opened = make(directory)?;
+        let objects = make(&directory.join("objects"))?;
+        let temporary = make(&directory.join("tmp"))?;
+        let state = private_file(state)?;
         Ok(Self {
-            directory: opened,
-            objects: Objects::new(objects, temporary),
-            state: State::new(schema::open(&state).map_err(|error| place::of(&state, error))?),
+            directory: opened.into(),
+            objects: Objects::new(objects.into(), temporary.into()),
+            state: State::new(schema::open(&state)?),
             log_unread: false,
             unrecorded: Mutex::default(),
         })
     }
 
-    /// Opens a store as [`Store::open`] does, or, where its disk is full or read-only, one that can only be
-    /// read: what can't be written down then is not ([`Store::unrecorded`]), and what would change something
-    /// fails with [`Error::Full`] or [`Error::ReadOnly`].
+    /// Opens a store as [`Store::open`] does, or, where its disk is full or read-only, a
+    /// read-only one: decisions are then not recorded ([`Store::unrecorded`]), and every change fails with [`Error::Full`] or [`Error::ReadOnly`].
     ///
     /// # Errors
     /// Those of [`Store::open`].
@@ -67,26 +69,28 @@ impl Store {
             ) => error,
             opened => return opened,
         };
-        // What is not even there, or is not the user's own, is told as it was.
-        let places = || {
-            let (directory, opened) = place::existing(directory)?;
-            let (_, objects) = place::existing(&directory.join("objects"))?;
-            let (_, temporary) = place::existing(&directory.join("tmp"))?;
-            Ok::<_, Error>((opened, objects, temporary))
+        // A missing store, or one of another user, keeps its own error.
+        let open = |path: &Path| Folder::open(path, Protection::Private);
+        let folders = || {
+            let opened = open(directory)?;
+            let objects = open(&directory.join("objects"))?;
+            let temporary = open(&directory.join("tmp"))?;
+            Ok::<_, toolward_files::Error>((opened, objects, temporary))
         };
-        let (Ok((opened, objects, temporary)), true) = (places(), state.is_file()) else {
+        let (Ok((opened, objects, temporary)), true) = (folders(), state.is_file()) else {
             return Err(failed);
         };
-        let Reading { sql, log_unread } = reading::open(&place::file(state)?)?;
+        let state = private_file(state)?;
+        let unwritable = open_unwritable(&state, &schema::SCHEMA, BUSY_TIMEOUT)?;
         let why = match failed {
             Error::Full => Unwritable::Full,
             _ => Unwritable::ReadOnly,
         };
         Ok(Self {
-            directory: opened,
-            objects: Objects::new(objects, temporary),
-            state: State::read_only(sql, why),
-            log_unread,
+            directory: opened.into(),
+            objects: Objects::new(objects.into(), temporary.into()),
+            state: State::read_only(unwritable.connection, why),
+            log_unread: unwritable.log_unread,
             unrecorded: Mutex::default(),
         })
     }
@@ -107,7 +111,7 @@ impl Store {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note that a decision that stands could not be written down for lack of a disk.
+    /// Notes that a decision could not be recorded because the disk is full or read-only.
     ///
     /// # Errors
     /// Any other reason for which it could not be.
@@ -130,20 +134,20 @@ impl Store {
     /// # Errors
     /// When the state can't be read.
     pub fn list(&self) -> Result<Vec<Installed>, Error> {
-        self.state.read(rows::all_installed)
+        self.state.read(model::all_installed)
     }
 
     /// What is installed, by id, each with what is seen of it. No bundle is read or parsed: what comes from
-    /// here is for showing, and whatever runs is loaded and verified.
+    /// here is for showing; what runs is loaded and verified.
     ///
     /// # Errors
     /// When the state can't be read.
     pub fn catalogue(&self) -> Result<Vec<(Installed, BundleSurface)>, Error> {
         self.state.read(|sql| {
-            let installed = rows::all_installed(sql)?.into_iter();
+            let installed = model::all_installed(sql)?.into_iter();
             installed
                 .map(|installed| {
-                    let surface = rows::surface(sql, &installed.surface)?;
+                    let surface = model::surface(sql, &installed.surface)?;
                     Ok((installed, surface))
                 })
                 .collect()
@@ -158,8 +162,8 @@ impl Store {
         self.state.read(tools::all)
     }
 
-    /// The tools that are installed, by publisher and `id@major`, in the order in which they came. An update of its
-    /// bundle leaves a tool its place.
+    /// The tools that are installed, by publisher and `id@major`, in order of arrival. An update of its bundle
+    /// keeps a tool's place.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -172,7 +176,7 @@ impl Store {
     /// # Errors
     /// When the state can't be read.
     pub fn installed(&self, id: &str) -> Result<Option<Installed>, Error> {
-        self.state.read(|sql| rows::one_installed(sql, id))
+        self.state.read(|sql| model::one_installed(sql, id))
     }
 
     /// Removes a bundle, and an update of it that is held. Its marks stay, and its file until garbage is
@@ -183,7 +187,7 @@ impl Store {
     pub fn remove(&self, id: &str, now: SystemTime) -> Result<Option<Installed>, Error> {
         let at = times::seconds(now);
         self.state.write(|sql| {
-            let installed = rows::one_installed(sql, id)?;
+            let installed = model::one_installed(sql, id)?;
             let removed = sql.execute("DELETE FROM installed WHERE id = ?1", [id])?;
             let dropped = sql.execute("DELETE FROM held WHERE id = ?1", [id])?;
             if removed == 0 && dropped == 0 {
@@ -199,7 +203,7 @@ impl Store {
                 code: None,
                 reason: "removed".to_owned(),
             };
-            decisions::record(sql, &decision, at)?;
+            audit_log::record(sql, &decision, at)?;
             Ok(installed)
         })
     }
@@ -208,17 +212,13 @@ impl Store {
     ///
     /// # Errors
     /// When the state can't be read.
-    pub fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, Error> {
+    pub fn search(&self, query: &str, limit: usize) -> Result<Vec<InstalledTool>, Error> {
         let tools = self.tools()?;
         let ranked = search::rank(query, tools.iter().map(|tool| &tool.entry));
-        let found = ranked.into_iter().take(limit).filter_map(|ranked| {
-            let tool = tools.get(ranked.index)?.clone();
-            Some(Found {
-                tool,
-                score: ranked.score,
-            })
-        });
-        Ok(found.collect())
+        let found = ranked.into_iter().take(limit);
+        Ok(found
+            .filter_map(|position| tools.get(position).cloned())
+            .collect())
     }
 
     /// Records a decision that was made elsewhere.
@@ -234,7 +234,7 @@ impl Store {
             return Ok(());
         }
         self.state
-            .write(|sql| decisions::record_each(sql, all, now))
+            .write(|sql| audit_log::record_each(sql, all, now))
     }
 
     /// Records these as [`Store::record_all`] does, without waiting for the disk.
@@ -243,7 +243,7 @@ impl Store {
             return Ok(());
         }
         self.state
-            .write_soon(|sql| decisions::record_each(sql, all, now))
+            .write_soon(|sql| audit_log::record_each(sql, all, now))
     }
 
     /// Recorded decisions, the newest first.
@@ -251,7 +251,7 @@ impl Store {
     /// # Errors
     /// When the state can't be read.
     pub fn decisions(&self, filter: &Filter) -> Result<Vec<Decision>, Error> {
-        self.state.read(|sql| decisions::list(sql, filter))
+        self.state.read(|sql| audit_log::list(sql, filter))
     }
 
     /// The releases that were installed, the highest of a bundle first.
@@ -259,11 +259,11 @@ impl Store {
     /// # Errors
     /// When the state can't be read.
     pub fn marks(&self) -> Result<Vec<Mark>, Error> {
-        self.state.read(marks::all)
+        self.state.read(rollback::all)
     }
 
     /// Takes note of documents of a publisher that follow each other, the newest last, and applies the resets of
-    /// those that are newer than the one seen last: whoever stole a key can't block the publisher's next release
+    /// those that are newer than the one seen last: a thief of a key can't block the publisher's next release
     /// with a high sequence. All of it happens, or nothing, so that each reset is applied once: call it before
     /// the newest document is kept, and again if keeping it failed. The bundles whose mark changed come back,
     /// with the sequence and digest that no longer count.
@@ -282,12 +282,12 @@ impl Store {
         let at = times::seconds(now);
         let kind = DocumentKind::Publisher;
         let followed = self.state.write(|sql| {
-            let seen = marks::document(sql, kind, publisher)?.map_or(0, |(version, _)| version);
+            let seen = rollback::document(sql, kind, publisher)?.map_or(0, |(version, _)| version);
             let mut changed = Vec::new();
             for document in documents.iter().filter(|next| next.version > seen) {
-                changed.extend(marks::reset(sql, publisher, document.resets, at)?);
+                changed.extend(rollback::reset(sql, publisher, document.resets, at)?);
             }
-            marks::see_document(sql, kind, publisher, newest.version, newest.digest, at)?;
+            rollback::see_document(sql, kind, publisher, newest.version, newest.digest, at)?;
             for (id, sequence, digest) in &changed {
                 let decision = NewDecision {
                     action: "reset".to_owned(),
@@ -300,7 +300,7 @@ impl Store {
                         "the publisher's document takes the release with sequence {sequence} back"
                     ),
                 };
-                decisions::record(sql, &decision, at)?;
+                audit_log::record(sql, &decision, at)?;
             }
             Ok(changed)
         });
@@ -323,7 +323,7 @@ impl Store {
         let at = times::seconds(now);
         let seen = self
             .state
-            .write(|sql| marks::see_document(sql, kind, name, version, digest, at));
+            .write(|sql| rollback::see_document(sql, kind, name, version, digest, at));
         self.seen(kind, name, digest, seen, now)
     }
 
@@ -352,7 +352,7 @@ impl Store {
     /// # Errors
     /// When the state can't be read.
     pub fn document(&self, kind: DocumentKind, name: &str) -> Result<Option<(u64, Digest)>, Error> {
-        self.state.read(|sql| marks::document(sql, kind, name))
+        self.state.read(|sql| rollback::document(sql, kind, name))
     }
 }
 

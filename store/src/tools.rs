@@ -6,7 +6,7 @@ use semver::Version;
 use toolward_bundle::surface::BundleSurface;
 
 use crate::error::Error;
-use crate::rows;
+use crate::model;
 use crate::search::SearchEntry;
 
 /// Between tags: no contract has one with it.
@@ -71,7 +71,7 @@ pub(crate) fn all(sql: &Transaction<'_>) -> Result<Vec<InstalledTool>, Error> {
                 publisher: row.get("publisher")?,
             },
             bundle: row.get("bundle")?,
-            version: version.parse().map_err(|_| rows::wrong("version"))?,
+            version: version.parse().map_err(|_| model::wrong("version"))?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -11,7 +11,7 @@ use serde_json::json;
 use toolward_bundle::text::visible_line;
 use toolward_signing::Digest;
 use toolward_store::Store;
-use toolward_store::decisions::{Filter, NewDecision, Verdict};
+use toolward_store::audit_log::{Filter, NewDecision, Verdict};
 
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};

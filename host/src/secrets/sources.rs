@@ -3,12 +3,10 @@
 //! read, or what drivers stored.
 
 use std::collections::HashMap;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use toolward_files::{Folder, Links, Problem, Protection};
 use toolward_policy::{Policy, SecretSource};
 use zeroize::Zeroizing;
 
@@ -142,44 +140,14 @@ pub fn read_file(path: &Path) -> Result<Option<SecretValue>, SecretError> {
 /// Reads a file that nobody else may read. A line's end at its end is dropped
 /// where people write the file.
 fn read(path: &Path, by_people: bool) -> Result<Option<SecretValue>, SecretError> {
-    let fail = |problem: String| SecretError(format!("{}: {problem}", path.display()));
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags(
-            (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC)
-                .bits()
-                .cast_signed(),
-        )
-        .open(path);
-    let file = match opened {
+    let file = match toolward_files::open(path, Protection::Private, Links::Refuse) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(fail(error.to_string())),
+        Err(error) if error.is_missing() => return Ok(None),
+        Err(error) => return Err(unreadable(path, error.problem)),
     };
-    let metadata = file.metadata().map_err(|error| fail(error.to_string()))?;
-    if !metadata.is_file() {
-        return Err(fail("is not a regular file".to_owned()));
-    }
-    let user = rustix::process::geteuid().as_raw();
-    if metadata.uid() != user {
-        return Err(fail(format!(
-            "belongs to user {}, not to {user}",
-            metadata.uid()
-        )));
-    }
-    let mode = metadata.mode() & 0o777;
-    if mode & 0o077 != 0 {
-        return Err(fail(format!(
-            "has mode {mode:03o}: others have access; use chmod 600"
-        )));
-    }
-    let mut bytes = Zeroizing::new(Vec::new());
-    file.take(MAX_VALUE_BYTES.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(|error| fail(error.to_string()))?;
-    if bytes.len() as u64 > MAX_VALUE_BYTES {
-        return Err(fail(format!("is larger than {MAX_VALUE_BYTES} bytes")));
-    }
+    let bytes = toolward_files::read(file, path, MAX_VALUE_BYTES)
+        .map_err(|error| unreadable(path, error.problem))?;
+    let mut bytes = Zeroizing::new(bytes);
     if by_people {
         while bytes
             .last()
@@ -191,36 +159,27 @@ fn read(path: &Path, by_people: bool) -> Result<Option<SecretValue>, SecretError
     Ok(Some(SecretValue::new(std::mem::take(&mut *bytes))))
 }
 
-/// Writes a file whole or not at all.
-fn write(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)?;
-    let temporary = directory.join(format!("tmp-{}", uuid::Uuid::now_v7()));
-    let written = create(&temporary)
-        .and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
-        })
-        .and_then(|()| std::fs::rename(&temporary, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
-    written
+fn unreadable(path: &Path, problem: Problem) -> SecretError {
+    let problem = match problem {
+        Problem::Io { source, .. } => source.to_string(),
+        Problem::Mode { mode } => {
+            let mode = mode & 0o777;
+            format!("has mode {mode:03o}: others have access; use chmod 600")
+        }
+        other => other.to_string(),
+    };
+    SecretError(format!("{}: {problem}", path.display()))
 }
 
-fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
+/// Writes a file whole or not at all.
+fn write(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    Folder::make(directory, Protection::Private).map_err(|error| error.problem)?;
+    toolward_files::replace(path, bytes, 0o600)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     use super::*;
 

@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use toolward_bundle::text::visible_line;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Host};
+use toolward_search::{Document, Index};
 
-use super::index::{Document, Index};
 use super::{reference, schemas};
 use crate::catalogue::{Blocked, Catalogue, Found, Listed};
 use crate::principal::Principal;
@@ -115,6 +115,7 @@ impl Finder {
             namespace: namespace(tool),
             tags: &tool.contract.tags,
             description: &tool.contract.description,
+            publisher: "",
         });
         Self {
             host,

@@ -2,7 +2,7 @@
 
 use toolward_signing::Digest;
 use toolward_signing::publisher::Reset;
-use toolward_store::marks::{DocumentKind, Following};
+use toolward_store::rollback::{DocumentKind, Following};
 use toolward_store::{InstallOptions, Outcome};
 
 use crate::support::{Place, Release, install, now, options, refused};

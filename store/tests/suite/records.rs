@@ -1,6 +1,6 @@
 //! What is recorded of decisions.
 
-use toolward_store::decisions::{Filter, KEPT, NewDecision, Verdict};
+use toolward_store::audit_log::{Filter, MAX_DECISIONS, NewDecision, Verdict};
 
 use crate::support::{Place, Release, install, now, refused, verifier};
 
@@ -61,7 +61,7 @@ fn the_record_is_bounded_and_the_oldest_go_first() {
         sql.execute(
             "INSERT INTO decision (number, at, action, subject, verdict, reason)
              VALUES (1, 0, 'old', 'old', 'accepted', ''), (?1, 0, 'new', 'new', 'accepted', '')",
-            [KEPT],
+            [MAX_DECISIONS],
         )
         .unwrap();
     }

@@ -14,7 +14,7 @@ fn installed_tools_are_found_by_id_description_tag_and_publisher() {
     install(&store, &beta);
     let ids = |query: &str| -> Vec<String> {
         let found = store.search(query, 10).unwrap();
-        found.into_iter().map(|found| found.tool.entry.id).collect()
+        found.into_iter().map(|tool| tool.entry.id).collect()
     };
     assert_eq!(ids("ALPHA"), ["demo.alpha"]);
     assert_eq!(ids("goodbye"), ["demo.beta"]);

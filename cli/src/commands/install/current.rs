@@ -7,7 +7,7 @@ use toolward_registry::{DocumentKind, Source};
 use toolward_signing::Digest;
 use toolward_signing::channel::{self, Channel, VerifiedIndex};
 use toolward_signing::freshness::{self, Freshness, Origin};
-use toolward_store::{Store, marks};
+use toolward_store::{Store, rollback};
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -127,7 +127,7 @@ pub(super) fn fetched(
     let index = channel::accept(&bytes, channel, &standing.terms())
         .map_err(|refusal| Failure::refused(&refusal))?;
     let name = channel.fingerprint().digest().to_string();
-    let kind = marks::DocumentKind::Channel;
+    let kind = rollback::DocumentKind::Channel;
     store.see_document(kind, &name, index.version, index.digest, standing.now)?;
     Ok(index)
 }

@@ -66,9 +66,8 @@ impl Search {
                     bundles.push(listed);
                 }
             }
-            for ranked in rank(&query, &entries).into_iter().take(SHOWN) {
-                if let (Some(entry), Some(listed)) =
-                    (entries.get(ranked.index), bundles.get(ranked.index))
+            for position in rank(&query, &entries).into_iter().take(SHOWN) {
+                if let (Some(entry), Some(listed)) = (entries.get(position), bundles.get(position))
                 {
                     found(entry, &listed.id, &listed.version.to_string(), None, output)?;
                 }
@@ -84,8 +83,7 @@ impl Search {
             true => Vec::new(),
             false => installed::examined(&store, &self.trust, environment, output)?,
         };
-        for match_ in matches {
-            let tool = &match_.tool;
+        for tool in &matches {
             let of = |one: &&installed::Examined| one.installed.id == tool.bundle;
             let refusal = examined.iter().find(of).and_then(|one| one.refusal());
             let version = tool.version.to_string();

@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 use toolward_registry::{DocumentKind, Source};
 use toolward_signing::fingerprint::Fingerprint;
 use toolward_signing::publisher::{self, VerifiedPublisher};
-use toolward_store::marks;
+use toolward_store::rollback;
 
 use super::{FreshnessFlags, Subject, record, told};
 use crate::failure::{Failure, Kind};
@@ -45,7 +45,7 @@ impl Subject<'_> {
         let writing = publishers.exclusive()?;
         let (standing, known) = self.candidate(&bytes, &grant, &writing.all()?, output)?;
         let document = &known.document;
-        let kind = marks::DocumentKind::Publisher;
+        let kind = rollback::DocumentKind::Publisher;
         let (name, digest) = (&document.name, document.digest);
         store.see_document(kind, name, document.version, digest, standing.now)?;
         writing.add(&known)?;

@@ -4,8 +4,8 @@ use toolward_registry::DocumentKind;
 use toolward_signing::publisher;
 use toolward_signing::revocation;
 use toolward_store::Store;
-use toolward_store::decisions::{NewDecision, Verdict};
-use toolward_store::marks::{self, Following};
+use toolward_store::audit_log::{NewDecision, Verdict};
+use toolward_store::rollback::{self, Following};
 
 use super::{FreshnessFlags, Subject, record, told, unknown};
 use crate::failure::Failure;
@@ -127,7 +127,7 @@ impl Subject<'_> {
             output.warning(warning);
         }
         // By the keys: versions that a thief used up mean nothing once they are others.
-        let kind = marks::DocumentKind::Revocations;
+        let kind = rollback::DocumentKind::Revocations;
         let under = publisher.fingerprint().digest().to_string();
         store.see_document(kind, &under, list.version, list.digest, now)?;
         let mut grant = known.grant.clone();

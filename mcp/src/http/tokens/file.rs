@@ -1,28 +1,26 @@
 //! The file of hashed tokens: what it may say, and who may have written it.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::AsFd;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustix::fs::{FileType, Mode, OFlags};
 use serde::Deserialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use toolward_files::{Links, Problem, Protection};
 
 use super::{Token, TokenHash, Tokens};
 use crate::http::{HttpError, Identity};
 use crate::principal::{Principal, Tools};
 
 /// Bytes of a token file; thousands of tokens fit.
-const LARGEST: u64 = 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// The name of the user of a local process. A token of this name would share what
 /// that user stored and approved.
-const RESERVED: &str = "local";
+const RESERVED_NAME: &str = "local";
 
 /// The file as it is written.
 #[derive(Deserialize)]
@@ -46,70 +44,61 @@ pub(super) struct WrittenToken {
     pub(super) requests: Option<usize>,
 }
 
-/// Reads a file of tokens. It must belong to the user who runs this process, or to
-/// root, and nobody else may read or write it.
+/// Reads a file of tokens. It must belong to the user who runs this process, and
+/// nobody else may read or write it.
 pub fn read(path: &Path) -> Result<Tokens, HttpError> {
     parse(&text(path)?)
 }
 
-/// The text of such a file; of one that is too large, more than [`parse`] takes.
+/// The text of such a file. A link to it is followed.
 pub(super) fn text(path: &Path) -> Result<String, HttpError> {
-    let unusable = |source: std::io::Error| HttpError::TokenFile {
+    let bytes = toolward_files::open(path, Protection::Private, Links::Follow)
+        .and_then(|file| toolward_files::read(file, path, MAX_FILE_BYTES))
+        .map_err(|error| refused(path, error.problem))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let source = io::Error::new(io::ErrorKind::InvalidData, error.utf8_error());
+        unreadable(path, source)
+    })
+}
+
+fn unreadable(path: &Path, source: io::Error) -> HttpError {
+    HttpError::TokenFile {
         path: path.to_owned(),
         action: "read",
         source,
-    };
-    // What is checked is the file that was opened, whatever the path says later;
-    // without waiting, should it be a pipe.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file =
-        rustix::fs::open(path, flags, Mode::empty()).map_err(|error| unusable(error.into()))?;
-    safe(path, &file)?;
-    let mut text = String::new();
-    File::from(file)
-        .take(LARGEST.saturating_add(1))
-        .read_to_string(&mut text)
-        .map_err(unusable)?;
-    Ok(text)
+    }
 }
 
-/// Refuses a file that others may have read or written.
-fn safe(path: &Path, file: &impl AsFd) -> Result<(), HttpError> {
-    let of = |problem: String| HttpError::TokenFileUnsafe {
+/// The error of a file that others may have read or written, or that can't be read.
+fn refused(path: &Path, problem: Problem) -> HttpError {
+    let problem = match problem {
+        Problem::Io { source, .. } => return unreadable(path, source),
+        Problem::TooLarge { .. } => return too_large(),
+        Problem::Owner { owner, user } => {
+            format!("belongs to user {owner}, and this process is user {user}")
+        }
+        Problem::Mode { mode } => {
+            format!("has mode {mode:04o}: others than its owner can read or change it")
+        }
+        other => other.to_string(),
+    };
+    HttpError::TokenFileUnsafe {
         path: path.to_owned(),
         problem,
-    };
-    let status = rustix::fs::fstat(file).map_err(|error| HttpError::TokenFile {
-        path: path.to_owned(),
-        action: "read",
-        source: error.into(),
-    })?;
-    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
-        return Err(of("is no regular file".to_owned()));
     }
-    let user = rustix::process::geteuid().as_raw();
-    if status.st_uid != user && status.st_uid != 0 {
-        return Err(of(format!(
-            "belongs to user {}, and this process is user {user}",
-            status.st_uid
-        )));
+}
+
+fn too_large() -> HttpError {
+    HttpError::Tokens {
+        problem: format!("is larger than {MAX_FILE_BYTES} bytes"),
+        line: None,
     }
-    let mode = status.st_mode & 0o7777;
-    if mode & 0o077 != 0 {
-        return Err(of(format!(
-            "has mode {mode:04o}: others than its owner can read or change it"
-        )));
-    }
-    Ok(())
 }
 
 /// Reads the text of a token file.
 pub(super) fn parse(text: &str) -> Result<Tokens, HttpError> {
-    if u64::try_from(text.len()).is_ok_and(|length| length > LARGEST) {
-        return Err(HttpError::Tokens {
-            problem: format!("is larger than {LARGEST} bytes"),
-            line: None,
-        });
+    if u64::try_from(text.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
+        return Err(too_large());
     }
     let line_of = |offset: usize| {
         text.get(..offset)
@@ -156,9 +145,9 @@ pub(super) fn validated(written: WrittenToken) -> Result<Token, String> {
             "has the name {name:?}: expected up to 64 of a-z, 0-9, `-`, `_` and `.`"
         ));
     }
-    if name == RESERVED {
+    if name == RESERVED_NAME {
         return Err(format!(
-            "has the name `{RESERVED}`, which is the user of this machine's own"
+            "has the name `{RESERVED_NAME}`, which is the user of this machine's own"
         ));
     }
     let hash: TokenHash = written.hash.parse().map_err(|()| {

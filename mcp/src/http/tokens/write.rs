@@ -2,11 +2,11 @@
 //! file of hashed tokens. Neither file is ever there in part, or for others to read.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write};
-use std::os::fd::OwnedFd;
+use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use toolward_files::{Lock, lock};
 
 use super::file::{self, WrittenToken};
 use super::{Secret, TokenHash};
@@ -114,14 +114,13 @@ pub fn write(path: &Path, secret: &Secret) -> Result<(), HttpError> {
 }
 
 /// Holds off others who would add to the same file, until it is dropped.
-fn alone(path: &Path) -> std::io::Result<OwnedFd> {
+fn alone(path: &Path) -> std::io::Result<File> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(directory, flags, Mode::empty())?;
-    rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+    let directory = File::open(directory)?;
+    lock(&directory, Lock::Exclusive, Duration::ZERO)?;
     Ok(directory)
 }
 
@@ -135,35 +134,7 @@ fn unusable(path: &Path, source: std::io::Error) -> HttpError {
 
 /// Puts a new file in the place of what was there.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), HttpError> {
-    let unusable = |source: std::io::Error| unusable(path, source);
-    let name = path
-        .file_name()
-        .ok_or_else(|| unusable(std::io::ErrorKind::IsADirectory.into()))?;
-    // Random, since a process that was killed may have left one behind, and in a
-    // container the next has its number.
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(|error| HttpError::Random(error.to_string()))?;
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{:016x}", u64::from_ne_bytes(random)));
-    let temporary = path.with_file_name(temporary);
-    let written = (|| {
-        // A new file, so that no mode, owner or link of an old one is kept.
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(rustix::fs::open(
-            &temporary,
-            flags,
-            Mode::RUSR | Mode::WUSR,
-        )?);
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, path)
-    })();
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&temporary);
-        unusable(error)
-    })
+    toolward_files::replace(path, bytes, 0o600).map_err(|error| unusable(path, error))
 }
 
 #[cfg(test)]

@@ -1,115 +1,96 @@
 //! Whether what lies in the folder of publishers is the user's own: whoever else
 //! writes there says whom the user trusts.
 
-use std::fs::{DirBuilder, File, Metadata};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::io::ErrorKind;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
+use toolward_files::{Links, Lock, Problem, Protection};
 
 use crate::error::{Error, Kind};
 use crate::file;
 
 /// How long one process waits for others.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
-/// Between two attempts.
-const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A folder that was looked at: it is the user's own.
 #[derive(Debug)]
-pub(super) struct Folder(OwnedFd);
+pub(super) struct Folder(toolward_files::Folder);
 
 impl Folder {
     /// Opens a folder. Nothing where there is none.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, Error> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = match rustix::fs::open(path, flags, Mode::empty()) {
-            Ok(opened) => opened,
-            Err(Errno::NOENT) => return Ok(None),
-            Err(error) => return Err(Error::unreadable(path, error)),
-        };
-        let opened = File::from(opened);
-        let metadata = opened
-            .metadata()
-            .map_err(|error| Error::unreadable(path, error))?;
-        own(path, &metadata)?;
-        Ok(Some(Self(opened.into())))
+        match toolward_files::Folder::open(path, Protection::OwnOrRoot) {
+            Ok(opened) => Ok(Some(Self(opened))),
+            Err(error) if error.is_missing() => Ok(None),
+            Err(error) => Err(refused(path, error.problem)),
+        }
     }
 
     /// Makes a folder, with those above it, that only its user may enter.
     pub(super) fn make(path: &Path) -> Result<Self, Error> {
-        let mut builder = DirBuilder::new();
-        builder
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(|error| Error::unwritable(path, error))?;
-        Self::open(path)?.ok_or_else(|| Error::unwritable(path, "the folder is gone"))
+        let made = toolward_files::Folder::make(path, Protection::OwnOrRoot);
+        made.map(Self).map_err(|error| match error.problem {
+            Problem::Io {
+                action: "created",
+                source,
+            } => Error::unwritable(path, source),
+            problem => refused(path, problem),
+        })
     }
 
     /// Has what is in it written to disk.
     pub(super) fn sync(&self, path: &Path) -> Result<(), Error> {
-        rustix::fs::fsync(&self.0).map_err(|error| Error::unwritable(path, error))
+        self.0
+            .sync()
+            .map_err(|error| Error::unwritable(path, error))
     }
 
     /// Shares the folder with others who read: nobody writes meanwhile.
     pub(super) fn shared(&self, path: &Path) -> Result<(), Error> {
-        self.lock(path, FlockOperation::NonBlockingLockShared)
+        self.lock(path, Lock::Shared)
     }
 
     /// Has the folder alone. Whoever holds it waits for nobody.
     pub(super) fn exclusive(&self, path: &Path) -> Result<(), Error> {
-        self.lock(path, FlockOperation::NonBlockingLockExclusive)
+        self.lock(path, Lock::Exclusive)
     }
 
-    fn lock(&self, path: &Path, operation: FlockOperation) -> Result<(), Error> {
-        let start = Instant::now();
-        loop {
-            match rustix::fs::flock(&self.0, operation) {
-                Ok(()) => return Ok(()),
-                Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < LOCK_TIMEOUT => {
-                    std::thread::sleep(LOCK_RETRY_INTERVAL);
-                }
-                Err(Errno::WOULDBLOCK | Errno::INTR) => {
-                    let busy = format!("{}: another process holds the folder", path.display());
-                    return Err(Error::new(Kind::Failed, "trust-busy", busy)
-                        .hint("find out which process it is, and try again"));
-                }
-                Err(error) => return Err(Error::unreadable(path, error)),
+    fn lock(&self, path: &Path, how: Lock) -> Result<(), Error> {
+        toolward_files::lock(&self.0, how, LOCK_TIMEOUT).map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock => {
+                let busy = format!("{}: another process holds the folder", path.display());
+                Error::new(Kind::Failed, "trust-busy", busy)
+                    .hint("find out which process it is, and try again")
             }
-        }
+            _ => Error::unreadable(path, error),
+        })
     }
 }
 
 /// Reads a file that nobody else could have written.
 pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
-    let unreadable = |error| Error::unreadable(path, error);
-    let file = file::regular(path).map_err(unreadable)?;
-    own(path, &file.metadata().map_err(unreadable)?)?;
+    let file = toolward_files::open(path, Protection::OwnOrRoot, Links::Refuse)
+        .map_err(|error| refused(path, error.problem))?;
     file::read_opened(file, path, limit)
 }
 
-/// Refuses what somebody else owns or may write to. Root may do either anyway.
-fn own(path: &Path, metadata: &Metadata) -> Result<(), Error> {
-    let user = rustix::process::geteuid().as_raw();
-    let refuse = |what: String| {
+/// The error of a folder or file that can't be used.
+fn refused(path: &Path, problem: Problem) -> Error {
+    let unusable = |what: String| {
         let message = format!("{}: {what}", path.display());
         Error::usage("trust-unusable", message)
     };
-    let owner = metadata.uid();
-    if owner != user && owner != 0 {
-        return Err(refuse(format!("belongs to user {owner}, not to {user}"))
-            .hint("find out who put it there: it says whom you trust"));
+    match problem {
+        Problem::Owner { .. } => {
+            unusable(problem.to_string()).hint("find out who put it there: it says whom you trust")
+        }
+        Problem::Mode { mode } => {
+            let mode = mode & 0o777;
+            unusable(format!("has mode {mode:03o}: others may write to it"))
+                .hint("see that it says what you want, then take the right from them: chmod go-w")
+        }
+        Problem::Io { source, .. } => Error::unreadable(path, source),
+        other => Error::unreadable(path, other),
     }
-    let mode = metadata.mode() & 0o777;
-    if mode & 0o022 != 0 {
-        return Err(
-            refuse(format!("has mode {mode:03o}: others may write to it"))
-                .hint("see that it says what you want, then take the right from them: chmod go-w"),
-        );
-    }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Where a blob lands: in memory, or in a file that a later try goes on with.
+//! Where the bytes of a blob go: in memory, or in a file that a later attempt resumes.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -12,12 +12,12 @@ use crate::artifact::Blob;
 use crate::digest::Hasher;
 use crate::failure::Failure;
 
-/// A blob in the making. What is there was hashed.
-pub(crate) struct Landing {
+/// A blob while it is downloaded. The bytes so far are hashed.
+pub(crate) struct BlobSink {
     to: To,
     pub(crate) length: u64,
     pub(crate) hasher: Hasher,
-    /// Whether some of it is from an earlier try, which nobody vouches for.
+    /// Whether some bytes are from an earlier attempt, and so unverified.
     pub(crate) resumed: bool,
 }
 
@@ -26,14 +26,14 @@ enum To {
     File(Partial),
 }
 
-/// A file, named after the digest that it shall have, or without a name: then it is gone when it is closed.
+/// A file named after the expected digest, or one without a name, which is gone once it is closed.
 struct Partial {
     folder: Dir,
     name: Option<String>,
     file: File,
 }
 
-impl Landing {
+impl BlobSink {
     pub(crate) fn memory() -> Self {
         Self {
             to: To::Memory(Vec::new()),
@@ -43,17 +43,17 @@ impl Landing {
         }
     }
 
-    /// Opens or makes the file for a blob in `folder`, and hashes what is there. While somebody else is at
-    /// it, a file of one's own is used.
+    /// Opens or creates the file for a blob in `folder`, and hashes what it holds. Falls back to a file without
+    /// a name while another process has it locked.
     pub(crate) fn file(folder: &Path, blob: &Blob) -> Result<Self, Failure> {
-        let mut landing = Self::named(folder, &format!("{}.partial", blob.digest.hex()))?;
-        let To::File(partial) = &mut landing.to else {
-            return Ok(landing);
+        let mut sink = Self::named(folder, &format!("{}.partial", blob.digest.hex()))?;
+        let To::File(partial) = &mut sink.to else {
+            return Ok(sink);
         };
         let io = |error: std::io::Error| Failure::io(folder.display().to_string(), &error);
         if partial.file.metadata().map_err(io)?.len() > blob.size {
-            landing.restart().map_err(io)?;
-            return Ok(landing);
+            sink.restart().map_err(io)?;
+            return Ok(sink);
         }
         partial.file.seek(SeekFrom::Start(0)).map_err(io)?;
         let mut buffer = vec![0; 64 * 1024];
@@ -62,16 +62,14 @@ impl Landing {
             if count == 0 {
                 break;
             }
-            landing
-                .hasher
-                .update(buffer.get(..count).unwrap_or_default());
-            landing.length = landing.length.saturating_add(count as u64);
+            sink.hasher.update(buffer.get(..count).unwrap_or_default());
+            sink.length = sink.length.saturating_add(count as u64);
         }
-        landing.resumed = landing.length > 0;
-        Ok(landing)
+        sink.resumed = sink.length > 0;
+        Ok(sink)
     }
 
-    /// A file that nobody goes on with.
+    /// A file without a name, which no later attempt resumes.
     pub(crate) fn fresh(folder: &Path) -> Result<Self, Failure> {
         let io = |error: std::io::Error| Failure::io(folder.display().to_string(), &error);
         let folder = Dir::open_ambient_dir(folder, ambient_authority()).map_err(io)?;
@@ -107,7 +105,7 @@ impl Landing {
         Ok(())
     }
 
-    /// Forgets what is there.
+    /// Drops all bytes.
     pub(crate) fn restart(&mut self) -> std::io::Result<()> {
         match &mut self.to {
             To::Memory(memory) => memory.clear(),
@@ -122,14 +120,14 @@ impl Landing {
         Ok(())
     }
 
-    /// Removes the file: nothing in it is worth another try.
+    /// Removes the file: none of its bytes can be reused.
     pub(crate) fn discard(self) {
         if let To::File(partial) = self.to {
             partial.remove();
         }
     }
 
-    /// What landed in memory.
+    /// The bytes of a blob in memory.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self.to {
             To::Memory(memory) => memory,
@@ -153,13 +151,13 @@ impl Landing {
 impl Partial {
     fn remove(&self) {
         if let Some(name) = &self.name {
-            // What can't be removed is found, and checked, by the next try.
+            // The next attempt finds, and hashes, a file that can't be removed.
             let _ = self.folder.remove_file(name);
         }
     }
 }
 
-/// A file that nobody else finds, not even after a crash.
+/// A file without a name: no other process finds it, not even after a crash.
 fn nameless(folder: &Dir) -> std::io::Result<File> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(std::io::Error::other)?;
@@ -171,7 +169,7 @@ fn nameless(folder: &Dir) -> std::io::Result<File> {
 
 fn open(folder: &Dir, name: &str, options: &mut OpenOptions) -> std::io::Result<File> {
     options.read(true).write(true).follow(FollowSymlinks::No);
-    // What is pulled may be for its owner only.
+    // A bundle may be private to its owner.
     #[cfg(unix)]
     cap_std::fs::OpenOptionsExt::mode(options, 0o600);
     folder

@@ -8,10 +8,10 @@ use toolward_signing::{Digest, sequence};
 
 use crate::decide::number;
 use crate::error::Error;
-use crate::rows::{self, Held};
+use crate::model::{self, Held};
 
-/// How many marks of one bundle are kept, the highest: those below a mark count where it is taken back.
-const KEPT: i64 = 16;
+/// How many marks of one bundle are kept, the highest: those below a mark count once it is lowered.
+const MAX_MARKS: i64 = 16;
 
 /// A release that was installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub(crate) fn highest(
          ORDER BY sequence DESC LIMIT 1",
     )?;
     let found = statement.query_row([publisher, id], |row| {
-        Ok((rows::sequence(row)?, rows::digest(row, "digest")?))
+        Ok((model::sequence(row)?, model::digest(row, "digest")?))
     });
     Ok(found.optional()?)
 }
@@ -90,7 +90,7 @@ pub(crate) fn at(
         "SELECT digest FROM mark WHERE publisher = ?1 AND id = ?2 AND sequence = ?3",
     )?;
     let found = statement.query_row(params![publisher, id, number(sequence)?], |row| {
-        rows::digest(row, "digest")
+        model::digest(row, "digest")
     });
     Ok(found.optional()?)
 }
@@ -104,7 +104,7 @@ pub(crate) fn raise(sql: &Transaction<'_>, new: &Held, now: i64) -> Result<(), E
             new.id,
             number(new.sequence)?,
             new.digest.to_string(),
-            rows::signers_text(&new.signers),
+            model::signers_text(&new.signers),
             now
         ],
     )?;
@@ -112,7 +112,7 @@ pub(crate) fn raise(sql: &Transaction<'_>, new: &Held, now: i64) -> Result<(), E
         "DELETE FROM mark WHERE publisher = ?1 AND id = ?2 AND sequence NOT IN
              (SELECT sequence FROM mark WHERE publisher = ?1 AND id = ?2
               ORDER BY sequence DESC LIMIT ?3)",
-        params![new.publisher, new.id, KEPT],
+        params![new.publisher, new.id, MAX_MARKS],
     )?;
     Ok(())
 }
@@ -127,16 +127,16 @@ pub(crate) fn all(sql: &Transaction<'_>) -> Result<Vec<Mark>, Error> {
         Ok(Mark {
             publisher: row.get("publisher")?,
             id: row.get("id")?,
-            sequence: rows::sequence(row)?,
-            digest: rows::digest(row, "digest")?,
-            signers: rows::signers(row)?,
+            sequence: model::sequence(row)?,
+            digest: model::digest(row, "digest")?,
+            signers: model::signers(row)?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Applies the resets of a publisher's document: marks above the last genuine release are taken back. What
-/// changed comes back, as it was.
+/// Applies the resets of a publisher's document: marks above the last genuine release are lowered. Returns the
+/// changed marks as they were.
 pub(crate) fn reset(
     sql: &Transaction<'_>,
     publisher: &str,
@@ -181,12 +181,12 @@ pub(crate) fn document(
         "SELECT version AS sequence, digest FROM document WHERE kind = ?1 AND name = ?2",
     )?;
     let found = statement.query_row([kind.as_str(), name], |row| {
-        Ok((rows::sequence(row)?, rows::digest(row, "digest")?))
+        Ok((model::sequence(row)?, model::digest(row, "digest")?))
     });
     Ok(found.optional()?)
 }
 
-/// Refuses a document that goes back or contradicts the one that is known; else it is known from now on.
+/// Refuses a document that is older than the known one or contradicts it; otherwise it becomes the known one.
 pub(crate) fn see_document(
     sql: &Transaction<'_>,
     kind: DocumentKind,

@@ -1,5 +1,5 @@
-//! A few things that many threads take turns with, each waiting no longer than
-//! its deadline.
+//! A pool of connections for blocking threads: each waits until its deadline at
+//! the latest, first come, first served.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use crate::error::Error;
 
-/// Up to so many things, made when they are first needed.
-pub(crate) struct Slots<T> {
+/// A bounded pool; items are made when they are first needed.
+pub(crate) struct Pool<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
     make: Box<dyn Fn() -> Result<T, Error> + Send + Sync>,
@@ -18,13 +18,13 @@ struct State<T> {
     idle: Vec<T>,
     /// How many more may be made.
     left: usize,
-    /// Tickets of those who wait; the first in line is served first, so that
-    /// nobody starves behind threads that come back at once.
-    line: VecDeque<u64>,
+    /// Tickets of waiting threads; the oldest is served first, so that none starves
+    /// behind threads that return at once.
+    queue: VecDeque<u64>,
     next_ticket: u64,
 }
 
-impl<T> Slots<T> {
+impl<T> Pool<T> {
     /// Holds `first`, and `make`s up to `more` besides.
     pub(crate) fn new(
         first: T,
@@ -35,7 +35,7 @@ impl<T> Slots<T> {
             state: Mutex::new(State {
                 idle: vec![first],
                 left: more,
-                line: VecDeque::new(),
+                queue: VecDeque::new(),
                 next_ticket: 0,
             }),
             changed: Condvar::new(),
@@ -43,8 +43,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Runs `work` with one of them, waiting for it until `deadline` at the
-    /// latest.
+    /// Runs `work` with one item, waiting for it until `deadline` at the latest.
     pub(crate) fn with<R>(
         &self,
         deadline: Instant,
@@ -63,12 +62,12 @@ impl<T> Slots<T> {
         let mut state = self.lock();
         let ticket = state.next_ticket;
         state.next_ticket = ticket.wrapping_add(1);
-        state.line.push_back(ticket);
-        while state.line.front() != Some(&ticket) || (state.idle.is_empty() && state.left == 0) {
+        state.queue.push_back(ticket);
+        while state.queue.front() != Some(&ticket) || (state.idle.is_empty() && state.left == 0) {
             let wait = deadline.saturating_duration_since(Instant::now());
             if wait.is_zero() {
-                state.line.retain(|other| *other != ticket);
-                // The next in line may have waited for this one only.
+                state.queue.retain(|other| *other != ticket);
+                // The next in the queue may have waited for this one only.
                 self.changed.notify_all();
                 return Err(Error::Busy);
             }
@@ -78,8 +77,8 @@ impl<T> Slots<T> {
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
-        state.line.pop_front();
-        if !state.line.is_empty() {
+        state.queue.pop_front();
+        if !state.queue.is_empty() {
             self.changed.notify_all();
         }
         if let Some(item) = state.idle.pop() {
@@ -98,9 +97,9 @@ impl<T> Slots<T> {
     }
 }
 
-/// Lets another one be made when dropped: this one was lost in a panic, or could
+/// Lets another item be made when dropped: this one was lost in a panic, or could
 /// not be made.
-struct Lost<'a, T>(&'a Slots<T>);
+struct Lost<'a, T>(&'a Pool<T>);
 
 impl<T> Drop for Lost<'_, T> {
     fn drop(&mut self) {
@@ -128,25 +127,24 @@ mod tests {
 
     #[test]
     fn whoever_finds_none_free_waits_until_the_deadline_and_no_longer() {
-        let slots = Slots::new(1, 0, || Ok(0));
-        slots
-            .with(late(), |_| {
-                let start = Instant::now();
-                let refused = slots.with(soon(), |_| Ok(()));
-                assert!(matches!(refused, Err(Error::Busy)));
-                assert!(start.elapsed() < Duration::from_secs(20));
-                Ok(())
-            })
-            .expect("had the one");
-        slots.with(late(), |_| Ok(())).expect("it is free again");
+        let pool = Pool::new(1, 0, || Ok(0));
+        pool.with(late(), |_| {
+            let start = Instant::now();
+            let refused = pool.with(soon(), |_| Ok(()));
+            assert!(matches!(refused, Err(Error::Busy)));
+            assert!(start.elapsed() < Duration::from_secs(20));
+            Ok(())
+        })
+        .expect("had the one");
+        pool.with(late(), |_| Ok(())).expect("it is free again");
     }
 
     #[test]
     fn more_are_made_when_needed_and_no_more_than_allowed() {
-        let slots = Slots::new(1, 1, || Ok(2));
-        let seen = slots.with(late(), |first| {
-            slots.with(late(), |second| {
-                let third = slots.with(soon(), |_| Ok(()));
+        let pool = Pool::new(1, 1, || Ok(2));
+        let seen = pool.with(late(), |first| {
+            pool.with(late(), |second| {
+                let third = pool.with(soon(), |_| Ok(()));
                 assert!(matches!(third, Err(Error::Busy)));
                 Ok((*first, *second))
             })
@@ -156,47 +154,45 @@ mod tests {
 
     #[test]
     fn one_that_could_not_be_made_or_was_lost_in_a_panic_can_be_made_again() {
-        let slots = Slots::new(1, 0, || Ok(2));
+        let pool = Pool::new(1, 0, || Ok(2));
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            slots.with(late(), |_| -> Result<(), Error> { panic!("lost") })
+            pool.with(late(), |_| -> Result<(), Error> { panic!("lost") })
         }));
         assert!(panicked.is_err());
-        assert_eq!(slots.with(soon(), |item| Ok(*item)).expect("another"), 2);
+        assert_eq!(pool.with(soon(), |item| Ok(*item)).expect("another"), 2);
 
-        let slots: Slots<i32> = Slots::new(1, 1, || Err(Error::Full));
-        slots
-            .with(late(), |_| {
-                for _ in 0..3 {
-                    assert!(matches!(slots.with(soon(), |_| Ok(())), Err(Error::Full)));
-                }
-                Ok(())
-            })
-            .expect("the first");
+        let pool: Pool<i32> = Pool::new(1, 1, || Err(Error::Full));
+        pool.with(late(), |_| {
+            for _ in 0..3 {
+                assert!(matches!(pool.with(soon(), |_| Ok(())), Err(Error::Full)));
+            }
+            Ok(())
+        })
+        .expect("the first");
     }
 
     #[test]
     fn those_who_wait_are_served_in_turn() {
-        let slots = Arc::new(Slots::new((), 0, || Ok(())));
+        let pool = Arc::new(Pool::new((), 0, || Ok(())));
         let (sender, order) = mpsc::channel();
         let mut threads = Vec::new();
-        slots
-            .with(late(), |()| {
-                for n in 0..5 {
-                    let (own, sender) = (slots.clone(), sender.clone());
-                    threads.push(std::thread::spawn(move || {
-                        own.with(late(), |()| {
-                            sender.send(n).expect("receiver lives");
-                            Ok(())
-                        })
-                        .expect("a turn");
-                    }));
-                    while slots.lock().line.len() <= n {
-                        std::thread::yield_now();
-                    }
+        pool.with(late(), |()| {
+            for n in 0..5 {
+                let (own, sender) = (pool.clone(), sender.clone());
+                threads.push(std::thread::spawn(move || {
+                    own.with(late(), |()| {
+                        sender.send(n).expect("receiver lives");
+                        Ok(())
+                    })
+                    .expect("a turn");
+                }));
+                while pool.lock().queue.len() <= n {
+                    std::thread::yield_now();
                 }
-                Ok(())
-            })
-            .expect("had it");
+            }
+            Ok(())
+        })
+        .expect("had it");
         for thread in threads {
             thread.join().expect("ends");
         }

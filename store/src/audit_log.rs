@@ -8,13 +8,13 @@ use toolward_signing::Digest;
 use toolward_signing::timestamp::Timestamp;
 
 use crate::error::Error;
-use crate::rows;
+use crate::model;
 use crate::times;
 
 /// How many decisions are kept.
-pub const KEPT: i64 = 10_000;
+pub const MAX_DECISIONS: i64 = 10_000;
 /// How many characters of a text are kept: it may be a hostile bundle's.
-const LONGEST: usize = 2_000;
+const MAX_TEXT_CHARS: usize = 2_000;
 
 /// How a decision came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,9 +90,9 @@ pub struct Filter {
     pub subject: Option<String>,
     /// Only those that came out so.
     pub verdict: Option<Verdict>,
-    /// Only those with a lower number: to go on where a list ended.
+    /// Only those with a lower number: to continue a list.
     pub before: Option<u64>,
-    /// At most so many; 0 means 100.
+    /// How many at most; 0 means 100.
     pub limit: u32,
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn record_each(
 }
 
 pub(crate) fn record(sql: &Transaction<'_>, new: &NewDecision, now: i64) -> Result<(), Error> {
-    let short = |text: &str| -> String { text.chars().take(LONGEST).collect() };
+    let short = |text: &str| -> String { text.chars().take(MAX_TEXT_CHARS).collect() };
     sql.prepare_cached(
         "INSERT INTO decision (at, action, subject, publisher, digest, verdict, code, reason)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -139,7 +139,7 @@ pub(crate) fn record(sql: &Transaction<'_>, new: &NewDecision, now: i64) -> Resu
         short(&new.reason),
     ])?;
     sql.prepare_cached("DELETE FROM decision WHERE number <= ?1")?
-        .execute([sql.last_insert_rowid().saturating_sub(KEPT)])?;
+        .execute([sql.last_insert_rowid().saturating_sub(MAX_DECISIONS)])?;
     Ok(())
 }
 
@@ -163,8 +163,8 @@ pub(crate) fn list(sql: &Transaction<'_>, filter: &Filter) -> Result<Vec<Decisio
         let digest: Option<String> = row.get("digest")?;
         let number: i64 = row.get("number")?;
         Ok(Decision {
-            number: u64::try_from(number).map_err(|_| rows::wrong("number"))?,
-            at: times::timestamp(row.get("at")?).map_err(|_| rows::wrong("at"))?,
+            number: u64::try_from(number).map_err(|_| model::wrong("number"))?,
+            at: times::timestamp(row.get("at")?).map_err(|_| model::wrong("at"))?,
             decision: NewDecision {
                 action: row.get("action")?,
                 subject: row.get("subject")?,
@@ -172,8 +172,8 @@ pub(crate) fn list(sql: &Transaction<'_>, filter: &Filter) -> Result<Vec<Decisio
                 digest: digest
                     .map(|digest| digest.parse())
                     .transpose()
-                    .map_err(|_| rows::wrong("digest"))?,
-                verdict: Verdict::parse(&verdict).ok_or_else(|| rows::wrong("verdict"))?,
+                    .map_err(|_| model::wrong("digest"))?,
+                verdict: Verdict::parse(&verdict).ok_or_else(|| model::wrong("verdict"))?,
                 code: row.get("code")?,
                 reason: row.get("reason")?,
             },

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use toolward_mcp::search::{Document, Index};
+use toolward_search::{Document, Index};
 
 const TOOLS: usize = 10_000;
 

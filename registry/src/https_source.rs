@@ -1,5 +1,5 @@
-//! Bundles by `https`: the archive's first entry is the envelope, and it is shown to the caller as soon as it
-//! has come.
+//! Bundles by `https`: the archive's first entry is the envelope, which the caller sees before the rest is
+//! downloaded.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,17 +10,17 @@ use toolward_signing::archive::first_envelope;
 use url::Url;
 
 use crate::address::shown;
+use crate::blob_sink::BlobSink;
 use crate::client::Client;
 use crate::failure::{Failure, Reason};
-use crate::landing::Landing;
 use crate::progress::{ProgressFn, Step, Teller};
 use crate::response::broken;
 use crate::text::bytes;
 
-/// In how many bytes of an archive its envelope must be: what it can take uncompressed, and as much again.
+/// The envelope must be within this many bytes of the archive: twice what it can take uncompressed.
 const MAX_BEGINNING: usize = 2 * toolward_signing::envelope::MAX_BYTES;
 
-/// A `.toolbundle` that came by `https`, all of it still to be verified.
+/// A `.toolbundle` fetched by `https`, not verified yet.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Fetched<T> {
@@ -33,9 +33,9 @@ pub struct Fetched<T> {
 }
 
 impl Client {
-    /// Fetches a `.toolbundle`. `verify` is given its first entry, the envelope, as soon as that has come;
-    /// if it refuses, nothing more is downloaded. The file has no name in `downloads`. A download that broke
-    /// off begins anew: nothing says that the file is still the same.
+    /// Fetches a `.toolbundle`. `verify` gets its first entry, the envelope, as soon as it has arrived; if it
+    /// refuses, the download stops. The file has no name in `downloads`. A broken download starts over: the
+    /// file on the server may have changed.
     ///
     /// # Errors
     /// The refusal of `verify`; [`Reason::BlobTooLarge`] above 512 MiB; the reason for which it failed.
@@ -47,25 +47,25 @@ impl Client {
         verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
     ) -> Result<Fetched<T>, Failure> {
         let deadline = self.transport.deadline();
-        let mut landing = Landing::fresh(downloads)?;
+        let mut sink = BlobSink::fresh(downloads)?;
         let teller = Teller {
             whom: progress,
             step: Step::Content,
         };
         let work = async {
             let response = self.open(url, deadline).await?;
-            self.receive(response, &mut landing, teller, verify).await
+            self.receive(response, &mut sink, teller, verify).await
         };
         let accepted = match deadline.within(&shown(url), work).await {
             Ok(accepted) => accepted,
             Err(failure) => {
-                landing.discard();
+                sink.discard();
                 return Err(failure);
             }
         };
-        let size = landing.length;
+        let size = sink.length;
         let io = |error: std::io::Error| Failure::io(downloads.display().to_string(), &error);
-        let archive = landing
+        let archive = sink
             .into_file()
             .map_err(io)?
             .ok_or_else(|| Failure::new(Reason::Io))?;
@@ -79,7 +79,7 @@ impl Client {
     async fn receive<T>(
         &self,
         mut response: Response,
-        landing: &mut Landing,
+        sink: &mut BlobSink,
         teller: Teller<'_>,
         verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
     ) -> Result<T, Failure> {
@@ -105,13 +105,12 @@ impl Client {
                 .await
                 .map_err(|error| broken(&error).at(place.clone()))?;
             if let Some(chunk) = &chunk {
-                if landing.length.saturating_add(chunk.len() as u64) > max {
+                if sink.length.saturating_add(chunk.len() as u64) > max {
                     return Err(too_large());
                 }
-                landing
-                    .append(chunk)
+                sink.append(chunk)
                     .map_err(|error| Failure::io("a download", &error))?;
-                teller.tell(landing.length, total);
+                teller.tell(sink.length, total);
             }
             if verify.is_some()
                 && let Some(envelope) = beginning
@@ -132,17 +131,17 @@ impl Client {
     }
 }
 
-/// As much of an archive as it takes to have the envelope.
+/// The beginning of an archive, up to the end of its envelope.
 #[derive(Default)]
 struct Beginning {
     bytes: Vec<u8>,
-    /// How much has to be there before it is worth another look: reading it anew for each packet would be
-    /// work that grows squared.
+    /// How many bytes must have arrived before the envelope is looked for again: parsing for each packet would
+    /// take quadratic time.
     worth: usize,
 }
 
 impl Beginning {
-    /// Takes the next chunk, or the end, and gives the envelope once it is there.
+    /// Takes the next chunk, or the end, and returns the envelope once it is complete.
     fn envelope(&mut self, chunk: Option<&[u8]>) -> Result<Option<Vec<u8>>, Failure> {
         self.bytes.extend_from_slice(chunk.unwrap_or_default());
         if chunk.is_some() && self.bytes.len() < self.worth {

@@ -1,0 +1,110 @@
+//! Manifests and indexes of the OCI image specification, as far as they are read and written here. The order of
+//! the fields is that in which they are written: it counts for the digest.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What `schemaVersion` says of a manifest or an index.
+pub(crate) const SCHEMA_VERSION: u8 = 2;
+
+/// A blob, or another manifest.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Descriptor {
+    pub(crate) media_type: String,
+    pub(crate) digest: String,
+    pub(crate) size: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) urls: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) annotations: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) artifact_type: Option<String>,
+}
+
+/// An image manifest.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Manifest {
+    pub(crate) schema_version: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) media_type: Option<String>,
+    pub(crate) config: Descriptor,
+    pub(crate) layers: Vec<Descriptor>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) subject: Option<Descriptor>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) artifact_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) annotations: Option<BTreeMap<String, String>>,
+}
+
+/// An image index.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Index {
+    pub(crate) schema_version: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) media_type: Option<String>,
+    pub(crate) manifests: Vec<IndexEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) artifact_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) annotations: Option<BTreeMap<String, String>>,
+}
+
+/// One manifest of an index.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct IndexEntry {
+    pub(crate) media_type: String,
+    pub(crate) digest: String,
+    pub(crate) size: i64,
+    /// Kept for others, whose entry it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) platform: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) annotations: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) artifact_type: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_is_written_again_as_it_was() {
+        let manifest = concat!(
+            r#"{"schemaVersion":2,"mediaType":"m","config":{"mediaType":"c","digest":"d","size":2},"#,
+            r#""layers":[{"mediaType":"l","digest":"e","size":3,"urls":["u"],"annotations":{"a":"b"},"#,
+            r#""artifactType":"t"}],"subject":{"mediaType":"s","digest":"f","size":4},"#,
+            r#""artifactType":"x","annotations":{"k":"v"}}"#
+        );
+        let read: Manifest = serde_json::from_str(manifest).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), manifest);
+        let index = concat!(
+            r#"{"schemaVersion":2,"mediaType":"i","manifests":[{"mediaType":"m","digest":"d","size":1,"#,
+            r#""platform":{"os":"plan9","architecture":"any"},"annotations":{"a":"b"},"artifactType":"t"},"#,
+            r#"{"mediaType":"m","digest":"e","size":2}],"artifactType":"x","annotations":{}}"#
+        );
+        let read: Index = serde_json::from_str(index).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), index);
+    }
+
+    #[test]
+    fn a_manifest_without_a_size_or_with_one_that_is_no_number_is_none() {
+        for size in [
+            "",
+            r#","size":"2""#,
+            r#","size":1e3"#,
+            r#","size":9223372036854775808"#,
+        ] {
+            let text = format!(
+                r#"{{"schemaVersion":2,"config":{{"mediaType":"c","digest":"d"{size}}},"layers":[]}}"#
+            );
+            assert!(serde_json::from_str::<Manifest>(&text).is_err(), "{size}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Makes text that somebody else wrote safe to show to a person: control,
+//! bidirectional, tag and escape characters become visible, and the length is
+//! bounded. Not for text that a machine reads: JSON output stays as
+//! it is, since JSON escapes what it must.
+
+/// Whether a character may mislead a person who reads the text: it shows nothing of its own, or changes how
+/// its neighbours show. No signed text may hold one, but for line feeds.
+#[must_use]
+pub fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            // soft hyphen, combining grapheme joiner, Arabic letter mark
+            '\u{ad}' | '\u{34f}' | '\u{61c}'
+            // Hangul and Khmer fillers, Mongolian variation selectors
+            | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            // zero-width characters and bidirectional marks
+            | '\u{200b}'..='\u{200f}'
+            // line and paragraph separator, bidirectional embeddings
+            | '\u{2028}'..='\u{202e}'
+            // word joiner, invisible operators, bidirectional isolates
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            // private use, whose look is anybody's guess
+            | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}'
+            // musical and shorthand format controls
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            // tags and the supplementary variation selectors
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Shows `text` of several lines, at most `limit` characters of it. Line feeds
+/// and tabs stay; everything that [`visible_line`] replaces is replaced.
+#[must_use]
+pub fn visible(text: &str, limit: usize) -> String {
+    show(text, limit, true)
+}
+
+/// Shows `text` within one line, at most `limit` characters of it.
+///
+/// Replaced by `\u{…}` (or `\n`, `\r`, `\t`, `\e`) are control characters,
+/// line and paragraph separators, bidirectional and other formatting
+/// characters, tag characters, variation selectors beyond the sixteen usual
+/// ones, and private-use characters: all that moves the cursor, hides text or
+/// makes it read otherwise than it is stored.
+#[must_use]
+pub fn visible_line(text: &str, limit: usize) -> String {
+    show(text, limit, false)
+}
+
+/// JSON text in which the characters that [`visible_line`] replaces are written
+/// as `\uXXXX`: the same value, safe to show. Such characters stand only
+/// within JSON strings, where the escape means the character.
+#[must_use]
+pub fn visible_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut units = [0u16; 2];
+    for character in json.chars() {
+        if character != '\n' && is_hidden(character) {
+            for unit in character.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(character);
+        }
+    }
+    out
+}
+
+/// Shows `text` within one line between quotation marks, at most `limit` characters of it: as [`visible_line`]
+/// does, with quotation marks and backslashes escaped, so that the end of it can't be feigned.
+#[must_use]
+pub fn quoted(text: &str, limit: usize) -> String {
+    let mut out = String::from("\"");
+    let mut characters = text.chars();
+    for character in characters.by_ref().take(limit) {
+        match character {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(character);
+            }
+            _ => push(&mut out, character),
+        }
+    }
+    if characters.next().is_some() {
+        out.push('…');
+    }
+    out.push('"');
+    out
+}
+
+/// Whether a text is certainly shown as it is, as nearly all are. Avoids a copy for callers that own it.
+#[must_use]
+pub fn is_plain(text: &str, limit: usize) -> bool {
+    text.len() <= limit && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
+fn show(text: &str, limit: usize, lines: bool) -> String {
+    if is_plain(text, limit) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len().min(limit));
+    let mut characters = text.chars();
+    for character in characters.by_ref().take(limit) {
+        match character {
+            '\n' | '\t' if lines => out.push(character),
+            _ => push(&mut out, character),
+        }
+    }
+    let left = characters.count();
+    if left > 0 {
+        out.push_str(&format!("… ({left} more characters)"));
+    }
+    out
+}
+
+/// A character as it is shown within one line.
+fn push(out: &mut String, character: char) {
+    match character {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        '\u{1b}' => out.push_str("\\e"),
+        _ if is_hidden(character) => out.extend(character.escape_unicode()),
+        _ => out.push(character),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_text_of_any_script_is_left_alone() {
+        let text = "naïve – 猫 كتاب 👍🏽 a\u{301}\u{fe0f}";
+        assert_eq!(visible_line(text, 100), text);
+    }
+
+    #[test]
+    fn an_escape_sequence_reaches_no_terminal() {
+        let shown = visible("\u{1b}]0;title\u{7}\u{9b}31mred", 100);
+        assert_eq!(shown, "\\e]0;title\\u{7}\\u{9b}31mred");
+    }
+
+    #[test]
+    fn bidirectional_tag_and_zero_width_characters_become_visible() {
+        assert_eq!(
+            visible_line("a\u{202e}b\u{e0041}c\u{200b}", 100),
+            "a\\u{202e}b\\u{e0041}c\\u{200b}"
+        );
+    }
+
+    #[test]
+    fn a_line_stays_one_line_and_a_block_keeps_its_lines() {
+        assert_eq!(visible_line("a\nb\r\u{2028}", 100), "a\\nb\\r\\u{2028}");
+        assert_eq!(visible("a\nb\r", 100), "a\nb\\r");
+    }
+
+    #[test]
+    fn json_shown_to_people_keeps_its_value() {
+        let value = "a\u{7f}\u{9b}\u{202e}\u{e0041}";
+        let shown = visible_json(&format!("[\n\"{value}\"\n]"));
+        assert!(shown.is_ascii(), "{shown}");
+        let read: Vec<String> = serde_json::from_str(&shown).unwrap();
+        assert_eq!(read, [value]);
+    }
+
+    #[test]
+    fn long_text_is_cut_and_the_rest_counted() {
+        assert_eq!(visible_line("abcdef", 2), "ab… (4 more characters)");
+        assert_eq!(visible_line("ab", 2), "ab");
+    }
+
+    #[test]
+    fn what_is_quoted_can_not_feign_its_end() {
+        assert_eq!(
+            quoted("a\" is \\\u{202e}b\n", 100),
+            r#""a\" is \\\u{202e}b\n""#
+        );
+        assert_eq!(quoted("abcdef", 2), "\"ab…\"");
+        assert_eq!(quoted("ab", 2), "\"ab\"");
+    }
+}
