@@ -2,24 +2,24 @@
 //! many, how large and how slow requests may be. What the messages say is none of
 //! its business.
 
-mod answers;
 mod authenticate;
 mod body;
+mod concurrency;
 mod connection;
 mod connections;
 mod error;
-mod gates;
 mod guard;
+mod host_header;
 mod limits;
-mod memory;
-mod names;
+mod memory_budget;
+mod responses;
 mod serving;
 mod sessions;
 pub mod tokens;
 
 pub use authenticate::{Authenticate, Authenticating, Identity, Refusal};
 pub use error::HttpError;
-pub use limits::Limits;
+pub use limits::HttpLimits;
 pub use serving::{Ended, bind, serve};
 pub(crate) use sessions::calling;
 
@@ -44,8 +44,8 @@ pub const READY_PATH: &str = "/readyz";
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Who may call.
-    pub access: Access,
-    /// Names besides the address's own that a request may carry as `Host`: `name`
+    pub authentication: Authentication,
+    /// AllowedNames besides the address's own that a request may carry as `Host`: `name`
     /// with any port, or `name:port`. Needed where the address is no name that
     /// clients use, as `0.0.0.0` is none.
     pub hosts: Vec<String>,
@@ -54,7 +54,7 @@ pub struct Settings {
     /// on another machine is refused.
     pub origins: Vec<String>,
     /// How much at once.
-    pub limits: Limits,
+    pub limits: HttpLimits,
     /// Cancelled some time before the server is shut down: from then on
     /// [`READY_PATH`] answers 503 and each answer is the last of its connection, but
     /// connections and requests are taken still. Proxies and clients have the time in
@@ -65,12 +65,12 @@ pub struct Settings {
 impl Settings {
     /// Nothing but who may call; all else as it is by default.
     #[must_use]
-    pub fn new(access: Access) -> Self {
+    pub fn new(authentication: Authentication) -> Self {
         Self {
-            access,
+            authentication,
             hosts: Vec::new(),
             origins: Vec::new(),
-            limits: Limits::default(),
+            limits: HttpLimits::default(),
             draining: CancellationToken::new(),
         }
     }
@@ -78,19 +78,21 @@ impl Settings {
 
 /// Who may call.
 #[derive(Clone)]
-pub enum Access {
+pub enum Authentication {
     /// Whoever this finds a principal for; [`tokens::Tokens`] for one.
-    Checked(Arc<dyn Authenticate>),
+    Required(Arc<dyn Authenticate>),
     /// Whoever reaches the address, all as this principal: on loopback addresses
     /// only, where every process of this machine is trusted.
-    Open(Principal),
+    Loopback(Principal),
 }
 
-impl fmt::Debug for Access {
+impl fmt::Debug for Authentication {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Checked(_) => formatter.write_str("Checked"),
-            Self::Open(principal) => formatter.debug_tuple("Open").field(principal).finish(),
+            Self::Required(_) => formatter.write_str("Required"),
+            Self::Loopback(principal) => {
+                formatter.debug_tuple("Loopback").field(principal).finish()
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::trust::Trust;
 const CONFIG_FILE: &str = "toolward.toml";
 
 /// Longest key or configuration file, in bytes.
-const MAX_FILE: u64 = 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Files of policies on top of the configured one. What one of them denies is denied.
 #[derive(Debug, Default, Clone)]
@@ -249,12 +249,12 @@ pub fn is_missing(path: &Path) -> bool {
 pub fn read_text(path: &Path) -> Result<String, Error> {
     let mut text = String::new();
     file::regular(path)
-        .and_then(|file| file.take(MAX_FILE + 1).read_to_string(&mut text))
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text))
         .map_err(|error| Error::unreadable(path, error))?;
-    if text.len() as u64 > MAX_FILE {
+    if text.len() as u64 > MAX_FILE_BYTES {
         return Err(Error::unreadable(
             path,
-            format!("the file is larger than {MAX_FILE} bytes"),
+            format!("the file is larger than {MAX_FILE_BYTES} bytes"),
         ));
     }
     Ok(text)

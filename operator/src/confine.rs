@@ -14,8 +14,8 @@ use crate::report::Report;
 use crate::trust::Trust;
 
 /// What a wrong `[confine]` is refused with.
-const INVALID: &str = "confine-setting-invalid";
-const HINT: &str = "`[confine]` has `system_calls`, which is \"allow-list\" (the default) or \
+const INVALID_CODE: &str = "confine-setting-invalid";
+const INVALID_HINT: &str = "`[confine]` has `system_calls`, which is \"allow-list\" (the default) or \
     \"deny-list\"; it stands in toolward.toml, or in the file of --config";
 
 /// Confines this process to what `confinement` keeps and to reading what the broker
@@ -105,15 +105,15 @@ fn invalid(text: &str, path: &Path, span: Option<Range<usize>>, problem: &str) -
     let problem = problem.lines().collect::<Vec<_>>().join(", ");
     let message = format!("{}:{line}:{column}: {problem}", path.display());
     let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-    let failure = Error::usage(INVALID, message).hint(HINT);
+    let failure = Error::usage(INVALID_CODE, message).hint(INVALID_HINT);
     failure.with_diagnostics(&[Diagnostic {
-        code: INVALID,
+        code: INVALID_CODE,
         severity: Severity::Error,
         message: problem,
         file: path.display().to_string(),
         line: number(line),
         column: number(column),
-        hint: Some(HINT.to_owned()),
+        hint: Some(INVALID_HINT.to_owned()),
     }])
 }
 
@@ -138,7 +138,7 @@ mod tests {
             ),
         ] {
             assert_eq!(read(text).unwrap(), Some(expected), "{text}");
-            assert_eq!(refuse_setting(text, path).unwrap_err().code, INVALID);
+            assert_eq!(refuse_setting(text, path).unwrap_err().code, INVALID_CODE);
         }
         for (text, place) in [
             (
@@ -154,7 +154,7 @@ mod tests {
             ("[[confine]]\n", "toolward.toml:1:"),
         ] {
             let failure = read(text).unwrap_err();
-            assert_eq!(failure.code, INVALID, "{text}");
+            assert_eq!(failure.code, INVALID_CODE, "{text}");
             assert!(failure.message.starts_with(place), "{}", failure.message);
         }
     }

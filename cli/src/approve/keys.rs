@@ -10,10 +10,10 @@ use rustix::termios::{
 };
 
 /// Columns of a terminal that does not say.
-const WIDTH: usize = 80;
+const DEFAULT_COLUMNS: usize = 80;
 
 /// Longest answer; what is longer is no yes.
-const LONGEST: usize = 8;
+const MAX_ANSWER_BYTES: usize = 8;
 
 const END_OF_TEXT: u8 = 3;
 const END_OF_TRANSMISSION: u8 = 4;
@@ -56,7 +56,7 @@ impl Drop for Keys {
 pub(super) fn width() -> usize {
     match tcgetwinsize(io::stderr()) {
         Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
-        _ => WIDTH,
+        _ => DEFAULT_COLUMNS,
     }
 }
 
@@ -93,7 +93,7 @@ fn read_answer(
                     echo("\u{8} \u{8}")?;
                 }
             }
-            Some(key) if typed.len() < LONGEST => {
+            Some(key) if typed.len() < MAX_ANSWER_BYTES => {
                 // What is no letter is kept as one, so that it makes no yes.
                 let letter = match key {
                     b' '..=b'~' => char::from(key),

@@ -8,7 +8,7 @@ use crate::output::Output;
 use toolward_operator::installed::{self, StoreLocation, next_step};
 use toolward_operator::trust::Trust;
 
-const NAME: &str = "installed";
+const CHECK_NAME: &str = "installed";
 
 /// One check of the store, and one for each bundle that is not loaded.
 pub(super) fn checks(
@@ -19,7 +19,7 @@ pub(super) fn checks(
 ) -> Vec<Check> {
     let store = match store.existing(environment) {
         Ok(Some(store)) => store,
-        Ok(None) => return vec![Check::new(NAME, State::Ok, "nothing is installed")],
+        Ok(None) => return vec![Check::new(CHECK_NAME, State::Ok, "nothing is installed")],
         Err(failure) => return vec![broken(failure)],
     };
     let examined = match installed::examined(&store, trust, environment, output) {
@@ -31,21 +31,21 @@ pub(super) fn checks(
         .filter(|one| matches!(one.state, installed::State::Verified));
     let sound = sound.count();
     let message = format!("{sound} of {} installed bundles verify", examined.len());
-    let mut checks = vec![Check::new(NAME, State::Ok, message)];
+    let mut checks = vec![Check::new(CHECK_NAME, State::Ok, message)];
     for one in &examined {
         let Some(failure) = one.refusal() else {
             continue;
         };
         let id = &one.installed.id;
         let message = format!("{id} is not loaded: {} ({})", failure.message, failure.code);
-        checks.push(Check::new(NAME, State::Warning, message).hint(next_step(id)));
+        checks.push(Check::new(CHECK_NAME, State::Warning, message).hint(next_step(id)));
     }
     checks
 }
 
 fn broken(failure: Failure) -> Check {
     let message = format!("{} ({})", failure.message, failure.code);
-    let check = Check::new(NAME, State::Error, message);
+    let check = Check::new(CHECK_NAME, State::Error, message);
     match failure.hints.first() {
         Some(hint) => check.hint(hint.as_str()),
         None => check,

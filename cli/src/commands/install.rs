@@ -19,7 +19,7 @@ use crate::environment::Environment;
 use crate::failure::{Exit, Failure, Kind};
 use crate::output::Output;
 use toolward_operator::installed::StoreLocation;
-use toolward_operator::network::{Network, kept};
+use toolward_operator::network::{Network, recorded};
 use toolward_operator::trust::Trust;
 use toolward_operator::trust::TrustContext;
 
@@ -68,14 +68,14 @@ pub(crate) struct Install {
 struct Place {
     source: Source,
     /// As it is remembered for updates.
-    kept: String,
+    recorded: String,
 }
 
 impl Place {
     fn parse(text: &str) -> Result<Self, Failure> {
         let source = Source::parse(text)?;
-        let kept = kept(&source, text)?;
-        Ok(Self { source, kept })
+        let recorded = recorded(&source, text)?;
+        Ok(Self { source, recorded })
     }
 }
 
@@ -137,7 +137,7 @@ impl Means {
             output.warning(warning);
         }
         let options = InstallOptions {
-            source: place.kept.clone(),
+            source: place.recorded.clone(),
             now: standing.now,
             allow_rollback: self.allow_rollback.clone(),
             accept: self.accepted()?,

@@ -142,10 +142,10 @@ fn is_named(contract: &toolward_contract::tool::Tool, name: &str) -> bool {
 
 /// There is no such tool.
 fn nothing(bundles: &Bundles, tool: Option<&str>) -> Failure {
-    const SHOWN: usize = 10;
+    const MAX_SUGGESTIONS: usize = 10;
     let tools = bundles.iter().flat_map(|(content, _)| &content.tools);
     let ids: Vec<String> = tools
-        .take(SHOWN)
+        .take(MAX_SUGGESTIONS)
         .map(|entry| entry.tool.major_id())
         .collect();
     let message = match tool {

@@ -120,17 +120,17 @@ fn speaker(reply: &Reply) -> String {
 
 /// What the driver tried beyond its grant.
 fn violations(reply: &Reply, output: &Output) {
-    const SHOWN: usize = 5;
+    const MAX_VIOLATIONS: usize = 5;
     let found = &reply.metadata.violations;
     if found.is_empty() {
         return;
     }
     let mut shown: Vec<String> = found
         .iter()
-        .take(SHOWN)
+        .take(MAX_VIOLATIONS)
         .map(|violation| visible_line(&violation.to_string(), 300))
         .collect();
-    if found.len() > SHOWN {
+    if found.len() > MAX_VIOLATIONS {
         shown.push("…".to_owned());
     }
     output.warning(format!(

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::Limits;
+use super::HttpLimits;
 
 /// The connections of a server.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub(super) struct Place {
 
 impl Connections {
     /// No connections yet.
-    pub(super) fn new(limits: &Limits) -> Arc<Self> {
+    pub(super) fn new(limits: &HttpLimits) -> Arc<Self> {
         Arc::new(Self {
             most: limits.connections,
             most_per_address: limits.connections_per_address,
@@ -269,5 +269,4 @@ fn network(address: IpAddr) -> IpAddr {
 }
 
 #[cfg(test)]
-#[path = "connections_tests.rs"]
 mod tests;

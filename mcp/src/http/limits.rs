@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// Limits of the HTTP server. What a call may use is limited by the host.
+/// HttpLimits of the HTTP server. What a call may use is limited by the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct HttpLimits {
     /// Connections at once. For another one a connection is dropped on which no valid
     /// token was shown yet; where there is none, the new one is told to come back and
     /// closed.
@@ -56,7 +56,7 @@ pub struct Limits {
     pub finish_within: Duration,
 }
 
-impl Default for Limits {
+impl Default for HttpLimits {
     fn default() -> Self {
         Self {
             connections: 512,
@@ -68,7 +68,7 @@ impl Default for Limits {
             sessions: 32,
             sessions_in_all: 1024,
             session_idle: Duration::from_secs(30 * 60),
-            body: crate::messages::LONGEST,
+            body: crate::messages::MAX_MESSAGE_BYTES,
             memory: 512 * 1024 * 1024,
             head_within: Duration::from_secs(15),
             body_within: Duration::from_secs(30),

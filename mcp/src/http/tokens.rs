@@ -27,7 +27,7 @@ pub const PREFIX: &str = "toolward_";
 const RANDOM_BYTES: usize = 32;
 
 /// Longer tokens are nobody's.
-const LONGEST: usize = 512;
+const MAX_TOKEN_BYTES: usize = 512;
 
 /// A token. It is shown once, to whom it is given, and erased when dropped.
 pub struct Secret(Zeroizing<String>);
@@ -189,7 +189,7 @@ impl Tokens {
     /// Who a token belongs to at a moment.
     pub fn find(&self, token: Option<&str>, now: SystemTime) -> Result<Identity, Refusal> {
         let token = token.ok_or(Refusal::Missing)?;
-        if token.len() > LONGEST {
+        if token.len() > MAX_TOKEN_BYTES {
             return Err(Refusal::Unknown);
         }
         let presented = Algorithm::ALL.map(|algorithm| algorithm.hash(token));
@@ -277,7 +277,7 @@ mod tests {
             "",
             token.strip_prefix('t').unwrap(),
             &format!("{token}x"),
-            &"x".repeat(LONGEST + 1),
+            &"x".repeat(MAX_TOKEN_BYTES + 1),
         ] {
             assert_eq!(
                 tokens.find(Some(other), now),

@@ -60,17 +60,17 @@ struct Posting {
 }
 
 /// Words of a query; what comes after is left out.
-const QUERY_WORDS: usize = 12;
+const MAX_QUERY_WORDS: usize = 12;
 /// Characters of a query.
-const QUERY: usize = 400;
+const MAX_QUERY_CHARS: usize = 400;
 /// Words that one word may be the beginning of.
-const BEGINNINGS: usize = 16;
+const MAX_PREFIX_MATCHES: usize = 16;
 /// Characters that a beginning has.
-const BEGINNING: usize = 3;
+const MIN_PREFIX_CHARS: usize = 3;
 /// What a word is worth that only begins as the one asked for.
-const PARTLY: f32 = 0.5;
+const PREFIX_WEIGHT: f32 = 0.5;
 /// What a word is worth that is one slip away from the one asked for.
-const MISSPELT: f32 = 0.35;
+const TYPO_WEIGHT: f32 = 0.35;
 /// How fast more weight in one tool counts less.
 const SATURATION: f32 = 2.0;
 
@@ -133,7 +133,7 @@ impl Index {
     /// those that fit equally in their order.
     pub fn search_among(&self, query: &str, among: impl Fn(usize) -> bool) -> Vec<Hit> {
         let query = query.trim();
-        let query = match query.char_indices().nth(QUERY) {
+        let query = match query.char_indices().nth(MAX_QUERY_CHARS) {
             Some((end, _)) => query.get(..end).unwrap_or_default(),
             None => query,
         };
@@ -160,7 +160,7 @@ impl Index {
     fn scores(&self, query: &str) -> Vec<f32> {
         let mut asked: Vec<String> = Vec::new();
         for word in words(query) {
-            if !asked.contains(&word) && asked.len() < QUERY_WORDS {
+            if !asked.contains(&word) && asked.len() < MAX_QUERY_WORDS {
                 asked.push(word);
             }
         }
@@ -206,22 +206,26 @@ impl Index {
         let mut meant: Vec<(&[Posting], f32)> = same
             .map(|(_, postings)| (postings.as_slice(), 1.0))
             .collect();
-        if word.chars().nth(BEGINNING.saturating_sub(1)).is_some() {
+        if word
+            .chars()
+            .nth(MIN_PREFIX_CHARS.saturating_sub(1))
+            .is_some()
+        {
             let longer = from
                 .iter()
                 .take_while(|(known, _)| known.starts_with(word))
                 .filter(|(known, _)| known != word);
             meant.extend(
                 longer
-                    .take(BEGINNINGS)
-                    .map(|(_, postings)| (postings.as_slice(), PARTLY)),
+                    .take(MAX_PREFIX_MATCHES)
+                    .map(|(_, postings)| (postings.as_slice(), PREFIX_WEIGHT)),
             );
         }
         if meant.is_empty() {
             let near = self.near(word).filter(|(known, _)| is_slip(known, word));
             meant.extend(
-                near.take(BEGINNINGS)
-                    .map(|(_, postings)| (postings.as_slice(), MISSPELT)),
+                near.take(MAX_PREFIX_MATCHES)
+                    .map(|(_, postings)| (postings.as_slice(), TYPO_WEIGHT)),
             );
         }
         meant
@@ -270,14 +274,16 @@ fn weights(document: &Document<'_>) -> BTreeMap<String, f32> {
 
 /// Characters of a word in which a slip is looked for; in shorter ones it would be
 /// another word.
-const SLIP: usize = 5;
+const MIN_TYPO_CHARS: usize = 5;
 /// Bytes of the largest character.
-const LARGEST: usize = 4;
+const MAX_CHAR_BYTES: usize = 4;
 
 /// Whether two words differ by one character: another one, one more or one less, or
 /// two that changed places.
 fn is_slip(known: &str, word: &str) -> bool {
-    if known.len().abs_diff(word.len()) > LARGEST || word.chars().nth(SLIP - 1).is_none() {
+    if known.len().abs_diff(word.len()) > MAX_CHAR_BYTES
+        || word.chars().nth(MIN_TYPO_CHARS - 1).is_none()
+    {
         return false;
     }
     let (mut known, mut word) = (known.chars(), word.chars());

@@ -1,7 +1,7 @@
 //! Words: what a text and a question are compared by.
 
 /// Characters of one word. What is longer is no word.
-const LONGEST: usize = 40;
+const MAX_WORD_CHARS: usize = 40;
 
 /// The words of a text, in its order, lower case, plural and other endings of
 /// English taken off. Names are taken apart at `.`, `_`, `-` and where a capital
@@ -32,7 +32,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
 }
 
 fn end(word: &mut String, found: &mut Vec<String>) {
-    if !word.is_empty() && word.chars().count() <= LONGEST {
+    if !word.is_empty() && word.chars().count() <= MAX_WORD_CHARS {
         found.push(stem(word).to_owned());
     }
     word.clear();
@@ -52,8 +52,8 @@ fn stem(word: &str) -> &str {
         Some(rest) if rest.len() >= 3 && !rest.ends_with(['s', 'u', 'i']) => rest,
         _ => word,
     };
-    const ENDINGS: [(&str, usize); 3] = [("ing", 4), ("ed", 4), ("e", 3)];
-    let without = ENDINGS.iter().find_map(|(ending, left)| {
+    const SUFFIXES: [(&str, usize); 3] = [("ing", 4), ("ed", 4), ("e", 3)];
+    let without = SUFFIXES.iter().find_map(|(ending, left)| {
         let rest = word.strip_suffix(ending)?;
         (rest.len() >= *left).then_some(rest)
     });

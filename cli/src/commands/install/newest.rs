@@ -16,7 +16,7 @@ use toolward_operator::network::{self, Network};
 use toolward_operator::trust::TrustContext;
 
 /// How many releases that were passed over are named.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// A verified release.
 struct Candidate {
@@ -65,9 +65,9 @@ pub(super) fn find(
     };
     let client = network.client()?;
     let bar = Bar::new(format!("looking for releases of {}", installed.id), output);
-    let (_, seen) = network::followed();
+    let (_, latest) = network::track_progress();
     let releases = client.releases(repository, pattern, verify);
-    let releases = network::run(&bar, &seen, releases)??;
+    let releases = network::run(&bar, &latest, releases)??;
     drop(bar);
     if releases.left_out > 0 {
         output.warning(format!(
@@ -94,14 +94,14 @@ pub(super) fn find(
     let passed_over = releases.found.iter().take(*at);
     passed_over_warnings(passed_over, repository, output);
     let tagged = repository.with_tag(&release.tag)?;
-    let kept = tagged.to_string();
+    let recorded = tagged.to_string();
     let pinned = match release.digest {
         Some(digest) => tagged.with_digest(digest),
         None => tagged,
     };
     Ok(Place {
         source: Source::Registry(pinned),
-        kept,
+        recorded,
     })
 }
 
@@ -114,7 +114,7 @@ fn passed_over_warnings<'r, T: 'r>(
     let refused = above.filter_map(|one| Some((one, one.accepted.as_ref().err()?)));
     let mut more = 0_usize;
     for (number, (release, failure)) in refused.enumerate() {
-        if number >= NAMED {
+        if number >= MAX_NAMED {
             more = more.saturating_add(1);
             continue;
         }

@@ -34,7 +34,7 @@ pub(crate) struct Search {
 }
 
 /// How many matches are shown.
-const SHOWN: usize = 50;
+const MAX_MATCHES: usize = 50;
 
 impl Search {
     pub(crate) fn run(
@@ -66,7 +66,7 @@ impl Search {
                     bundles.push(listed);
                 }
             }
-            for ranked in rank(&query, &entries).into_iter().take(SHOWN) {
+            for ranked in rank(&query, &entries).into_iter().take(MAX_MATCHES) {
                 if let (Some(entry), Some(listed)) =
                     (entries.get(ranked.index), bundles.get(ranked.index))
                 {
@@ -79,7 +79,7 @@ impl Search {
             output.note("nothing is installed");
             return Ok(Exit::Fine);
         };
-        let matches = store.search(&query, SHOWN)?;
+        let matches = store.search(&query, MAX_MATCHES)?;
         let examined = match matches.is_empty() {
             true => Vec::new(),
             false => installed::examined(&store, &self.trust, environment, output)?,

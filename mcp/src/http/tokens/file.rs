@@ -18,11 +18,11 @@ use crate::http::{HttpError, Identity};
 use crate::principal::{Principal, Tools};
 
 /// Bytes of a token file; thousands of tokens fit.
-const LARGEST: u64 = 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// The name of the user of a local process. A token of this name would share what
 /// that user stored and approved.
-const RESERVED: &str = "local";
+const RESERVED_NAME: &str = "local";
 
 /// The file as it is written.
 #[derive(Deserialize)]
@@ -67,7 +67,7 @@ pub(super) fn text(path: &Path) -> Result<String, HttpError> {
     safe(path, &file)?;
     let mut text = String::new();
     File::from(file)
-        .take(LARGEST.saturating_add(1))
+        .take(MAX_FILE_BYTES.saturating_add(1))
         .read_to_string(&mut text)
         .map_err(unusable)?;
     Ok(text)
@@ -105,9 +105,9 @@ fn safe(path: &Path, file: &impl AsFd) -> Result<(), HttpError> {
 
 /// Reads the text of a token file.
 pub(super) fn parse(text: &str) -> Result<Tokens, HttpError> {
-    if u64::try_from(text.len()).is_ok_and(|length| length > LARGEST) {
+    if u64::try_from(text.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
         return Err(HttpError::Tokens {
-            problem: format!("is larger than {LARGEST} bytes"),
+            problem: format!("is larger than {MAX_FILE_BYTES} bytes"),
             line: None,
         });
     }
@@ -156,9 +156,9 @@ pub(super) fn validated(written: WrittenToken) -> Result<Token, String> {
             "has the name {name:?}: expected up to 64 of a-z, 0-9, `-`, `_` and `.`"
         ));
     }
-    if name == RESERVED {
+    if name == RESERVED_NAME {
         return Err(format!(
-            "has the name `{RESERVED}`, which is the user of this machine's own"
+            "has the name `{RESERVED_NAME}`, which is the user of this machine's own"
         ));
     }
     let hash: TokenHash = written.hash.parse().map_err(|()| {
