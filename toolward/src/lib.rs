@@ -19,7 +19,7 @@
 //!
 //! # What the operator installed
 //!
-//! With the feature `installed` (on by default) a [`LiveHost`] has the tools that
+//! With the feature `installed` (on by default) a `LiveHost` has the tools that
 //! `toolward install` put on this machine, under the operator's trust and policy, and
 //! follows what is installed, removed and revoked:
 //!
@@ -35,72 +35,122 @@
 //! # }
 //! ```
 //!
+//! # Grants
+//!
+//! A tool gets what the [`Policy`] grants, and what the builder is given for it: secrets,
+//! buckets, the network, a person to ask.
+//!
+//! ```
+//! use toolward::{Host, Policy, keyvalue, secrets};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let policy = Policy::from_toml(
+//!     r#"
+//!     [[grant]]
+//!     publisher = "acme"
+//!     requires = ["database:counters"]
+//!     "#,
+//! )?;
+//! let variables = |name: &str| std::env::var(name).ok();
+//! let host = Host::builder()
+//!     .secrets(secrets::Sources::new(&policy, "/".as_ref(), variables))
+//!     .buckets(keyvalue::Store::in_memory()?)
+//!     .transport(toolward::egress::Transport::builder().build())
+//!     .policy(policy)
+//!     .build()?;
+//! assert_eq!(host.tools().count(), 0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Questions of a tool
+//!
+//! A tool with the grant may ask. Such a call ends with [`Reply::asked`]; make it again
+//! with the answers:
+//!
+//! ```
+//! use toolward::{Answer, Answerable, Host, Reply, Request, Resume};
+//!
+//! async fn call(host: &Host) -> Reply {
+//!     let forms = Answerable { form: true, ..Answerable::default() };
+//!     let request = Request::new("notes.ask", "{}").answerable(forms);
+//!     let mut reply = host.call(request.clone()).await;
+//!     while let Some(asked) = reply.asked.take() {
+//!         let declined = |key: &String| (key.clone(), Answer::Declined);
+//!         let answers = asked.questions.iter().map(|one| declined(&one.key)).collect();
+//!         let resume = Resume { asked: *asked, answers };
+//!         reply = host.call(request.clone().resume(resume)).await;
+//!     }
+//!     reply
+//! }
+//! ```
+//!
+//! # Compiling apart
+//!
+//! Compiling a component is work on hostile input. A [`Broker`] does it in limited
+//! processes, which are this program, started with other arguments:
+//!
+//! ```no_run
+//! use toolward::{Broker, BrokerCommand, Host, broker};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! match std::env::args().nth(1).as_deref() {
+//!     Some("broker") => return Ok(broker::run_broker()?),
+//!     Some("worker") => return Ok(broker::run_worker()?),
+//!     _ => {}
+//! }
+//! let broker = Broker::builder(BrokerCommand {
+//!     program: std::env::current_exe()?,
+//!     broker: vec!["broker".into()],
+//!     worker: vec!["worker".into()],
+//! });
+//! let host = Host::builder().broker(broker.start()?).build()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Features
 //!
 //! | feature | what it brings |
 //! |---|---|
-//! | `installed` (default) | [`LiveHost`], [`operator`] |
+//! | `installed` (default) | `LiveHost`, `Operator`, the module `operator` |
 //! | `mcp` | the module `mcp`: serves a host's tools to clients of the Model Context Protocol |
 //!
 //! # The crates behind it
 //!
-//! This crate holds no logic but [`open`]. Each part has a crate of its own, whose
+//! This crate holds no logic but [`open`]. Each part is a crate of its own, whose
 //! documentation has the rest.
 
-use std::path::Path;
+mod open;
 
-use toolward_bundle::content::ContentError;
-use toolward_signing::Refusal;
-use toolward_signing::verify::{self, VerifyOptions};
+pub use open::{OpenError, open, open_with};
 
-pub use toolward_bundle::content::Content;
-pub use toolward_host::{
-    Answer, Answerable, ApprovalRequest, Approver, Broker, BrokerCommand, CallError, Compiler,
-    Continuity, ErrorClass, ErrorCode, Host, HostBuilder, HostError, Limits, Metadata, Observer,
-    Output, Reply, Request, Verdict, confine, secrets,
-};
-pub use toolward_policy::Policy;
+// What is verified, and against what.
+pub use toolward_bundle::content::{Content, ContentError};
+pub use toolward_bundle::text;
+pub use toolward_signing::Refusal;
 pub use toolward_signing::key::PublicKey;
 pub use toolward_signing::trust::TrustStore;
+pub use toolward_signing::verify::VerifyOptions;
+
+// The host, and what its builder takes.
+pub use toolward_egress as egress;
+pub use toolward_host::compile::broker;
+pub use toolward_host::{
+    Broker, BrokerCommand, Cache, CompileError, Compiler, Continuity, EngineProfile, Host,
+    HostBuilder, HostError, InProcess, Limits, confine, memory, secrets,
+};
+pub use toolward_keyvalue as keyvalue;
+pub use toolward_policy::{Decision, Policy, PolicyError};
+
+// A call: what it takes, what it tells on the way, and what it returns.
+pub use toolward_host::{
+    Answer, Answerable, ApprovalRequest, Approver, Ask, Asked, CallError, Canceled, Chained,
+    Compiling, DriverInfo, ErrorClass, ErrorCode, LOCAL, LogLevel, LogRecord, Metadata, Observer,
+    Origin, Output, Progress, Question, Reply, Request, Resume, ToolInfo, Verdict, Violation,
+};
 
 #[cfg(feature = "mcp")]
 pub use toolward_mcp as mcp;
 #[cfg(feature = "installed")]
-pub use toolward_operator::{self as operator, Environment, LiveHost, Operator};
-
-/// Why a bundle can't be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// It was not verified: changed, signed by nobody who is trusted, expired.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// It was verified, and what is in it can't be used.
-    #[error(transparent)]
-    Content(#[from] ContentError),
-}
-
-impl OpenError {
-    /// The stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Refused(refusal) => refusal.code(),
-            Self::Content(error) => error.code(),
-        }
-    }
-}
-
-/// Verifies a bundle, a directory or an archive, and reads what is in it. The verified
-/// bytes are those that are used: nothing is opened twice.
-///
-/// Ages are judged by this machine's clock, and nothing is known to be revoked; for
-/// more use [`toolward_signing::verify`] yourself.
-///
-/// # Errors
-///
-/// [`OpenError::Refused`] where it is not verified, [`OpenError::Content`] where what
-/// is in it can't be used.
-pub fn open(path: impl AsRef<Path>, trust: &TrustStore) -> Result<Content, OpenError> {
-    let bundle = verify::open(path.as_ref(), trust, &VerifyOptions::default())?;
-    Ok(Content::from_verified(bundle)?)
-}
+pub use toolward_operator::{self as operator, Environment, LiveHost, Operator, Report};
