@@ -6,8 +6,6 @@ pub(crate) mod check;
 pub(crate) mod compile_broker;
 pub(crate) mod completions;
 pub(crate) mod doctor;
-mod doctor_policy;
-mod doctor_store;
 pub(crate) mod inspect;
 pub(crate) mod install;
 pub(crate) mod keys;

@@ -10,6 +10,7 @@ pub mod bundles;
 pub mod compile_cache;
 pub mod config;
 pub mod confine;
+pub mod doctor;
 mod environment;
 mod error;
 pub mod file;

@@ -20,8 +20,6 @@ use toolward_operator::bundles::BundleSource;
 use toolward_operator::config::{Granted, PolicyFiles};
 use toolward_operator::host_setup;
 
-pub(super) use check::unknown_publishers;
-
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]

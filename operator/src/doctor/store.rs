@@ -1,28 +1,27 @@
-//! The installed bundles as `doctor` sees them: the store, and whether each
-//! bundle would be loaded now.
+//! Checks of the store, and whether each installed bundle would be loaded now.
 
-use super::doctor::{Check, State};
+use super::{Check, State};
 use crate::environment::Environment;
-use crate::failure::Failure;
-use crate::output::Output;
-use toolward_operator::installed::{self, StoreLocation, next_step};
-use toolward_operator::trust::Trust;
+use crate::error::Error;
+use crate::installed::{self, StoreLocation, next_step};
+use crate::report::Report;
+use crate::trust::Trust;
 
 const CHECK_NAME: &str = "installed";
 
 /// One check of the store, and one for each bundle that is not loaded.
-pub(super) fn checks(
+pub fn installed(
     store: &StoreLocation,
     trust: &Trust,
     environment: &Environment,
-    output: &Output,
+    report: &dyn Report,
 ) -> Vec<Check> {
     let store = match store.existing(environment) {
         Ok(Some(store)) => store,
         Ok(None) => return vec![Check::new(CHECK_NAME, State::Ok, "nothing is installed")],
         Err(failure) => return vec![broken(failure)],
     };
-    let examined = match installed::examined(&store, trust, environment, output) {
+    let examined = match installed::examined(&store, trust, environment, report) {
         Ok(examined) => examined,
         Err(failure) => return vec![broken(failure)],
     };
@@ -43,11 +42,8 @@ pub(super) fn checks(
     checks
 }
 
-fn broken(failure: Failure) -> Check {
+fn broken(failure: Error) -> Check {
     let message = format!("{} ({})", failure.message, failure.code);
-    let check = Check::new(CHECK_NAME, State::Error, message);
-    match failure.hints.first() {
-        Some(hint) => check.hint(hint.as_str()),
-        None => check,
-    }
+    let hint = failure.hints.into_iter().next();
+    Check::new(CHECK_NAME, State::Error, message).maybe_hint(hint)
 }

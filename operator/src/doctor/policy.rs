@@ -1,5 +1,5 @@
-//! The operator's policy as `doctor` sees it: the file, and whether what stands
-//! behind its grants is there. Values of secrets are looked up, never shown.
+//! Checks of the policy: the files, and whether what its grants refer to is there.
+//! Values of secrets are looked up, never shown.
 
 use std::path::Path;
 
@@ -7,30 +7,26 @@ use toolward_host::secrets::{SecretStore as _, Sources};
 use toolward_host::{Host, LOCAL};
 use toolward_keyvalue::Store;
 use toolward_policy::{ContextRule, LimitSetting, Policy, SecretSource, Service, Workspace};
+use toolward_signing::trust::TrustStore;
 
-use super::doctor::{Check, State, mode};
-use super::policy;
+use super::{Check, State, mode};
+use crate::config::{Granted, PolicyFiles};
 use crate::environment::Environment;
-use toolward_operator::config::{Granted, PolicyFiles};
-use toolward_operator::host_setup;
-use toolward_operator::trust::Trust;
+use crate::host_setup;
+use crate::trust::Trust;
 
 /// Checks of the policy, and of everything it names.
-pub(super) fn checks(trust: &Trust, flags: &PolicyFiles, environment: &Environment) -> Vec<Check> {
+pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> Vec<Check> {
     const NAME: &str = "policy";
     let mut checks = Vec::new();
     let Ok(file) = trust.file(environment) else {
-        // Said by the check of the configuration.
+        // The check of the configuration reports it.
         return checks;
     };
-    let granted = match Granted::read(trust, flags, environment) {
+    let granted = match Granted::read(trust, files, environment) {
         Ok(granted) => granted,
         Err(failure) => {
-            let check = Check::new(NAME, State::Error, failure.message);
-            checks.push(match failure.hints.first() {
-                Some(hint) => check.hint(hint.as_str()),
-                None => check,
-            });
+            checks.push(Check::failed(NAME, failure));
             return checks;
         }
     };
@@ -55,7 +51,7 @@ pub(super) fn checks(trust: &Trust, flags: &PolicyFiles, environment: &Environme
     let store = file.map(|_| trust.trusted(environment));
     let store = store.and_then(|trusted| trust.store_of(&trusted.ok()?, environment).ok());
     if let Some(store) = store {
-        let unknown = policy::unknown_publishers(policy, &store);
+        let unknown = unknown_publishers(policy, &store);
         checks.extend(
             unknown
                 .into_iter()
@@ -80,13 +76,7 @@ fn authorities(policy: &Policy) -> Check {
     const NAME: &str = "ca-file";
     match host_setup::transport(policy) {
         Ok(_) => Check::new(NAME, State::Ok, policy.ca_file().unwrap_or_default()),
-        Err(failure) => {
-            let check = Check::new(NAME, State::Error, failure.message);
-            match failure.hints.first() {
-                Some(hint) => check.hint(hint.as_str()),
-                None => check,
-            }
-        }
+        Err(failure) => Check::failed(NAME, failure),
     }
 }
 
@@ -119,11 +109,7 @@ fn overlaps(granted: &Granted, trust: &Trust, environment: &Environment) -> Opti
     let builder = Host::builder().policy(granted.policy.clone());
     let builder = host_setup::protect(builder, granted, trust, environment).ok()?;
     let error = builder.build().err()?;
-    let check = Check::new("workspaces", State::Error, error.to_string());
-    Some(match error.hint() {
-        Some(hint) => check.hint(hint),
-        None => check,
-    })
+    Some(Check::new("workspaces", State::Error, error.to_string()).maybe_hint(error.hint()))
 }
 
 /// Whether the values of a `[[context]]` are there. They are never shown.
@@ -223,13 +209,8 @@ fn buckets(environment: &Environment) -> Option<Check> {
     }
     Some(match Store::open(&file) {
         Ok(_) => Check::new(NAME, State::Ok, file.display().to_string()),
-        Err(error) => {
-            let check = Check::new(NAME, State::Error, error.to_string());
-            match error.hint() {
-                Some(hint) => check.hint(hint),
-                None => check,
-            }
-        }
+        Err(error) => Check::new(NAME, State::Error, error.to_string())
+            .maybe_hint(error.hint().map(str::to_owned)),
     })
 }
 
@@ -256,4 +237,37 @@ fn limits(policy: &Policy) -> Check {
         said => format!("the defaults, but {}", said.join("; ")),
     };
     Check::new(NAME, State::Ok, said)
+}
+
+/// Warnings about publishers that a policy names and no `[[publisher]]` has, where there
+/// is any `[[publisher]]`: most likely a typing error.
+pub fn unknown_publishers(policy: &Policy, trust: &TrustStore) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let ad_hoc = |name: &str| name.starts_with("key:") || name.starts_with("dev:");
+    let mut known = |name: &str, what: &str| {
+        if trust.publishers().next().is_some() && !ad_hoc(name) && trust.publisher(name).is_none() {
+            let warning = format!("{what} is about {name}, and no [[publisher]] has that name");
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+    };
+    for rule in policy.grants() {
+        known(rule.publisher.as_str(), "a [[grant]]");
+        known(rule.driver_publisher.as_str(), "a [[grant]]");
+    }
+    for publisher in policy.denies().filter_map(|rule| rule.publisher.as_ref()) {
+        known(publisher.as_str(), "a [[deny]]");
+    }
+    for rule in policy.documents() {
+        known(rule.publisher.as_str(), "a [[document]]");
+    }
+    for secret in policy.secrets() {
+        known(secret.publisher.as_str(), "a [[secret]]");
+    }
+    for share in policy.shares() {
+        known(share.from.as_str(), "a [[share]]");
+        known(share.to.as_str(), "a [[share]]");
+    }
+    warnings
 }
