@@ -19,6 +19,7 @@ pub mod installed;
 mod live_host;
 pub mod network;
 mod operator;
+pub mod releases;
 pub mod reload;
 mod report;
 mod runtime;

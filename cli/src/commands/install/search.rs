@@ -6,12 +6,12 @@ use serde_json::json;
 use toolward_bundle::text::visible_line;
 use toolward_store::search::{SearchEntry, rank};
 
-use super::current;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use toolward_operator::installed::{self, StoreLocation};
 use toolward_operator::network::Network;
+use toolward_operator::releases;
 use toolward_operator::trust::Trust;
 
 #[derive(Debug, Args)]
@@ -50,8 +50,8 @@ impl Search {
                 output,
             )?;
             let store = self.store.open(environment)?;
-            let channel = current::named(name, &standing)?;
-            let index = current::fetched(channel, &self.network, &store, &standing)?;
+            let channel = releases::channel(name, &standing)?;
+            let index = releases::fetch_index(channel, &self.network, &store, &standing)?;
             let mut entries = Vec::new();
             let mut bundles = Vec::new();
             for listed in &index.bundles {

@@ -9,13 +9,12 @@ use toolward_signing::{Digest, Reason, Refusal};
 use toolward_store::Installed;
 
 use super::Place;
-use crate::failure::{Failure, Kind};
-use crate::output::Output;
-use crate::progress::Bar;
-use toolward_operator::network::{self, Network};
-use toolward_operator::trust::TrustContext;
+use crate::error::{Error, Kind};
+use crate::network::{self, Network};
+use crate::report::Report;
+use crate::trust::TrustContext;
 
-/// How many releases that were passed over are named.
+/// How many tags that were passed over are named.
 const MAX_NAMED: usize = 5;
 
 /// A verified release.
@@ -26,7 +25,7 @@ struct Candidate {
 
 /// The repository to look in, and how its tags look, if a source is a version's tag.
 /// A digest stands for one release, and other tags are moved by their publisher.
-pub(super) fn repository(source: &Source) -> Option<(&Reference, TagPattern)> {
+pub fn repository(source: &Source) -> Option<(&Reference, TagPattern)> {
     match source {
         Source::Registry(reference) if reference.digest().is_none() => {
             Some((reference, TagPattern::of(reference.tag()?)?))
@@ -36,19 +35,25 @@ pub(super) fn repository(source: &Source) -> Option<(&Reference, TagPattern)> {
 }
 
 /// Finds the release to install: the one that the channel lists, where there is one,
-/// else the newest. It is fetched by digest, so that it is the one that was looked at.
-pub(super) fn find(
+/// else the newest. It is pinned by digest, so that what is fetched is what was verified.
+///
+/// # Errors
+///
+/// `release-missing` where there is none; otherwise where the repository can't be read.
+///
+/// Blocks, see [`network`].
+pub fn find(
     installed: &Installed,
     repository: &Reference,
     pattern: &TagPattern,
     listed: Option<Digest>,
     network: &Network,
-    standing: &TrustContext,
-    output: &Output,
-) -> Result<Place, Failure> {
-    let options = standing.options(None);
+    context: &TrustContext,
+    report: &dyn Report,
+) -> Result<Place, Error> {
+    let options = context.options(None);
     let verify = |envelope: &[u8]| {
-        let announced = verify::envelope(envelope, &standing.store, &options)?;
+        let announced = verify::envelope(envelope, &context.store, &options)?;
         let manifest = &announced.manifest;
         let publisher = announced.publisher.name();
         if manifest.id != installed.id || publisher != installed.publisher {
@@ -56,7 +61,7 @@ pub(super) fn find(
                 .expected(format!("{} of {}", installed.id, installed.publisher))
                 .found(format!("{} of {publisher}", manifest.id)));
         }
-        // Who runs a release does not ask for what comes before one.
+        // A release is not updated to a pre-release.
         let early = !manifest.version.pre.is_empty() && installed.version.pre.is_empty();
         Ok((!early).then_some(Candidate {
             sequence: manifest.sequence,
@@ -64,13 +69,13 @@ pub(super) fn find(
         }))
     };
     let client = network.client()?;
-    let bar = Bar::new(format!("looking for releases of {}", installed.id), output);
+    let bar = report.begin(&format!("looking for releases of {}", installed.id));
     let (_, latest) = network::track_progress();
     let releases = client.releases(repository, pattern, verify);
-    let releases = network::run(&bar, &latest, releases)??;
+    let releases = network::run(&*bar, &latest, releases)??;
     drop(bar);
     if releases.left_out > 0 {
-        output.warning(format!(
+        report.warning(&format!(
             "{} has {} more tags of versions than are looked at; those with the highest versions were",
             repository.without_version(),
             releases.left_out
@@ -92,7 +97,7 @@ pub(super) fn find(
         return Err(nothing(installed, repository, releases.found));
     };
     let passed_over = releases.found.iter().take(*at);
-    passed_over_warnings(passed_over, repository, output);
+    warn_of_passed_over(passed_over, repository, report);
     let tagged = repository.with_tag(&release.tag)?;
     let recorded = tagged.to_string();
     let pinned = match release.digest {
@@ -105,11 +110,11 @@ pub(super) fn find(
     })
 }
 
-/// Says which tags above the one that is taken lead to nothing that can be.
-fn passed_over_warnings<'r, T: 'r>(
+/// Warns of tags above the chosen one that lead to no usable release.
+fn warn_of_passed_over<'r, T: 'r>(
     above: impl Iterator<Item = &'r Release<T>>,
     repository: &Reference,
-    output: &Output,
+    report: &dyn Report,
 ) {
     let refused = above.filter_map(|one| Some((one, one.accepted.as_ref().err()?)));
     let mut more = 0_usize;
@@ -118,7 +123,7 @@ fn passed_over_warnings<'r, T: 'r>(
             more = more.saturating_add(1);
             continue;
         }
-        output.warning(format!(
+        report.warning(&format!(
             "{}:{} is passed over: {} ({})",
             repository.without_version(),
             release.tag,
@@ -127,16 +132,16 @@ fn passed_over_warnings<'r, T: 'r>(
         ));
     }
     if more > 0 {
-        output.warning(format!("{more} more tags are passed over"));
+        report.warning(&format!("{more} more tags are passed over"));
     }
 }
 
-/// Why there is nothing to take: what is wrong with the highest version, if anything is.
-fn nothing<T>(installed: &Installed, repository: &Reference, found: Vec<Release<T>>) -> Failure {
+/// Why there is no release: what is wrong with the highest version, if there is one.
+fn nothing<T>(installed: &Installed, repository: &Reference, found: Vec<Release<T>>) -> Error {
     let mut refused = found.into_iter().filter_map(|one| one.accepted.err());
     match refused.next() {
         Some(failure) => failure.into(),
-        None => Failure::new(
+        None => Error::new(
             Kind::Failed,
             "release-missing",
             format!(

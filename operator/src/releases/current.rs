@@ -1,5 +1,5 @@
-//! Whether a release is the current one: the index of the channel that its source
-//! is held to, and its age.
+//! Whether a release is current: the index of the channel that its source is held to,
+//! and its age.
 
 use std::time::Duration;
 
@@ -9,68 +9,72 @@ use toolward_signing::channel::{self, Channel, VerifiedIndex};
 use toolward_signing::freshness::{self, Freshness, Origin};
 use toolward_store::{Store, marks};
 
-use crate::failure::Failure;
-use crate::output::Output;
-use toolward_operator::network::Network;
-use toolward_operator::trust::TrustContext;
+use crate::error::Error;
+use crate::network::Network;
+use crate::report::Report;
+use crate::trust::TrustContext;
 
-/// What a source is held to: fetched once, asked of each bundle from there.
-pub(super) struct Current<'a> {
+/// What a source is held to. Fetched once, and checked for each bundle from it.
+pub struct Current<'a> {
     origin: Origin,
     index: Option<VerifiedIndex>,
     max_age: Option<Duration>,
-    standing: &'a TrustContext,
+    context: &'a TrustContext,
 }
 
 impl<'a> Current<'a> {
     /// Fetches the index of the channel that `source` is held to: the one named,
     /// the one that the operator holds this publisher to, or the only one, for
     /// what comes from elsewhere.
-    pub(super) fn of(
+    ///
+    /// # Errors
+    ///
+    /// Where no such channel is configured, several may be meant, or the index is refused.
+    pub fn of(
         source: &Source,
         publisher: &str,
         named: Option<&str>,
         network: &Network,
         store: &Store,
-        standing: &'a TrustContext,
-        output: &Output,
-    ) -> Result<Self, Failure> {
-        let index = match held_to(source, publisher, named, standing)? {
-            Some(channel) => Some(fetched(channel, network, store, standing)?),
+        context: &'a TrustContext,
+        report: &dyn Report,
+    ) -> Result<Self, Error> {
+        let index = match held_to(source, publisher, named, context)? {
+            Some(channel) => Some(fetch_index(channel, network, store, context)?),
             None => None,
         };
         for warning in index.iter().flat_map(|index| &index.warnings) {
-            output.warning(warning);
+            report.warning(warning);
         }
         let origin = if source.is_remote() {
             Origin::Remote
         } else {
             Origin::Local
         };
-        let publisher = standing.store.publisher(publisher);
+        let publisher = context.store.publisher(publisher);
         let own = publisher.and_then(|publisher| publisher.max_age());
         Ok(Self {
             origin,
             index,
-            max_age: freshness::shorter(standing.settings.max_age, own),
-            standing,
+            max_age: freshness::shorter(context.settings.max_age, own),
+            context,
         })
     }
 
     /// The digest of the release of this bundle that the channel lists.
-    pub(super) fn listed(&self, id: &str) -> Option<Digest> {
+    pub fn listed(&self, id: &str) -> Option<Digest> {
         let index = self.index.as_ref()?;
         index.get(id).map(|listed| listed.digest)
     }
 
-    /// How a bundle is found to be current.
-    pub(super) fn freshness(&self) -> Freshness<'_> {
+    /// The rule that a bundle is current by.
+    pub fn freshness(&self) -> Freshness<'_> {
         Freshness {
             origin: self.origin,
             index: self.index.as_ref(),
             max_age: self.max_age,
-            now: self.standing.now,
-            mode: self.standing.settings.mode,
+            now: self.context.now,
+            mode: self.context.settings.mode,
         }
     }
 }
@@ -79,17 +83,17 @@ fn held_to<'a>(
     source: &Source,
     publisher: &str,
     name: Option<&str>,
-    standing: &'a TrustContext,
-) -> Result<Option<&'a Channel>, Failure> {
+    context: &'a TrustContext,
+) -> Result<Option<&'a Channel>, Error> {
     let of_publisher = || {
-        standing
+        context
             .channels
             .get(publisher)
             .filter(|_| source.is_remote())
     };
     let name = name.or_else(|| of_publisher().map(String::as_str));
-    match (name, standing.settings.channels.as_slice()) {
-        (Some(name), _) => named(name, standing).map(Some),
+    match (name, context.settings.channels.as_slice()) {
+        (Some(name), _) => channel(name, context).map(Some),
         (None, _) if !source.is_remote() => Ok(None),
         (None, []) => Ok(None),
         (None, [only]) => Ok(Some(only)),
@@ -100,15 +104,19 @@ fn held_to<'a>(
                 "{source} may be held to any of these channels: {}",
                 names.join(", ")
             );
-            Err(Failure::usage("channel-ambiguous", several).hint("say which: --channel NAME"))
+            Err(Error::usage("channel-ambiguous", several).hint("say which: --channel NAME"))
         }
     }
 }
 
-/// The channel of this name.
-pub(super) fn named<'a>(name: &str, standing: &'a TrustContext) -> Result<&'a Channel, Failure> {
-    standing.settings.channel(name).ok_or_else(|| {
-        Failure::usage(
+/// The configured channel of this name.
+///
+/// # Errors
+///
+/// `channel-unknown`.
+pub fn channel<'a>(name: &str, context: &'a TrustContext) -> Result<&'a Channel, Error> {
+    context.settings.channel(name).ok_or_else(|| {
+        Error::usage(
             "channel-unknown",
             format!("no channel {name} is configured"),
         )
@@ -116,18 +124,24 @@ pub(super) fn named<'a>(name: &str, standing: &'a TrustContext) -> Result<&'a Ch
     })
 }
 
-/// The current index of a channel: verified, and no older than the last seen.
-pub(super) fn fetched(
+/// Fetches the index of a channel: verified, and no older than the last seen.
+///
+/// # Errors
+///
+/// Where it can't be fetched or is refused.
+///
+/// Blocks, see [`network`](crate::network).
+pub fn fetch_index(
     channel: &Channel,
     network: &Network,
     store: &Store,
-    standing: &TrustContext,
-) -> Result<VerifiedIndex, Failure> {
+    context: &TrustContext,
+) -> Result<VerifiedIndex, Error> {
     let bytes = network.document(channel.source(), DocumentKind::Channel)?;
-    let index = channel::accept(&bytes, channel, &standing.terms())
-        .map_err(|refusal| Failure::refused(&refusal))?;
+    let index = channel::accept(&bytes, channel, &context.terms())
+        .map_err(|refusal| Error::refused(&refusal))?;
     let name = channel.fingerprint().digest().to_string();
     let kind = marks::DocumentKind::Channel;
-    store.see_document(kind, &name, index.version, index.digest, standing.now)?;
+    store.see_document(kind, &name, index.version, index.digest, context.now)?;
     Ok(index)
 }
