@@ -254,7 +254,7 @@ impl Server {
 /// Where clients come from.
 enum Transport {
     Stdio(Streams),
-    Http(TcpListener, HttpServer),
+    Http(TcpListener, Box<HttpServer>),
 }
 
 impl Transport {
@@ -273,7 +273,8 @@ impl Transport {
             Some(listener) => listener,
             None => listener::listen(address)?,
         };
-        Ok(Self::Http(listener, flags.server(trust_client)?))
+        let server = flags.server(trust_client)?;
+        Ok(Self::Http(listener, Box::new(server)))
     }
 
     async fn serve(
