@@ -1,6 +1,5 @@
 //! MCP over streamable HTTP: who may connect, who a request comes from, and how
-//! many, how large and how slow requests may be. What the messages say is none of
-//! its business.
+//! many, how large and how slow requests may be. It does not interpret messages.
 
 mod authenticate;
 mod body;
@@ -30,40 +29,57 @@ use tokio_util::sync::CancellationToken;
 
 use crate::principal::Principal;
 
-/// Where clients send their messages to.
+/// The path of messages.
 pub const PATH: &str = "/mcp";
 
-/// Where anybody may ask whether the server runs. The answer says nothing else.
+/// The path of the liveness check. It needs no token, and tells nothing else.
 pub const HEALTH_PATH: &str = "/healthz";
 
-/// Where a proxy asks whether to send requests here: 200 if so, 503 once the server is
-/// about to end. The answer says nothing else, and needs no token.
+/// The path of the readiness check, for proxies: 200, or 503 once the server drains. It
+/// needs no token, and tells nothing else.
 pub const READY_PATH: &str = "/readyz";
 
 /// How the server is set up.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolward_mcp::http::tokens::{self, Tokens};
+/// use toolward_mcp::http::{Authentication, Settings};
+/// use toolward_mcp::principal::{Principal, Tools};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (secret, hash) = tokens::generate()?;
+/// let alice = Principal { name: "alice".into(), tools: Tools::All, may_approve: false };
+/// let tokens = Arc::new(Tokens::single(hash, alice));
+/// let mut settings = Settings::new(Authentication::Required(tokens));
+/// settings.hosts.push("tools.example".to_owned());
+/// settings.limits.requests = 8;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Settings {
     /// Who may call.
     pub authentication: Authentication,
-    /// AllowedNames besides the address's own that a request may carry as `Host`: `name`
-    /// with any port, or `name:port`. Needed where the address is no name that
-    /// clients use, as `0.0.0.0` is none.
+    /// Names besides the address's own that a request may carry as `Host`: `name` with
+    /// any port, or `name:port`. Needed where clients use another name than the address,
+    /// as with `0.0.0.0`.
     pub hosts: Vec<String>,
     /// Origins besides this machine's that a request may carry as `Origin`:
     /// `https://name` or `https://name:port`. Without any, a request from a page
     /// on another machine is refused.
     pub origins: Vec<String>,
-    /// How much at once.
+    /// Limits on connections, sessions and requests.
     pub limits: HttpLimits,
-    /// Cancelled some time before the server is shut down: from then on
-    /// [`READY_PATH`] answers 503 and each answer is the last of its connection, but
-    /// connections and requests are taken still. Proxies and clients have the time in
-    /// between to go elsewhere.
+    /// Cancel it some time before the server is shut down. From then on [`READY_PATH`]
+    /// answers 503 and each answer is the last of its connection, but connections and
+    /// requests are still accepted: proxies and clients have time to go elsewhere.
     pub draining: CancellationToken,
 }
 
 impl Settings {
-    /// Nothing but who may call; all else as it is by default.
+    /// The defaults, with this authentication.
     #[must_use]
     pub fn new(authentication: Authentication) -> Self {
         Self {
@@ -79,10 +95,9 @@ impl Settings {
 /// Who may call.
 #[derive(Clone)]
 pub enum Authentication {
-    /// Whoever this finds a principal for; [`tokens::Tokens`] for one.
+    /// Each request needs a token that this knows; [`tokens::Tokens`] is one.
     Required(Arc<dyn Authenticate>),
-    /// Whoever reaches the address, all as this principal: on loopback addresses
-    /// only, where every process of this machine is trusted.
+    /// Every process of this machine, as this principal. On loopback addresses only.
     Loopback(Principal),
 }
 

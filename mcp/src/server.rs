@@ -29,8 +29,25 @@ use crate::principal::Principal;
 /// Resources that one subscription may name.
 const MAX_SUBSCRIPTIONS: usize = 256;
 
-/// What serves all connections: the tools as they stand now, and what is kept
-/// about clients. Cheap to clone; clones share everything.
+/// Serves all connections: the current features, and the state of clients. Cheap to
+/// clone; clones share everything.
+///
+/// ```no_run
+/// use toolward_host::{Host, LOCAL};
+/// use toolward_mcp::principal::{Principal, Tools};
+/// use toolward_mcp::stdio::{self, Streams};
+/// use toolward_mcp::{ServerFeatures, Service};
+/// use toolward_policy::Policy;
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let host = Host::builder().build()?;
+/// let service = Service::new(ServerFeatures::new(host, &[], &Policy::empty(), 100)?);
+/// let user = Principal { name: LOCAL.into(), tools: Tools::All, may_approve: false };
+/// let connection = service.connection(Some(user));
+/// stdio::serve(connection, Streams::take()?, Default::default()).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Service {
     shared: Arc<Shared>,
@@ -42,14 +59,27 @@ pub(crate) struct Shared {
 }
 
 impl Service {
-    /// A service with these tools.
+    /// A service with these features.
     #[must_use]
     pub fn new(features: ServerFeatures) -> Self {
         Self::keeping(features, None)
     }
 
-    /// A service with these tools that keeps what people deny, so that nobody is asked again at once because
-    /// the server was started anew.
+    /// A service that keeps denials on disk, so that a restart does not end their backoff.
+    ///
+    /// ```no_run
+    /// use toolward_host::Host;
+    /// use toolward_mcp::{Denials, ServerFeatures, Service};
+    /// use toolward_policy::Policy;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let denials = Denials::open("/var/lib/example/denials".as_ref())?;
+    /// let host = Host::builder().build()?;
+    /// let features = ServerFeatures::new(host, &[], &Policy::empty(), 100)?;
+    /// let service = Service::keeping(features, Some(denials));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn keeping(features: ServerFeatures, denials: Option<Denials>) -> Self {
         Self {
@@ -60,20 +90,20 @@ impl Service {
         }
     }
 
-    /// Serves these tools from now on. Clients that want to know are told what
-    /// changed; calls that run go on.
+    /// Serves these features from now on. Clients that subscribed are notified; running
+    /// calls continue.
     pub fn replace(&self, features: ServerFeatures) {
         self.shared.features.send_replace(Arc::new(features));
     }
 
-    /// What is served now.
+    /// The current features.
     #[must_use]
     pub fn features(&self) -> Arc<ServerFeatures> {
         self.shared.features.borrow().clone()
     }
 
-    /// The handler of one connection. Its requests come from `principal`, or,
-    /// without one, from whom the transport says (see [`crate::http`]).
+    /// The handler of one connection. Its requests come from `principal`, or, without
+    /// one, from the principal that the transport authenticates (see [`crate::http`]).
     #[must_use]
     pub fn connection(&self, principal: Option<Principal>) -> Connection {
         Connection {
@@ -82,7 +112,7 @@ impl Service {
                 principal,
                 level: Mutex::new(None),
                 watched: Mutex::default(),
-                told: AtomicBool::new(false),
+                notified: AtomicBool::new(false),
             }),
         }
     }
@@ -101,8 +131,8 @@ struct State {
     level: Mutex<Option<LoggingLevel>>,
     /// The resources whose changes the client asked to hear of.
     watched: Mutex<BTreeSet<String>>,
-    /// Whether a task tells the client what changes.
-    told: AtomicBool,
+    /// Whether a task notifies the client.
+    notified: AtomicBool,
 }
 
 impl Connection {
@@ -110,8 +140,11 @@ impl Connection {
         self.shared.features.borrow().clone()
     }
 
-    /// Whom a request comes from. A request that nobody vouches for reaches
-    /// nothing.
+    /// The principal of a request.
+    ///
+    /// # Errors
+    ///
+    /// Where the request is not authenticated.
     fn principal(&self, context: &RequestContext<RoleServer>) -> Result<Principal, ErrorData> {
         self.behind(&context.extensions)
     }
@@ -124,7 +157,7 @@ impl Connection {
         parts
             .and_then(|parts| parts.extensions.get::<Principal>())
             .cloned()
-            .ok_or_else(|| ErrorData::invalid_request("nobody vouches for this request", None))
+            .ok_or_else(|| ErrorData::invalid_request("the request is not authenticated", None))
     }
 
     /// The documents that a principal may see.
@@ -138,8 +171,8 @@ impl Connection {
         watched.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells a client of the session era what changes for it, as long as it is there.
-    async fn tell(self, peer: Peer<RoleServer>, principal: Principal) {
+    /// Notifies a client of the session era of changes until it disconnects.
+    async fn notify(self, peer: Peer<RoleServer>, principal: Principal) {
         let mut receiver = self.shared.features.subscribe();
         let mut before = receiver.borrow_and_update().clone();
         loop {
@@ -175,8 +208,7 @@ impl Connection {
     }
 }
 
-/// How often a task that waits for changes looks whether its client is still
-/// there.
+/// How often a task that waits for changes checks whether its client is connected.
 const DISCONNECT_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl ServerHandler for Connection {
@@ -333,9 +365,9 @@ impl ServerHandler for Connection {
         let Ok(principal) = self.behind(&context.extensions) else {
             return;
         };
-        // A client may say so again and again; it is told once.
-        if !self.state.told.swap(true, Ordering::Relaxed) {
-            tokio::spawn(self.clone().tell(context.peer, principal));
+        // A client may send it again; one task notifies it.
+        if !self.state.notified.swap(true, Ordering::Relaxed) {
+            tokio::spawn(self.clone().notify(context.peer, principal));
         }
     }
 
