@@ -236,7 +236,7 @@ impl ClientApprover {
             self.state().pending = Some((pending, question));
             return Verdict::Later;
         };
-        self.ask_now(person.as_ref(), question, &pending, &opened, direct)
+        self.ask_now(person, question, &pending, &opened, direct)
             .await
     }
 
@@ -279,7 +279,7 @@ impl ClientApprover {
         &self,
         request: &ApprovalRequest,
         session: bool,
-    ) -> Result<(Option<&Arc<dyn Person>>, InputRequest), NotAsked> {
+    ) -> Result<(Option<&dyn Person>, InputRequest), NotAsked> {
         if !self.client.answerable.form {
             return Err(NotAsked::CanNotAsk);
         }
@@ -287,7 +287,7 @@ impl ClientApprover {
         let question =
             questions::form(message, prompt::schema(session)).ok_or(NotAsked::CanNotAsk)?;
         match (self.client.era, &self.client.person) {
-            (Era::Session, Some(person)) => Ok((Some(person), question)),
+            (Era::Session, Some(person)) => Ok((Some(person.as_ref()), question)),
             (Era::Stateless, _) if request.called_by.is_empty() => Ok((None, question)),
             _ => Err(NotAsked::CanNotAsk),
         }

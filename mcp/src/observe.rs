@@ -1,5 +1,5 @@
-//! What a driver says while it runs, sent to the client: progress and log
-//! records, in order, and no more of them than a client can use.
+//! Forwards a driver's progress and log records to the client: in order, and no faster
+//! than a client can use them.
 #![expect(
     deprecated,
     reason = "logging is on its way out of MCP, and in both eras still"
@@ -21,8 +21,8 @@ use toolward_host::{LogLevel, LogRecord, Observer, Progress};
 
 use crate::sanitize;
 
-/// Reports that wait for the client. What comes beyond that is dropped: a driver
-/// never waits for it.
+/// Reports that are queued. Further ones are dropped: a driver never waits for the
+/// client.
 const MAX_QUEUED_REPORTS: usize = 64;
 /// Reports that are sent at once; after them, one per [`REPORT_INTERVAL`].
 const BURST_REPORTS: u32 = 16;

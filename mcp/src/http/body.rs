@@ -1,5 +1,5 @@
-//! The body of a message: read within a time and a size, and looked at as far as is
-//! needed to tell a request, which takes room, from what must get through.
+//! The body of a message: read within a time and a size, and parsed just enough to tell a
+//! request, which needs a permit, from what must get through.
 
 use std::borrow::Cow;
 use std::pin::Pin;
@@ -43,7 +43,7 @@ struct Message<'a> {
     id: Option<IgnoredAny>,
 }
 
-/// Memory that a byte takes while a body grows: it may be copied to a larger place.
+/// Memory per byte while a body grows: the buffer may be copied to a larger one.
 const GROWTH_FACTOR: usize = 3;
 
 /// Reads a body into memory that is held for it.
@@ -56,7 +56,7 @@ pub(super) async fn read(
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    // Before a byte of it is taken in, and before the client is told to go on.
+    // Before a byte is read, and before the client is told to continue.
     if announced.is_some_and(|length| usize::try_from(length).map_or(true, |l| l > limits.body)) {
         return Err(Rejection::TooLarge(limits.body));
     }
@@ -110,12 +110,12 @@ pub(super) fn kind(body: &[u8]) -> Result<Kind, Rejection> {
     })
 }
 
-/// Bytes of an answer that are handed on at once. What is handed on counts as sent:
-/// of a client that takes nothing, no more than this is let go of early.
+/// Bytes of an answer that are handed on at once. What is handed on counts as sent, so at
+/// most this much of an unread answer is released early.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// A body of an answer that holds its principal's room until it was sent or its
-/// reader has gone, and that can be ended early.
+/// The body of an answer. It holds permits until it was sent or its reader has gone, and
+/// can be ended early.
 pub(super) struct PermitBody<B> {
     body: B,
     /// What is left of a frame that is handed on in pieces.

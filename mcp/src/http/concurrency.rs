@@ -1,4 +1,4 @@
-//! How many requests and streams a principal has open, and no more.
+//! Concurrency limits of each principal: permits for requests, streams and messages.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,23 +7,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::memory_budget::MemoryShare;
 
-/// What a principal holds while it is served; dropped, it makes room.
+/// Held while a request or stream is served.
 pub(super) type Permit = OwnedSemaphorePermit;
 
-/// What one principal may have open. One principal's requests never take the room
-/// of another's.
+/// The permits of one principal. One principal never takes those of another.
 #[derive(Debug)]
 pub(super) struct PrincipalPermits {
     requests: Arc<Semaphore>,
     streams: Arc<Semaphore>,
-    /// Messages of any kind whose body is read or handled. Beyond the requests
-    /// themselves there is room for what must get through when all of them wait:
-    /// their answers and cancellations.
+    /// Messages of any kind that are read or handled: more than requests, so that answers
+    /// and cancellations get through while all requests wait for them.
     messages: Arc<Semaphore>,
-    /// Memory of requests.
+    /// The share of memory for requests.
     pub(super) handled: Arc<MemoryShare>,
-    /// Memory of what is being read, and of answers to the server's requests: for
-    /// these there is room while requests that wait for them take all of theirs.
+    /// The share of memory for bodies that are being read, and for answers to the server's
+    /// requests: separate, so that answers get through while requests wait for them.
     pub(super) read: Arc<MemoryShare>,
 }
 
@@ -45,29 +43,29 @@ impl PrincipalPermits {
         }
     }
 
-    /// Permit for a request; `None` if the principal has all it may have.
+    /// A permit for a request; `None` if all are taken.
     pub(super) fn request(&self) -> Option<Permit> {
         Arc::clone(&self.requests).try_acquire_owned().ok()
     }
 
-    /// Permit for a stream on which the client listens.
+    /// A permit for a stream on which the client listens.
     pub(super) fn stream(&self) -> Option<Permit> {
         Arc::clone(&self.streams).try_acquire_owned().ok()
     }
 
-    /// Permit for any message.
+    /// A permit for any message.
     pub(super) fn message(&self) -> Option<Permit> {
         Arc::clone(&self.messages).try_acquire_owned().ok()
     }
 }
 
-/// The concurrency of all principals that are being served.
+/// The permits of all principals.
 #[derive(Debug, Default)]
 pub(super) struct Concurrency {
     by_name: Mutex<HashMap<Arc<str>, Arc<PrincipalPermits>>>,
 }
 
-/// How many concurrency are kept before unused ones are dropped.
+/// How many principals are kept before unused ones are dropped.
 const PRUNE_ABOVE: usize = 1024;
 
 impl Concurrency {
@@ -83,7 +81,7 @@ impl Concurrency {
             return Arc::clone(permits);
         }
         if by_name.len() >= PRUNE_ABOVE {
-            // Whoever is being served holds its permits, or a room of it.
+            // A principal that is being served holds its permits, or one of them.
             by_name.retain(|_, permits| {
                 Arc::strong_count(permits) > 1
                     || Arc::strong_count(&permits.messages) > 1

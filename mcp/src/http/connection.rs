@@ -1,5 +1,5 @@
-//! One connection: how its requests are handled, how it ends, and how long its client
-//! may take nothing of what is sent to it.
+//! One connection: how its requests are handled, how it ends, and how long its client may
+//! leave what is sent to it unread.
 
 use std::convert::Infallible;
 use std::io;
@@ -26,12 +26,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::connections::{Connections, Place};
 
-/// What one is told for whom there is no room.
+/// The answer to a connection beyond the limits.
 const SERVICE_UNAVAILABLE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
     Retry-After: 1\r\nContent-Length: 0\r\n\r\n";
 
-/// How long a connection on which nothing was asked yet is waited for when the server
-/// is shut down: its first request may be on its way.
+/// How long a shutdown waits for a connection without any request so far: its first one
+/// may be on its way.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What connections are served with.
@@ -40,20 +40,20 @@ pub(super) struct ConnectionServer {
     pub(super) service: TowerToHyperService<Router>,
     pub(super) connections: Arc<Connections>,
     pub(super) read_within: Duration,
-    /// From when on each answer is the last of its connection.
+    /// Cancelled when each answer is to be the last of its connection.
     pub(super) draining: CancellationToken,
     pub(super) shutdown: CancellationToken,
 }
 
 impl ConnectionServer {
-    /// Takes a connection; what comes back serves it to its end.
+    /// Admits a connection. The returned future serves it to its end.
     pub(super) fn serve(
         &self,
         stream: TcpStream,
         peer: IpAddr,
     ) -> Option<impl Future<Output = ()> + Send + use<>> {
         let Some(mut counted) = self.connections.admit(peer, Instant::now()) else {
-            // As much as the system takes at once: nobody waits for this client.
+            // Best effort: this client is not waited for.
             let _ = stream.try_write(SERVICE_UNAVAILABLE);
             return None;
         };
@@ -92,8 +92,8 @@ impl ConnectionServer {
         })
     }
 
-    /// Has the requests of a connection handled, which know their connection, and
-    /// tells the client when no more are taken on it.
+    /// The service for the requests of a connection. It adds the connection to each
+    /// request, and `Connection: close` to the last answer.
     fn request_service(
         &self,
         place: Arc<Place>,
@@ -119,9 +119,8 @@ impl ConnectionServer {
     }
 }
 
-/// Has the system send what is written at once, and notice clients that are lost
-/// without a word. Set on each connection: those that were made before the server
-/// began to take them have nothing from the socket that they come from.
+/// Disables Nagle's algorithm, and detects clients that vanished. Set on each connection:
+/// those in the backlog do not inherit it from the listening socket.
 fn set_socket_options(stream: &TcpStream, timeout: Duration) {
     let kept = || -> rustix::io::Result<()> {
         rustix::net::sockopt::set_tcp_nodelay(stream, true)?;
@@ -139,8 +138,8 @@ fn set_socket_options(stream: &TcpStream, timeout: Duration) {
     }
 }
 
-/// A connection that breaks when its client takes nothing for a while although
-/// something waits to be sent.
+/// A connection that fails when its client reads nothing for a while although something
+/// waits to be sent.
 pub(super) struct WriteTimeout {
     stream: TcpStream,
     timeout: Duration,

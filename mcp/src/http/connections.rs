@@ -1,6 +1,6 @@
-//! The connections that are open: how many there may be, and which of them makes room
-//! for another. A connection on which no valid token was shown yet costs its client
-//! nothing, so such connections are the ones that make room.
+//! The open connections: how many there may be, and which one is dropped for another. A
+//! connection that has shown no valid token costs its client nothing, so such ones are
+//! dropped.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};

@@ -1,5 +1,5 @@
-//! What every request passes: its names, its token, its principal's room, its body.
-//! Only then does the protocol see it, with its principal and without its token.
+//! The checks that every request passes: names, token, permits and body. Only then does
+//! the protocol see it, with its principal and without its token.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,30 +29,30 @@ use super::{Authentication, HEALTH_PATH, HttpLimits, Identity, PATH, READY_PATH,
 use crate::messages::{self, Flaw};
 use crate::strict;
 
-/// Memory that a request takes while it is handled, however small its message is.
+/// Memory that handling a request takes besides its message.
 const REQUEST_OVERHEAD_BYTES: usize = 64 * 1024;
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// What requests are checked against, and who handles them.
+/// What requests are checked against, and the protocol that handles them.
 pub(super) struct Guard<H> {
     pub(super) names: AllowedNames,
     pub(super) authentication: Authentication,
     pub(super) limits: HttpLimits,
     pub(super) concurrency: Concurrency,
-    /// Where requests take their memory from while they are handled.
+    /// The memory of requests that are handled.
     pub(super) handled: Arc<MemoryBudget>,
-    /// The same for what is being read, and for answers.
+    /// The memory of bodies that are being read, and of answers.
     pub(super) read: Arc<MemoryBudget>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) protocol: StreamableHttpService<H, Sessions>,
-    /// From when on the server is not ready.
+    /// Cancelled when the server is no longer ready.
     pub(super) draining: CancellationToken,
-    /// Ends streams without end.
+    /// Ends the streams on which clients listen.
     pub(super) closing: CancellationToken,
 }
 
-/// All that the server answers.
+/// The routes of the server.
 pub(super) fn routes<H: ServerHandler>(guard: Arc<Guard<H>>) -> Router {
     Router::new()
         .route(PATH, any(messages::<H>))
@@ -71,7 +71,7 @@ async fn ready<H: ServerHandler>(State(guard): State<Arc<Guard<H>>>) -> (StatusC
     }
 }
 
-/// Refuses requests for other names and of other machines' pages, whatever they ask.
+/// Rejects requests for other names and from pages of other machines, on all paths.
 async fn check_names<H: ServerHandler>(
     State(guard): State<Arc<Guard<H>>>,
     request: Request,
@@ -98,7 +98,7 @@ async fn messages<H: ServerHandler>(
         if let Some(place) = place {
             place.prove(&identity.principal.name);
         }
-        // From here on nobody can log a token, or pass it on.
+        // From here on no token can be logged or passed on.
         for secret in [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE] {
             parts.headers.remove(secret);
         }
@@ -111,7 +111,7 @@ async fn messages<H: ServerHandler>(
 }
 
 impl<H: ServerHandler> Guard<H> {
-    /// Who a request comes from.
+    /// The principal of a request.
     async fn identify(&self, parts: &Parts) -> Result<Identity, Rejection> {
         let authenticator = match &self.authentication {
             Authentication::Loopback(principal) => {
@@ -163,7 +163,7 @@ impl<H: ServerHandler> Guard<H> {
                 let _permit = permits.message().ok_or(Rejection::TooMany("messages"))?;
                 let session =
                     single(&parts.headers, &SESSION_HEADER).map_err(|()| Rejection::Session)?;
-                // The library answers as if any session were there to be ended.
+                // rmcp answers as if every session existed.
                 if let Some(session) = session
                     && !caller.handles(async { self.sessions.has(session) }).await
                 {
@@ -196,7 +196,7 @@ impl<H: ServerHandler> Guard<H> {
         let mut memory = self.read.hold(&permits.read, 0)?;
         let bytes = body::read(&parts.headers, body, &self.limits, &mut memory).await?;
         let kind = body::kind(&bytes)?;
-        // What the library will make of it is counted before it sees it.
+        // Its cost is counted before rmcp parses it.
         let cost = messages::scan(&bytes).cost(kind == Kind::Call);
         let cost = cost.map_err(|flaw| match flaw {
             Flaw::Bytes(most) => Rejection::TooLarge(most),
@@ -215,9 +215,8 @@ impl<H: ServerHandler> Guard<H> {
                 memory = self.handled.hold(&permits.handled, cost)?;
             }
         }
-        // With the request it goes wherever the request goes: a call may outlive its
-        // connection. So does its room, which is free when the call has ended and
-        // its answer was sent.
+        // Memory and permit stay with the request: a call may outlive its connection. They
+        // are free when the call has ended and its answer was sent.
         parts.extensions.insert(Arc::new(memory));
         match kind {
             Kind::Call | Kind::Request => {
@@ -247,10 +246,10 @@ impl<H: ServerHandler> Guard<H> {
         if caller.crowded.load(Ordering::Relaxed) {
             return Err(Rejection::TooMany("sessions"));
         }
-        // What the library says in plain text, every other answer says as JSON.
+        // rmcp answers these in plain text; every other answer is JSON.
         match response.status() {
             StatusCode::NOT_ACCEPTABLE => Err(Rejection::NotAcceptable),
-            // The type was checked: what is left is the content.
+            // The type was checked: the content is wrong.
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(Rejection::NoMessage("something else")),
             StatusCode::NOT_FOUND if !response.headers().contains_key(CONTENT_TYPE) => {
                 Err(Rejection::Session)

@@ -1,24 +1,24 @@
-//! The memory that messages take: no more than there is, and nobody takes more than is
-//! left for all others.
+//! A shared memory budget for messages. One principal may take at most half of what is
+//! left.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::responses::Rejection;
 
-/// MemoryBudget that messages of all principals take from.
+/// The budget of all principals.
 #[derive(Debug)]
 pub(super) struct MemoryBudget {
     all: usize,
     left: Mutex<usize>,
 }
 
-/// What one principal has taken of it.
+/// What one principal has taken of the budget.
 #[derive(Debug, Default)]
 pub(super) struct MemoryShare {
     taken: Mutex<usize>,
 }
 
-/// MemoryBudget that a message holds; dropped, it is left to others.
+/// Memory that a message holds. Dropping it returns it to the budget.
 #[derive(Debug)]
 pub(super) struct HeldMemory {
     memory: Arc<MemoryBudget>,
@@ -27,7 +27,7 @@ pub(super) struct HeldMemory {
 }
 
 impl MemoryBudget {
-    /// So many bytes.
+    /// A budget of so many bytes.
     pub(super) fn new(bytes: usize) -> Arc<Self> {
         Arc::new(Self {
             all: bytes,

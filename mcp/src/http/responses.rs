@@ -1,5 +1,5 @@
-//! Answers to requests that are refused before the protocol sees them: an HTTP
-//! status, and as body an error of JSON-RPC, which clients show to people.
+//! Responses to requests that are rejected before they reach the protocol: an HTTP status
+//! and a JSON-RPC error, which clients show to people.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use serde_json::json;
 use super::Refusal;
 use crate::strict::Malformed;
 
-/// JSON-RPC: the text is no JSON.
+/// JSON-RPC: not valid JSON.
 const PARSE_ERROR: i32 = -32700;
-/// JSON-RPC: the JSON is no request.
+/// JSON-RPC: not a valid request.
 const INVALID_REQUEST: i32 = -32600;
-/// JSON-RPC, for servers to define: refused before it was looked at.
+/// JSON-RPC, for servers to define: rejected before it was parsed.
 const SERVER_ERROR: i32 = -32000;
 
-/// When to come back, for those who asked too much at once.
+/// The `Retry-After` of a request beyond a limit.
 const RETRY_AFTER_DELAY: Duration = Duration::from_secs(1);
 
-/// Why a request is refused.
+/// Why a request is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Rejection {
     NoHost,
@@ -108,7 +108,7 @@ impl Rejection {
                                                  a token that the server's operator gives"
                 .to_owned(),
             Self::Token(Refusal::Unknown, _) => {
-                "nobody has this token; ask the server's operator for one".to_owned()
+                "this token is not known; ask the server's operator for one".to_owned()
             }
             Self::Token(Refusal::Expired, _) => {
                 "this token has expired; ask the server's operator for another".to_owned()
@@ -127,9 +127,9 @@ impl Rejection {
             Self::Malformed(malformed) => malformed.message(),
             Self::TooSlow => "the body did not arrive in time".to_owned(),
             Self::Broken => "the body ended before it was whole".to_owned(),
-            Self::TooMany(what) => format!("too many {what} at once; come back when one has ended"),
-            Self::Busy => "others' messages take the room that there is; come back soon".to_owned(),
-            Self::Session => "no such session; begin a new one".to_owned(),
+            Self::TooMany(what) => format!("too many {what} at once; retry when one has ended"),
+            Self::Busy => "messages of others take the memory; retry soon".to_owned(),
+            Self::Session => "no such session; start a new one".to_owned(),
             Self::Missing => format!("there is nothing here; messages go to {}", super::PATH),
         }
     }

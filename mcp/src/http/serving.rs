@@ -92,7 +92,9 @@ where
     let end = CancellationToken::new();
     let _ends_with_this = end.clone().drop_guard();
     let sessions = Arc::new(Sessions::new(&limits, closing.clone()));
-    // The names were checked, for all paths.
+    // `AllowedNames` has checked the names, on all paths. The checks of rmcp cover its own
+    // path only, take the first of several `Host` headers and names such as
+    // `evil@localhost`, and refuse without an error code.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .disable_allowed_origins()

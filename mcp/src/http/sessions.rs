@@ -133,7 +133,7 @@ impl Sessions {
         Ok(gone)
     }
 
-    /// Ends sessions that nobody used for long, until the server ends.
+    /// Ends idle sessions until the server ends.
     pub(super) async fn prune(self: Arc<Self>) {
         let often = (self.idle / 4).clamp(Duration::from_millis(50), Duration::from_secs(60));
         loop {

@@ -1,5 +1,5 @@
-//! The connection's transport: a message is looked at before it is parsed, a request
-//! taken only if there is room for it. Answers and notifications always get through.
+//! The transport on standard input and output. It bounds a message before it is parsed,
+//! and the requests that are open. Answers and notifications always get through.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -23,12 +23,12 @@ use super::writer::LineWriter;
 use crate::messages::{self, Flaw, MAX_MESSAGE_BYTES, Scan};
 use crate::strict::{self, Malformed};
 
-/// Requests of one client that are neither answered nor cancelled.
+/// Open requests of the client: neither answered nor cancelled.
 const MAX_OPEN_REQUESTS: usize = 2048;
 /// Memory that they may take together.
 const MAX_OPEN_BYTES: usize = 256 << 20;
-/// Cancelled requests whose ids are not taken again: what one of them still says
-/// would be taken for the answer to another.
+/// Cancelled requests whose ids can't be used again: a late answer to one of them would
+/// pass for the answer to another.
 const MAX_CANCELLED_IDS: usize = 256;
 /// Longest id, in bytes. It is kept as long as its request is open.
 const MAX_ID_BYTES: usize = 256;
@@ -36,9 +36,9 @@ const MAX_ID_BYTES: usize = 256;
 /// A client can't tell which of its lines such an error answers, so a flood of bad
 /// lines must neither fill the queue nor keep good messages from being read.
 const MAX_QUEUED_FOR_UNADDRESSED: usize = 64 << 10;
-/// When to come back, for who asks too much at once.
+/// The retry-after of a request beyond the limits.
 const RETRY_AFTER_DELAY: Duration = Duration::from_secs(1);
-/// JSON-RPC, for servers to define: refused before it was looked at.
+/// JSON-RPC, for servers to define: rejected before it was parsed.
 const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
 
 type Incoming = RxJsonRpcMessage<RoleServer>;
@@ -104,9 +104,9 @@ fn invalid(message: String, code: &str) -> ErrorData {
     ErrorData::invalid_request(message, Some(json!({ "code": code })))
 }
 
-/// The same that the host says when too many calls wait.
+/// The error that the host returns when too many calls wait.
 fn too_many() -> ErrorData {
-    let message = "too many requests are open; come back when one has ended";
+    let message = "too many requests are open; retry when one has ended";
     let code = toolward_host::ErrorCode::RATE_LIMITED;
     let mut error = CallError::new(code, ErrorClass::RateLimited, message);
     error.retryable = true;
@@ -124,8 +124,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         }
     }
 
-    /// The message of a line, if it is to be handled. What is to be answered at once
-    /// is.
+    /// The message of a line, if it is to be handled. Otherwise it is answered here.
     fn message(&mut self, line: Line) -> Option<Incoming> {
         let (mut line, found) = match line {
             Line::Whole(line) => {
@@ -178,8 +177,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         }
     }
 
-    /// What becomes of a message that breaks the strict rules: a call ends with a result that
-    /// says so, the question that an answer belongs to has failed, and the rest is refused.
+    /// Handles a message that breaks the strict rules: a call ends with an error result, an
+    /// answer fails its question, and the rest is rejected.
     fn malformed(
         &mut self,
         mut message: Incoming,
@@ -200,7 +199,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
                 let id = Some(response.id.clone());
                 return Some(Incoming::error(malformed.of_message(), id));
             }
-            // An error says no, whatever it says besides.
+            // An error fails its request whatever it holds.
             JsonRpcMessage::Error(_) => return Some(message),
             JsonRpcMessage::Notification(_) => {
                 tracing::debug!(
@@ -249,7 +248,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
             error: &error,
         };
         if let Ok(line) = line(&refusal) {
-            // Written when its turn comes: nobody waits for it here.
+            // Queued; not waited for.
             let _ = self.writer.write(line);
         }
     }

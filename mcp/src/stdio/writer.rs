@@ -1,5 +1,5 @@
-//! What is sent to the client: at once if it takes it, else by one task, in order, and
-//! counted.
+//! Writes lines to the client: directly if it reads them, else from a bounded queue by one
+//! task, in order.
 
 use std::io;
 use std::pin::Pin;
@@ -13,16 +13,16 @@ use tokio::io::AsyncWrite;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// While so many bytes wait, nothing more is read: a client that asks without taking
-/// the answers fills its own pipe, not our memory.
+/// While so many bytes are queued, nothing more is read: a client that does not read
+/// answers fills its own pipe, not our memory.
 const BACKPRESSURE_BYTES: usize = 16 << 20;
-/// Beyond this nothing is kept for the client, except one message alone.
+/// Beyond this nothing is queued, except one message alone.
 const MAX_QUEUED_BYTES: usize = 256 << 20;
-/// What a line takes besides its bytes.
+/// Memory of a queued line besides its bytes.
 const LINE_OVERHEAD_BYTES: usize = 256;
-/// Lines that are taken from the queue at once, if there are as many.
+/// Lines that are taken from the queue at once.
 const BATCH_LINES: usize = 64;
-/// How long the client may take for the rest when the connection ends.
+/// How long the rest of the queue may take when the connection ends.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Writes lines, one after the other.
@@ -140,14 +140,14 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
         }
     }
 
-    /// Waits until the client has taken so much that it may ask for more.
+    /// Waits until the queue is short enough to read further requests.
     pub(super) async fn below_backpressure(&self) {
         while self.waiting.bytes.load(Ordering::Relaxed) >= BACKPRESSURE_BYTES {
             self.waiting.fewer.notified().await;
         }
     }
 
-    /// Writes what waits, and no more.
+    /// Writes the rest of the queue, and ends.
     pub(super) async fn end(&mut self) {
         self.open = None;
         if tokio::time::timeout(FLUSH_TIMEOUT, &mut self.task)
@@ -186,7 +186,7 @@ async fn write<W: AsyncWrite + Unpin>(
             }
             waiting.ended(&queued.line);
             if written.is_ok() {
-                // Nobody may want to know.
+                // The receiver may be gone.
                 let _ = queued.written.send(());
             }
         }
