@@ -63,6 +63,107 @@
 //! # }
 //! ```
 //!
+//! # Approval
+//!
+//! An [`Approver`] puts the question of the policy to a person. Show all of the
+//! [`ApprovalRequest`]; its texts are untrusted, so escape them with [`text::visible`].
+//!
+//! ```
+//! use std::pin::Pin;
+//! use toolward::{ApprovalRequest, Approver, Host, Verdict};
+//!
+//! /// Denies what can't be undone, and approves the rest.
+//! struct Careful;
+//!
+//! impl Approver for Careful {
+//!     fn ask<'a>(
+//!         &'a self,
+//!         request: &'a ApprovalRequest,
+//!     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+//!         Box::pin(async move {
+//!             match request.risk {
+//!                 3 => Verdict::Denied(Some("it can't be undone".to_owned())),
+//!                 _ => Verdict::Approved,
+//!             }
+//!         })
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), toolward::HostError> {
+//! let host = Host::builder().approver(Careful).build()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Progress and log
+//!
+//! An [`Observer`] hears what a driver reports during a call. It is called on the thread
+//! that runs the guest: return quickly.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use toolward::{LogRecord, Observer, Progress, Request, text};
+//!
+//! struct Printed;
+//!
+//! impl Observer for Printed {
+//!     fn progress(&self, progress: &Progress) {
+//!         println!("{} of {:?}", progress.done, progress.total);
+//!     }
+//!
+//!     fn log(&self, record: &LogRecord) {
+//!         println!("{}", text::visible(&record.message, 1000));
+//!     }
+//! }
+//!
+//! let request = Request::new("text.stats", r#"{"text": "Hello"}"#).observer(Arc::new(Printed));
+//! ```
+//!
+//! # Secrets
+//!
+//! A [`secrets::SecretStore`] holds the values that the policy grants. The host
+//! puts them into outgoing requests; a tool sees one only where the policy says so.
+//!
+//! ```
+//! use std::collections::HashMap;
+//! use std::sync::Mutex;
+//! use toolward::Host;
+//! use toolward::secrets::{SecretError, SecretStore, SecretValue};
+//!
+//! /// Keeps secrets of each publisher and principal in memory.
+//! #[derive(Default)]
+//! struct InMemory(Mutex<HashMap<[String; 3], SecretValue>>);
+//!
+//! impl SecretStore for InMemory {
+//!     fn get(
+//!         &self,
+//!         publisher: &str,
+//!         principal: &str,
+//!         slug: &str,
+//!     ) -> Result<Option<SecretValue>, SecretError> {
+//!         let all = self.0.lock().map_err(|error| SecretError(error.to_string()))?;
+//!         Ok(all.get(&[publisher, principal, slug].map(str::to_owned)).cloned())
+//!     }
+//!
+//!     fn put(
+//!         &self,
+//!         publisher: &str,
+//!         principal: &str,
+//!         slug: &str,
+//!         value: SecretValue,
+//!     ) -> Result<(), SecretError> {
+//!         let mut all = self.0.lock().map_err(|error| SecretError(error.to_string()))?;
+//!         all.insert([publisher, principal, slug].map(str::to_owned), value);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), toolward::HostError> {
+//! let host = Host::builder().secrets(InMemory::default()).build()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Questions of a tool
 //!
 //! A tool with the grant may ask. Such a call ends with [`Reply::asked`]; make it again
@@ -109,6 +210,32 @@
 //! # }
 //! ```
 //!
+//! A [`Compiler`] of your own compiles elsewhere, with an engine of the same
+//! [`EngineProfile`]:
+//!
+//! ```
+//! use toolward::{CompileError, CompileReason, Compiler, EngineProfile, Host, InProcess};
+//!
+//! /// Refuses large components.
+//! #[derive(Debug)]
+//! struct Small;
+//!
+//! impl Compiler for Small {
+//!     fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
+//!         if wasm.len() > 8 << 20 {
+//!             let message = "a component of more than 8 MiB";
+//!             return Err(CompileError::new(CompileReason::TooLarge, message));
+//!         }
+//!         InProcess.compile(wasm, profile)
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), toolward::HostError> {
+//! let host = Host::builder().compiler(Small).build()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Features
 //!
 //! | feature | what it brings |
@@ -137,8 +264,8 @@ pub use toolward_signing::verify::VerifyOptions;
 pub use toolward_egress as egress;
 pub use toolward_host::compile::broker;
 pub use toolward_host::{
-    Broker, BrokerCommand, Cache, CompileError, Compiler, Continuity, EngineProfile, Host,
-    HostBuilder, HostError, InProcess, Limits, confine, memory, secrets,
+    Broker, BrokerCommand, Cache, CompileError, CompileReason, Compiler, Continuity, EngineProfile,
+    Host, HostBuilder, HostError, InProcess, Limits, confine, memory, secrets,
 };
 pub use toolward_keyvalue as keyvalue;
 pub use toolward_policy::{Decision, Policy, PolicyError};
