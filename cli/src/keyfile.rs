@@ -1,5 +1,5 @@
 //! Private keys in files: reading them, with their passphrase, and writing them
-//! so that nobody else can read them.
+//! so that only their owner can read them.
 
 use std::cell::OnceCell;
 use std::io::{Read as _, Write as _};
@@ -134,7 +134,7 @@ pub(crate) fn read_secret(path: &Path) -> Result<SecretString, Failure> {
     Ok(SecretString::from(text))
 }
 
-/// Reads a small file that may hold a secret, in whatever form.
+/// Reads a small file that may hold a secret, in any form.
 pub(crate) fn read_bytes(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
     // At once as large as it may get: growing would leave copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SECRET_BYTES as usize));

@@ -16,7 +16,7 @@ use crate::failure::{Exit, Failure, Kind};
 use crate::progress::Bar;
 use crate::stderr;
 
-/// Longest message of somebody else's that is shown, in characters.
+/// Longest untrusted message that is shown, in characters.
 const MAX_MESSAGE_CHARS: usize = 4000;
 
 /// Longest text that is for a file, in characters: it is of use only whole.

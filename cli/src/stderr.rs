@@ -1,5 +1,5 @@
 //! Standard error. A process that serves writes there from a thread of its own, so
-//! that nobody waits for whoever should read it and doesn't.
+//! that nothing waits for a reader that does not read.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -23,7 +23,7 @@ pub(crate) fn write(text: String) {
     }
 }
 
-/// From now on nobody waits for what is written. Call it when the process is
+/// From now on writing does not block. Call it when the process is
 /// confined: a thread that is there before would go free.
 pub(crate) fn detach() -> Result<(), Failure> {
     let queue = QUEUE.get_or_init(Queue::default);
@@ -61,7 +61,7 @@ pub(crate) fn finish() {
 }
 
 fn at_once(out: &mut impl Write, text: &str) {
-    // There is nobody left to tell when this fails.
+    // A failure can't be reported any more.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 

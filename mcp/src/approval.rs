@@ -30,7 +30,7 @@ use session_approvals::SessionApprovals;
 /// The key of the question. No driver's question can have the same.
 pub(crate) const KEY: &str = "toolward:approval";
 
-/// Identifies an approved call or tool: a digest of what [`keys`] names.
+/// Identifies an approved call or tool: a digest, see [`ApprovalKeys`].
 pub(crate) type ApprovalKey = [u8; 32];
 
 /// AIP-14 `risk_level` 3: what can't be undone is never approved through a client.
@@ -41,7 +41,7 @@ const IRREVERSIBLE_RISK: u8 = 3;
 pub(crate) struct PendingApproval {
     /// The call in all that a person was shown.
     pub(crate) call: ApprovalKey,
-    /// The tool as it stood, whatever the arguments.
+    /// The tool as it was, with any arguments.
     pub(crate) tool: ApprovalKey,
     /// The tool by its name and its callers: the key of a denial.
     pub(crate) named: ApprovalKey,

@@ -60,7 +60,7 @@ impl Incoming<'_> {
         }
         match features.catalogue().find(&request.name, self.principal) {
             Some(Found::Listed(tool)) => self.run(tool, arguments, request).await,
-            // Whoever asks about a blocked tool is told that it is.
+            // A call of a blocked tool says that it is blocked.
             Some(Found::Blocked(blocked)) => {
                 let reply = Request::with_value(blocked.target.as_str(), Value::Object(arguments))
                     .principal(self.principal.name.as_ref());

@@ -37,7 +37,7 @@ use prompt::ServedPrompt;
 use provenance::Provenance;
 use resource::{ServedResource, ServedTemplate};
 
-/// The prompts and resources that are served, as far as somebody sees them. Cheap
+/// The prompts and resources that are served, as far as a principal sees them. Cheap
 /// to clone: what is served is shared.
 #[derive(Debug, Clone)]
 pub(crate) struct Documents {

@@ -7,12 +7,12 @@ use rmcp::model::RequestId;
 /// Longest message, in bytes. A tool's input is limited to 1 MiB before; the rest is
 /// room for escapes, and for answers and state that come with it.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 2 << 20;
-/// Longest message that is no call of a tool: the sealed state of a prompt fits.
+/// Longest message other than a call of a tool: the sealed state of a prompt fits.
 const MAX_OTHER_MESSAGE_BYTES: usize = 1 << 20;
 
 /// Values: 250,000 are allowed in a tool's input, the rest is around it.
 const MAX_VALUES: usize = 260_000;
-/// Values of a message that is no call of a tool. The host takes answers of 64 KiB.
+/// Values of a message other than a call of a tool. The host takes answers of 64 KiB.
 const MAX_OTHER_VALUES: usize = 20_000;
 
 /// Arrays and objects in one another: 64 are allowed in a tool's input, the rest is

@@ -114,7 +114,7 @@ impl Forwarder {
                 result = &mut call => break result,
                 said = self.receiver.recv() => match said {
                     Some(said) => {
-                        // The call goes on while the client is slow.
+                        // A slow client does not delay the call.
                         let send = self.forward(said);
                         let mut send = std::pin::pin!(send);
                         tokio::select! {
@@ -181,7 +181,7 @@ impl Forwarder {
     }
 }
 
-/// A record as clients see it: the driver's words, made visible.
+/// A record as clients see it: the driver's text, escaped.
 fn data(record: &LogRecord) -> Value {
     let mut data = Map::new();
     let message = visible(&record.message, MAX_MESSAGE_CHARS);

@@ -22,7 +22,7 @@ const MAX_MESSAGE_CHARS: usize = 4096;
 const MAX_URI_CHARS: usize = 8192;
 const MAX_LINE_CHARS: usize = 300;
 
-/// A reply as a result. `wrapped` says that the tool's output is no object and
+/// A reply as a result. `wrapped` says that the tool's output is not an object and
 /// stands under `result`.
 pub(crate) fn of(reply: Reply, wrapped: bool) -> CallToolResult {
     let metadata = call_metadata(&reply.metadata);

@@ -462,7 +462,7 @@ pub(crate) fn stateless(context: &RequestContext<RoleServer>) -> bool {
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// Lists are given whole: nobody can have been given a cursor.
+/// Lists are returned whole, so no cursor is valid.
 fn one_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor) {
         Some(_) => Err(ErrorData::invalid_params("there is no such cursor", None)),

@@ -245,7 +245,7 @@ pub fn is_missing(path: &Path) -> bool {
     entries.next().is_none_or(Path::is_dir)
 }
 
-/// Reads a small text file of the user's. What is no regular file is refused.
+/// Reads a small text file of the user's. Refuses anything but a regular file.
 pub fn read_text(path: &Path) -> Result<String, Error> {
     let mut text = String::new();
     file::regular(path)

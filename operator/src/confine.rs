@@ -70,7 +70,7 @@ enum RawSystemCalls {
     DenyList,
 }
 
-/// What `[confine]` of a configuration says; `None` where there is no such table.
+/// What `[confine]` of a configuration says; `None` without such a table.
 pub(crate) fn setting(text: &str, path: &Path) -> Result<Option<SystemCalls>, Error> {
     let raw: Raw =
         toml::from_str(text).map_err(|error| invalid(text, path, error.span(), error.message()))?;

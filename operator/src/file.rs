@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 
 use crate::error::{Error, Kind};
 
-/// Reads a file of at most `limit` bytes. What is no regular file is refused.
+/// Reads a file of at most `limit` bytes. Refuses anything but a regular file.
 pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
     let file = regular(path).map_err(|error| Error::unreadable(path, error))?;
     read_opened(file, path, limit)
@@ -61,7 +61,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Writes a file in place of another: whoever reads it sees one or the other.
+/// Replaces a file atomically: a reader sees the old one or the new one.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let file = prepared(path, bytes)?;
     file.persist(path)

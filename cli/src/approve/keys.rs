@@ -12,7 +12,7 @@ use rustix::termios::{
 /// Columns of a terminal that does not say.
 const DEFAULT_COLUMNS: usize = 80;
 
-/// Longest answer; what is longer is no yes.
+/// Longest answer; a longer one is not a yes.
 const MAX_ANSWER_BYTES: usize = 8;
 
 const END_OF_TEXT: u8 = 3;
@@ -39,7 +39,7 @@ impl Keys {
         Ok(Self { before })
     }
 
-    /// Drops the keys that nobody has read yet.
+    /// Drops the keys that were typed and not read yet.
     pub(super) fn forget(&self) -> io::Result<()> {
         tcflush(io::stdin(), QueueSelector::IFlush)?;
         Ok(())
@@ -94,7 +94,7 @@ fn read_answer(
                 }
             }
             Some(key) if typed.len() < MAX_ANSWER_BYTES => {
-                // What is no letter is kept as one, so that it makes no yes.
+                // Other bytes are kept as a letter, so that the answer is not a yes.
                 let letter = match key {
                     b' '..=b'~' => char::from(key),
                     _ => '?',

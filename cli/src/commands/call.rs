@@ -117,7 +117,7 @@ pub(crate) fn run(
             }
         }
     });
-    // A check that goes on past its deadline is not waited for.
+    // A check that runs past its deadline is not waited for.
     runtime.shutdown_background();
     // The host has it, too, for its questions.
     bar.clear();

@@ -64,7 +64,7 @@ fn kind_of(error: &CallError) -> Kind {
 }
 
 /// The lines of a policy that would let a blocked call pass. They are shown to
-/// people, and never part of the envelope: whoever reads that may be an agent.
+/// people, and never part of the envelope: its reader may be an agent.
 pub(super) fn lines_to_add(host: &Host, tool: &str, reply: &Reply) -> Option<String> {
     let error = reply.result.as_ref().err()?;
     let tool = host.tool(tool)?;

@@ -296,7 +296,7 @@ impl Transport {
 }
 
 /// One thread more than there are cores: guests run on as many as there are cores, and
-/// whatever they compute, one is left that answers clients.
+/// one is left that answers clients.
 fn workers() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     cores.saturating_add(1)
@@ -326,7 +326,7 @@ fn beside<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() -> B
     })
 }
 
-/// Who sits behind standard input: whoever started this process.
+/// The principal of standard input: the user who started this process.
 fn local(may_approve: bool) -> Principal {
     Principal {
         name: LOCAL.into(),

@@ -80,7 +80,7 @@ struct Case {
 enum Outcome {
     Passed,
     Failed(String),
-    /// It was not run: nobody granted or approved it.
+    /// It was not run: it was not granted or approved.
     Skipped(String),
 }
 

@@ -195,7 +195,7 @@ mod tests {
         let wait = Duration::from_secs(590);
         assert_eq!(ask("alice", 99, later).err(), Some(Full::Person(wait)));
         assert!(ask("bob", 99, later).is_ok());
-        // One that is answered makes room, and so does time.
+        // An answer frees a permit, and so does time.
         assert!(pending.close("alice", all[7].number));
         assert!(ask("alice", 99, later).is_ok());
         assert!(ask("alice", 100, later).is_err());

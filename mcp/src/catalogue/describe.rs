@@ -1,4 +1,4 @@
-//! One tool in the words of MCP. All text of publishers is made visible, bounded,
+//! One tool in the words of MCP. All text of publishers is escaped, bounded,
 //! and labelled with who published it.
 
 use rmcp::model::MetaObject;
@@ -9,7 +9,7 @@ use toolward_policy::Effects;
 
 use super::{Listed, annotations, icons, schemas};
 
-/// Characters of a title. A contract's name has at most 80; made visible, it may
+/// Characters of a title. A contract's name has at most 80; escaped, it may
 /// have more.
 const MAX_TITLE_CHARS: usize = 120;
 /// Characters of a description.

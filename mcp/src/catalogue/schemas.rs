@@ -1,4 +1,4 @@
-//! Schemas as MCP carries them: of objects. What is no object stands in one, under
+//! Schemas as MCP carries them: of objects. Anything else stands in one, under
 //! one fixed name, and is taken out of it again on the way to the driver.
 
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::schema::Schema;
 use toolward_host::{CallError, ErrorClass, ErrorCode};
 
-/// Where an input stands that is no object.
+/// The member for an input that is not an object.
 const INPUT_MEMBER: &str = "input";
-/// Where an output stands that is no object.
+/// The member for an output that is not an object.
 const RESULT_MEMBER: &str = "result";
 
 /// Characters of one title or description within a schema.
@@ -19,7 +19,7 @@ const MAX_PROSE_CHARS: usize = 2000;
 /// Characters of a path in an error.
 const MAX_PATH_CHARS: usize = 200;
 
-/// A schema that describes an object, whatever the contract's describes.
+/// A schema that describes an object, also where the contract's does not.
 pub(super) struct Carried {
     pub(super) schema: Arc<JsonObject>,
     /// Whether the contract's value stands inside it.

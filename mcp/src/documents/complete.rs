@@ -1,4 +1,4 @@
-//! Completion: what a client can offer while somebody fills in an argument.
+//! Completion: what a client can offer while a person fills in an argument.
 
 use rmcp::ErrorData;
 use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, Reference};

@@ -7,7 +7,7 @@ use toolward_bundle::text::{visible, visible_line};
 
 use crate::principal::Tools;
 
-/// Characters of a title. Made visible, it may have more than its author wrote.
+/// Characters of a title. Escaped, it may have more than its author wrote.
 const MAX_TITLE_CHARS: usize = 120;
 /// Characters of a description.
 const MAX_DESCRIPTION_CHARS: usize = 4000;

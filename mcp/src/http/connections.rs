@@ -143,7 +143,7 @@ impl Open {
 
     /// Drops one newcomer, of one address or of any. It is one of the older half: what
     /// has just come has time to show its token, however many come after it. Among
-    /// these it is drawn by lot, so that nobody can work out how to stay.
+    /// these it is chosen at random, so that a client can't predict how to stay.
     fn make_room(&mut self, address: Option<IpAddr>) -> bool {
         let candidates = || {
             self.newcomers

@@ -81,7 +81,7 @@ mod tests {
 
     const LEASE: Duration = Duration::from_millis(200);
 
-    /// How often all is taken back within three times that.
+    /// How often everything is withdrawn within three times the lease.
     fn taken_back(lease: &Lease) -> usize {
         let count = AtomicUsize::new(0);
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -100,7 +100,7 @@ impl Scanner {
     /// What a confined process has to keep to look again, and to read what changed.
     pub(super) fn kept(&self, mut confinement: Confinement) -> Result<Confinement, Error> {
         if let Some(trust) = &self.trust {
-            // What is not there now is out of reach when somebody puts it there.
+            // A path that does not exist now can't be opened once the process is confined.
             if trust.folder().is_dir() || trust.make().is_ok() {
                 confinement = confinement.read(trust.folder());
             }
@@ -155,7 +155,7 @@ impl Seen {
                 continue;
             };
             if metadata.is_dir() {
-                // What compilers leave behind is no part of a bundle.
+                // What compilers leave behind is not part of a bundle.
                 if entry.file_name() != "target" {
                     all &= self.look_below(&path, depth);
                 }

@@ -335,7 +335,7 @@ fn read_list(folder: &Path, signers: Vec<KeyId>) -> Result<Option<SignedList>, E
     list.map(Some).map_err(|refusal| at(&path, &refusal))
 }
 
-/// Refuses what somebody moved from one publisher's folder to another's.
+/// Refuses files that were moved from one publisher's folder to another's.
 fn is_of(folder: &Path, name: &str, found: &str) -> Result<(), Error> {
     if name == found {
         return Ok(());

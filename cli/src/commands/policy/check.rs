@@ -35,7 +35,7 @@ pub(crate) fn run(
         })?,
     };
     let file = ConfigFile::read(&path)?;
-    // First what is told with its place.
+    // First the problems that have a place.
     let policy = file.policy().map_err(failed)?;
     let trust = file.trust_store().map_err(failed)?;
     host_setup::transport(&policy).map_err(failed)?;

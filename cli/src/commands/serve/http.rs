@@ -83,7 +83,7 @@ impl HttpFlags {
         })
     }
 
-    /// How long the server answers still when it is told to end.
+    /// How long the server still answers when it is told to end.
     pub(super) fn drain(&self) -> Duration {
         self.drain.map_or(DEFAULT_DRAIN, Duration::from_secs)
     }

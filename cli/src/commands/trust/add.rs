@@ -1,5 +1,4 @@
-//! `trust add`: a publisher whom nobody knew, once somebody compared its
-//! fingerprint.
+//! `trust add`: a new publisher, once a person has compared its fingerprint.
 
 use std::io::IsTerminal as _;
 
@@ -34,14 +33,14 @@ impl Subject<'_> {
         };
         let network = &self.common.network;
         let bytes = network.document(source, DocumentKind::Publisher)?;
-        // Who has this name, or one of these keys, is told before anybody is asked.
+        // A name or key that is taken is refused before a person is asked.
         let (context, known) = self.candidate(&bytes, &grant, &publishers.all()?, output)?;
-        // A rule that can't be one is refused before anybody is asked.
+        // An invalid rule is refused before a person is asked.
         freshness.given(&context.settings)?;
         compared(&known.document, fingerprint, output)?;
         let name = &known.document.name;
         grant.freshness = freshness.given_or_asked(name, &context.settings, output)?;
-        // A person was waited for: others may have come first.
+        // Checked again: the folder may have changed while a person was asked.
         let transaction = publishers.exclusive()?;
         let (context, known) = self.candidate(&bytes, &grant, &transaction.all()?, output)?;
         let document = &known.document;
@@ -55,7 +54,7 @@ impl Subject<'_> {
         print(&known, output)
     }
 
-    /// A publisher as it would be kept: verified, and in nobody's way.
+    /// The publisher as it would be recorded: verified, and without a conflict.
     fn candidate(
         &self,
         bytes: &[u8],
@@ -86,7 +85,7 @@ impl Subject<'_> {
     }
 }
 
-/// Somebody compared the fingerprint with what the publisher says it is.
+/// Makes sure that a person compared the fingerprint with the publisher's own statement.
 fn compared(
     document: &VerifiedPublisher,
     given: Option<&str>,

@@ -64,7 +64,7 @@ impl FreshnessFlags {
     }
 }
 
-/// Asks how old releases may be. No answer is no rule.
+/// Asks how old releases may be.
 fn asked(name: &str) -> Result<FreshnessRule, Failure> {
     let days = dialoguer::Input::<u64>::new()
         .with_prompt(format!(

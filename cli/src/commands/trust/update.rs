@@ -81,7 +81,7 @@ impl Subject<'_> {
             document: newest.clone(),
             ..current
         };
-        // One that has another publisher's key by now would leave nobody trusted.
+        // A key of another publisher would make the whole trust store invalid.
         trust
             .store_of(&trusted.without(name), self.environment)?
             .add_document(newest, known.prefixes()?)

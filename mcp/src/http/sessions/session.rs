@@ -169,7 +169,7 @@ impl Session {
         self.used().calls.retain(|_, call| call.request != *request);
     }
 
-    /// Cancels a call if nobody came back for it.
+    /// Cancels a call whose client did not come back.
     async fn abandon(&self, number: u64, turn: u64) {
         let request = {
             let mut used = self.used();

@@ -55,12 +55,12 @@ impl Folder {
         rustix::fs::fsync(&self.0).map_err(|error| Error::unwritable(path, error))
     }
 
-    /// Shares the folder with others who read: nobody writes meanwhile.
+    /// Takes a shared lock on the folder, to read it.
     pub(super) fn shared(&self, path: &Path) -> Result<(), Error> {
         self.lock(path, FlockOperation::NonBlockingLockShared)
     }
 
-    /// Has the folder alone. Whoever holds it waits for nobody.
+    /// Takes an exclusive lock on the folder. Don't wait for anything while holding it.
     pub(super) fn exclusive(&self, path: &Path) -> Result<(), Error> {
         self.lock(path, FlockOperation::NonBlockingLockExclusive)
     }
@@ -84,7 +84,7 @@ impl Folder {
     }
 }
 
-/// Reads a file that nobody else could have written.
+/// Reads a file that only its owner could have written.
 pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
     let unreadable = |error| Error::unreadable(path, error);
     let file = file::regular(path).map_err(unreadable)?;
@@ -92,7 +92,7 @@ pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
     file::read_opened(file, path, limit)
 }
 
-/// Refuses what somebody else owns or may write to. Root may do either anyway.
+/// Refuses what another user owns or may write to. Root may do either anyway.
 fn own(path: &Path, metadata: &Metadata) -> Result<(), Error> {
     let user = rustix::process::geteuid().as_raw();
     let refuse = |what: String| {
