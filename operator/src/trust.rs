@@ -1,6 +1,7 @@
 //! Whom an operation trusts: keys that were named, a configuration that was named,
 //! or the user's own.
 
+pub mod changes;
 mod context;
 pub mod publishers;
 

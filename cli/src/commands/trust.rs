@@ -9,9 +9,7 @@ use crate::flags::Flagged;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use toolward_bundle::text::visible_line;
-use toolward_signing::Digest;
-use toolward_store::Store;
-use toolward_store::decisions::{Filter, NewDecision, Verdict};
+use toolward_store::decisions::Filter;
 
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
@@ -19,6 +17,7 @@ use crate::output::Output;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::network::Network;
 use toolward_operator::trust::Trust;
+use toolward_operator::trust::changes::{Changes, unknown};
 use toolward_operator::trust::publishers::Known;
 
 use freshness::FreshnessFlags;
@@ -182,30 +181,20 @@ impl Subject<'_> {
         Ok(())
     }
 
+    fn changes<'a>(&'a self, report: &'a Output) -> Changes<'a> {
+        Changes {
+            trust: &self.common.trust,
+            store: &self.common.store,
+            network: &self.common.network,
+            environment: self.environment,
+            report,
+        }
+    }
+
     fn known(&self, name: &str) -> Result<Known, Failure> {
         let publishers = self.common.trust.publishers(self.environment)?;
         publishers.get(name)?.ok_or_else(|| unknown(name))
     }
-}
-
-fn record(
-    store: &Store,
-    action: &str,
-    name: &str,
-    digest: Option<Digest>,
-    reason: &str,
-    now: std::time::SystemTime,
-) -> Result<(), Failure> {
-    let decision = NewDecision {
-        action: action.to_owned(),
-        subject: name.to_owned(),
-        publisher: Some(name.to_owned()),
-        digest,
-        verdict: Verdict::Accepted,
-        code: None,
-        reason: reason.to_owned(),
-    };
-    Ok(store.record(&decision, now)?)
 }
 
 fn print(known: &Known, output: &mut Output) -> Result<(), Failure> {
@@ -247,15 +236,4 @@ fn print(known: &Known, output: &mut Output) -> Result<(), Failure> {
         output.line(format!("  revoked      {bundles} bundles"))?;
     }
     Ok(())
-}
-
-fn unknown(name: &str) -> Failure {
-    Failure::usage(
-        "publisher-unknown",
-        format!(
-            "no publisher {} is trusted by its document",
-            visible_line(name, 100)
-        ),
-    )
-    .hint("`toolward trust list` shows those that are")
 }

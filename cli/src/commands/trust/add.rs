@@ -2,17 +2,12 @@
 
 use std::io::IsTerminal as _;
 
-use toolward_registry::{DocumentKind, Source};
 use toolward_signing::fingerprint::Fingerprint;
-use toolward_signing::publisher::{self, VerifiedPublisher};
-use toolward_store::marks;
+use toolward_signing::publisher::VerifiedPublisher;
 
-use super::{FreshnessFlags, Subject, print, record};
+use super::{FreshnessFlags, Subject, print};
 use crate::failure::{Failure, Kind};
 use crate::output::Output;
-use toolward_operator::network::recorded;
-use toolward_operator::trust::TrustContext;
-use toolward_operator::trust::publishers::{FreshnessRule, Grant, Known, Trusted};
 
 impl Subject<'_> {
     pub(super) fn add(
@@ -23,65 +18,14 @@ impl Subject<'_> {
         freshness: &FreshnessFlags,
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let publishers = self.common.trust.publishers(self.environment)?;
-        let store = self.common.store.open(self.environment)?;
-        let mut grant = Grant {
-            prefixes: prefixes.to_vec(),
-            source: recorded(&Source::parse(source)?, source)?,
-            revocation_signers: Vec::new(),
-            freshness: FreshnessRule::default(),
-        };
-        let network = &self.common.network;
-        let bytes = network.document(source, DocumentKind::Publisher)?;
-        // A name or key that is taken is refused before a person is asked.
-        let (context, known) = self.candidate(&bytes, &grant, &publishers.all()?, output)?;
+        let candidate = self.changes(output).candidate(source, prefixes)?;
+        let (document, settings) = (&candidate.known.document, &candidate.settings);
         // An invalid rule is refused before a person is asked.
-        freshness.given(&context.settings)?;
-        compared(&known.document, fingerprint, output)?;
-        let name = &known.document.name;
-        grant.freshness = freshness.given_or_asked(name, &context.settings, output)?;
-        // Checked again: the folder may have changed while a person was asked.
-        let transaction = publishers.exclusive()?;
-        let (context, known) = self.candidate(&bytes, &grant, &transaction.all()?, output)?;
-        let document = &known.document;
-        let kind = marks::DocumentKind::Publisher;
-        let (name, digest) = (&document.name, document.digest);
-        store.see_document(kind, name, document.version, digest, context.now)?;
-        transaction.add(&known)?;
-        drop(transaction);
-        let reason = "its fingerprint was compared";
-        record(&store, "trust-add", name, Some(digest), reason, context.now)?;
+        freshness.given(settings)?;
+        compared(document, fingerprint, output)?;
+        let rule = freshness.given_or_asked(&document.name, settings, output)?;
+        let known = self.changes(output).add(&candidate, rule)?;
         print(&known, output)
-    }
-
-    /// The publisher as it would be recorded: verified, and without a conflict.
-    fn candidate(
-        &self,
-        bytes: &[u8],
-        grant: &Grant,
-        trusted: &Trusted,
-        output: &Output,
-    ) -> Result<(TrustContext, Known), Failure> {
-        let trust = &self.common.trust;
-        let context = trust.context_or_empty(trusted, self.environment, output)?;
-        let refused = |refusal| Failure::refused(&refusal);
-        let document = publisher::first_use(bytes, &context.terms()).map_err(refused)?;
-        if trusted.get(&document.name).is_some() {
-            return Err(Failure::usage(
-                "publisher-known",
-                format!("{} is trusted already", document.name),
-            )
-            .hint("`toolward trust update` takes in its next document"));
-        }
-        let known = Known {
-            document,
-            grant: grant.clone(),
-            revocations: None,
-        };
-        let mut with = trust.store_of(trusted, self.environment)?;
-        with.add_document(&known.document, known.prefixes()?)
-            .map_err(refused)?;
-        Ok((context, known))
     }
 }
 
