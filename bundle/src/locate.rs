@@ -1,7 +1,6 @@
-//! Turns byte offsets of a source text into lines and columns, and those into
-//! diagnostics.
+//! Diagnostics about places in a source text.
 
-use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 
 /// One source text with its name.
 pub(crate) struct Locator<'a> {
@@ -14,25 +13,6 @@ impl<'a> Locator<'a> {
         Self { file, source }
     }
 
-    /// The line and the column of a byte offset, both from 1; columns count
-    /// characters. An offset beyond the end is the end.
-    pub(crate) fn position(&self, offset: usize) -> (u32, u32) {
-        let mut line = 1u32;
-        let mut column = 1u32;
-        for (at, character) in self.source.char_indices() {
-            if at >= offset {
-                break;
-            }
-            if character == '\n' {
-                line = line.saturating_add(1);
-                column = 1;
-            } else {
-                column = column.saturating_add(1);
-            }
-        }
-        (line, column)
-    }
-
     pub(crate) fn error(
         &self,
         offset: usize,
@@ -40,14 +20,14 @@ impl<'a> Locator<'a> {
         message: String,
         hint: Option<&str>,
     ) -> Diagnostic {
-        let (line, column) = self.position(offset);
+        let at = Position::of_offset(self.source, offset);
         Diagnostic {
             code,
             severity: Severity::Error,
             message,
             file: self.file.to_owned(),
-            line,
-            column,
+            line: at.line,
+            column: at.column,
             hint: hint.map(str::to_owned),
         }
     }
@@ -92,15 +72,6 @@ pub(crate) fn key_position(source: &str, key: &str) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn positions_count_lines_and_characters_from_one() {
-        let locator = Locator::new("f", "é=1\nab");
-        assert_eq!(locator.position(0), (1, 1));
-        assert_eq!(locator.position(2), (1, 2));
-        assert_eq!(locator.position(6), (2, 2));
-        assert_eq!(locator.position(999), (2, 3));
-    }
 
     #[test]
     fn a_key_is_found_in_the_front_matter_only() {

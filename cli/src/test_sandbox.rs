@@ -68,7 +68,7 @@ impl TestSandbox {
     /// end.
     pub(crate) fn kept(&self, host: &Host) -> Confinement {
         let folder = self.folder.path();
-        let confinement = host.needs().confinement().read_write(folder);
+        let confinement = host.requirements().confinement().read_write(folder);
         match folder.parent() {
             Some(parent) => confinement.remove_directories(parent),
             None => confinement,
@@ -118,12 +118,17 @@ fn roots(content: &Content) -> Vec<PathPattern> {
 
 /// Workspaces and buckets as the contract declares them.
 fn rule(tool: &Tool, publisher: Publisher) -> Result<Rule, Failure> {
-    let kept = |set: &CapabilitySet| -> CapabilitySet {
-        set.iter()
-            .filter(|one| matches!(one.class(), Class::Workspace | Class::Database))
-            .cloned()
-            .collect()
+    let kept = |one: &&Capability| match one.class() {
+        Class::Workspace | Class::Database => true,
+        Class::Network
+        | Class::Secret
+        | Class::External
+        | Class::Tool
+        | Class::User
+        | Class::Other(_) => false,
     };
+    let kept =
+        |set: &CapabilitySet| -> CapabilitySet { set.iter().filter(kept).cloned().collect() };
     let mut rule = Rule::new(publisher);
     rule.tool = ToolPattern::parse(&tool.major_id()).map_err(unusable)?;
     rule.requires = kept(&tool.requires.capabilities);

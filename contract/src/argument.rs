@@ -9,13 +9,13 @@ use crate::source::{Fields, boolean, list, suggestion, text, texts};
 use crate::wording::{check_characters, prose};
 
 /// How many arguments a document may have: a person is asked for them in one form.
-const ARGUMENTS: usize = 32;
+const MAX_ARGUMENTS: usize = 32;
 
 /// How many values an argument may suggest.
-const VALUES: usize = 256;
+const MAX_VALUES: usize = 256;
 
-/// How many names that are no arguments are told of: more help nobody.
-const TOLD: usize = 20;
+/// Unknown names that a message lists.
+const MAX_SHOWN: usize = 20;
 
 /// One argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,9 +42,9 @@ pub(crate) fn arguments(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Vec
         return Vec::new();
     };
     let items = list(node, &label, report).unwrap_or_default();
-    if items.len() > ARGUMENTS {
+    if items.len() > MAX_ARGUMENTS {
         let message = format!(
-            "expected at most {ARGUMENTS} arguments, found {}",
+            "expected at most {MAX_ARGUMENTS} arguments, found {}",
             items.len()
         );
         report.add(&codes::WRONG_VALUE, node.at, message);
@@ -105,11 +105,14 @@ fn argument(mut fields: Fields<'_>, report: &mut Report<'_>) -> Option<Argument>
     let mut values = Vec::new();
     if let Some(node) = fields.take("values") {
         let found = texts(node, &label, report);
-        if found.len() > VALUES {
-            let message = format!("expected at most {VALUES} values, found {}", found.len());
+        if found.len() > MAX_VALUES {
+            let message = format!(
+                "expected at most {MAX_VALUES} values, found {}",
+                found.len()
+            );
             report.add(&codes::WRONG_VALUE, node.at, message);
         }
-        for (value, at) in found.into_iter().take(VALUES) {
+        for (value, at) in found.into_iter().take(MAX_VALUES) {
             if !(1..=256).contains(&value.len()) {
                 let message = format!(
                     "expected values in `{label}` of 1 to 256 bytes, found {}",
@@ -148,7 +151,7 @@ pub(crate) fn check(used: &BTreeSet<(&str, u32)>, arguments: &[Argument], report
                 }
             };
             report.add_with_hint(&codes::PLACEHOLDER_UNKNOWN, at, message, hint);
-            if told.len() == TOLD {
+            if told.len() == MAX_SHOWN {
                 return;
             }
         }
@@ -164,7 +167,7 @@ pub(crate) fn check(used: &BTreeSet<(&str, u32)>, arguments: &[Argument], report
     }
 }
 
-/// Whether a name asks for what nobody should type into a form that another party made.
+/// Whether a name asks for a credential, which a person should not type into an untrusted form.
 #[must_use]
 pub fn asks_for_credential(name: &str) -> bool {
     let plain: String = name

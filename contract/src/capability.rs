@@ -1,5 +1,6 @@
 //! The vocabulary of declarations and policies: `class:scope`. Says what covers what; grants nothing.
 
+mod class;
 mod host;
 mod path;
 mod set;
@@ -7,67 +8,12 @@ mod set;
 use std::fmt;
 use std::str::FromStr;
 
+use class::ScopeForm;
+
+pub use class::{Backing, Class};
 pub use host::HostPattern;
 pub use path::PathPattern;
 pub use set::CapabilitySet;
-
-/// The kind of thing that a capability is about.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Class {
-    /// `network:host[:port]`, `network:*.host`, `network:*`
-    Network,
-    /// `workspace:/path`
-    Workspace,
-    /// `database:table`
-    Database,
-    /// `secret:slug`
-    Secret,
-    /// `external:service`
-    External,
-    /// `tool:id`
-    Tool,
-    /// `user:form`, `user:sample`, `user:roots`
-    User,
-    /// A class that this host does not know. It counts as a mutation and grants nothing.
-    Other(String),
-}
-
-impl Class {
-    /// The word before the colon.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Class::Network => "network",
-            Class::Workspace => "workspace",
-            Class::Database => "database",
-            Class::Secret => "secret",
-            Class::External => "external",
-            Class::Tool => "tool",
-            Class::User => "user",
-            Class::Other(name) => name,
-        }
-    }
-
-    fn parse(text: &str) -> Class {
-        match text {
-            "network" => Class::Network,
-            "workspace" => Class::Workspace,
-            "database" => Class::Database,
-            "secret" => Class::Secret,
-            "external" => Class::External,
-            "tool" => Class::Tool,
-            "user" => Class::User,
-            other => Class::Other(other.to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// One `class:scope`, normalised.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,7 +31,7 @@ enum Scope {
     Name(String),
 }
 
-/// Why a text is no capability.
+/// Why a text is not a valid capability.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CapabilityError {
@@ -100,15 +46,11 @@ impl CapabilityError {
     }
 }
 
-const NAME: usize = 128;
+/// Bytes of a class and of a name.
+const MAX_NAME_BYTES: usize = 128;
 
-/// How tools.json spells classes. No class has such a name: what one document declares as nothing
-/// that is known would read as a network in the other.
-pub(crate) const FAMILIES: &[(&str, Class)] = &[
-    ("net", Class::Network),
-    ("fs", Class::Workspace),
-    ("db", Class::Database),
-];
+/// Bytes in the scope of a class that this host does not know.
+const MAX_UNKNOWN_BYTES: usize = 1024;
 
 impl Capability {
     /// Reads `class:scope`.
@@ -125,13 +67,13 @@ impl Capability {
             |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
         if !class.starts_with(|c: char| c.is_ascii_lowercase())
             || !class.chars().all(plain)
-            || class.len() > NAME
+            || class.len() > MAX_NAME_BYTES
         {
             return fail(format!(
                 "expected a class of lower-case letters before the colon, found {text:?}"
             ));
         }
-        if let Some((_, meant)) = FAMILIES.iter().find(|(name, _)| *name == class) {
+        if let Some(meant) = Class::of_tools_json(class) {
             return fail(format!(
                 "expected `{meant}:{scope}`, found `{class}:`, which only tools.json spells so"
             ));
@@ -145,32 +87,34 @@ impl Capability {
     /// A scope that the class does not have.
     pub fn of(class: Class, scope: &str) -> Result<Capability, CapabilityError> {
         let fail = |message: String| CapabilityError { message };
-        let scope = match &class {
-            Class::Network => Scope::Host(HostPattern::parse(scope).map_err(fail)?),
-            Class::Workspace => Scope::Path(PathPattern::parse(scope).map_err(fail)?),
-            Class::User if !matches!(scope, "form" | "sample" | "roots") => {
-                return Err(fail(format!(
-                    "expected `form`, `sample` or `roots`, found {scope:?}"
-                )));
-            }
-            Class::Tool if scope != "*" => {
+        let scope = match class.scope() {
+            ScopeForm::Host => Scope::Host(HostPattern::parse(scope).map_err(fail)?),
+            ScopeForm::Path => Scope::Path(PathPattern::parse(scope).map_err(fail)?),
+            ScopeForm::Name | ScopeForm::Slug | ScopeForm::ToolId if scope == "*" => Scope::Any,
+            ScopeForm::Name => Scope::Name(name(scope, false).map_err(fail)?),
+            ScopeForm::Slug => Scope::Name(name(scope, true).map_err(fail)?),
+            ScopeForm::ToolId => {
                 let id =
                     crate::id::ToolId::relaxed(scope).map_err(|error| fail(error.to_string()))?;
                 Scope::Name(id.to_string())
             }
-            Class::Other(_) => {
+            ScopeForm::OneOf(words) => {
+                if !words.contains(&scope) {
+                    return Err(fail(format!("expected {}, found {scope:?}", one_of(words))));
+                }
+                Scope::Name(scope.to_owned())
+            }
+            ScopeForm::Unknown => {
                 let printable = |c: char| !c.is_control() && !c.is_whitespace();
-                if scope.is_empty() || scope.len() > LONG || !scope.chars().all(printable) {
+                if scope.is_empty()
+                    || scope.len() > MAX_UNKNOWN_BYTES
+                    || !scope.chars().all(printable)
+                {
                     return Err(fail(format!(
                         "expected a scope without spaces after the colon, found {scope:?}"
                     )));
                 }
                 Scope::Name(scope.to_owned())
-            }
-            _ if scope == "*" => Scope::Any,
-            _ => {
-                let slashes = matches!(class, Class::Secret);
-                Scope::Name(name(scope, slashes).map_err(fail)?)
             }
         };
         Ok(Capability { class, scope })
@@ -221,7 +165,7 @@ impl Capability {
         }
     }
 
-    /// Whether whoever holds `self` holds `other`. Reflexive and transitive. A class that this host
+    /// Whether a grant of `self` includes `other`. Reflexive and transitive. A class that this host
     /// does not know covers nothing but its own text.
     #[must_use]
     pub fn covers(&self, other: &Capability) -> bool {
@@ -236,7 +180,7 @@ impl Capability {
     }
 
     /// A capability that both cover; `None` where they share nothing. Where the common part of two
-    /// path patterns is no pattern itself, the result is smaller than it, never larger.
+    /// path patterns is not a pattern itself, the result is smaller than it, never larger.
     #[must_use]
     pub fn intersect(&self, other: &Capability) -> Option<Capability> {
         if self.class != other.class {
@@ -256,8 +200,15 @@ impl Capability {
     }
 }
 
-/// Bytes in the scope of a class that this host does not know.
-const LONG: usize = 1024;
+/// The words as a message names them.
+fn one_of(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    match words.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
 
 fn name(scope: &str, slashes: bool) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -271,7 +222,7 @@ fn name(scope: &str, slashes: bool) -> Result<String, String> {
     } else {
         part(scope)
     };
-    if fits && scope.len() <= NAME {
+    if fits && scope.len() <= MAX_NAME_BYTES {
         return Ok(scope.to_owned());
     }
     let also = if slashes {

@@ -1,4 +1,4 @@
-//! What a check has to say about a file: a code, a place, a message and a hint. Not how it is printed.
+//! Findings about a file: code, place, message and hint. Not how they are printed.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub use crate::codes::{CODES, CodeInfo, codes_markdown};
 pub enum Severity {
     /// The file is refused.
     Error,
-    /// The file is accepted; what it says is read in the stricter way, or will surprise somebody.
+    /// The file is accepted; the text is read in the stricter way, or may not mean what its author expects.
     Warning,
     /// Worth knowing; nothing to do.
     Note,
@@ -40,6 +40,30 @@ pub struct Position {
 impl Position {
     /// The first character of a file.
     pub const START: Position = Position { line: 1, column: 1 };
+
+    /// The place of a byte offset in `text`. An offset beyond the end is the end.
+    #[must_use]
+    pub fn of_offset(text: &str, offset: usize) -> Position {
+        let characters = text.char_indices();
+        let before = characters.take_while(|(at, _)| *at < offset);
+        before.fold(Position::START, |at, (_, character)| at.after(character))
+    }
+
+    /// The place behind a character that stands here.
+    #[must_use]
+    pub(crate) fn after(self, character: char) -> Position {
+        if character == '\n' {
+            Position {
+                line: self.line.saturating_add(1),
+                column: 1,
+            }
+        } else {
+            Position {
+                line: self.line,
+                column: self.column.saturating_add(1),
+            }
+        }
+    }
 }
 
 impl Default for Position {
@@ -203,5 +227,22 @@ impl<'f> Report<'f> {
             value: if refused { None } else { value },
             diagnostics: self.diagnostics,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_count_lines_and_characters_from_one() {
+        let place = |offset| {
+            let at = Position::of_offset("é=1\nab", offset);
+            (at.line, at.column)
+        };
+        assert_eq!(place(0), (1, 1));
+        assert_eq!(place(2), (1, 2));
+        assert_eq!(place(6), (2, 2));
+        assert_eq!(place(999), (2, 3));
     }
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 #[serde(transparent)]
 pub struct ToolId(String);
 
-/// Why a text is no id.
+/// Why a text is not a valid id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an id of 2 to 80 lower-case letters, digits, dashes and dots, found {found:?}")]
 pub struct IdError {

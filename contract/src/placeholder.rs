@@ -112,9 +112,9 @@ impl Text {
 /// The name and the length of the placeholder that a text begins with.
 pub(crate) fn placeholder(text: &str) -> Option<(&str, usize)> {
     // Looked for no farther than a name goes: a text of braces alone takes no longer than another.
-    const LONGEST: usize = 80;
+    const MAX_SHOWN_CHARS: usize = 80;
     let inner = text.strip_prefix("{{")?;
-    let inner = inner.get(..inner.floor_char_boundary(LONGEST))?;
+    let inner = inner.get(..inner.floor_char_boundary(MAX_SHOWN_CHARS))?;
     let end = inner.find("}}")?;
     let name = inner.get(..end)?.trim_matches(' ');
     is_name(name).then_some((name, end + 4))

@@ -104,10 +104,10 @@ impl Prompt {
             if known {
                 body::check(&messages, &arguments, &mut report);
             }
-            if !(1..=body::MESSAGES).contains(&messages.len()) {
+            if !(1..=body::MAX_MESSAGES).contains(&messages.len()) {
                 let message = format!(
                     "expected 1 to {} messages below the front matter, found {}",
-                    body::MESSAGES,
+                    body::MAX_MESSAGES,
                     messages.len()
                 );
                 let at = Position {

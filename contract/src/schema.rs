@@ -22,11 +22,11 @@ pub use shape::Shape;
 pub(crate) use walk::escape;
 
 /// Texts longer than this are not quoted in messages: they would drown the message.
-const QUOTED: usize = 80;
+const MAX_QUOTED_CHARS: usize = 80;
 
 /// Bytes that one compiled pattern may take. Matching takes time in proportion to them, and memory:
 /// the engine's default of 10 MiB would be the publisher's to spend.
-const PATTERN_BYTES: usize = 32 * 1024;
+const MAX_PATTERN_BYTES: usize = 32 * 1024;
 
 /// A compiled schema. Cheap to clone.
 #[derive(Clone)]
@@ -281,7 +281,7 @@ impl Schema {
         let long = error.instance().is_string()
             || error.instance().is_array()
             || error.instance().is_object();
-        let long = long && error.instance().to_string().len() > QUOTED;
+        let long = long && error.instance().to_string().len() > MAX_QUOTED_CHARS;
         let secret = self.has_sensitive()
             && self
                 .sensitive_paths(instance)
@@ -339,8 +339,8 @@ fn build(closed: &Value) -> Result<Validator, SchemaError> {
         .offline()
         .with_pattern_options(
             PatternOptions::regex()
-                .size_limit(PATTERN_BYTES)
-                .dfa_size_limit(PATTERN_BYTES),
+                .size_limit(MAX_PATTERN_BYTES)
+                .dfa_size_limit(MAX_PATTERN_BYTES),
         );
     let error = match options.build(closed) {
         Ok(validator) => return Ok(validator),
@@ -380,7 +380,9 @@ fn meta_message(path: &str, error: &jsonschema::ValidationError<'_>) -> String {
         "required" => format!(
             "expected `required` to be a list of property names beside `properties`, found {found}"
         ),
-        _ if found.len() > QUOTED => format!("expected JSON Schema 2020-12: {}", error.masked()),
+        _ if found.len() > MAX_QUOTED_CHARS => {
+            format!("expected JSON Schema 2020-12: {}", error.masked())
+        }
         _ => format!("expected JSON Schema 2020-12: {error}"),
     }
 }

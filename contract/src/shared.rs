@@ -91,48 +91,28 @@ pub(crate) fn mutates(
 }
 
 fn warn_about(capability: &Capability, at: Position, report: &mut Report<'_>) {
-    match capability.class() {
-        Class::Other(name) => {
-            let message = format!(
-                "expected a known class, found `{name}`: it counts as a mutation and grants nothing"
-            );
-            let known = ["network", "workspace", "database", "secret", "external"];
-            match suggestion(name, known.into_iter()) {
-                Some(near) => report.add_with_hint(
-                    &codes::CAPABILITY_CLASS_UNKNOWN,
-                    at,
-                    message,
-                    format!("did you mean `{near}`?"),
-                ),
-                None => report.add(&codes::CAPABILITY_CLASS_UNKNOWN, at, message),
-            }
+    let class = capability.class();
+    if let Class::Other(name) = class {
+        let message = format!(
+            "expected a known class, found `{name}`: it counts as a mutation and grants nothing"
+        );
+        match suggestion(name, Class::KNOWN.iter().map(Class::as_str)) {
+            Some(near) => report.add_with_hint(
+                &codes::CAPABILITY_CLASS_UNKNOWN,
+                at,
+                message,
+                format!("did you mean `{near}`?"),
+            ),
+            None => report.add(&codes::CAPABILITY_CLASS_UNKNOWN, at, message),
         }
-        Class::Tool | Class::Secret if capability.is_wildcard() => {
-            let message = format!(
-                "expected names, found `{capability}`: a wildcard is never granted for tools and secrets"
-            );
-            report.add(&codes::WILDCARD_NEVER_GRANTED, at, message);
-        }
-        _ => {}
+    }
+    if capability.is_wildcard() && !class.allows_wildcard() {
+        let message = format!(
+            "expected names, found `{capability}`: a wildcard is never granted for tools and secrets"
+        );
+        report.add(&codes::WILDCARD_NEVER_GRANTED, at, message);
     }
 }
-
-/// The subfields of `requires` and the classes that they list.
-pub(crate) const REQUIRES: &[(&str, Class)] = &[
-    ("network", Class::Network),
-    ("secrets", Class::Secret),
-    ("tools", Class::Tool),
-    ("workspace", Class::Workspace),
-    ("database", Class::Database),
-    ("user", Class::User),
-];
-
-/// Those of [`REQUIRES`] that are ours and may stand below `metadata.toolward.requires` too.
-pub(crate) const OUR_REQUIRES: &[(&str, Class)] = &[
-    ("workspace", Class::Workspace),
-    ("database", Class::Database),
-    ("user", Class::User),
-];
 
 /// `requires`, subfield by subfield: a missing one says nothing, an empty one says none.
 #[derive(Clone, Debug, Default)]
@@ -151,10 +131,10 @@ impl GivenRequires {
     }
 }
 
-/// Takes the subfields in `known` out of a mapping.
+/// Takes the subfields out of a mapping: [`Class::required`] or [`Class::required_ours`].
 pub(crate) fn requires_parts(
     fields: &mut Fields<'_>,
-    known: &'static [(&'static str, Class)],
+    known: impl Iterator<Item = (&'static str, &'static Class)>,
     report: &mut Report<'_>,
 ) -> GivenRequires {
     let mut parts = Vec::new();
@@ -162,7 +142,7 @@ pub(crate) fn requires_parts(
         if let Some(node) = fields.take(key) {
             let label = fields.name(key);
             let value = scopes(node, &label, class, report);
-            parts.push((*key, class.clone(), Given { value, at: node.at }));
+            parts.push((key, class.clone(), Given { value, at: node.at }));
         }
     }
     GivenRequires { parts }
@@ -209,7 +189,7 @@ pub(crate) fn requires(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Give
     let Some(mut inner) = Fields::spelled(node, &label, fields.spelling(), report) else {
         return GivenRequires::default();
     };
-    let parts = requires_parts(&mut inner, REQUIRES, report);
+    let parts = requires_parts(&mut inner, Class::required(), report);
     inner.finish(report);
     parts
 }

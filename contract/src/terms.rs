@@ -117,7 +117,7 @@ impl Retry {
     /// The wait before attempt `attempt` (from 2); zero before the first. At most one hour.
     #[must_use]
     pub fn wait_before(&self, attempt: u32) -> Duration {
-        const LONGEST: Duration = Duration::from_secs(3600);
+        const MAX_WAIT: Duration = Duration::from_secs(3600);
         let Some(doublings) = attempt.checked_sub(2) else {
             return Duration::ZERO;
         };
@@ -127,7 +127,7 @@ impl Retry {
         };
         self.initial
             .checked_mul(factor)
-            .map_or(LONGEST, |wait| wait.min(LONGEST))
+            .map_or(MAX_WAIT, |wait| wait.min(MAX_WAIT))
     }
 }
 

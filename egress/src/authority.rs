@@ -1,5 +1,5 @@
-//! The authority of a URI, read strictly: what passes is written in one way
-//! only, and every resolver and server reads it alike.
+//! A strict parser for the authority of a URI: it accepts only forms that every
+//! resolver and server reads alike.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -1,104 +1,62 @@
-//! One call of a tool: its limits, its placeholders, and what it has used.
+//! The network of one call of a tool.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::BodyExt;
 
+use crate::call_limits::CallLimits;
+use crate::call_state::CallState;
 use crate::clock::Timeouts;
-use crate::error::{Error, Limit, LimitKind};
+use crate::error::{BoxError, Error};
 use crate::meter::{Meter, Usage};
 use crate::response_body::ResponseBody;
 use crate::secret::SecretValues;
-use crate::secret::known::KnownSecrets;
-use crate::secret::placeholder::Placeholders;
 use crate::send;
 use crate::transport::Egress;
 
-/// Any error of a body.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// What one call may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallLimits {
-    /// Requests in flight: from [`Call::send`] to the end of the response's body.
-    pub requests_at_once: u32,
-    /// Requests in all, refused ones included.
-    pub requests_total: u64,
-    /// Bytes of one request body.
-    pub request_body_bytes: u64,
-    /// Bytes of one response body.
-    pub response_body_bytes: u64,
-    /// Bytes of all heads and bodies, both ways.
-    pub total_bytes: u64,
-    /// Bytes of a request's head, and of a response's; of the latter, 64 KiB at
-    /// most.
-    pub header_bytes: u64,
-    /// From [`Call::send`] to the end of the response's body.
-    pub request_timeout: Duration,
-    /// When the call is over.
-    pub deadline: Instant,
-}
-
-impl CallLimits {
-    /// The default limits, for a call that is over at `deadline`.
-    #[must_use]
-    pub fn until(deadline: Instant) -> CallLimits {
-        const MIB: u64 = 1 << 20;
-        CallLimits {
-            requests_at_once: 16,
-            requests_total: 1000,
-            request_body_bytes: 16 * MIB,
-            response_body_bytes: 16 * MIB,
-            total_bytes: 256 * MIB,
-            header_bytes: 64 << 10,
-            request_timeout: Duration::from_secs(60),
-            deadline,
-        }
-    }
-}
-
 /// One call's access to the network. Clones share everything.
-#[derive(Debug, Clone)]
-pub struct Call(Arc<Shared>);
-
-pub(crate) struct Shared {
-    pub(crate) egress: Egress,
-    pub(crate) limits: CallLimits,
-    pub(crate) meter: Meter,
-    pub(crate) placeholders: Placeholders,
-    pub(crate) secrets: KnownSecrets,
-    in_flight: AtomicU32,
+#[derive(Clone)]
+pub struct Call {
+    egress: Egress,
+    state: Arc<CallState>,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
-            .field("limits", &self.limits)
-            .field("usage", &self.meter.usage())
+            .field("state", &self.state)
             .finish_non_exhaustive()
     }
 }
 
-impl Call {
-    pub(crate) fn new(
-        egress: Egress,
+impl Egress {
+    /// One call's access.
+    #[must_use]
+    pub fn call(&self, limits: CallLimits, secrets: Arc<dyn SecretValues>) -> Call {
+        Call::new(self.clone(), CallState::new(limits, None, secrets))
+    }
+
+    /// The access of a call that is nested in another: its requests and bytes
+    /// count against `outer`, too.
+    #[must_use]
+    pub fn call_within(
+        &self,
+        outer: &Meter,
         limits: CallLimits,
-        outer: Option<Meter>,
-        values: Arc<dyn SecretValues>,
+        secrets: Arc<dyn SecretValues>,
     ) -> Call {
-        Call(Arc::new(Shared {
-            egress,
-            limits,
-            meter: Meter::new(limits.requests_total, limits.total_bytes, outer),
-            placeholders: Placeholders::default(),
-            secrets: KnownSecrets::new(values),
-            in_flight: AtomicU32::new(0),
-        }))
+        let state = CallState::new(limits, Some(outer.clone()), secrets);
+        Call::new(self.clone(), state)
+    }
+}
+
+impl Call {
+    fn new(egress: Egress, state: CallState) -> Call {
+        let state = Arc::new(state);
+        Call { egress, state }
     }
 
     /// The text that stands for a secret in this call; the same each time.
@@ -106,34 +64,34 @@ impl Call {
     /// randomness.
     #[must_use]
     pub fn placeholder(&self, slug: &str) -> Option<String> {
-        let places = self.0.egress.rules().secrets();
+        let places = self.egress.rules().secrets();
         let known = places.iter().any(|place| place.slug == slug);
-        known.then(|| self.0.placeholders.issue(slug)).flatten()
+        known.then(|| self.state.placeholders.issue(slug)).flatten()
     }
 
-    /// The secret whose placeholder `text` holds: for whatever leaves the guest
-    /// another way, e.g. the input of a nested call.
+    /// The secret whose placeholder `text` holds: for data that leaves the guest by
+    /// other ways, e.g. the input of a nested call.
     #[must_use]
     pub fn placeholder_in(&self, text: &[u8]) -> Option<String> {
-        self.0.placeholders.find(text).map(|(_, slug)| slug)
+        self.state.placeholders.find(text).map(|(_, slug)| slug)
     }
 
     /// Bytes of memory that looking for secrets in responses takes, at most.
     #[must_use]
     pub fn memory(&self) -> u64 {
-        self.0.secrets.memory()
+        self.state.secrets.memory()
     }
 
     /// What was used so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        self.0.meter.usage()
+        self.state.meter.usage()
     }
 
     /// This call's meter, to count nested calls against.
     #[must_use]
     pub fn meter(&self) -> Meter {
-        self.0.meter.clone()
+        self.state.meter.clone()
     }
 
     /// Sends a request, if the rules allow it, and waits for the response's
@@ -156,42 +114,8 @@ impl Call {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let shared = Arc::clone(&self.0);
+        let (egress, state) = (self.egress.clone(), Arc::clone(&self.state));
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
-        send::send(shared, Box::new(request), timeouts)
-    }
-}
-
-impl Shared {
-    /// Takes a slot for one request.
-    pub(crate) fn begin(self: &Arc<Self>) -> Result<Slot, Limit> {
-        self.meter.request()?;
-        let before = self.in_flight.fetch_add(1, Ordering::AcqRel);
-        let slot = Slot(Arc::clone(self));
-        let allowed = self.limits.requests_at_once;
-        if before >= allowed {
-            return Err(Limit {
-                kind: LimitKind::RequestsAtOnce,
-                used: u64::from(before) + 1,
-                allowed: u64::from(allowed),
-            });
-        }
-        Ok(slot)
-    }
-}
-
-/// One of the requests in flight, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Slot(Arc<Shared>);
-
-impl Slot {
-    pub(crate) fn call(&self) -> &Arc<Shared> {
-        &self.0
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+        send::send(egress, state, Box::new(request), timeouts)
     }
 }

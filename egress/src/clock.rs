@@ -1,11 +1,11 @@
-//! The time that one request has: its own limit, the call's deadline, and what
-//! the guest wants shorter.
+//! The time limits of one request: its own, the call's deadline, and the guest's
+//! shorter ones.
 
 use std::time::{Duration, Instant};
 
 use crate::error::{Stage, Timeout};
 
-/// What the guest wants; only ever shortens.
+/// Timeouts that the guest asks for; they can only shorten its limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Timeouts {
     /// For a connection, the name's resolution and TLS included.
@@ -18,9 +18,9 @@ pub struct Timeouts {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
-    /// When the request is over in any case.
+    /// When the request times out, whatever its stage.
     until: Instant,
-    /// When the call is.
+    /// When the call ends.
     deadline: Instant,
     pub(crate) timeouts: Timeouts,
 }
@@ -51,8 +51,8 @@ impl Clock {
         Timeout { stage, deadline }
     }
 
-    /// What `future` gives before `end`. Pinned by the caller: moved in here, it
-    /// would take its room in the caller's future twice.
+    /// Runs `future` until `end`. The caller pins it: moved in here, it would occupy
+    /// its space in the caller's future twice.
     pub(crate) async fn within<T>(
         &self,
         end: Instant,

@@ -18,26 +18,27 @@ use crate::address;
 use crate::authority::Host;
 use crate::clock::Clock;
 use crate::error::{Denied, Error, Network, NetworkKind, Rule, Stage};
-use crate::pool::{Connection, Key};
+use crate::origin::Origin;
+use crate::pool::Connection;
 use crate::resolve::LookupPermit;
 use crate::rules::HostRule;
 use crate::shares::Share;
 use crate::transport::{Egress, Transport};
 
 /// Addresses that are tried; all are checked.
-const TRIED: usize = 8;
+const MAX_TRIED_ADDRESSES: usize = 8;
 
 /// How long one attempt has before the next address is tried beside it (RFC
 /// 8305 section 5).
-const STAGGER: Duration = Duration::from_millis(250);
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// Bytes of a response's head, and of the buffer that bodies are read through.
 /// A server that sends more than this before its first body byte means to fill
 /// memory.
 pub(crate) const MAX_HEAD: usize = 64 << 10;
 
-/// How long a lookup goes on that nobody waits for.
-const LOOKUP: Duration = Duration::from_secs(60);
+/// How long a lookup runs after its request was dropped.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The route's and the host's permits for one connection.
 type Permits = (Share, Share);
@@ -47,20 +48,20 @@ pub(crate) async fn open(
     egress: &Egress,
     rules: &[&HostRule],
     host: &Host,
-    key: &Key,
+    origin: &Origin,
     clock: &Clock,
 ) -> Result<Connection, Error> {
     let end = clock.end(clock.timeouts.connect);
     let permits = clock
         .within(end, Stage::Queue, pin!(permits(egress)))
         .await?;
-    let addresses = addresses(egress, rules, host, key, clock, end).await?;
+    let addresses = addresses(egress, rules, host, origin, clock, end).await?;
     let (stream, address) = clock
-        .within(end, Stage::Connect, pin!(dial(&addresses, key.port)))
+        .within(end, Stage::Connect, pin!(dial(&addresses, origin.port)))
         .await??;
     // Requests are written at once; waiting for more only delays them.
     let _ = stream.set_nodelay(true);
-    if !key.https {
+    if !origin.https {
         return speak(stream, address, permits).await;
     }
     // TLS is large; plain connections need no room for it.
@@ -79,8 +80,7 @@ pub(crate) async fn open(
 }
 
 async fn permits(egress: &Egress) -> Permits {
-    // Idle connections hold permits; where they are all held, somebody needs
-    // one now.
+    // Idle connections hold permits: close them when none is left.
     let callers = egress.caller();
     let own = match egress.open().try_take(&callers) {
         Some(permit) => permit,
@@ -103,8 +103,8 @@ async fn permits(egress: &Egress) -> Permits {
     (own, shared)
 }
 
-/// All addresses of a name. A lookup that is given up goes on and keeps its
-/// permit: the thread behind it cannot be stopped.
+/// All addresses of a name. A lookup whose request was dropped keeps its permit
+/// until it ends: the thread behind it cannot be cancelled.
 async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, Network> {
     let failed = |error: io::Error| Network::new(NetworkKind::Dns, error);
     let own = egress.lookups().take(&egress.caller()).await;
@@ -114,7 +114,7 @@ async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, Network> {
     let name = name.to_owned();
     let task = tokio::spawn(async move {
         let resolving = resolver.resolve_with(&name, permit);
-        let answer = tokio::time::timeout(LOOKUP, resolving).await;
+        let answer = tokio::time::timeout(LOOKUP_TIMEOUT, resolving).await;
         answer.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     });
     task.await
@@ -127,7 +127,7 @@ async fn addresses(
     egress: &Egress,
     rules: &[&HostRule],
     host: &Host,
-    key: &Key,
+    origin: &Origin,
     clock: &Clock,
     end: Instant,
 ) -> Result<Vec<IpAddr>, Error> {
@@ -151,20 +151,20 @@ async fn addresses(
             .iter()
             .map(|own| {
                 address::check(*own, &rule.addresses).map_err(|kind| {
-                    let subject = format!("{}:{} at {own}: {kind}", key.host, key.port);
+                    let subject = format!("{}:{} at {own}: {kind}", origin.host, origin.port);
                     Denied::new(Rule::Address, subject)
                 })
             })
             .collect();
         match checked {
             Ok(mut addresses) => {
-                addresses.truncate(TRIED);
+                addresses.truncate(MAX_TRIED_ADDRESSES);
                 return Ok(addresses);
             }
             Err(denied) => refused = refused.or(Some(denied)),
         }
     }
-    let refused = refused.unwrap_or_else(|| Denied::new(Rule::HostNotGranted, &key.host));
+    let refused = refused.unwrap_or_else(|| Denied::new(Rule::HostNotGranted, &origin.host));
     Err(refused.into())
 }
 
@@ -188,7 +188,7 @@ async fn dial(addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), Ne
                 Ok((Err(error), _)) => failure = Some(Network::new(NetworkKind::Connect, error)),
                 Err(error) => failure = Some(Network::new(NetworkKind::Connect, error)),
             },
-            () = tokio::time::sleep(STAGGER), if more => {}
+            () = tokio::time::sleep(ATTEMPT_DELAY), if more => {}
         }
     }
     Err(failure.unwrap_or_else(|| Network::new(NetworkKind::Connect, "no address")))

@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+/// Any error of a body.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// What ended a request, or kept it from being sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -49,11 +52,11 @@ pub struct Denied {
 }
 
 /// Characters of a subject that are kept: it comes from the guest.
-const SUBJECT: usize = 256;
+const MAX_SUBJECT_CHARS: usize = 256;
 
 impl Denied {
     pub(crate) fn new(rule: Rule, subject: impl AsRef<str>) -> Denied {
-        let subject = subject.as_ref().chars().take(SUBJECT).collect();
+        let subject = subject.as_ref().chars().take(MAX_SUBJECT_CHARS).collect();
         Denied { rule, subject }
     }
 }
@@ -174,7 +177,7 @@ impl Rule {
     }
 
     /// Whether the request was well formed and asked for more than is granted;
-    /// `false`: nobody may send it.
+    /// `false`: no grant allows it.
     #[must_use]
     pub fn is_about_grant(self) -> bool {
         use Rule::{
@@ -290,7 +293,7 @@ pub struct Network {
 
 impl Network {
     pub(crate) fn new(kind: NetworkKind, detail: impl fmt::Display) -> Network {
-        let detail = detail.to_string().chars().take(SUBJECT).collect();
+        let detail = detail.to_string().chars().take(MAX_SUBJECT_CHARS).collect();
         Network { kind, detail }
     }
 }
@@ -353,7 +356,7 @@ coded! {
     SecretProblem {
         /// Its source has no value.
         Unavailable = "secret-unavailable", "the secret has no value";
-        /// It is so short that scrubbing it would tear holes into responses.
+        /// It is so short that it occurs in responses by chance.
         TooShort = "secret-too-short", "expected a secret of at least 8 bytes";
         /// Its bytes cannot stand in a header.
         NotAHeaderValue = "secret-not-a-header-value", "expected a secret of printable ASCII without spaces around it";
@@ -384,6 +387,6 @@ mod tests {
     #[test]
     fn a_subject_is_shortened() {
         let denied = Denied::new(Rule::Host, "é".repeat(10_000));
-        assert_eq!(denied.subject.chars().count(), SUBJECT);
+        assert_eq!(denied.subject.chars().count(), MAX_SUBJECT_CHARS);
     }
 }

@@ -1,6 +1,6 @@
-//! Which headers a guest may send and see. Framing, routing and proxies are
-//! the host's: a guest that set them could smuggle a second request, or speak
-//! as somebody else.
+//! Which headers a guest may send and see. The host sets framing, routing and
+//! proxy headers: a guest that set them could smuggle a second request or
+//! impersonate another client.
 
 use http::header::{self, HeaderMap, HeaderName};
 

@@ -6,7 +6,7 @@
 //! rule allows is refused with a stable code, and nothing is sent.
 //!
 //! Redirects are not followed, cookies not kept, bodies not decompressed, and
-//! proxies not used: whoever calls does that again through the same rules.
+//! proxies not used: a caller sends a further request, under the same rules.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -32,27 +32,31 @@ pub mod headers;
 pub mod target;
 
 mod call;
+mod call_limits;
+mod call_state;
 mod clock;
 mod connect;
 mod error;
 mod meter;
+mod origin;
 mod pool;
 mod request_body;
 mod resolve;
 mod response_body;
+mod response_redactor;
 mod rules;
-mod scrubbing;
 mod secret;
 mod send;
 mod shares;
 mod tls;
 mod transport;
 
-pub use call::{BoxError, Call, CallLimits};
+pub use call::Call;
+pub use call_limits::CallLimits;
 pub use clock::Timeouts;
 pub use error::{
-    Denied, Error, Limit, LimitKind, Network, NetworkKind, Rule, SecretError, SecretProblem, Stage,
-    Timeout,
+    BoxError, Denied, Error, Limit, LimitKind, Network, NetworkKind, Rule, SecretError,
+    SecretProblem, Stage, Timeout,
 };
 pub use meter::{Meter, Usage};
 pub use resolve::{LookupPermit, Resolve, Resolving, SystemResolver};

@@ -97,7 +97,7 @@ impl Meter {
         })
     }
 
-    /// Counts `amount` everywhere, also where it is refused: it was there.
+    /// Counts `amount` at every level, also where it exceeds the limit.
     fn charge(
         &self,
         kind: LimitKind,

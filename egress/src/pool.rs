@@ -1,5 +1,5 @@
-//! The open connections of one route. They are never shared with another: they
-//! were made under this route's rules.
+//! The open connections of one route. They are never shared with another route:
+//! this route's rules admitted them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,16 +10,8 @@ use std::time::{Duration, Instant};
 use hyper::client::conn::http1::SendRequest;
 use tokio::task::AbortHandle;
 
+use crate::origin::Origin;
 use crate::request_body::Outgoing;
-
-/// Whom a connection leads to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Key {
-    pub(crate) https: bool,
-    /// In normal form.
-    pub(crate) host: String,
-    pub(crate) port: u16,
-}
 
 /// An open connection; closed when dropped.
 pub(crate) struct Connection {
@@ -57,7 +49,7 @@ impl Drop for Connection {
 }
 
 /// How many requests wait for a permit to open a connection. While any does, no
-/// connection is kept: it would hold the permit.
+/// idle connection is kept, since it would hold a permit.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Waiting(Arc<AtomicUsize>);
 
@@ -87,8 +79,8 @@ impl Drop for Waiter {
 #[derive(Debug)]
 pub(crate) struct Pool {
     idle: Mutex<Idle>,
-    most: usize,
-    longest: Duration,
+    max_idle: usize,
+    idle_timeout: Duration,
     /// Of this route, and of all.
     waiting: [Waiting; 2],
 }
@@ -96,17 +88,17 @@ pub(crate) struct Pool {
 #[derive(Debug, Default)]
 struct Idle {
     /// Oldest first.
-    connections: Vec<(Key, Connection, Instant)>,
+    connections: Vec<(Origin, Connection, Instant)>,
     /// Whether a task waits to close those that were idle too long.
     swept: bool,
 }
 
 impl Pool {
-    pub(crate) fn new(most: usize, longest: Duration, all: Waiting) -> Pool {
+    pub(crate) fn new(max_idle: usize, idle_timeout: Duration, all: Waiting) -> Pool {
         Pool {
             idle: Mutex::default(),
-            most,
-            longest,
+            max_idle,
+            idle_timeout,
             waiting: [Waiting::default(), all],
         }
     }
@@ -121,13 +113,17 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection to `key` that was used last and whose address passes.
-    pub(crate) fn take(&self, key: &Key, passes: impl Fn(IpAddr) -> bool) -> Option<Connection> {
+    /// The connection to `origin` that was used last and whose address passes.
+    pub(crate) fn take(
+        &self,
+        origin: &Origin,
+        passes: impl Fn(IpAddr) -> bool,
+    ) -> Option<Connection> {
         let mut idle = self.idle();
         idle.connections
             .retain(|(_, connection, _)| !connection.sender.is_closed());
-        let fits = |(own, connection, _): &(Key, Connection, Instant)| {
-            own == key && passes(connection.address)
+        let fits = |(own, connection, _): &(Origin, Connection, Instant)| {
+            own == origin && passes(connection.address)
         };
         let at = idle.connections.iter().rposition(fits)?;
         let (_, connection, _) = idle.connections.remove(at);
@@ -139,45 +135,45 @@ impl Pool {
         self.idle().connections.clear();
     }
 
-    fn put(self: &Arc<Self>, key: Key, connection: Connection) {
+    fn put(self: &Arc<Self>, origin: Origin, connection: Connection) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         let mut idle = self.idle();
-        // Seen under the lock: whoever begins to wait clears the pool after.
+        // Checked under the lock: a request that begins to wait clears the pool afterwards.
         if self.waiting.iter().any(Waiting::any) {
             return;
         }
         idle.connections
             .retain(|(_, connection, _)| !connection.sender.is_closed());
-        if idle.connections.len() >= self.most {
+        if idle.connections.len() >= self.max_idle {
             if idle.connections.is_empty() {
                 return;
             }
             idle.connections.remove(0);
         }
-        idle.connections.push((key, connection, Instant::now()));
+        idle.connections.push((origin, connection, Instant::now()));
         if !idle.swept {
             idle.swept = true;
-            runtime.spawn(sweep(Arc::downgrade(self), self.longest));
+            runtime.spawn(sweep(Arc::downgrade(self), self.idle_timeout));
         }
     }
 
-    /// Closes what was idle too long; when the next one will have been.
+    /// Closes connections that were idle too long; returns when to sweep again.
     fn sweep(&self) -> Option<Instant> {
         let mut idle = self.idle();
         let now = Instant::now();
         idle.connections.retain(|(_, connection, since)| {
-            !connection.sender.is_closed() && now.duration_since(*since) < self.longest
+            !connection.sender.is_closed() && now.duration_since(*since) < self.idle_timeout
         });
         let next = idle.connections.first().map(|(_, _, since)| *since);
         idle.swept = next.is_some();
-        next.and_then(|since| since.checked_add(self.longest))
+        next.and_then(|since| since.checked_add(self.idle_timeout))
     }
 }
 
-async fn sweep(pool: Weak<Pool>, longest: Duration) {
-    tokio::time::sleep(longest).await;
+async fn sweep(pool: Weak<Pool>, idle_timeout: Duration) {
+    tokio::time::sleep(idle_timeout).await;
     loop {
         let next = pool.upgrade().and_then(|pool| pool.sweep());
         let Some(next) = next else { return };
@@ -190,26 +186,31 @@ async fn sweep(pool: Weak<Pool>, longest: Duration) {
 pub(crate) struct Lease {
     pub(crate) connection: Connection,
     pool: Arc<Pool>,
-    pub(crate) key: Key,
+    pub(crate) origin: Origin,
     /// Whether others of this route may use it after.
     reusable: bool,
 }
 
 impl Lease {
-    pub(crate) fn new(connection: Connection, pool: Arc<Pool>, key: Key, reusable: bool) -> Lease {
+    pub(crate) fn new(
+        connection: Connection,
+        pool: Arc<Pool>,
+        origin: Origin,
+        reusable: bool,
+    ) -> Lease {
         Lease {
             connection,
             pool,
-            key,
+            origin,
             reusable,
         }
     }
 
-    /// Ends the use at a response's end. A request whose body was not `sent`
-    /// leaves a connection nobody can use.
+    /// Returns the connection to the pool at a response's end. After a request whose
+    /// body was not fully `sent` it cannot be reused.
     pub(crate) fn give_back(self, sent: bool) {
         if sent && self.reusable && !self.connection.sender.is_closed() {
-            self.pool.put(self.key, self.connection);
+            self.pool.put(self.origin, self.connection);
         }
     }
 }

@@ -10,14 +10,14 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 
-use crate::call::{BoxError, Shared};
-use crate::error::{Denied, Error, Limit, LimitKind, Network, NetworkKind, Rule};
+use crate::call_state::CallState;
+use crate::error::{BoxError, Denied, Error, Limit, LimitKind, Network, NetworkKind, Rule};
 use crate::secret::placeholder;
 
-/// The guest's body, of whatever type it was.
+/// The guest's body, its type erased.
 pub(crate) type GuestBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// How the body ended; shared with whoever waits for the response.
+/// How the body ended; shared with the task that awaits the response.
 #[derive(Debug, Default)]
 pub(crate) struct Fate(Mutex<Ending>);
 
@@ -59,7 +59,7 @@ pub(crate) type Outgoing = Box<RequestBody>;
 pub(crate) struct RequestBody {
     /// `None` after its end.
     guest: Option<GuestBody>,
-    call: Arc<Shared>,
+    call: Arc<CallState>,
     fate: Arc<Fate>,
     /// The length that the head declares.
     length: Option<u64>,
@@ -74,12 +74,16 @@ pub(crate) struct RequestBody {
 }
 
 impl RequestBody {
+    /// A body with a length that the head declares. With `search`, placeholders in
+    /// it are refused.
+    ///
     /// # Errors
     /// `declared` is over the limit, or not the length that the body knows.
     pub(crate) fn new(
         guest: GuestBody,
         declared: Option<u64>,
-        call: Arc<Shared>,
+        search: bool,
+        call: Arc<CallState>,
     ) -> Result<RequestBody, Error> {
         let exact = guest.size_hint().exact();
         if let (Some(declared), Some(exact)) = (declared, exact)
@@ -95,7 +99,7 @@ impl RequestBody {
             length,
             seen: 0,
             ready: VecDeque::new(),
-            search: !call.egress.rules().secrets().is_empty(),
+            search,
             held: BytesMut::new(),
             call,
         };
@@ -109,7 +113,7 @@ impl RequestBody {
     }
 
     /// A body without content.
-    pub(crate) fn empty(call: Arc<Shared>) -> RequestBody {
+    pub(crate) fn empty(call: Arc<CallState>) -> RequestBody {
         let fate = Fate(Mutex::new(Ending::Sent));
         RequestBody {
             guest: None,
@@ -244,8 +248,8 @@ impl RequestBody {
     }
 
     /// Whether what is ready is all that was declared, and the guest is not done.
-    /// It waits for the guest's end: nobody asks for more than was declared, and
-    /// a body that is longer must not look whole to the server.
+    /// The last chunk is held until the guest's body ends: hyper polls no further than
+    /// the declared length, and a longer body must not look complete to the server.
     fn is_last(&self) -> bool {
         self.guest.is_some() && self.ready.len() <= 1 && self.length == Some(self.seen)
     }

@@ -49,7 +49,7 @@ impl fmt::Debug for LookupPermit {
 }
 
 /// Lookups at once. One that hangs cannot be cancelled and holds a thread.
-pub(crate) const LOOKUPS: usize = 64;
+pub(crate) const MAX_LOOKUPS: usize = 64;
 
 /// The system's own resolver (`getaddrinfo`), on the runtime's blocking threads.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub struct SystemResolver {
 
 impl Default for SystemResolver {
     fn default() -> Self {
-        let permits = Arc::new(Semaphore::new(LOOKUPS));
+        let permits = Arc::new(Semaphore::new(MAX_LOOKUPS));
         SystemResolver { permits }
     }
 }
@@ -72,7 +72,7 @@ impl SystemResolver {
             let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
             let host = host.to_owned();
             let lookup = move || {
-                // Held by the thread, not by whoever waits for it.
+                // Held by the thread, which outlives a caller that gives up.
                 let _held = (permit, held);
                 let answers = (host.as_str(), 0).to_socket_addrs()?;
                 Ok(answers.map(|answer| answer.ip()).collect())

@@ -14,13 +14,13 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
 
-use crate::call::Slot;
+use crate::call_state::Slot;
 use crate::clock::Clock;
 use crate::error::{Error, Limit, LimitKind, Network, NetworkKind, Stage};
 use crate::headers;
 use crate::pool::Lease;
 use crate::request_body::Fate;
-use crate::scrubbing::Scrubbing;
+use crate::response_redactor::ResponseRedactor;
 
 /// The body of a response.
 pub struct ResponseBody {
@@ -38,7 +38,7 @@ struct Open {
     /// Armed while the server is waited for.
     timer: Option<Pin<Box<Sleep>>>,
     seen: u64,
-    scrubbing: Scrubbing,
+    redactor: ResponseRedactor,
     /// What comes after the scrubber's last bytes.
     last: Option<HeaderMap>,
     ended: bool,
@@ -59,7 +59,7 @@ impl ResponseBody {
         fate: Arc<Fate>,
         slot: Slot,
         clock: Clock,
-        scrubbing: Scrubbing,
+        redactor: ResponseRedactor,
     ) -> ResponseBody {
         let open = Open {
             incoming,
@@ -69,7 +69,7 @@ impl ResponseBody {
             clock,
             timer: None,
             seen: 0,
-            scrubbing,
+            redactor,
             last: None,
             ended: false,
         };
@@ -83,7 +83,7 @@ impl ResponseBody {
     /// Gives the connection back as soon as there is nothing more to read from
     /// it: a guest may never ask again.
     fn close_if_over(&mut self) {
-        let over = |open: &Open| open.incoming.is_end_stream() && !open.scrubbing.is_on();
+        let over = |open: &Open| open.incoming.is_end_stream() && !open.redactor.is_on();
         if self.open.as_deref().is_some_and(over) {
             self.close();
         }
@@ -107,12 +107,12 @@ impl Open {
                 Ok(frame) => frame,
                 Err(error) => return Poll::Ready(Some(Err(error))),
             };
-            if let Err(denied) = self.scrubbing.renew(&self.slot, &self.lease.key) {
+            if let Err(denied) = self.redactor.renew(&self.slot, &self.lease.origin) {
                 return Poll::Ready(Some(Err(denied.into())));
             }
             let Some(frame) = frame else {
                 self.ended = true;
-                let rest = self.scrubbing.finish();
+                let rest = self.redactor.finish();
                 if rest.is_empty() {
                     continue;
                 }
@@ -123,7 +123,7 @@ impl Open {
                     if let Err(limit) = self.count(data.len() as u64) {
                         return Poll::Ready(Some(Err(limit.into())));
                     }
-                    let data = self.scrubbing.push(data);
+                    let data = self.redactor.push(data);
                     if !data.is_empty() {
                         return Poll::Ready(Some(Ok(Frame::data(data))));
                     }
@@ -189,7 +189,7 @@ impl Open {
         }
         call.meter.bytes(used)?;
         headers::filter_response(&mut trailers);
-        if let Some(patterns) = self.scrubbing.patterns() {
+        if let Some(patterns) = self.redactor.patterns() {
             patterns.scrub_headers(&mut trailers);
         }
         self.last = Some(trailers);
@@ -234,7 +234,7 @@ impl Body for ResponseBody {
 
     fn size_hint(&self) -> SizeHint {
         match &self.open {
-            Some(open) if !open.scrubbing.is_on() => open.incoming.size_hint(),
+            Some(open) if !open.redactor.is_on() => open.incoming.size_hint(),
             Some(_) => SizeHint::new(),
             None => SizeHint::with_exact(0),
         }

@@ -1,5 +1,5 @@
 //! What a route may reach, as plain data: hosts, and the one place where each
-//! secret goes out. Built once; without rules, nothing passes.
+//! secret may be sent. Built once; without rules, every request is refused.
 
 mod secret;
 
@@ -17,7 +17,7 @@ pub(crate) use secret::SecretPlace;
 pub use secret::SecretRule;
 
 /// One host pattern that requests may go to. A request passes when *one* rule
-/// allows all of it; what several rules allow is never put together.
+/// allows all of it; rules are never combined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRule {
     /// The host; no port means 443, and 80 where `plain_http`.
@@ -40,7 +40,7 @@ pub struct Rules {
     secrets: Vec<SecretPlace>,
 }
 
-/// Rules that cannot be meant.
+/// Why rules are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RulesError {
@@ -79,7 +79,7 @@ impl Rules {
     /// Rules for these hosts and secrets.
     ///
     /// # Errors
-    /// What cannot be meant.
+    /// The first rule that is invalid.
     pub fn new(hosts: Vec<HostRule>, secrets: Vec<SecretRule>) -> Result<Rules, RulesError> {
         for rule in &hosts {
             let unknown =
@@ -114,8 +114,8 @@ impl Rules {
         &self.secrets
     }
 
-    /// The rules that allow all of `wanted` but for its address, which is not
-    /// known yet.
+    /// The rules that allow all of `wanted`; its address is checked once it is
+    /// resolved.
     pub(crate) fn admit<'a>(&'a self, wanted: &Wanted<'_>) -> Result<Vec<&'a HostRule>, Denied> {
         let default_port = wanted.port == if wanted.https { 443 } else { 80 };
         let mut rules: Vec<&HostRule> = self
@@ -169,7 +169,7 @@ impl HostRule {
 }
 
 /// Whether a method may be sent at all. CONNECT opens a tunnel, TRACE echoes
-/// the request with what was put into it, and what others do is not known.
+/// the request with the secrets in it, and the effects of others are unknown.
 pub(crate) fn is_known(method: &Method) -> bool {
     [
         Method::GET,
@@ -269,7 +269,7 @@ mod tests {
             ),
             Some(Rule::HostNotGranted)
         );
-        // What two rules allow is not put together.
+        // Rules are not combined.
         let both = vec![plain, writing];
         assert_eq!(
             admit(both.clone(), url, Method::POST, &[]),

@@ -1,18 +1,19 @@
-//! Secrets: guests hold placeholders; values are put in on the way out and
-//! scrubbed on the way back.
+//! Secrets: guests hold placeholders; values are injected into requests and
+//! redacted from responses.
 
 mod automaton;
-mod common;
+mod common_escapes;
+mod encodings;
 mod entities;
-pub(crate) mod forms;
-pub(crate) mod known;
+pub(crate) mod inject;
 pub(crate) mod placeholder;
-mod places;
-pub(crate) mod placing;
+mod positions;
+mod reading;
 mod readings;
 mod scan;
 pub mod scrub;
-mod single;
+pub(crate) mod sent_secrets;
+mod single_escape;
 
 use std::fmt;
 
@@ -23,13 +24,12 @@ use zeroize::Zeroizing;
 use crate::error::{SecretError, SecretProblem};
 use crate::headers;
 
-/// Shorter values occur by chance: scrubbing them would tear holes into
-/// responses, and guessing them is cheap.
-const SHORTEST: usize = 8;
+/// Shorter values occur in responses by chance and are cheap to guess.
+const MIN_VALUE_BYTES: usize = 8;
 
 /// Where values come from. Asked before the first request to an origin that a
-/// secret is tied to, and, as long as it has none, before each further one;
-/// whoever implements it may keep them.
+/// secret is tied to, and again before each further one until there is a value;
+/// implementations may cache.
 pub trait SecretValues: Send + Sync {
     /// The value of a secret.
     ///
@@ -84,7 +84,7 @@ impl Secret {
         let value = values
             .get(slug)
             .map_err(|error| refused(SecretProblem::Unavailable, error.to_string()))?;
-        if value.len() < SHORTEST {
+        if value.len() < MIN_VALUE_BYTES {
             return Err(refused(SecretProblem::TooShort, String::new()));
         }
         if !headers::is_plain(&value) {
@@ -98,7 +98,7 @@ impl Secret {
 
     /// Bytes of memory that it takes to look for the value, at most.
     pub(crate) fn memory(&self) -> u64 {
-        forms::most(&self.value).saturating_mul(automaton::NODE)
+        encodings::max_bytes(&self.value).saturating_mul(automaton::NODE)
     }
 
     pub(crate) fn value(&self) -> &[u8] {

@@ -1,6 +1,7 @@
-//! One request from the guest's hands to the response's head: all of it is looked
-//! at before a secret is loaded, a name resolved, or a connection made.
+//! Sends one request and waits for the response's head. The whole request is checked
+//! before a secret is loaded, a name resolved, or a connection opened.
 
+mod destination;
 mod exchange;
 mod receive;
 
@@ -8,29 +9,29 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Request, Response, Uri};
+use http::{Method, Request, Response};
 
-use crate::authority::{self, Host};
-use crate::call::Shared;
+use crate::call_state::CallState;
 use crate::clock::{Clock, Timeouts};
 use crate::error::{Denied, Error, Limit, LimitKind, Rule, SecretProblem, Stage};
 use crate::headers;
-use crate::pool::Key;
 use crate::request_body::{GuestBody, Outgoing, RequestBody};
 use crate::response_body::ResponseBody;
 use crate::rules::{self, HostRule, Wanted};
-use crate::secret::placing::{self, Placing};
-use crate::target;
+use crate::secret::inject::{self, Injection};
+use crate::transport::Egress;
 
+use destination::Destination;
 use exchange::exchange;
 use receive::receive;
 
 /// Of a body, what is read before anything is sent, where a placeholder may be
 /// in it.
-const READ_AHEAD: u64 = 64 << 10;
+const READ_AHEAD_BYTES: u64 = 64 << 10;
 
 pub(crate) async fn send(
-    call: Arc<Shared>,
+    egress: Egress,
+    call: Arc<CallState>,
     request: Box<Request<GuestBody>>,
     timeouts: Timeouts,
 ) -> Result<Response<ResponseBody>, Error> {
@@ -39,7 +40,7 @@ pub(crate) async fn send(
     if clock.is_over() {
         return Err(clock.timeout(Stage::Queue).into());
     }
-    let ready = ready(&call, &clock, request).await?;
+    let ready = ready(&egress, &call, &clock, request).await?;
     let Ready {
         request,
         method,
@@ -48,7 +49,15 @@ pub(crate) async fn send(
         reusable,
     } = ready;
     // A function of its own: what it needs on the stack, no earlier step does.
-    let sent = exchange(&call, &rules, &destination, &clock, request, reusable);
+    let sent = exchange(
+        &egress,
+        &call,
+        &rules,
+        &destination,
+        &clock,
+        request,
+        reusable,
+    );
     let sent: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(sent);
     let (response, lease, fate) = sent.await?;
     receive(slot, clock, response, lease, fate, &method)
@@ -67,7 +76,8 @@ struct Ready<'a> {
 
 /// Looks at all of a request, and makes of it what is sent.
 async fn ready<'a>(
-    call: &'a Arc<Shared>,
+    egress: &'a Egress,
+    call: &Arc<CallState>,
     clock: &Clock,
     request: Box<Request<GuestBody>>,
 ) -> Result<Ready<'a>, Error> {
@@ -77,17 +87,17 @@ async fn ready<'a>(
         return Err(Denied::new(Rule::MethodForbidden, &parts.method).into());
     }
     let bytes = check_head(&parts, call.limits.header_bytes)?;
-    let placings = placings(call, &destination, &parts)?;
-    let own = own_credentials(&parts.headers, &placings);
-    let rules = call.egress.rules().admit(&Wanted {
-        https: destination.key.https,
-        host: &destination.key.host,
-        port: destination.key.port,
+    let injections = injections(egress, call, &destination, &parts)?;
+    let own = own_credentials(&parts.headers, &injections);
+    let rules = egress.rules().admit(&Wanted {
+        https: destination.origin.https,
+        host: &destination.origin.host,
+        port: destination.origin.port,
         method: &parts.method,
         credentials: &own,
     })?;
-    let body = read_body(call, clock, &parts, body).await?;
-    put_in(call, &destination, &placings, &mut parts.headers)?;
+    let body = read_body(egress, call, clock, &parts, body).await?;
+    put_in(egress, call, &destination, &injections, &mut parts.headers)?;
     finish_head(&mut parts.headers, &parts.method, &destination, &body)?;
     call.meter.bytes(bytes)?;
     let method = parts.method.clone();
@@ -102,52 +112,6 @@ async fn ready<'a>(
         destination,
         reusable: own.is_empty(),
     })
-}
-
-/// Where a request goes.
-struct Destination {
-    host: Host,
-    key: Key,
-    /// The path and query, as they are sent.
-    target: Uri,
-}
-
-impl Destination {
-    fn of(uri: &Uri) -> Result<Destination, Denied> {
-        let (Some(scheme), Some(own)) = (uri.scheme_str(), uri.authority()) else {
-            return Err(Denied::new(Rule::NotAbsolute, uri.to_string()));
-        };
-        let https = match scheme {
-            "https" => true,
-            "http" => false,
-            _ => return Err(Denied::new(Rule::Scheme, scheme)),
-        };
-        let authority = authority::parse(own.as_str())?;
-        let text = uri.path_and_query().map_or("/", |target| target.as_str());
-        target::parse(text)?;
-        let target = text.parse();
-        Ok(Destination {
-            key: Key {
-                https,
-                host: authority.host.to_string(),
-                port: authority.port.unwrap_or(if https { 443 } else { 80 }),
-            },
-            host: authority.host,
-            target: target.map_err(|_| Denied::new(Rule::Target, text))?,
-        })
-    }
-
-    /// The `host` header.
-    fn header(&self) -> Result<HeaderValue, Denied> {
-        let Key { https, host, port } = &self.key;
-        let default = if *https { 443 } else { 80 };
-        let value = if *port == default {
-            host.parse()
-        } else {
-            format!("{host}:{port}").parse()
-        };
-        value.map_err(|_| Denied::new(Rule::Host, host))
-    }
 }
 
 /// Checks size and form of the head; its bytes on the wire.
@@ -169,45 +133,51 @@ fn check_head(parts: &http::request::Parts, allowed: u64) -> Result<u64, Error> 
     Ok(bytes)
 }
 
-fn placings(
-    call: &Shared,
+fn injections(
+    egress: &Egress,
+    call: &CallState,
     destination: &Destination,
     parts: &http::request::Parts,
-) -> Result<Vec<Placing>, Denied> {
-    let request = placing::Request {
-        https: destination.key.https,
+) -> Result<Vec<Injection>, Denied> {
+    let request = inject::Request {
+        https: destination.origin.https,
         host: &destination.host,
-        port: destination.key.port,
+        port: destination.origin.port,
         method: &parts.method,
         uri: &parts.uri,
         headers: &parts.headers,
     };
-    let places = call.egress.rules().secrets();
-    placing::find(&request, &call.placeholders, places)
+    let places = egress.rules().secrets();
+    inject::find(&request, &call.placeholders, places)
 }
 
 /// Headers with credentials that no placeholder stands for.
-fn own_credentials(headers: &HeaderMap, placings: &[Placing]) -> Vec<HeaderName> {
+fn own_credentials(headers: &HeaderMap, injections: &[Injection]) -> Vec<HeaderName> {
     let own = |name: &&HeaderName| {
-        headers.contains_key(*name) && !placings.iter().any(|placing| placing.header == **name)
+        headers.contains_key(*name)
+            && !injections
+                .iter()
+                .any(|injection| injection.header == **name)
     };
     headers::CREDENTIALS.iter().filter(own).cloned().collect()
 }
 
 /// The body, read as far as it must be before anything is sent.
 async fn read_body(
-    call: &Arc<Shared>,
+    egress: &Egress,
+    call: &Arc<CallState>,
     clock: &Clock,
     parts: &http::request::Parts,
     guest: GuestBody,
 ) -> Result<Outgoing, Error> {
     let declared = headers::content_length(&parts.headers)?;
-    let mut body = Box::new(RequestBody::new(guest, declared, Arc::clone(call))?);
+    let search = !egress.rules().secrets().is_empty();
+    let mut body = Box::new(RequestBody::new(guest, declared, search, Arc::clone(call))?);
     let safe = parts.method.is_safe();
     let none = safe || body.length() == Some(0);
     let enough = match (none, call.placeholders.any()) {
         (true, _) => 1,
-        (false, true) => READ_AHEAD,
+        (false, true) => READ_AHEAD_BYTES,
         (false, false) => return Ok(body),
     };
     let end = clock.end(None);
@@ -220,23 +190,24 @@ async fn read_body(
     Ok(body)
 }
 
-/// Puts the values in, and asks for a response that values can be found in.
+/// Injects the values, and asks for a response that values can be found in.
 fn put_in(
-    call: &Shared,
+    egress: &Egress,
+    call: &CallState,
     destination: &Destination,
-    placings: &[Placing],
+    injections: &[Injection],
     headers: &mut HeaderMap,
 ) -> Result<(), Error> {
-    let key = &destination.key;
-    for placing in placings {
-        let secret = call.secrets.load(&placing.slug, key)?;
-        headers.insert(&placing.header, secret.header(&placing.prefix)?);
+    let origin = &destination.origin;
+    for injection in injections {
+        let secret = call.secrets.load(&injection.slug, origin)?;
+        headers.insert(&injection.header, secret.header(&injection.prefix)?);
     }
-    for place in call.egress.rules().secrets() {
-        if place.is_at(key.https, &destination.host, key.port) {
-            // Another call may have sent it there. What has no value that could
-            // go out was not sent by anyone; what can't be looked for, it may echo.
-            match call.secrets.load(&place.slug, key) {
+    for place in egress.rules().secrets() {
+        if place.is_at(origin.https, &destination.host, origin.port) {
+            // Another call may have sent it there. A secret without a value was never
+            // sent; one that can't be searched for could be echoed unseen.
+            match call.secrets.load(&place.slug, origin) {
                 Err(error) if error.problem == SecretProblem::TooMuchMemory => {
                     return Err(error.into());
                 }
@@ -244,7 +215,7 @@ fn put_in(
             }
         }
     }
-    if let Some(slug) = call.secrets.any(key) {
+    if let Some(slug) = call.secrets.any(origin) {
         // A value cannot be found in parts, nor in what is compressed.
         let partial = [header::RANGE, header::IF_RANGE];
         if partial.iter().any(|name| headers.contains_key(name)) {
@@ -256,7 +227,7 @@ fn put_in(
     Ok(())
 }
 
-/// What the host itself says: whom the request is for, and how long it is.
+/// Sets the headers that are the host's: `host` and `content-length`.
 fn finish_head(
     headers: &mut HeaderMap,
     method: &Method,

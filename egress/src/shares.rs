@@ -1,5 +1,5 @@
-//! Permits of which nobody takes so many that none is left for others: the last ones are
-//! for those who hold none.
+//! A fair semaphore: one holder cannot take all permits, the last ones are reserved for
+//! holders that have none.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,14 +15,14 @@ pub(crate) enum Holder {
     Owner(Arc<str>),
     /// A route without one.
     Route(u64),
-    /// Whoever called.
+    /// A principal.
     Caller(Arc<str>),
 }
 
 /// A number of permits.
 #[derive(Debug)]
 pub(crate) struct Shares {
-    /// So many are for those who hold none.
+    /// Permits reserved for holders that have none.
     reserve: usize,
     state: Mutex<State>,
     freed: Notify,
@@ -34,7 +34,7 @@ struct State {
     held: HashMap<Holder, usize>,
 }
 
-/// A permit; dropped, it is free again.
+/// A permit, returned when dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     shares: Arc<Shares>,
@@ -42,7 +42,7 @@ pub(crate) struct Share {
 }
 
 impl Shares {
-    /// So many permits, a quarter of which are for those who hold none.
+    /// A semaphore with `all` permits, a quarter of them reserved for holders that have none.
     pub(crate) fn new(all: usize) -> Arc<Self> {
         Arc::new(Self {
             reserve: all / 4,
@@ -72,11 +72,11 @@ impl Shares {
         })
     }
 
-    /// [`Shares::try_take`], as soon as that can be.
+    /// [`Shares::try_take`], waiting until it succeeds.
     pub(crate) async fn take(self: &Arc<Self>, holders: &[Holder]) -> Share {
         let mut freed = pin!(self.freed.notified());
         loop {
-            // What is freed from here on is not missed.
+            // Registered first: a permit freed from here on is not missed.
             freed.as_mut().enable();
             if let Some(share) = self.try_take(holders) {
                 return share;
@@ -86,7 +86,7 @@ impl Shares {
         }
     }
 
-    /// How many nobody holds.
+    /// Free permits.
     pub(crate) fn left(&self) -> usize {
         self.state
             .lock()
@@ -113,7 +113,7 @@ impl Drop for Share {
             }
         }
         drop(state);
-        // Whoever is first may not be allowed it.
+        // The first waiter may not be entitled to it: wake all.
         self.shares.freed.notify_waiters();
     }
 }

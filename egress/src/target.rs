@@ -14,7 +14,7 @@ use crate::error::{Denied, Rule};
 pub fn parse(text: &str) -> Result<(), Denied> {
     let denied = || Err(Denied::new(Rule::Target, text));
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
-    // `//host/path` is a path here and an authority to whoever parses it alone.
+    // `//host/path` is a path here, and an authority for a parser of relative references.
     if !path.starts_with('/') || path.starts_with("//") {
         return denied();
     }

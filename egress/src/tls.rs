@@ -16,7 +16,7 @@ pub(crate) struct Roots {
     pub(crate) pem: Vec<Vec<u8>>,
 }
 
-/// Why there is nobody to trust.
+/// Why no certificate authority could be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RootsError(String);

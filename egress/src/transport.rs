@@ -8,18 +8,15 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use crate::call::{Call, CallLimits};
-use crate::meter::Meter;
 use crate::pool::{Pool, Waiting};
 use crate::resolve::{self, Resolve, SystemResolver};
 use crate::rules::Rules;
-use crate::secret::SecretValues;
 use crate::shares::{Holder, Shares};
 use crate::tls::{Roots, RootsError, Tls};
 
 /// Lookups of one route at once: a name server that never answers holds a thread
 /// for each.
-const LOOKUPS: usize = 8;
+const MAX_ROUTE_LOOKUPS: usize = 8;
 
 /// The network of one host. Clones share everything. Reads no environment of
 /// its own: proxies are not used.
@@ -141,7 +138,7 @@ impl TransportBuilder {
             resolver: self.resolver,
             tls: Tls::new(self.roots),
             open: Shares::new(self.connections),
-            lookups: Shares::new(resolve::LOOKUPS),
+            lookups: Shares::new(resolve::MAX_LOOKUPS),
             routes: AtomicU64::new(0),
             connections_per_route: self.connections_per_route,
             idle_connections: self.idle_connections,
@@ -179,7 +176,7 @@ impl Transport {
     }
 
     /// [`Transport::egress`] for a route whose owner has others: what they have open
-    /// counts together, so that nobody gets more by having more routes.
+    /// counts together, so that more routes give no larger share.
     #[must_use]
     pub fn egress_of(&self, owner: &str, rules: Arc<Rules>) -> Egress {
         self.route(Holder::Owner(owner.into()), rules)
@@ -194,7 +191,7 @@ impl Transport {
         pools.push(Arc::downgrade(&pool));
         let route = Route {
             open: Shares::new(self.0.connections_per_route),
-            lookups: Shares::new(LOOKUPS),
+            lookups: Shares::new(MAX_ROUTE_LOOKUPS),
             transport: self.clone(),
             owner,
             rules,
@@ -266,24 +263,6 @@ impl Egress {
             route: Arc::clone(&self.route),
             caller: Some(principal.into()),
         }
-    }
-
-    /// One call's access.
-    #[must_use]
-    pub fn call(&self, limits: CallLimits, secrets: Arc<dyn SecretValues>) -> Call {
-        Call::new(self.clone(), limits, None, secrets)
-    }
-
-    /// The access of a call that is nested in another: its requests and bytes
-    /// count against `outer`, too.
-    #[must_use]
-    pub fn call_within(
-        &self,
-        outer: &Meter,
-        limits: CallLimits,
-        secrets: Arc<dyn SecretValues>,
-    ) -> Call {
-        Call::new(self.clone(), limits, Some(outer.clone()), secrets)
     }
 
     pub(crate) fn rules(&self) -> &Rules {

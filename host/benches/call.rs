@@ -4,7 +4,7 @@
 #![expect(unreachable_pub, reason = "a benchmark has no users")]
 #![expect(
     unsafe_code,
-    reason = "the bare cold start deserialises its own artefact"
+    reason = "the bare cold start deserialises its own artifact"
 )]
 #![expect(clippy::expect_used, reason = "a benchmark may stop")]
 
@@ -65,9 +65,9 @@ fn cold(criterion: &mut Criterion) {
     let directory = tempfile::tempdir().expect("a directory");
     let engine = support::engine();
     let wasm = TEXT_STATS.wasm();
-    let artefact = directory.path().join("artefact.cwasm");
+    let artifact = directory.path().join("artifact.cwasm");
     let bytes = engine.precompile_component(&wasm).expect("compiles");
-    std::fs::write(&artefact, bytes).expect("writes");
+    std::fs::write(&artifact, bytes).expect("writes");
 
     let cache = directory.path().join("cache");
     let host = || {
@@ -83,15 +83,15 @@ fn cold(criterion: &mut Criterion) {
 
     let mut group = criterion.benchmark_group("cold");
     // Engine, linker and bundle are made before the clock starts, on both
-    // sides: measured is the way from artefact to first result.
+    // sides: measured is the way from artifact to first result.
     group.bench_function("bare", |bencher| {
         bencher.iter_batched(
             support::engine,
             |engine| {
-                let bytes = std::fs::read(&artefact).expect("reads");
+                let bytes = std::fs::read(&artifact).expect("reads");
                 black_box(blake3::hash(&bytes));
-                // SAFETY: the artefact was written above and not touched since.
-                let component = unsafe { Component::deserialize_file(&engine, &artefact) };
+                // SAFETY: the artifact was written above and not touched since.
+                let component = unsafe { Component::deserialize_file(&engine, &artifact) };
                 let bare = Bare::new(engine, &component.expect("loads"), TEXT_STATS);
                 runtime.block_on(bare.call())
             },

@@ -160,9 +160,9 @@ fn main() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let failed = runtime.block_on(host(directory.path(), port).prepare());
     assert!(failed.is_empty(), "{failed:?}");
-    let artefact = support::engine_for(&limits()).precompile_component(&WAITING.wasm());
-    let artefact = artefact.expect("compiles");
-    std::fs::write(directory.path().join(ARTEFACT), artefact).expect("writes");
+    let artifact = support::engine_for(&limits()).precompile_component(&WAITING.wasm());
+    let artifact = artifact.expect("compiles");
+    std::fs::write(directory.path().join(ARTIFACT), artifact).expect("writes");
     for (number, of) in ["--bare", "--host"].into_iter().enumerate() {
         let status = std::process::Command::new(std::env::current_exe().expect("itself"))
             .arg(of)
@@ -175,8 +175,8 @@ fn main() {
     }
 }
 
-/// The file with the artefact of bare wasmtime.
-const ARTEFACT: &str = "bare.cwasm";
+/// The file with the artifact of bare wasmtime.
+const ARTIFACT: &str = "bare.cwasm";
 
 fn input(port: u16) -> String {
     format!(r#"{{"do": "http", "url": "http://api.test:{port}/"}}"#)
@@ -200,7 +200,7 @@ fn measure_bare(directory: &Path, port: u16) {
     runtime.block_on(async {
         let engine = support::engine_for(&limits());
         // SAFETY: this benchmark wrote it, for an engine with the same settings.
-        let component = unsafe { Component::deserialize_file(&engine, directory.join(ARTEFACT)) };
+        let component = unsafe { Component::deserialize_file(&engine, directory.join(ARTIFACT)) };
         let bare = Arc::new(Bare::new(engine, &component.expect("loads"), WAITING));
         bare.calling(r#"{"do": "echo"}"#.to_owned()).await;
         let before = resident();

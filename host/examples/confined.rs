@@ -48,8 +48,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // While there is one thread, and all that is needed is open.
     let mut confinement = Confinement::builder();
-    if let Some(artefacts) = broker.artefacts() {
-        confinement = confinement.read(artefacts);
+    if let Some(artifacts) = broker.artifacts() {
+        confinement = confinement.read(artifacts);
     }
     let confined = confinement.apply()?;
     eprintln!("confined: {confined:?}");

@@ -1,6 +1,6 @@
-//! Admission: so many calls run at once, so many wait, the rest is told to
-//! come back. Nobody gets it all: a tool, a publisher and a principal have each
-//! a share, and whoever waits for a share takes no place from others.
+//! Admission control: bounds running and queued calls, and rejects the rest with a
+//! retry-after. Each tool, publisher and principal has a share of the slots; a call
+//! that waits for its share holds no slot.
 
 mod gate;
 
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::limits::Limits;
-use crate::request::LOCAL;
+use crate::principal::LOCAL;
 use crate::result::CallError;
 
 pub(crate) use gate::Gate;

@@ -1,17 +1,10 @@
-//! Approval: a person's yes to one call with exactly this input. Nobody to ask
-//! means no.
+//! What a person is asked before a call runs, and what they may answer. Asking is a
+//! stage of its own: [`crate::approve`].
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use serde_json::Value;
-
-use crate::digest;
-use crate::grant::Granted;
-use crate::registry::Question;
-use crate::result::{CallError, ErrorClass, ErrorCode};
-use crate::validate::Call;
 
 /// What a person is asked. All text in it but the host's own words comes from
 /// a bundle or a caller: show it through [`toolward_bundle::text::visible`].
@@ -87,10 +80,10 @@ pub struct Chained {
 
 /// Tools that one yes covers, and effects of all of them together: as many as a
 /// person reads.
-const COVERED: usize = 20;
-const EFFECTS: usize = 40;
+const MAX_COVERED: usize = 20;
+const MAX_EFFECTS: usize = 40;
 /// Characters of a name or an effect: longer ones would be cut.
-const WORDS: usize = 200;
+const MAX_TEXT_CHARS: usize = 200;
 
 impl Chained {
     /// The publishers of its drivers that are not the tool's own.
@@ -101,15 +94,15 @@ impl Chained {
 
     fn is_shown_whole(&self) -> bool {
         let mut words = self.effects.iter().chain([&self.tool]);
-        words.all(|text| text.chars().nth(WORDS).is_none())
+        words.all(|text| text.chars().nth(MAX_TEXT_CHARS).is_none())
     }
 }
 
 /// The tools that a call may call in turn, apart by whether a yes covers them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chain {
-    covered: Vec<Chained>,
-    apart: Vec<String>,
+    pub(crate) covered: Vec<Chained>,
+    pub(crate) apart: Vec<String>,
 }
 
 impl Chain {
@@ -122,12 +115,12 @@ impl Chain {
             (harmless(a).cmp(&harmless(b))).then_with(|| a.tool.cmp(&b.tool))
         });
         let mut chain = Self::default();
-        let mut room = EFFECTS;
+        let mut room = MAX_EFFECTS;
         for (tool, each_time) in reached {
             let left = room.checked_sub(tool.effects.len());
             match left {
                 Some(left)
-                    if !each_time && chain.covered.len() < COVERED && tool.is_shown_whole() =>
+                    if !each_time && chain.covered.len() < MAX_COVERED && tool.is_shown_whole() =>
                 {
                     room = left;
                     chain.covered.push(tool);
@@ -139,8 +132,17 @@ impl Chain {
     }
 }
 
-/// What stands for a value that nobody is shown.
-const HIDDEN: &str = "(hidden)";
+/// What is asked before a call by one route, whatever its input.
+#[derive(Debug)]
+pub(crate) struct ApprovalQuestion {
+    pub(crate) effects: Vec<String>,
+    pub(crate) risk: u8,
+    pub(crate) reasons: Vec<String>,
+    /// The tools that it may call in turn.
+    pub(crate) chain: Chain,
+    /// Whether a yes to the tool that called it does not cover it.
+    pub(crate) each_time: bool,
+}
 
 /// What a person said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,104 +167,6 @@ pub trait Approver: Send + Sync {
         &'a self,
         request: &'a ApprovalRequest,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
-}
-
-/// A call that needs no approval, or has it.
-pub(crate) struct Approved<T> {
-    call: T,
-    /// The tools whose calls by this one a person has said yes to.
-    covered: Vec<String>,
-}
-
-impl<T> Approved<T> {
-    pub(crate) fn into_parts(self) -> (T, Vec<String>) {
-        (self.call, self.covered)
-    }
-}
-
-/// Obtains the approval that the decision asks for: through the call's own
-/// approver, or else the host's.
-pub(crate) async fn obtain(
-    granted: Granted<Call>,
-    hosts: Option<&Arc<dyn Approver>>,
-    invocation: &str,
-) -> Result<Approved<Call>, CallError> {
-    let (call, question) = granted.into_parts();
-    let Some(question) = question else {
-        return Ok(Approved {
-            covered: call.lineage.covered().to_vec(),
-            call,
-        });
-    };
-    let request = request(&call, &question, invocation);
-    let verdict = match call.approver.as_ref().or(hosts) {
-        Some(approver) => approver.ask(&request).await,
-        None => Verdict::Unavailable,
-    };
-    match verdict {
-        Verdict::Approved => Ok(Approved {
-            call,
-            covered: request.chain.into_iter().map(|tool| tool.tool).collect(),
-        }),
-        Verdict::Denied(reason) => Err(denied(
-            format!(
-                "`{}` was not approved{}",
-                call.tool.major_id,
-                reason.map_or_else(String::new, |reason| format!(": {reason}"))
-            ),
-            "ask the person who said no",
-        )),
-        // A call that a tool makes can't be made again: its caller has gone on.
-        Verdict::Later if call.lineage.caller().is_none() => Err(CallError::new(
-            ErrorCode::APPROVAL_PENDING,
-            ErrorClass::ApprovalRejected,
-            format!("a person is asked whether to call `{}`", call.tool.major_id),
-        )
-        .with_hint("call it again, with their answer")),
-        Verdict::Unavailable | Verdict::Later => Err(denied(
-            format!(
-                "`{}` needs approval ({}), and nobody can be asked",
-                call.tool.major_id,
-                request.reasons.join("; ")
-            ),
-            "call it where a person can answer, or let the operator approve it in the policy",
-        )),
-    }
-}
-
-fn request(call: &Call, question: &Question, invocation: &str) -> ApprovalRequest {
-    let contract = &call.tool.contract;
-    ApprovalRequest {
-        invocation: invocation.to_owned(),
-        principal: call.principal.clone(),
-        tool: call.tool.full_id.clone(),
-        tool_id: call.tool.major_id.clone(),
-        name: contract.name.clone(),
-        publisher: call.tool.publisher.clone(),
-        bundle: call.tool.bundle.clone(),
-        driver: call.route.driver.driver.id.to_string(),
-        driver_publisher: call.route.driver.publisher.clone(),
-        driver_bundle: call.route.driver.bundle.clone(),
-        input: contract.inputs.hiding(&call.shown_input, HIDDEN),
-        input_digest: digest::secret(&call.shown_input),
-        effects: question.effects.clone(),
-        risk: question.risk,
-        reasons: question.reasons.clone(),
-        each_time: question.each_time,
-        chain: question.chain.covered.clone(),
-        apart: question.chain.apart.clone(),
-        called_by: call.lineage.names(),
-        called_by_bundles: call.lineage.bundles(),
-    }
-}
-
-fn denied(message: String, hint: &str) -> CallError {
-    CallError::new(
-        ErrorCode::APPROVAL_DENIED,
-        ErrorClass::ApprovalRejected,
-        message,
-    )
-    .with_hint(hint)
 }
 
 #[cfg(test)]
@@ -297,19 +201,19 @@ mod tests {
 
     #[test]
     fn a_yes_covers_no_more_tools_than_a_question_has_room_for() {
-        let many = (0..COVERED + 3).map(|number| tool(&format!("w{number:03}"), 1));
+        let many = (0..MAX_COVERED + 3).map(|number| tool(&format!("w{number:03}"), 1));
         let chain = Chain::of(many);
-        assert_eq!(chain.covered.len(), COVERED);
+        assert_eq!(chain.covered.len(), MAX_COVERED);
         assert_eq!(chain.apart, ["w020@1", "w021@1", "w022@1"]);
     }
 
     #[test]
     fn a_tool_is_covered_with_all_that_it_changes_or_not_at_all() {
-        let chain = Chain::of([tool("a", EFFECTS - 1), tool("b", 2), tool("c", 1)]);
+        let chain = Chain::of([tool("a", MAX_EFFECTS - 1), tool("b", 2), tool("c", 1)]);
         assert_eq!(covered(&chain), ["a@1", "c@1"]);
         assert_eq!(chain.apart, ["b@1"]);
         let mut long = tool("long", 1);
-        long.0.effects = vec!["x".repeat(WORDS + 1)];
+        long.0.effects = vec!["x".repeat(MAX_TEXT_CHARS + 1)];
         assert_eq!(Chain::of([long]).apart, ["long@1"]);
     }
 

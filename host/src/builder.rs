@@ -10,13 +10,14 @@ use toolward_keyvalue::Store;
 use toolward_policy::{Machine, Policy};
 
 use crate::approval::Approver;
-use crate::compile::{Broker, Cache, Compiler, InProcess, Workshop};
-use crate::continuity::Continuity;
+use crate::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
 use crate::error::HostError;
 use crate::host::Host;
 use crate::limits::Limits;
+use crate::listener::CallListener;
 use crate::secrets::SecretStore;
 use crate::services::Services;
+use crate::shared_state::SharedState;
 use crate::workspace::{self, Mapping, Workspaces};
 
 impl Host {
@@ -27,7 +28,7 @@ impl Host {
 }
 
 /// Collects what a [`Host`] is made of. What is not given is not there: without
-/// a policy nothing is granted, without an approver nobody can be asked.
+/// a policy nothing is granted, without an approver no one can be asked.
 #[derive(Default)]
 #[must_use]
 pub struct HostBuilder {
@@ -35,6 +36,7 @@ pub struct HostBuilder {
     limits: Limits,
     policy: Policy,
     approver: Option<Arc<dyn Approver>>,
+    listeners: Vec<Arc<dyn CallListener>>,
     secrets: Option<Arc<dyn SecretStore>>,
     buckets: Option<Arc<Store>>,
     transport: Option<Transport>,
@@ -42,7 +44,7 @@ pub struct HostBuilder {
     compiler: Option<Arc<dyn Compiler>>,
     cache: Option<Cache>,
     broker: Option<Broker>,
-    continuity: Continuity,
+    shared_state: SharedState,
     defer_engine: bool,
 }
 
@@ -66,10 +68,16 @@ impl HostBuilder {
         self
     }
 
-    /// Sets who asks people. Default: nobody, so that what needs a yes is
-    /// denied.
+    /// Sets who asks people. Default: no one, so that what needs approval is denied.
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// Adds one who hears of every call that ends, those that tools make included.
+    /// Default: there are none, and nothing is recorded.
+    pub fn listener(mut self, listener: Arc<dyn CallListener>) -> Self {
+        self.listeners.push(listener);
         self
     }
 
@@ -120,10 +128,10 @@ impl HostBuilder {
         self
     }
 
-    /// Ties the host to those that were made with the same `continuity`, and whose
+    /// Ties the host to those that were made with the same `shared_state`, and whose
     /// place it takes. Default: it is tied to none.
-    pub fn continuity(mut self, continuity: &Continuity) -> Self {
-        self.continuity = continuity.clone();
+    pub fn shared_state(mut self, shared_state: &SharedState) -> Self {
+        self.shared_state = shared_state.clone();
         self
     }
 
@@ -146,9 +154,9 @@ impl HostBuilder {
     pub fn build(self) -> Result<Host, HostError> {
         let workspaces = self.workspaces()?;
         let limits = self.effective_limits();
-        let workshop = match self.broker {
-            Some(broker) => Workshop::Broker(broker),
-            None => Workshop::Own {
+        let backend = match self.broker {
+            Some(broker) => CompileBackend::Broker(broker),
+            None => CompileBackend::Own {
                 compiler: self.compiler.unwrap_or_else(|| Arc::new(InProcess)),
                 cache: self.cache.map(Arc::new),
             },
@@ -159,13 +167,14 @@ impl HostBuilder {
             limits,
             policy: self.policy,
             approver: self.approver,
+            listeners: self.listeners,
             secrets: self.secrets,
             buckets: self.buckets,
             transport: self
                 .transport
                 .unwrap_or_else(|| Transport::builder().build()),
         };
-        let host = Host::build(self.contents, services, workshop, self.continuity)?;
+        let host = Host::build(self.contents, services, backend, self.shared_state)?;
         if !self.defer_engine {
             host.make_engine()?;
         }

@@ -2,12 +2,12 @@
 //! process of its own where the embedder has one, or take what was compiled
 //! before from the cache.
 
-mod artefact;
+mod artifact;
+mod artifact_signature;
 pub mod broker;
 mod cache;
 mod error;
 mod limits;
-mod seal;
 mod worker;
 
 use std::fmt;
@@ -24,14 +24,14 @@ pub use cache::Cache;
 pub use error::{CompileError, CompileReason};
 pub use limits::CompileLimits;
 
-use self::seal::{Claim, EngineHash};
+use self::artifact_signature::{Claim, EngineHash};
 use crate::sandbox::engine::{EngineProfile, compiling_engine};
 
 /// Compiles components. Compiling is work on hostile input: wasmtime calls
 /// its cost no vulnerability, so an implementation bounds it. [`Broker`] does;
 /// this trait is for embedders who know better ways.
 pub trait Compiler: fmt::Debug + Send + Sync {
-    /// Compiles a component to an artefact for engines of `profile`.
+    /// Compiles a component to an artifact for engines of `profile`.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl Callers {
 
 /// Who compiles for a host, and where the result is kept.
 #[derive(Debug, Clone)]
-pub(crate) enum Workshop {
+pub(crate) enum CompileBackend {
     /// A compiler of the embedder's, in this process as a rule; then this
     /// process also writes the cache.
     Own {
@@ -101,7 +101,7 @@ pub(crate) enum Workshop {
     Broker(Broker),
 }
 
-impl Workshop {
+impl CompileBackend {
     /// The longest that compiling takes, where that is bounded.
     pub(crate) fn longest(&self) -> Option<Duration> {
         match self {
@@ -110,7 +110,7 @@ impl Workshop {
         }
     }
 
-    /// Loads a component into `engine`: a genuine artefact from the cache, else
+    /// Loads a component into `engine`: a genuine artifact from the cache, else
     /// one that is compiled now and put there.
     pub(crate) fn load(
         &self,
@@ -159,7 +159,7 @@ fn own(
 }
 
 fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component, CompileError> {
-    artefact::from_own_bytes(engine, bytes).map_err(|error| refused(&error))
+    artifact::from_own_bytes(engine, bytes).map_err(|error| refused(&error))
 }
 
 /// What the cache says for good: the component, or a verdict on it. Where loading it

@@ -1,7 +1,7 @@
-//! Takes rights away from a process that runs guests, so that whoever gets out
-//! of the engine finds little: the files that were named, no other programs,
-//! no sockets but those that calls were granted. Once given up, a right can't be
-//! had again by anybody in this process.
+//! Takes rights away from a process that runs guests, so that a guest that escapes the
+//! engine finds little: the files that were named, no other programs,
+//! no sockets but those that calls were granted. A right that was given up
+//! can't be regained in this process.
 //!
 //! It comes in two layers. The first restricts **files** and the network; from
 //! then on a helper could still be started, and would be under the same rules.
@@ -13,17 +13,21 @@
 //! starts later. So it has to be applied while there is one thread only: before
 //! the runtime, before a progress bar.
 
-pub(crate) mod bare;
+pub(crate) mod broker_profile;
+mod error;
 mod landlock_rules;
+mod network;
 mod report;
 mod seccomp;
-pub(crate) mod starter;
 mod system;
+pub(crate) mod worker_profile;
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub use error::ConfineError;
+pub use network::Network;
 pub use report::{Confined, Part, State};
 pub use seccomp::SystemCalls;
 pub use seccomp::allowed::{GROUPS as ALLOWED_CALLS, Group};
@@ -34,22 +38,7 @@ use wasmtime::PoolingAllocationConfig;
 use self::landlock_rules::{READ, Rules, WRITE};
 
 /// How long threads that end are waited for. Those that go on are not.
-const PATIENCE: Duration = Duration::from_millis(500);
-
-/// What a confined process may still reach over the network.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Network {
-    /// Nothing: no socket can be made.
-    #[default]
-    None,
-    /// TCP connections to these ports, and name resolution (port 53). No
-    /// listening for connections, no Unix sockets, no raw packets. Datagrams (UDP)
-    /// go anywhere, since names are resolved with them.
-    Ports(Vec<u16>),
-    /// Connections to any port. No listening, no Unix sockets, no raw packets.
-    Any,
-}
+const THREAD_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What a process keeps when it confines itself. Starts with nothing.
 #[derive(Debug, Clone, Default)]
@@ -63,52 +52,6 @@ pub struct Confinement {
     listener: Option<i32>,
     calls: SystemCalls,
     strict: bool,
-}
-
-/// Why a process is not confined.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfineError {
-    /// There are other threads already, which would go free.
-    #[error("the process has {0} threads; confine it while it has one")]
-    Threads(usize),
-    /// A path that was to be kept can't be opened.
-    #[error("{}, which was to be kept, can't be opened: {problem}", path.display())]
-    Path {
-        /// The path.
-        path: PathBuf,
-        /// What went wrong.
-        problem: String,
-    },
-    /// This kernel does not have all that a strict confinement needs.
-    #[error("this kernel can't confine a process fully: {0}")]
-    Incomplete(String),
-    /// The kernel refused.
-    #[error("the kernel refused the confinement: {0}")]
-    Refused(String),
-}
-
-impl ConfineError {
-    /// The stable code of this error, as the book lists it.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Threads(_) => "confine-threads",
-            Self::Path { .. } => "confine-path",
-            Self::Incomplete(_) => "confine-incomplete",
-            Self::Refused(_) => "confine-refused",
-        }
-    }
-
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Threads(_) => "confine the process first thing, before the async runtime starts",
-            Self::Path { .. } => "name what is there and may be opened",
-            Self::Incomplete(_) => "use a newer kernel, or do without the strict mode",
-            Self::Refused(_) => "see whether something else forbids it, such as a container",
-        };
-        Some(hint.to_owned())
-    }
 }
 
 impl Confinement {
@@ -281,7 +224,7 @@ pub fn outlook_with(calls: SystemCalls) -> Confined {
 fn alone(threads: impl Fn() -> Option<usize>) -> Result<(), ConfineError> {
     let began = Instant::now();
     while let Some(count) = threads().filter(|count| *count > 1) {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > THREAD_EXIT_TIMEOUT {
             return Err(ConfineError::Threads(count));
         }
         std::thread::sleep(Duration::from_micros(100));

@@ -1,5 +1,4 @@
-//! Why a host could not be built. What goes wrong in a call is no error of
-//! this kind: it is the call's result ([`crate::CallError`]).
+//! Why a host could not be built. Errors of a call are part of its result ([`crate::CallError`]).
 
 use std::path::PathBuf;
 

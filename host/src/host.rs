@@ -7,26 +7,28 @@ use std::time::Instant;
 
 use toolward_bundle::content::Content;
 use toolward_contract::driver::DriverKind;
-use toolward_policy::{Confirmed, ContextLack, Decision, Effects};
+use tracing::Instrument;
 
 use crate::admission::Admission;
-use crate::checks::{self, Checks};
-use crate::compile::Workshop;
-use crate::continuity::{Continuity, HostEngine};
-use crate::dispatch::{self, Ended, Running};
+use crate::call_record::CallRecord;
+use crate::catalogue::Catalogue;
+use crate::compile::CompileBackend;
+use crate::dispatch::{self, DispatchContext, Ended, Executor};
 use crate::error::HostError;
-use crate::grant;
-use crate::lineage::CallTools;
+use crate::listener::CallStage;
 use crate::prepare::Preparer;
-use crate::registry::{Catalogue, Icon, ToolEntry};
 use crate::request::Request;
 use crate::resolve::{self, Resolved};
-use crate::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Reply};
+use crate::result::{CallError, ErrorClass, ErrorCode, Reply};
 use crate::sandbox::engine::EngineProfile;
+use crate::sandbox::tools::{CallTools, NestedCall};
 use crate::sandbox::turns::Turns;
 use crate::services::Services;
+use crate::shared_state::{HostEngine, SharedState};
+use crate::tool_info::ToolInfo;
 use crate::validate::{self, Call, Validated};
-use crate::{approval, asking};
+use crate::validation_pool::{self, ValidationPool};
+use crate::{approve, authorise, elicitation};
 
 /// Runs the tools of bundles. Cheap to clone; clones share everything.
 ///
@@ -41,88 +43,43 @@ struct Inner {
     services: Arc<Services>,
     catalogue: Catalogue,
     admission: Arc<Admission>,
-    checks: Arc<Checks>,
+    validation: Arc<ValidationPool>,
     turns: Arc<Turns>,
-    continuity: Continuity,
-}
-
-/// One tool as a catalogue shows it.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct ToolInfo {
-    /// Its contract. Untrusted text.
-    pub contract: Arc<toolward_contract::tool::Tool>,
-    /// Who published it; `dev:<dir>` for an unsigned bundle.
-    pub publisher: String,
-    /// BLAKE3 of its bundle's manifest, 64 hex digits.
-    pub bundle: String,
-    /// The drivers that may serve it, best first.
-    pub drivers: Vec<DriverInfo>,
-    /// Why drivers of the same publisher that name it do not serve it, for people.
-    pub unserved: Vec<String>,
-    /// What a call can bring about by any driver that policy lets run, the tools
-    /// that it reaches included; `None` where there is no such driver, and so no
-    /// call can run.
-    pub effects: Option<Effects>,
-    /// Why calls that bring no context of their own can't run, where the contract
-    /// requires one and the operator gives none to anybody.
-    pub context: Option<ContextLack>,
-    /// What the operator believes of what the contract says of it.
-    pub confirmed: Confirmed,
-    /// Its icon, or its bundle's. Untrusted bytes.
-    pub icon: Option<Icon>,
-}
-
-/// A driver that may serve a tool.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct DriverInfo {
-    /// Its id.
-    pub id: String,
-    /// Who published it: whose code runs, which may be another publisher's than the
-    /// tool's.
-    pub publisher: String,
-    /// What was decided about it.
-    pub decision: Decision,
-}
-
-impl DriverInfo {
-    /// Whether policy lets it run, asked about or not.
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.decision.grant().is_some()
-    }
+    shared_state: SharedState,
 }
 
 impl Host {
     pub(crate) fn build(
         contents: Vec<Content>,
         services: Services,
-        workshop: Workshop,
-        continuity: Continuity,
+        backend: CompileBackend,
+        shared_state: SharedState,
     ) -> Result<Self, HostError> {
-        let admission = continuity.admission(&services.limits);
-        let catalogue = Catalogue::build(contents, &services, &continuity, &admission)?;
+        let admission = shared_state.admission(&services.limits);
+        let catalogue = Catalogue::build(contents, &services, &shared_state, &admission)?;
         let profile = EngineProfile::for_limits(&services.limits);
-        let engine = HostEngine::new(continuity.clone(), admission.clone(), profile);
+        let engine = HostEngine::new(shared_state.clone(), admission.clone(), profile);
         let component_bytes = services.limits.component_bytes;
-        let preparer = Preparer::new(engine, workshop, component_bytes);
+        let preparer = Preparer::new(engine, backend, component_bytes);
         Ok(Self {
             inner: Arc::new(Inner {
                 preparer: Arc::new(preparer),
                 services: Arc::new(services),
                 catalogue,
                 admission,
-                checks: continuity.checks(),
-                turns: continuity.turns(),
-                continuity,
+                validation: shared_state.validation(),
+                turns: shared_state.turns(),
+                shared_state,
             }),
         })
     }
 
     /// The tools of this host, by id and major version.
     pub fn tools(&self) -> impl Iterator<Item = ToolInfo> + '_ {
-        self.inner.catalogue.tools().map(|entry| info(entry))
+        self.inner
+            .catalogue
+            .tools()
+            .map(|entry| ToolInfo::of(entry))
     }
 
     /// The grants of all drivers that policy lets run.
@@ -134,8 +91,8 @@ impl Host {
     /// The tool that a call of `name` would reach.
     pub fn tool(&self, name: &str) -> Option<ToolInfo> {
         let found = self.inner.catalogue.find(name);
-        let served = found.filter(|entry| entry.standing.withdrawn().is_none());
-        served.map(|entry| info(entry))
+        let served = found.filter(|entry| entry.withdrawal.withdrawn().is_none());
+        served.map(|entry| ToolInfo::of(entry))
     }
 
     /// Whether a call of this tool could start now, without waiting for a driver
@@ -149,10 +106,10 @@ impl Host {
     /// tools are gone from [`Host::tools`], and new calls of them, and by its
     /// drivers, end with [`ErrorCode::WITHDRAWN`](crate::ErrorCode::WITHDRAWN)
     /// and `reason`, and so do calls that wait for a person or for a slot. Calls
-    /// that run go on. It holds for all hosts of the same [`Continuity`]. False if no
+    /// that run go on. It holds for all hosts of the same [`SharedState`]. False if no
     /// such bundle was served.
     pub fn withdraw(&self, bundle: &str, reason: &str) -> bool {
-        self.inner.continuity.withdraw(bundle, reason)
+        self.inner.shared_state.withdraw(bundle, reason)
     }
 
     /// The manifest digests of the bundles of the tools that are served.
@@ -164,27 +121,24 @@ impl Host {
     ///
     /// Dropping the future cancels the call: the guest is gone with it.
     pub async fn call(&self, request: Request) -> Reply {
-        let resumed = request.resume.as_ref();
-        let metadata = Metadata {
-            invocation: match resumed {
-                Some(resume) => resume.asked.invocation.clone(),
-                None => uuid::Uuid::now_v7().to_string(),
-            },
-            ..Metadata::default()
-        };
-        let mut running = Running::new(&request, metadata);
-        let mut captured = Captured::default();
-        let ended = self
-            .stages(request, &mut running.metadata, &mut captured)
-            .await;
+        let mut record = CallRecord::new(&request, &self.inner.services.listeners);
+        // Without a subscriber for it the span is none: nothing is formatted or
+        // allocated.
+        let span = tracing::debug_span!(
+            "call",
+            invocation = record.metadata.invocation,
+            tool = request.tool,
+        );
+        let ended = self.stages(request, &mut record).instrument(span).await;
         let (result, asked) = match ended {
             Ok(Ended::Output(output)) => (Ok(output), None),
             Ok(Ended::Asked(asked)) => (Err(input_required(&asked.tool_id)), Some(asked)),
             Err(error) => (Err(error), None),
         };
+        let (metadata, captured) = record.end(&result);
         Reply {
             result,
-            metadata: running.ended(),
+            metadata,
             captured,
             asked,
         }
@@ -194,58 +148,52 @@ impl Host {
     async fn stages(
         &self,
         mut request: Request,
-        metadata: &mut Metadata,
-        captured: &mut Captured,
+        record: &mut CallRecord<'_>,
     ) -> Result<Ended, CallError> {
         let inner = &*self.inner;
-        metadata.tool.clone_from(&request.tool);
-        let observer = request.observer.clone();
-        let principal = request.principal.clone();
         if let Some(resume) = &request.resume {
             request.pinned_driver = Some(resume.asked.driver.clone());
         }
-        let resolved = match (
-            resolve::resolve(&inner.catalogue, &request),
-            &request.resume,
-        ) {
-            (Err(error), Some(_)) => return Err(asking::gone(error)),
+        let resolved = resolve::resolve(&inner.catalogue, &request);
+        let resolved = match (resolved, &request.resume) {
+            (Err(error), Some(_)) => return Err(elicitation::gone(error)),
             (resolved, _) => resolved?,
         };
-        metadata.tool.clone_from(&resolved.tool.full_id);
-        metadata.publisher = Some(resolved.tool.publisher.clone());
+        record.resolved(&resolved.tool);
 
+        record.enter(CallStage::Validate);
         let validated = self.validated(resolved, request).await?;
-        let driver = validated.driver();
-        metadata.driver = Some(driver.driver.id.to_string());
-        metadata.driver_publisher = Some(driver.publisher.clone());
-        metadata.bundle = Some(driver.bundle.clone());
+        record.picked(validated.driver());
 
-        let granted = grant::apply(validated)?;
+        record.enter(CallStage::Authorise);
+        let granted = authorise::apply(validated)?;
+
+        record.enter(CallStage::Approve);
         let approver = inner.services.approver.as_ref();
-        let approved = approval::obtain(granted, approver, &metadata.invocation).await?;
-        let prepared = match driver.driver.kind {
-            DriverKind::Component => Some(
-                inner
-                    .preparer
-                    .prepared(&driver, Some(&principal), observer.as_deref())
-                    .await?,
-            ),
-            _ => None,
+        let approved = approve::obtain(granted, approver, &record.metadata.invocation).await?;
+
+        record.enter(CallStage::Prepare);
+        let (driver, scope) = (
+            approved.call().route.driver.clone(),
+            approved.call().scope.clone(),
+        );
+        let executor = match driver.driver.kind {
+            DriverKind::Component => {
+                let (principal, observer) = (Some(&*scope.principal), scope.observer.as_deref());
+                let prepared = inner.preparer.prepared(&driver, principal, observer);
+                Executor::Component(prepared.await?)
+            }
+            _ => Executor::Http,
         };
-        dispatch::start(
-            approved,
-            dispatch::Means {
-                host: self.inner.clone(),
-                services: &inner.services,
-                admission: &inner.admission,
-                checks: &inner.checks,
-                turns: &inner.turns,
-                prepared,
-            },
-            metadata,
-            captured,
-        )
-        .await
+        let context = DispatchContext {
+            host: self.inner.clone(),
+            services: &inner.services,
+            admission: &inner.admission,
+            validation: &inner.validation,
+            turns: &inner.turns,
+            executor,
+        };
+        dispatch::dispatch(approved, context, record).await
     }
 
     /// Validates at once, or, where it may take long, on another thread: the
@@ -256,18 +204,18 @@ impl Host {
         request: Request,
     ) -> Result<Validated<Call>, CallError> {
         let inner = &self.inner;
-        if request.is_below(checks::short_bytes(&resolved.tool.contract.inputs)) {
+        if request.is_below(validation_pool::short_bytes(&resolved.tool.contract.inputs)) {
             return validate::validate(resolved, request, &inner.services.limits);
         }
         let longest = inner.services.limits.timeout;
         let allowed = request.timeout.unwrap_or(longest).min(longest);
         let started = Instant::now();
         let deadline = started.checked_add(allowed).unwrap_or(started);
-        let (host, principal) = (self.clone(), request.principal.clone());
+        let (host, scope) = (self.clone(), request.scope.clone());
         inner
-            .checks
+            .validation
             .run(
-                &principal,
+                &scope.principal,
                 deadline,
                 || dispatch::timed_out(allowed, started.elapsed()),
                 move || validate::validate(resolved, request, &host.inner.services.limits),
@@ -311,8 +259,8 @@ impl Host {
 }
 
 impl CallTools for Inner {
-    fn call_tool(self: Arc<Self>, request: Request) -> Pin<Box<dyn Future<Output = Reply> + Send>> {
-        Box::pin(async move { Host { inner: self }.call(request).await })
+    fn call_tool(self: Arc<Self>, call: NestedCall) -> Pin<Box<dyn Future<Output = Reply> + Send>> {
+        Box::pin(async move { Host { inner: self }.call(Request::nested(call)).await })
     }
 }
 
@@ -322,28 +270,6 @@ impl std::fmt::Debug for Host {
             .field("limits", &self.inner.services.limits)
             .field("tools", &self.inner.catalogue.tools().count())
             .finish_non_exhaustive()
-    }
-}
-
-fn info(entry: &ToolEntry) -> ToolInfo {
-    ToolInfo {
-        contract: entry.contract.clone(),
-        publisher: entry.publisher.clone(),
-        bundle: entry.bundle.clone(),
-        drivers: entry
-            .routes
-            .iter()
-            .map(|route| DriverInfo {
-                id: route.driver.driver.id.to_string(),
-                publisher: route.driver.publisher.clone(),
-                decision: route.decision.clone(),
-            })
-            .collect(),
-        unserved: entry.unserved.clone(),
-        effects: entry.effects(),
-        context: entry.context_lack(),
-        confirmed: entry.confirmed(),
-        icon: entry.icon.clone(),
     }
 }
 

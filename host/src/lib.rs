@@ -22,55 +22,66 @@
 //! # }
 //! ```
 
-mod access;
 mod admission;
 mod approval;
-mod asking;
+mod approve;
+mod authorise;
 mod builder;
-mod checks;
+mod call_record;
+mod catalogue;
 pub mod compile;
 pub mod confine;
-mod continuity;
+mod cores;
 pub mod digest;
 mod dispatch;
+mod elicitation;
 mod error;
-mod grant;
+mod exceeded;
 mod host;
+mod invocation;
 mod limits;
-mod lineage;
+mod listener;
 pub mod memory;
-mod needs;
 mod observer;
+mod preparation;
 mod prepare;
+mod principal;
 mod redact;
-mod registry;
 mod request;
+mod requirements;
 mod resolve;
 mod result;
 mod sandbox;
 pub mod secrets;
 mod services;
+mod shared_state;
+mod tool_info;
 mod validate;
+mod validation_pool;
 mod violations;
+mod withdrawal;
 mod workspace;
 
 pub use approval::{ApprovalRequest, Approver, Chained, Verdict};
-pub use asking::{Answer, Answerable, Ask, Asked, Question, Resume, Spent};
 pub use builder::HostBuilder;
+pub use catalogue::Icon;
 pub use compile::{
     Broker, BrokerCommand, Cache, CompileError, CompileLimits, CompileReason, Compiler, InProcess,
 };
-pub use continuity::Continuity;
+pub use elicitation::{Answer, Answerable, Ask, Asked, Question, Resume, Spent};
 pub use error::HostError;
-pub use host::{DriverInfo, Host, ToolInfo};
+pub use host::Host;
 pub use limits::{Limit, Limits};
-pub use needs::Needs;
-pub use observer::{Canceled, Compiling, LogLevel, LogRecord, Observer, Progress};
-pub use registry::Icon;
-pub use request::{LOCAL, Request};
+pub use listener::{CallListener, CallStage, FinishedCall};
+pub use observer::{Canceled, Compiling, Observer, Progress};
+pub use principal::LOCAL;
+pub use request::Request;
+pub use requirements::Requirements;
 pub use result::{
-    Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, Metadata,
-    Origin, Output, Reply, ResourceBody, Role,
+    Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, LogLevel,
+    LogRecord, Metadata, Origin, Output, Reply, ResourceBody, Role,
 };
 pub use sandbox::engine::EngineProfile;
+pub use shared_state::SharedState;
+pub use tool_info::{DriverInfo, ToolInfo};
 pub use violations::{Violation, ViolationKind};

@@ -5,36 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::result::{CallError, Metadata};
-
-/// How urgent a driver says a log record is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogLevel {
-    /// Finest detail.
-    Trace,
-    /// For the driver's author.
-    Debug,
-    /// Worth knowing.
-    Info,
-    /// Something is off.
-    Warn,
-    /// Something failed.
-    Error,
-}
-
-/// One structured log record of a driver. Untrusted text: show it through
-/// [`toolward_bundle::text::visible`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LogRecord {
-    /// The level that the driver gave.
-    pub level: LogLevel,
-    /// The message.
-    pub message: String,
-    /// A JSON object of details, as the driver wrote it; `null` without one.
-    #[serde(skip_serializing_if = "serde_json::Value::is_null")]
-    pub fields: serde_json::Value,
-}
+use crate::result::{CallError, LogRecord, Metadata};
 
 /// A progress report of a driver.
 #[derive(Debug, Clone, PartialEq, Serialize)]

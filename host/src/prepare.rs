@@ -4,56 +4,42 @@
 
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolward_signing::Digest;
 use wasmtime::component::Component;
 
-use crate::compile::{Callers, CompileError, CompileReason, Stage, Workshop};
-use crate::continuity::HostEngine;
+use crate::catalogue::LoadedDriver;
+use crate::compile::{CompileBackend, CompileError, CompileReason, Stage};
 use crate::error::HostError;
 use crate::observer::{Compiling, Observer};
-use crate::registry::LoadedDriver;
 use crate::result::{CallError, ErrorClass, ErrorCode};
 use crate::sandbox::engine::Ready;
 use crate::sandbox::run::Prepared;
-use crate::sandbox::v0_1;
+use crate::sandbox::world::World;
+use crate::shared_state::HostEngine;
 
 /// How often those who wait are told how far it is.
-const TICK: Duration = Duration::from_millis(250);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A caller may try again after so long, where the machine was at fault.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What all drivers of a host are prepared with.
 pub(crate) struct Preparer {
     engine: HostEngine,
-    workshop: Workshop,
+    backend: CompileBackend,
     /// The largest component, in bytes.
     component_bytes: usize,
 }
 
-/// How far one driver is.
-#[derive(Default)]
-pub(crate) struct Preparation {
-    /// Ready, or never to be.
-    done: OnceLock<Result<Prepared, CompileError>>,
-    /// Held by whoever prepares it.
-    busy: Arc<tokio::sync::Mutex<()>>,
-    /// Whose calls have come to wait for it.
-    callers: Callers,
-    stage: Mutex<Option<Stage>>,
-    /// The last attempt that failed without a verdict, and when.
-    failed: Mutex<Option<(Instant, CompileError)>>,
-}
-
 impl Preparer {
-    pub(crate) fn new(engine: HostEngine, workshop: Workshop, component_bytes: usize) -> Self {
+    pub(crate) fn new(engine: HostEngine, backend: CompileBackend, component_bytes: usize) -> Self {
         Self {
             engine,
-            workshop,
+            backend,
             component_bytes,
         }
     }
@@ -78,7 +64,10 @@ impl Preparer {
             let asked = Instant::now();
             let ready = self.make(driver, asked);
             let mut ready = std::pin::pin!(ready);
-            while tokio::time::timeout(TICK, &mut ready).await.is_err() {
+            while tokio::time::timeout(PROGRESS_INTERVAL, &mut ready)
+                .await
+                .is_err()
+            {
                 if let Some(observer) = observer {
                     self.tell(driver, observer);
                 }
@@ -135,7 +124,7 @@ impl Preparer {
         observer.compiling(&Compiling {
             driver: driver.driver.id.to_string(),
             elapsed,
-            longest: self.workshop.longest(),
+            longest: self.backend.longest(),
         });
     }
 }
@@ -145,7 +134,7 @@ impl Preparer {
 struct Job {
     host: Weak<Preparer>,
     ready: Ready,
-    workshop: Workshop,
+    backend: CompileBackend,
     component_bytes: usize,
 }
 
@@ -158,7 +147,7 @@ impl Job {
         Ok(Self {
             host: Arc::downgrade(host),
             ready: ready.clone(),
-            workshop: host.workshop.clone(),
+            backend: host.backend.clone(),
             component_bytes: host.component_bytes,
         })
     }
@@ -187,11 +176,12 @@ impl Job {
                     "it asks for what this host does not have: {error:#}"
                 ))
             })?;
-        let pre = v0_1::DriverPre::new(pre).map_err(|error| {
-            invalid(format!("it does not export `{}`: {error:#}", v0_1::EXPORT))
+        let world = World::of(pre).map_err(|missing| {
+            let (handler, source) = (missing.handler, missing.source);
+            invalid(format!("it does not export `{handler}`: {source:#}"))
         })?;
         driver.drop_wasm();
-        Ok(Prepared::new(pre, driver.instance_bytes))
+        Ok(Prepared::new(world, driver.instance_bytes))
     }
 
     fn load(
@@ -217,7 +207,7 @@ impl Job {
                 _ => ControlFlow::Continue(()),
             }
         };
-        self.workshop.load(
+        self.backend.load(
             &self.ready.engine,
             &self.ready.profile,
             digest,
@@ -225,48 +215,6 @@ impl Job {
             &driver.preparation.callers,
             &mut watch,
         )
-    }
-}
-
-impl Preparation {
-    /// Whether nobody has to wait for it any more.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.done.get().is_some()
-    }
-
-    fn finish(&self, result: Result<Prepared, CompileError>) {
-        *self.stage() = None;
-        match result {
-            Err(error) if !error.reason().is_verdict() => {
-                tracing::warn!(%error, "a driver was not prepared; it may be later");
-                *self.failed() = Some((Instant::now(), error));
-            }
-            result => {
-                let _ = self.done.set(result);
-            }
-        }
-    }
-
-    /// Whether somebody else's attempt failed since `asked`: it stands for those
-    /// who waited for it, too.
-    fn failed_since(&self, asked: Instant) -> bool {
-        self.failed().as_ref().is_some_and(|(at, _)| *at >= asked)
-    }
-
-    fn last_failure(&self) -> CompileError {
-        let failed = self.failed();
-        failed.as_ref().map_or_else(
-            || CompileError::new(CompileReason::Cancelled, "preparing it was broken off"),
-            |(_, error)| error.clone(),
-        )
-    }
-
-    fn stage(&self) -> std::sync::MutexGuard<'_, Option<Stage>> {
-        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn failed(&self) -> std::sync::MutexGuard<'_, Option<(Instant, CompileError)>> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -286,7 +234,7 @@ fn refused(driver: &LoadedDriver, error: &CompileError) -> CallError {
             "report this to the driver's publisher, or raise the host's limit on compiling",
         ),
         _ => call
-            .retry_after(RETRY)
+            .retry_after(RETRY_AFTER)
             .with_hint("try again; if it lasts, start the host again"),
     }
 }
@@ -295,7 +243,7 @@ impl fmt::Debug for Preparer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Preparer")
             .field("profile", self.engine.profile())
-            .field("workshop", &self.workshop)
+            .field("backend", &self.backend)
             .finish_non_exhaustive()
     }
 }

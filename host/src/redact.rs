@@ -4,9 +4,9 @@
 use memchr::memmem;
 use serde_json::Value;
 
-use crate::observer::LogRecord;
 use crate::result::{
-    BlockContent, CallError, Captured, ErrorClass, ErrorCode, Origin, Output, ResourceBody,
+    BlockContent, CallError, Captured, ErrorClass, ErrorCode, LogRecord, Origin, Output,
+    ResourceBody,
 };
 use crate::secrets::SecretValue;
 
@@ -14,7 +14,7 @@ use crate::secrets::SecretValue;
 const REDACTED: &str = "[secret]";
 
 /// Values shorter than this are not looked for: they would be found everywhere.
-const SHORTEST: usize = 4;
+const MIN_VALUE_BYTES: usize = 4;
 
 /// The secrets that a call used.
 pub(crate) struct Redactor {
@@ -35,7 +35,7 @@ impl Redactor {
         let is_known = hidden
             .iter()
             .any(|hidden| hidden.value.bytes() == value.bytes());
-        if is_known || value.bytes().len() < SHORTEST {
+        if is_known || value.bytes().len() < MIN_VALUE_BYTES {
             return None;
         }
         hidden.push(Hidden {

@@ -6,9 +6,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::approval::Approver;
-use crate::asking::{Answerable, Resume};
-use crate::lineage::Lineage;
+use crate::elicitation::{Answerable, Resume};
 use crate::observer::Observer;
+use crate::sandbox::call_scope::CallScope;
+use crate::sandbox::tools::NestedCall;
 
 /// The input of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,13 +20,10 @@ pub(crate) enum Input {
     Value(Value),
 }
 
-/// The principal of calls that name none: whoever runs the host's process.
-pub const LOCAL: &str = "local";
-
 /// One call of one tool.
 #[derive(Clone)]
 pub struct Request {
-    pub(crate) principal: String,
+    pub(crate) scope: Arc<CallScope>,
     pub(crate) tool: String,
     pub(crate) input: Input,
     pub(crate) context: Option<Value>,
@@ -33,11 +31,7 @@ pub struct Request {
     pub(crate) pinned_provider: Option<Value>,
     pub(crate) pinned_driver: Option<String>,
     pub(crate) timeout: Option<Duration>,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
-    pub(crate) lineage: Lineage,
-    pub(crate) answerable: Answerable,
     pub(crate) resume: Option<Box<Resume>>,
-    pub(crate) approver: Option<Arc<dyn Approver>>,
 }
 
 impl Request {
@@ -61,18 +55,14 @@ impl Request {
 
     fn with_input(tool: String, input: Input) -> Self {
         Self {
-            principal: LOCAL.to_owned(),
+            scope: Arc::default(),
             tool,
             input,
             context: None,
             pinned_provider: None,
             pinned_driver: None,
             timeout: None,
-            observer: None,
-            lineage: Lineage::default(),
-            answerable: Answerable::default(),
             resume: None,
-            approver: None,
         }
     }
 
@@ -95,10 +85,10 @@ impl Request {
 
     /// Who calls: a local user, a token's subject, an embedder's name. Shares,
     /// buckets, stored secrets and approvals are kept apart by it. Default:
-    /// [`LOCAL`].
+    /// [`LOCAL`](crate::LOCAL).
     #[must_use]
     pub fn principal(mut self, principal: impl Into<String>) -> Self {
-        self.principal = principal.into();
+        self.scope_mut().principal = principal.into();
         self
     }
 
@@ -117,17 +107,24 @@ impl Request {
         self
     }
 
-    /// Makes it a call of a tool by a tool.
-    pub(crate) fn below(mut self, lineage: Lineage) -> Self {
-        self.lineage = lineage;
-        self
+    /// A call of a tool by a tool.
+    pub(crate) fn nested(call: NestedCall) -> Self {
+        Self {
+            scope: Arc::new(call.scope),
+            timeout: call.timeout,
+            ..Self::new(call.tool, call.input)
+        }
+    }
+
+    fn scope_mut(&mut self) -> &mut CallScope {
+        Arc::make_mut(&mut self.scope)
     }
 
     /// Says which questions of a driver the caller can have answered. Where it asks
     /// one of them, [`Reply::asked`](crate::Reply::asked) is set. Default: none.
     #[must_use]
     pub fn answerable(mut self, answerable: Answerable) -> Self {
-        self.answerable = answerable;
+        self.scope_mut().answerable = answerable;
         self
     }
 
@@ -143,14 +140,14 @@ impl Request {
     /// host's own approver.
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.approver = Some(approver);
+        self.scope_mut().approver = Some(approver);
         self
     }
 
     /// Receives progress and log records while the driver runs.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.observer = Some(observer);
+        self.scope_mut().observer = Some(observer);
         self
     }
 }

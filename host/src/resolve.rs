@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::registry::{Catalogue, Route, ToolEntry};
+use crate::catalogue::{Catalogue, Route, ToolEntry};
 use crate::request::Request;
 use crate::result::{CallError, ErrorClass, ErrorCode};
 
@@ -19,7 +19,7 @@ pub(crate) struct Resolved {
 impl Resolved {
     /// The drivers that may serve this call, best first.
     pub(crate) fn routes(&self) -> impl Iterator<Item = &Arc<Route>> {
-        let served = |route: &&Arc<Route>| route.driver.standing.withdrawn().is_none();
+        let served = |route: &&Arc<Route>| route.driver.withdrawal.withdrawn().is_none();
         self.tool.routes.iter().filter(served).filter(|route| {
             let own = route.driver.driver.id.as_str();
             self.pins.iter().all(|pin| pin == own)
@@ -29,7 +29,7 @@ impl Resolved {
 
 /// Finds the tool and makes sure that some driver serves it.
 pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolved, CallError> {
-    let tool = match request.lineage.caller() {
+    let tool = match request.scope.chain.caller() {
         None => catalogue.find(&request.tool),
         Some(_) => catalogue.find_by_id(&request.tool),
     };
@@ -42,14 +42,20 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
         .with_hint(known(catalogue)));
     };
     // Unsigned work never calls what is signed.
-    if request.lineage.caller().is_some_and(|caller| caller.dev) && !tool.dev {
+    if request
+        .scope
+        .chain
+        .caller()
+        .is_some_and(|caller| caller.dev)
+        && !tool.dev
+    {
         return Err(CallError::new(
             ErrorCode::UNAUTHORISED,
             ErrorClass::PermissionDenied,
             format!("`{}` is signed, and its caller is not", tool.major_id),
         ));
     }
-    if let Some(reason) = tool.standing.withdrawn() {
+    if let Some(reason) = tool.withdrawal.withdrawn() {
         return Err(withdrawn(&tool.major_id, reason));
     }
     let resolved = Resolved {
@@ -60,7 +66,7 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
         return Ok(resolved);
     }
     let mut drivers = tool.routes.iter();
-    if let Some(reason) = drivers.find_map(|route| route.driver.standing.withdrawn()) {
+    if let Some(reason) = drivers.find_map(|route| route.driver.withdrawal.withdrawn()) {
         return Err(withdrawn(&tool.major_id, reason));
     }
     Err(match resolved.pins.last() {
@@ -87,7 +93,7 @@ fn pins(request: &Request) -> Result<Vec<String>, CallError> {
             return Err(CallError::new(
                 ErrorCode::INPUT_INVALID,
                 ErrorClass::SchemaValidationFailed,
-                "expected `context.pinnedProvider` to be the id of a driver, found no string",
+                "expected `context.pinnedProvider` to be the id of a driver, found another type",
             ));
         }
     }
@@ -114,12 +120,12 @@ pub(crate) fn no_route(tool: &str, unserved: &[String]) -> CallError {
     }
 }
 
-/// Refuses a call whose bundles were taken back while it waited.
+/// Refuses a call whose bundles were withdrawn while it waited.
 pub(crate) fn still_served(tool: &ToolEntry, route: &Route) -> Result<(), CallError> {
-    let standings = [&tool.standing, &route.driver.standing];
-    let reason = standings
+    let withdrawals = [&tool.withdrawal, &route.driver.withdrawal];
+    let reason = withdrawals
         .into_iter()
-        .find_map(|standing| standing.withdrawn());
+        .find_map(|withdrawal| withdrawal.withdrawn());
     reason.map_or(Ok(()), |reason| Err(withdrawn(&tool.major_id, reason)))
 }
 
@@ -127,9 +133,9 @@ fn withdrawn(tool: &str, reason: &str) -> CallError {
     CallError::new(
         ErrorCode::WITHDRAWN,
         ErrorClass::PolicyBlocked,
-        format!("`{tool}` is served no more: {reason}"),
+        format!("`{tool}` has been withdrawn: {reason}"),
     )
-    .with_hint("install a release that was not taken back, then load the tools again")
+    .with_hint("install a release that has not been withdrawn, then load the tools again")
 }
 
 /// Names a few of the tools that there are.

@@ -4,21 +4,22 @@
 mod code;
 mod content;
 mod error;
+mod log_record;
 pub(crate) mod weight;
 
 pub use code::{ErrorClass, ErrorCode};
 pub use content::{Annotations, Block, BlockContent, ResourceBody, Role};
 pub use error::{CallError, Hit, Origin};
 
-pub(crate) use content::{Mapped, map_output, output_to_guest, too_large, too_much_memory};
-pub(crate) use error::map_driver_error;
+pub use log_record::{LogLevel, LogRecord};
+
+pub(crate) use error::{shortened, too_large, too_much_memory};
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::asking::Asked;
-use crate::observer::LogRecord;
+use crate::elicitation::Asked;
 use crate::violations::Violation;
 
 /// What a tool gave.

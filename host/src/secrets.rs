@@ -1,5 +1,5 @@
 //! Where the values of secrets come from, and where those go that drivers
-//! store. The values themselves are shown to nobody: not in errors, not in
+//! store. The values themselves are never shown: not in errors, not in
 //! `Debug`.
 
 mod sources;

@@ -9,6 +9,7 @@ use toolward_policy::{Machine, Policy};
 
 use crate::approval::Approver;
 use crate::limits::Limits;
+use crate::listener::CallListener;
 use crate::secrets::SecretStore;
 use crate::workspace::Workspaces;
 
@@ -17,6 +18,8 @@ pub(crate) struct Services {
     pub(crate) policy: Policy,
     pub(crate) limits: Limits,
     pub(crate) approver: Option<Arc<dyn Approver>>,
+    /// Hear of every call that ends.
+    pub(crate) listeners: Vec<Arc<dyn CallListener>>,
     pub(crate) secrets: Option<Arc<dyn SecretStore>>,
     pub(crate) buckets: Option<Arc<Store>>,
     pub(crate) transport: Transport,

@@ -10,16 +10,14 @@ use toolward_contract::json;
 use toolward_contract::schema::Schema;
 use toolward_policy::{ContextLack, ContextText};
 
-use crate::approval::Approver;
-use crate::asking::{self, Answerable, Facts, Resumed};
-use crate::checks::shortened;
+use crate::catalogue::{LoadedDriver, Route, ToolEntry};
+use crate::elicitation::{self, Facts, Resumed};
 use crate::limits::Limits;
-use crate::lineage::Lineage;
-use crate::observer::Observer;
-use crate::registry::{LoadedDriver, Route, ToolEntry};
 use crate::request::{Input, Request};
 use crate::resolve::Resolved;
+use crate::result::shortened;
 use crate::result::{CallError, ErrorClass, ErrorCode};
+use crate::sandbox::call_scope::CallScope;
 
 /// A value that has passed validation. Made by [`validate`] only.
 pub(crate) struct Validated<T>(T);
@@ -32,8 +30,8 @@ impl<T> Validated<T> {
 
 impl Validated<Call> {
     /// The driver that was picked.
-    pub(crate) fn driver(&self) -> Arc<LoadedDriver> {
-        self.0.route.driver.clone()
+    pub(crate) fn driver(&self) -> &Arc<LoadedDriver> {
+        &self.0.route.driver
     }
 }
 
@@ -46,23 +44,19 @@ pub(crate) struct Call {
     pub(crate) input: String,
     /// The validated input before that, for a person to approve; `null` where
     /// nobody is asked.
-    pub(crate) shown_input: Value,
+    pub(crate) approval_input: Value,
     /// The validated context; `{}` where the contract has no schema for one.
     pub(crate) context: String,
     /// The texts in it that nothing may show, by the names of their values.
     pub(crate) context_secrets: Vec<(String, ContextText)>,
     pub(crate) timeout: Duration,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
-    pub(crate) principal: String,
-    pub(crate) lineage: Lineage,
-    pub(crate) answerable: Answerable,
+    pub(crate) scope: Arc<CallScope>,
     /// Set where the call goes on after questions.
     pub(crate) resume: Option<Box<Resumed>>,
-    pub(crate) approver: Option<Arc<dyn Approver>>,
 }
 
 /// Most violations that one error lists.
-const VIOLATIONS: usize = 8;
+const MAX_VIOLATIONS: usize = 8;
 
 /// Checks input and context against the contract, and picks the first driver
 /// that takes every input that is used.
@@ -81,7 +75,7 @@ pub(crate) fn validate(
     let input = match request.input {
         // What a called tool is given its caller has room for.
         Input::Text(text) => {
-            let caller = request.lineage.caller();
+            let caller = request.scope.chain.caller();
             let mut memory = caller.map_or(u64::MAX, |caller| caller.memory_bytes);
             json::parse_within(text.as_bytes(), &json_limits, &mut memory)
         }
@@ -99,17 +93,19 @@ pub(crate) fn validate(
         (Some(_), None) => None,
     };
 
-    let principal = brought.is_none().then_some(request.principal.as_str());
+    let principal = brought
+        .is_none()
+        .then_some(request.scope.principal.as_str());
     let route = pick(&resolved, &input, principal)?;
     let (context, context_secrets) = match brought {
         Some(context) => (context, Vec::new()),
         None => {
-            let given = route.contexts.get(&request.principal);
+            let given = route.contexts.get(&request.scope.principal);
             let given = given.map_err(context_missing)?;
             (given.value.clone(), given.secrets.clone())
         }
     };
-    let shown_input = match route.question {
+    let approval_input = match route.question {
         Some(_) => input.clone(),
         None => Value::Null,
     };
@@ -122,30 +118,28 @@ pub(crate) fn validate(
     })?;
     let (call_input, context) = (call_input.to_string(), context.to_string());
     let facts = Facts {
-        principal: &request.principal,
-        tool: &resolved.tool,
-        route: &route,
+        principal: &request.scope.principal,
+        tool: &resolved.tool.full_id,
+        publisher: &resolved.tool.publisher,
+        driver: route.driver.driver.id.as_str(),
+        bundle: &route.driver.bundle,
         input: &call_input,
         context: &context,
     };
     let resume = match request.resume {
         None => None,
-        Some(resume) => Some(Box::new(asking::check(*resume, &facts, json_limits)?)),
+        Some(resume) => Some(Box::new(elicitation::check(*resume, &facts, json_limits)?)),
     };
     let timeout = request
         .timeout
         .map_or(route.limits.timeout, |own| own.min(route.limits.timeout));
     Ok(Validated(Call {
         input: call_input,
-        shown_input,
+        approval_input,
         context,
         context_secrets,
         timeout,
-        observer: request.observer,
-        principal: request.principal,
-        lineage: request.lineage,
-        answerable: request.answerable,
-        approver: request.approver,
+        scope: request.scope,
         resume,
         tool: resolved.tool,
         route,
@@ -191,8 +185,8 @@ fn pick(
     .with_hint(format!("leave out `{input}`")))
 }
 
-/// The error of a call whose context the operator has not given. Whoever calls may
-/// be an agent: the lines to add are the command's to show.
+/// The error of a call whose context the operator has not given. The caller may be an
+/// agent, so only the command shows which lines to add.
 pub(crate) fn context_missing(lack: &ContextLack) -> CallError {
     let tool = &lack.tool;
     CallError::new(
@@ -211,7 +205,7 @@ fn check(schema: &Schema, value: &Value, what: &str) -> Result<(), CallError> {
         return Ok(());
     };
     let violations: Vec<Value> = schema
-        .violations(value, VIOLATIONS)
+        .violations(value, MAX_VIOLATIONS)
         .into_iter()
         .map(|violation| {
             json!({
@@ -230,7 +224,7 @@ fn check(schema: &Schema, value: &Value, what: &str) -> Result<(), CallError> {
         ErrorCode::INPUT_INVALID,
         ErrorClass::SchemaValidationFailed,
         format!(
-            "the {what} misses its schema at `{place}`: {}",
+            "the {what} does not match its schema at `{place}`: {}",
             first.message
         ),
     )

@@ -10,17 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use toolward_policy::OnViolation;
 
-use crate::sandbox::secrets::CallSecrets;
-
 /// Violations of one call that are kept; more are only counted.
-const KEPT: usize = 32;
+const MAX_KEPT: usize = 32;
 
 /// Violations of one driver that are reported to the log, over all its calls: what
 /// it tries is for it to choose, and must not fill a disk.
-const REPORTED: u32 = 64;
+const MAX_REPORTED: u32 = 64;
 
 /// Bytes of a subject that are kept.
-const SUBJECT: usize = 256;
+const MAX_SUBJECT_BYTES: usize = 256;
 
 /// What kind of thing was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -80,13 +78,19 @@ impl fmt::Display for EndsCall {
 
 impl std::error::Error for EndsCall {}
 
+/// Takes secrets out of a text before it is shown.
+pub(crate) trait RedactText: fmt::Debug + Send + Sync {
+    /// The text without them; `None` where there is nothing to look for.
+    fn redacted(&self, text: &str) -> Option<String>;
+}
+
 /// The violations of one call, all attempts together. Clones share everything.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Violations {
     found: Arc<Mutex<Found>>,
     on_violation: OnViolation,
     /// Whose values no subject shows.
-    secrets: Option<Arc<CallSecrets>>,
+    secrets: Option<Arc<dyn RedactText>>,
     reported: Reported,
     /// Whether policy ends the call: looked at whenever the guest is entered.
     ends: Arc<AtomicBool>,
@@ -98,7 +102,7 @@ pub(crate) struct Reported(Arc<AtomicU32>);
 
 impl Reported {
     fn report(&self, violation: &Violation) {
-        let one_more = |count: u32| (count < REPORTED).then(|| count.saturating_add(1));
+        let one_more = |count: u32| (count < MAX_REPORTED).then(|| count.saturating_add(1));
         let count = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
@@ -106,7 +110,7 @@ impl Reported {
             return;
         };
         tracing::warn!(%violation, "a driver tried what it was not granted");
-        if before.saturating_add(1) == REPORTED {
+        if before.saturating_add(1) == MAX_REPORTED {
             tracing::warn!(
                 "what else this driver tries is not reported here; its calls' results say it"
             );
@@ -143,7 +147,7 @@ impl Violations {
     }
 
     /// The same, without the secrets of a call in any subject.
-    pub(crate) fn hiding(self, secrets: Arc<CallSecrets>) -> Self {
+    pub(crate) fn hiding(self, secrets: Arc<dyn RedactText>) -> Self {
         Self {
             secrets: Some(secrets),
             ..self
@@ -152,19 +156,17 @@ impl Violations {
 
     /// Records one. An error says that policy ends the call: raise it as a trap.
     pub(crate) fn record(&self, kind: ViolationKind, subject: &str) -> Result<(), EndsCall> {
-        let redactor = self.secrets.as_ref().and_then(|secrets| secrets.redactor());
-        let mut subject = Cow::Borrowed(subject);
-        if let Some(redactor) = redactor {
-            redactor.text(subject.to_mut());
-        }
-        let end = subject.floor_char_boundary(SUBJECT);
+        let secrets = self.secrets.as_ref();
+        let redacted = secrets.and_then(|secrets| secrets.redacted(subject));
+        let subject = redacted.map_or(Cow::Borrowed(subject), Cow::Owned);
+        let end = subject.floor_char_boundary(MAX_SUBJECT_BYTES);
         let violation = Violation {
             kind,
             subject: subject.get(..end).unwrap_or_default().to_owned(),
         };
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.total = found.total.saturating_add(1);
-        if found.first.len() < KEPT && !found.first.contains(&violation) {
+        if found.first.len() < MAX_KEPT && !found.first.contains(&violation) {
             self.reported.report(&violation);
             found.first.push(violation.clone());
         }
@@ -192,7 +194,7 @@ impl Violations {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.total = found.total.saturating_add(total);
         for violation in first {
-            if found.first.len() < KEPT && !found.first.contains(violation) {
+            if found.first.len() < MAX_KEPT && !found.first.contains(violation) {
                 found.first.push(violation.clone());
             }
         }
@@ -225,7 +227,7 @@ mod tests {
                 .expect("goes on");
         }
         let found = violations.found();
-        assert_eq!((found.first.len(), found.total), (KEPT, 103));
+        assert_eq!((found.first.len(), found.total), (MAX_KEPT, 103));
     }
 
     #[test]
@@ -239,7 +241,7 @@ mod tests {
                 .expect("goes on");
             assert_eq!(violations.found().total, 1);
         }
-        assert_eq!(reported.0.load(Ordering::Relaxed), REPORTED);
+        assert_eq!(reported.0.load(Ordering::Relaxed), MAX_REPORTED);
     }
 
     #[test]
@@ -255,6 +257,6 @@ mod tests {
         violations
             .record(ViolationKind::Path, &"ä".repeat(10_000))
             .expect("goes on");
-        assert!(violations.found().first[0].subject.len() <= SUBJECT);
+        assert!(violations.found().first[0].subject.len() <= MAX_SUBJECT_BYTES);
     }
 }

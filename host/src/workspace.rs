@@ -29,7 +29,7 @@ pub(crate) struct Mapping<'a> {
     pub(crate) shared: bool,
 }
 
-/// Why a directory is no workspace.
+/// Why a directory can't be a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unusable {
     /// There is nothing.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
-use toolward_host::{Continuity, Host, LOCAL};
+use toolward_host::{Host, LOCAL, SharedState};
 use toolward_mcp::http::tokens::{self, Tokens};
 use toolward_mcp::http::{self, Authentication, Settings};
 use toolward_mcp::principal::{self, Principal};
@@ -24,8 +24,8 @@ use toolward_signing::verify::{self, VerifyOptions};
 #[expect(clippy::print_stderr, reason = "an example program")]
 async fn main() -> Result<(), Box<dyn Error>> {
     // One for all hosts that take each other's place.
-    let continuity = Continuity::new();
-    let service = Service::new(features(vec![content()?], &continuity)?);
+    let shared_state = SharedState::new();
+    let service = Service::new(features(vec![content()?], &shared_state)?);
     // Cancel it, and calls have some time to end.
     let shutdown = CancellationToken::new();
 
@@ -58,12 +58,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// What clients see: a host, its tools under a policy, and prompts and resources.
 fn features(
     contents: Vec<Content>,
-    continuity: &Continuity,
+    shared_state: &SharedState,
 ) -> Result<ServerFeatures, Box<dyn Error>> {
     let policy = Policy::empty();
     let mut builder = Host::builder()
         .policy(policy.clone())
-        .continuity(continuity);
+        .shared_state(shared_state);
     for content in contents.clone() {
         builder = builder.bundle(content);
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
-use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_host::Broker;
 use toolward_host::confine::{Confinement, SystemCalls};
 
@@ -34,7 +34,7 @@ pub fn apply(
     environment: &Environment,
     report: &dyn Report,
 ) -> Result<(), Error> {
-    let confinement = match broker.artefacts() {
+    let confinement = match broker.artifacts() {
         Some(path) => confinement.read(path),
         None => confinement,
     };
@@ -98,21 +98,17 @@ pub(crate) fn refuse_setting(text: &str, path: &Path) -> Result<(), Error> {
 }
 
 fn invalid(text: &str, path: &Path, span: Option<Range<usize>>, problem: &str) -> Error {
-    let before = span.and_then(|span| text.get(..span.start)).unwrap_or("");
-    let line = before.matches('\n').count().saturating_add(1);
-    let last = before.rsplit('\n').next().unwrap_or("");
-    let column = last.chars().count().saturating_add(1);
+    let at = Position::of_offset(text, span.map_or(0, |span| span.start));
     let problem = problem.lines().collect::<Vec<_>>().join(", ");
-    let message = format!("{}:{line}:{column}: {problem}", path.display());
-    let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    let message = format!("{}:{at}: {problem}", path.display());
     let failure = Error::usage(INVALID_CODE, message).hint(INVALID_HINT);
     failure.with_diagnostics(&[Diagnostic {
         code: INVALID_CODE,
         severity: Severity::Error,
         message: problem,
         file: path.display().to_string(),
-        line: number(line),
-        column: number(column),
+        line: at.line,
+        column: at.column,
         hint: Some(INVALID_HINT.to_owned()),
     }])
 }

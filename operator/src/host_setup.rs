@@ -82,7 +82,7 @@ impl HostSetup {
         granted: &Granted,
         environment: &Environment,
     ) -> Result<Confinement, Error> {
-        let needs = host.needs();
+        let needs = host.requirements();
         let mut confinement = needs.confinement();
         if !needs.ports.is_empty() {
             for path in &environment.certificates {

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::runtime::Handle;
 use toolward_bundle::content::Content;
-use toolward_host::{Continuity, Host, HostBuilder, Reply, Request};
+use toolward_host::{Host, HostBuilder, Reply, Request, SharedState};
 
 use crate::config::Granted;
 use crate::error::{Error, Kind};
@@ -86,11 +86,11 @@ impl LiveHost {
         let runtime = Handle::try_current()
             .map_err(|error| Error::new(Kind::Failed, "runtime-unavailable", error))?;
         let operator = Arc::new(operator);
-        let continuity = Continuity::new();
+        let shared_state = SharedState::new();
         let watch = Watch::load(Arc::clone(&operator), &Logged)?;
         let maker = Maker {
             operator,
-            continuity: continuity.clone(),
+            shared_state: shared_state.clone(),
             finish: Box::new(finish),
         };
         let host = maker.make(watch.contents(), watch.granted())?;
@@ -104,7 +104,7 @@ impl LiveHost {
         let preparing = runtime.spawn(prepare(host));
         watch.follow(
             target,
-            continuity,
+            shared_state,
             control.clone(),
             reports,
             &runtime,
@@ -140,7 +140,7 @@ impl Drop for LiveHost {
 
 struct Maker {
     operator: Arc<Operator>,
-    continuity: Continuity,
+    shared_state: SharedState,
     finish: Box<Finish>,
 }
 
@@ -150,7 +150,7 @@ impl Maker {
         let held = contents.to_vec();
         let builder = self.operator.host_builder(held, granted, buckets)?;
         let builder = (self.finish)(builder);
-        Ok(builder.continuity(&self.continuity).build()?)
+        Ok(builder.shared_state(&self.shared_state).build()?)
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
 use toolward_host::confine::Confinement;
-use toolward_host::{Continuity, Host};
+use toolward_host::{Host, SharedState};
 use toolward_signing::Digest;
 
 use crate::bundles::SourceKind;
@@ -144,7 +144,7 @@ impl Watch {
     pub fn follow<T: Target>(
         self,
         target: T,
-        continuity: Continuity,
+        shared_state: SharedState,
         control: Control,
         reports: Reports,
         runtime: &Handle,
@@ -152,7 +152,7 @@ impl Watch {
     ) -> Result<Following, Error> {
         let serving = Arc::new(Serving {
             target,
-            continuity,
+            shared_state,
             reports,
             runtime: runtime.clone(),
             control,
@@ -184,7 +184,7 @@ impl Watch {
         serving: &Serving<T>,
         preparing: JoinHandle<()>,
     ) -> Result<(), Error> {
-        guarded(&serving.continuity, &serving.control.stop, || {
+        guarded(&serving.shared_state, &serving.control.stop, || {
             self.watch(serving, preparing);
         })
     }
@@ -281,7 +281,7 @@ impl Watch {
             }
         };
         // Calls that wait under the old policy must not continue under it.
-        serving.continuity.part();
+        serving.shared_state.part();
         let made = match serving.target.make(&self.contents, &granted) {
             Ok(made) => made,
             Err(failure) => {
@@ -293,7 +293,7 @@ impl Watch {
         let (host, count) = (serving.target.host(&made), tools(&serving.target, &made));
         let shown = serving.show(made);
         let why = "the operator's policy gives less than when this call began";
-        serving.continuity.withdraw_earlier(why);
+        serving.shared_state.withdraw_earlier(why);
         report.note(&format!(
             "SIGHUP: the policy gives no more than before, and holds: serving {}",
             if shown { &count } else { "nothing" }
@@ -318,7 +318,7 @@ impl Watch {
         let gone: Vec<_> = before.iter().filter(|one| !now.contains(one)).collect();
         for digest in &gone {
             let why = "it was removed, replaced or revoked, or has expired";
-            serving.continuity.withdraw(&digest.to_string(), why);
+            serving.shared_state.withdraw(&digest.to_string(), why);
         }
         let failure = match serving.target.make(&contents, &self.configuration.granted) {
             Ok(made) => {
@@ -375,14 +375,14 @@ fn after(moment: Instant, time: Duration) -> Instant {
 /// Withdraws everything and stops the server if `work` panics: nothing is served that is
 /// not watched.
 fn guarded(
-    continuity: &Continuity,
+    shared_state: &SharedState,
     stop: &CancellationToken,
     work: impl FnOnce(),
 ) -> Result<(), Error> {
     let worked = std::panic::catch_unwind(AssertUnwindSafe(work));
     worked.map_err(|_panic| {
         tracing::error!("looking for revoked bundles ended by a fault of its own: none is served");
-        continuity.withdraw_all("the server no longer sees whether it is revoked");
+        shared_state.withdraw_all("the server no longer sees whether it is revoked");
         stop.cancel();
         Error::new(
             Kind::Failed,
@@ -436,10 +436,10 @@ mod tests {
     #[test]
     fn a_panic_of_what_looks_stops_the_server_and_says_so() {
         let stop = CancellationToken::new();
-        let continuity = Continuity::new();
-        guarded(&continuity, &stop, || {}).unwrap();
+        let shared_state = SharedState::new();
+        guarded(&shared_state, &stop, || {}).unwrap();
         assert!(!stop.is_cancelled());
-        let failure = guarded(&continuity, &stop, || panic!("in a test")).unwrap_err();
+        let failure = guarded(&shared_state, &stop, || panic!("in a test")).unwrap_err();
         assert_eq!(failure.code, "watch-ended");
         assert!(stop.is_cancelled());
     }

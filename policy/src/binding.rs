@@ -31,9 +31,9 @@ const RESERVED: &[&str] = &[
 const GUEST_HEADERS: &[&str] = &["authorization", "cookie"];
 
 /// Bytes of a header's name, a method, a path prefix.
-const HEADER: usize = 64;
-const METHOD: usize = 16;
-const PATH: usize = 1024;
+const MAX_HEADER_BYTES: usize = 64;
+const MAX_METHOD_BYTES: usize = 16;
+const MAX_PATH_BYTES: usize = 1024;
 
 impl SecretBinding {
     /// Reads the parts of `[[secret]]` that say where the secret goes out: an
@@ -106,7 +106,7 @@ pub(crate) fn read_header(text: &str) -> Result<String, PolicyError> {
     // RFC 9110, section 5.6.2: token.
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let name = text.to_ascii_lowercase();
-    if name.is_empty() || name.len() > HEADER || !name.bytes().all(token) {
+    if name.is_empty() || name.len() > MAX_HEADER_BYTES || !name.bytes().all(token) {
         return Err(PolicyError::new(
             &error::HEADER,
             format!("expected the name of a header, found {}", quoted(text)),
@@ -137,7 +137,8 @@ pub(crate) fn read_guest_header(text: &str) -> Result<String, PolicyError> {
 
 /// A method in upper case.
 pub(crate) fn read_method(text: &str) -> Result<String, PolicyError> {
-    let plain = (1..=METHOD).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_uppercase());
+    let plain = (1..=MAX_METHOD_BYTES).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_uppercase());
     // They make a tunnel, or echo the request with the secret in it.
     let refused = matches!(text, "CONNECT" | "TRACE");
     if plain && !refused {
@@ -165,7 +166,7 @@ pub(crate) fn read_path_prefix(text: &str) -> Result<String, PolicyError> {
         !matches!(*segment, "." | "..") && (!segment.is_empty() || at + 1 == inner.len())
     };
     let good = text.starts_with('/')
-        && text.len() <= PATH
+        && text.len() <= MAX_PATH_BYTES
         && text.bytes().all(plain)
         && inner.iter().enumerate().all(segment);
     if good {

@@ -8,11 +8,17 @@ use std::path::Component;
 use serde::Serialize;
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
 
-use crate::context::ContextRule;
+use crate::context::rule::ContextRule;
 use crate::document;
 use crate::error::{self, Code, PolicyError, quoted};
-use crate::policy::{Policy, RULES, TABLES};
+use crate::file_name;
+use crate::policy::Policy;
 use crate::rule::{DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace};
+
+/// Grants and denies of a policy together.
+pub(crate) const MAX_RULES: usize = 4096;
+/// Tables of each other kind.
+pub(crate) const MAX_TABLES: usize = 1024;
 
 /// A kind of table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -63,16 +69,16 @@ type Found = Result<(), (Place, PolicyError)>;
 /// Checks a whole policy.
 pub(crate) fn policy(policy: &Policy) -> Found {
     let tables = [
-        (Table::Workspace, policy.workspaces.len(), TABLES),
-        (Table::Secret, policy.secrets.len(), TABLES),
-        (Table::Context, policy.contexts.len(), TABLES),
-        (Table::Service, policy.services.len(), TABLES),
-        (Table::Share, policy.shares.len(), TABLES),
-        (Table::Document, policy.documents.len(), TABLES),
+        (Table::Workspace, policy.workspaces.len(), MAX_TABLES),
+        (Table::Secret, policy.secrets.len(), MAX_TABLES),
+        (Table::Context, policy.contexts.len(), MAX_TABLES),
+        (Table::Service, policy.services.len(), MAX_TABLES),
+        (Table::Share, policy.shares.len(), MAX_TABLES),
+        (Table::Document, policy.documents.len(), MAX_TABLES),
         (
             Table::Grant,
             policy.grants.len() + policy.denies.len(),
-            RULES,
+            MAX_RULES,
         ),
     ];
     for (table, found, most) in tables {
@@ -209,24 +215,13 @@ fn secret(secret: &Secret) -> Result<(), PolicyError> {
                 ));
             }
         }
-        SecretSource::File(name) => file_name("file", name)?,
+        SecretSource::File(name) => file_name::check("file", name)?,
         SecretSource::Store => {}
     }
     secret
         .binding
         .as_ref()
         .map_or(Ok(()), |binding| binding.check())
-}
-
-/// Refuses what names no file. Where the name leads is the host's to find out.
-pub(crate) fn file_name(key: &str, name: &str) -> Result<(), PolicyError> {
-    if !name.is_empty() && !name.chars().any(char::is_control) {
-        return Ok(());
-    }
-    Err(PolicyError::new(
-        &error::WRONG_VALUE,
-        format!("expected `{key}` to name a file, found {}", quoted(name)),
-    ))
 }
 
 fn service(service: &Service) -> Result<(), PolicyError> {
@@ -245,7 +240,7 @@ fn share(share: &Share) -> Result<(), PolicyError> {
     Ok(())
 }
 
-/// Refuses what is no name of something of that class.
+/// Checks a name of something of that class.
 fn named(class: &Class, name: &str, code: &Code) -> Result<(), PolicyError> {
     let read = Capability::of(class.clone(), name)
         .map_err(|error| PolicyError::new(code, error.to_string()))?;
@@ -259,8 +254,7 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
     known(&rule.requires, "requires")?;
     known(&rule.mutates, "mutates")?;
     for capability in rule.requires.iter().chain(&rule.mutates) {
-        let never = matches!(capability.class(), Class::Tool | Class::Secret);
-        if never && capability.is_wildcard() {
+        if capability.is_wildcard() && !capability.class().allows_wildcard() {
             return Err(PolicyError::new(
                 &error::NEVER_GRANTED,
                 format!("expected a name, found `{capability}`"),
@@ -268,7 +262,8 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
             .hinted("tools and secrets are granted one by one"));
         }
     }
-    if let Some(capability) = rule.requires.of_class(&Class::External).next() {
+    let only_changed = |one: &&Capability| !one.class().can_be_required();
+    if let Some(capability) = rule.requires.iter().find(only_changed) {
         return Err(PolicyError::new(
             &error::NEVER_GRANTED,
             format!("expected what can be read or called, found `{capability}`"),
@@ -279,7 +274,7 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
         unknown_class(class)?;
     }
     for slug in &rule.reveal {
-        // Storing a secret is no leave to read it.
+        // Leave to store a secret does not include leave to read it.
         let used = rule.requires.of_class(&Class::Secret);
         if !used
             .into_iter()
@@ -327,8 +322,7 @@ fn deny(rule: &DenyRule) -> Result<(), PolicyError> {
     }
 }
 
-/// Refuses what is no class, and a class that this host knows: what is given of it
-/// has to be named.
+/// Refuses invalid classes, and known ones: those are granted by capability.
 fn unknown_class(class: &str) -> Result<(), PolicyError> {
     let read = Capability::parse(&format!("{class}:*"));
     if read.is_ok_and(|one| matches!(one.class(), Class::Other(name) if name == class)) {
@@ -350,13 +344,12 @@ fn unknown_class(class: &str) -> Result<(), PolicyError> {
 fn known(capabilities: &CapabilitySet, key: &str) -> Result<(), PolicyError> {
     for capability in capabilities {
         if let Class::Other(class) = capability.class() {
+            let known: Vec<&str> = Class::KNOWN.iter().map(Class::as_str).collect();
             return Err(PolicyError::new(
                 &error::CAPABILITY,
                 format!("expected a known class in `{key}`, found {}", quoted(class)),
             )
-            .hinted(
-                "the classes are: network, workspace, database, secret, external, tool, user",
-            ));
+            .hinted(format!("the classes are: {}", known.join(", "))));
         }
     }
     Ok(())

@@ -1,25 +1,27 @@
 //! The decision: declaration against policy, and what becomes of it. A pure
 //! function without I/O.
 
+mod lacking;
+
 use std::collections::{BTreeSet, HashSet};
 
 use toolward_contract::capability::{Capability, Class, HostPattern};
 
 use crate::decision::{
-    ASK_FROM_RISK, Allowed, AskReason, Contract, Decision, Denial, Implementation, Missing, Request,
+    ASK_FROM_RISK, Allowed, AskReason, Contract, Decision, Implementation, Request,
 };
 use crate::declared::DeclaredBy;
+use crate::denial::{Denial, Missing};
 use crate::effects::Effects;
-use crate::examine::{Examined, View, gives, reveals};
+use crate::evaluate::{Evaluated, View, gives, reveals};
 use crate::grant::{BucketGrant, Grant, HostGrant, SecretGrant, WorkspaceGrant};
-use crate::lines::lacking;
-use crate::policy::{Placed, Policy, RuleId};
+use crate::policy::Policy;
 use crate::rule::{ApprovalClass, Rule};
+use crate::rule_id::{Placed, RuleId};
 
 /// Decides what `implementation` gets to carry out `contract`: the grant is what
-/// both declare and the policy gives, whole, or the tool is blocked. Nothing
-/// that is declared is dropped in silence, and nothing is given that is not
-/// declared.
+/// both declare and the policy gives, in full, or the tool is blocked. Nothing
+/// declared is dropped silently, and nothing undeclared is given.
 #[must_use]
 pub fn decide(
     contract: &Contract<'_>,
@@ -28,16 +30,16 @@ pub fn decide(
     request: &Request<'_>,
 ) -> Decision {
     let view = View::new(*contract, *implementation, policy, request.machine);
-    let examined = view.examine();
-    of(&view, &examined, request)
+    let evaluated = view.evaluate();
+    of(&view, &evaluated, request)
 }
 
-/// The decision about what was examined.
-pub(crate) fn of(view: &View<'_>, examined: &[Examined<'_>], request: &Request<'_>) -> Decision {
+/// The decision about what was evaluated.
+pub(crate) fn of(view: &View<'_>, evaluated: &[Evaluated<'_>], request: &Request<'_>) -> Decision {
     let denied_by = view.denied_by();
     // Two wide declarations may ask for the same part.
     let mut seen = HashSet::new();
-    let missing = examined.iter().flat_map(missing);
+    let missing = evaluated.iter().flat_map(missing);
     let missing: Vec<Missing> = missing.filter(|one| seen.insert(one.clone())).collect();
     if !denied_by.is_empty() || !missing.is_empty() {
         let workspaces = view.policy.workspaces().iter();
@@ -48,7 +50,7 @@ pub(crate) fn of(view: &View<'_>, examined: &[Examined<'_>], request: &Request<'
             driver: view.implementation.driver.id.to_string(),
             driver_publisher: view.implementation.publisher.to_owned(),
             denied_by,
-            lacks: lacking(view, &missing),
+            lacks: lacking::lacks(view, &missing),
             missing,
             placeholders: placeholders.map(|known| known.directory.clone()).collect(),
         });
@@ -62,8 +64,8 @@ pub(crate) fn of(view: &View<'_>, examined: &[Examined<'_>], request: &Request<'
         .max()
         .unwrap_or_default();
     let mut allowed = Allowed {
-        grant: grant(view, examined),
-        rules: rules(view, examined),
+        grant: grant(view, evaluated),
+        rules: rules(view, evaluated),
         preapproved: Vec::new(),
         confirmed: view.confirmed(),
         effects: own.join(request.reachable),
@@ -74,7 +76,7 @@ pub(crate) fn of(view: &View<'_>, examined: &[Examined<'_>], request: &Request<'
         return Decision::Allow(allowed);
     }
     if reasons.iter().all(AskReason::can_be_preapproved)
-        && let Some(rules) = preapproval(view, examined, own, request.reachable)
+        && let Some(rules) = preapproval(view, evaluated, own, request.reachable)
     {
         allowed.preapproved = rules;
         return Decision::Allow(allowed);
@@ -82,9 +84,9 @@ pub(crate) fn of(view: &View<'_>, examined: &[Examined<'_>], request: &Request<'
     Decision::Ask(allowed, reasons)
 }
 
-fn missing(examined: &Examined<'_>) -> Vec<Missing> {
-    let declared = &examined.declared;
-    let failed = examined.found.iter().filter_map(|(asked, found)| {
+fn missing(evaluated: &Evaluated<'_>) -> Vec<Missing> {
+    let declared = &evaluated.declared;
+    let failed = evaluated.found.iter().filter_map(|(asked, found)| {
         found.as_ref().err().map(|why| Missing {
             capability: asked.clone(),
             mutates: declared.mutates,
@@ -96,8 +98,8 @@ fn missing(examined: &Examined<'_>) -> Vec<Missing> {
 }
 
 /// The rules that gave something, in the policy's order.
-fn rules(view: &View<'_>, examined: &[Examined<'_>]) -> Vec<RuleId> {
-    let found = examined.iter().flat_map(|one| &one.found);
+fn rules(view: &View<'_>, evaluated: &[Evaluated<'_>]) -> Vec<RuleId> {
+    let found = evaluated.iter().flat_map(|one| &one.found);
     let rules = found.flat_map(|(_, found)| found.iter().flatten());
     let gave: BTreeSet<&RuleId> = rules.map(|placed| &placed.id).collect();
     let ids = view.grants.iter().map(|placed| &placed.id);
@@ -128,25 +130,25 @@ fn reasons(view: &View<'_>, own: Effects, reachable: Effects) -> Vec<AskReason> 
     reasons
 }
 
-/// The rules that stand for the person, if they do. Each thing that is changed,
+/// The rules that replace the person's approval, if they do. Each thing that is changed,
 /// and each tool that is called where tools change something, is given by a
 /// rule with `preapproved`; from risk 2 on, everything that is asked for is.
 fn preapproval(
     view: &View<'_>,
-    examined: &[Examined<'_>],
+    evaluated: &[Evaluated<'_>],
     own: Effects,
     reachable: Effects,
 ) -> Option<Vec<RuleId>> {
     let calls_matter = reachable.writes || reachable.risk >= ASK_FROM_RISK;
-    let matters = |one: &&Examined<'_>| {
+    let matters = |one: &&Evaluated<'_>| {
         own.risk >= ASK_FROM_RISK
             || one.declared.mutates
             || (calls_matter && *one.declared.capability.class() == Class::Tool)
     };
-    let needed = examined.iter().filter(matters).flat_map(|one| &one.found);
+    let needed = evaluated.iter().filter(matters).flat_map(|one| &one.found);
     let mut needed: Vec<_> = needed.map(|(_, rules)| rules).collect();
     if needed.is_empty() {
-        let parts = examined.iter().flat_map(|one| &one.found);
+        let parts = evaluated.iter().flat_map(|one| &one.found);
         needed = parts.map(|(_, rules)| rules).collect();
     }
     let standing = |placed: &&&Placed<Rule>| placed.rule.preapproved;
@@ -170,13 +172,13 @@ fn preapproval(
     (!rules.is_empty()).then_some(rules)
 }
 
-fn grant(view: &View<'_>, examined: &[Examined<'_>]) -> Grant {
+fn grant(view: &View<'_>, evaluated: &[Evaluated<'_>]) -> Grant {
     let mut grant = Grant {
         on_violation: view.on_violation(),
         ..Grant::default()
     };
     let mut seen = BTreeSet::new();
-    for one in examined {
+    for one in evaluated {
         for (asked, found) in &one.found {
             if let Ok(rules) = found
                 && seen.insert((asked, one.declared.mutates, one.declared.by))
@@ -191,7 +193,7 @@ fn grant(view: &View<'_>, examined: &[Examined<'_>]) -> Grant {
 /// What one part of a declaration adds to the grant.
 pub(crate) fn part(
     view: &View<'_>,
-    one: &Examined<'_>,
+    one: &Evaluated<'_>,
     asked: &Capability,
     rules: &[&Placed<Rule>],
 ) -> Grant {
@@ -203,7 +205,7 @@ pub(crate) fn part(
 fn add(
     grant: &mut Grant,
     view: &View<'_>,
-    one: &Examined<'_>,
+    one: &Evaluated<'_>,
     asked: &Capability,
     rules: &[&Placed<Rule>],
 ) {
@@ -222,7 +224,7 @@ fn add(
             _ => {}
         },
         // A rule may accept what is unknown: the sandbox gets nothing for it.
-        _ => {}
+        Class::Other(_) => {}
     }
 }
 
@@ -238,7 +240,7 @@ fn tidy(mut grant: Grant) -> Grant {
 }
 
 /// What each rule gives of the asked hosts, with that rule's terms: plain http
-/// or a private address to one host is no leave for another.
+/// or a private address granted for one host does not extend to another.
 fn network(grant: &mut Grant, view: &View<'_>, asked: &Capability, mutates: bool, by: DeclaredBy) {
     for placed in view.grants_for(by) {
         let rule = &placed.rule;
@@ -331,7 +333,7 @@ fn secret(
     rules: &[&Placed<Rule>],
 ) {
     let slug = asked.scope();
-    // Who stores it neither sends nor reads it by that.
+    // Storing includes neither sending nor reading.
     let (binding, reveal) = match store {
         true => (None, false),
         false => {
@@ -358,13 +360,13 @@ fn secret(
     }
 }
 
-/// Parts of a grant that are still looked through for such as others hold
-/// already: that only makes it shorter.
-const TIDIED: usize = 256;
+/// Parts of a grant up to which covered ones are left out. That only makes it
+/// shorter.
+const MAX_TIDIED_PARTS: usize = 256;
 
-/// Leaves out what another one holds already; of equal ones the first stays.
+/// Leaves out parts that another one covers; of equal ones the first stays.
 fn widest<T: PartialEq>(all: Vec<T>, contains: impl Fn(&T, &T) -> bool) -> Vec<T> {
-    if all.len() > TIDIED {
+    if all.len() > MAX_TIDIED_PARTS {
         return all;
     }
     let mut kept: Vec<T> = Vec::with_capacity(all.len());

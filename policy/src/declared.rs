@@ -61,15 +61,15 @@ pub(crate) fn declared(tool: &Tool, driver: &Driver) -> Vec<Declared> {
         .collect()
 }
 
-/// Whether changing already says it: changing implies reading. Not for secrets,
-/// where storing and using are two things.
+/// Whether `mutates` already includes it: changing implies reading. Not for secrets:
+/// storing does not imply using.
 fn implied(capability: &Capability, mutates: &CapabilitySet) -> bool {
     *capability.class() != Class::Secret && mutates.covers_one(capability)
 }
 
-/// Parts of a declaration that are still looked through for such as others take
-/// in. That only saves rows; a hostile declaration has thousands of parts.
-const TIDIED: usize = 256;
+/// Parts of a declaration up to which covered ones are left out. That only saves
+/// rows; a hostile declaration has thousands of parts.
+const MAX_TIDIED_PARTS: usize = 256;
 
 /// What of a capability is asked for, given the driver's egress.
 pub(crate) fn narrowed(capability: &Capability, egress: &CapabilitySet) -> Vec<Capability> {
@@ -80,7 +80,7 @@ pub(crate) fn narrowed(capability: &Capability, egress: &CapabilitySet) -> Vec<C
     let parts: CapabilitySet = parts.collect();
     let all = parts.clone();
     let taken_in = |part: &Capability| {
-        all.len() <= TIDIED && all.iter().any(|wide| wide != part && wide.covers(part))
+        all.len() <= MAX_TIDIED_PARTS && all.iter().any(|wide| wide != part && wide.covers(part))
     };
     parts.into_iter().filter(|part| !taken_in(part)).collect()
 }

@@ -4,12 +4,11 @@
 use std::fmt;
 
 use crate::error::{self, PolicyError, quoted};
-use crate::lines::{list, pair};
 use crate::name::{Publisher, ToolPattern};
-use crate::policy::Policy;
+use crate::toml_text::{list, pair};
 
 /// How long a URI may be, in bytes.
-const URI: usize = 512;
+const MAX_URI_BYTES: usize = 512;
 
 /// What a publisher's bundles may show. Empty lists show nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,11 +66,11 @@ impl DocumentRule {
         lines.join("\n") + "\n"
     }
 
-    fn covers_prompt(&self, id: &str) -> bool {
+    pub(crate) fn covers_prompt(&self, id: &str) -> bool {
         self.prompts.iter().any(|pattern| pattern.matches(id, 0))
     }
 
-    fn covers_resource(&self, path: &str) -> bool {
+    pub(crate) fn covers_resource(&self, path: &str) -> bool {
         self.resources.iter().any(|pattern| pattern.matches(path))
     }
 }
@@ -130,76 +129,6 @@ impl fmt::Display for FilePattern {
     }
 }
 
-/// What a policy says of the documents of one bundle. Made by [`Policy::documents_of`].
-#[derive(Debug, Clone)]
-pub struct DocumentAccess<'p> {
-    rules: Vec<&'p DocumentRule>,
-    denied: bool,
-}
-
-impl DocumentAccess<'_> {
-    /// Whether a `[[deny]]` hides all of them, whatever a `[[document]]` shows.
-    #[must_use]
-    pub fn is_denied(&self) -> bool {
-        self.denied
-    }
-
-    /// Whether the prompt with this id may be shown.
-    #[must_use]
-    pub fn prompt(&self, id: &str) -> bool {
-        self.rules.iter().any(|rule| rule.covers_prompt(id))
-    }
-
-    /// Whether it may go by a name of its own.
-    #[must_use]
-    pub fn prompt_name(&self, id: &str, name: &str) -> bool {
-        let given = |rule: &&DocumentRule| rule.names.iter().any(|own| own == name);
-        let mut rules = self.rules.iter().filter(|rule| rule.covers_prompt(id));
-        rules.any(given)
-    }
-
-    /// Whether the file at this path below `resources/` may be shown.
-    #[must_use]
-    pub fn resource(&self, path: &str) -> bool {
-        self.rules.iter().any(|rule| rule.covers_resource(path))
-    }
-
-    /// Whether it may go by a URI or a template of its own.
-    #[must_use]
-    pub fn resource_uri(&self, path: &str, uri: &str) -> bool {
-        let given = |rule: &&DocumentRule| rule.uris.iter().any(|own| own == uri);
-        let mut rules = self.rules.iter().filter(|rule| rule.covers_resource(path));
-        rules.any(given)
-    }
-}
-
-impl Policy {
-    /// `[[document]]`: which prompts and resources are shown.
-    #[must_use]
-    pub fn documents(&self) -> &[DocumentRule] {
-        &self.documents
-    }
-
-    /// What is shown of a bundle's prompts and resources. Nothing where a `[[deny]]` is about all tools
-    /// of its publisher and everything that they declare.
-    #[must_use]
-    pub fn documents_of(&self, publisher: &str, bundle: &str) -> DocumentAccess<'_> {
-        let denied = self.denies().any(|deny| {
-            let of = deny.publisher.as_ref();
-            of.is_none_or(|of| of.as_str() == publisher)
-                && deny.tool == ToolPattern::all()
-                && deny.capabilities.is_none()
-        });
-        let of = |rule: &&DocumentRule| {
-            !denied && rule.publisher.as_str() == publisher && rule.bundle.matches(bundle, 0)
-        };
-        DocumentAccess {
-            rules: self.documents.iter().filter(of).collect(),
-            denied,
-        }
-    }
-}
-
 /// An id with `*` for whole segments, without a version.
 pub(crate) fn id_pattern(text: &str) -> Result<ToolPattern, PolicyError> {
     let pattern = ToolPattern::parse(text).ok();
@@ -215,7 +144,7 @@ pub(crate) fn id_pattern(text: &str) -> Result<ToolPattern, PolicyError> {
     })
 }
 
-/// Refuses what is no name of a prompt.
+/// Checks the name of a prompt.
 pub(crate) fn check_name(text: &str) -> Result<(), PolicyError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if (1..=64).contains(&text.len()) && text.chars().all(plain) {
@@ -231,9 +160,9 @@ pub(crate) fn check_name(text: &str) -> Result<(), PolicyError> {
     .hinted("each name is written out: `*` stands for nothing here"))
 }
 
-/// Refuses what is no URI or template.
+/// Checks a URI or URI template.
 pub(crate) fn check_uri(text: &str) -> Result<(), PolicyError> {
-    let good = text.len() <= URI
+    let good = text.len() <= MAX_URI_BYTES
         && text.split_once(':').is_some_and(|(scheme, rest)| {
             !scheme.is_empty() && !rest.is_empty() && rest.chars().all(|c| c.is_ascii_graphic())
         });
@@ -259,6 +188,7 @@ pub(crate) fn check(rule: &DocumentRule) -> Result<(), PolicyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Policy;
 
     const POLICY: &str = r#"
         [[document]]

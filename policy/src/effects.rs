@@ -1,15 +1,15 @@
-//! What calling a tool can bring about, the tools that it calls included.
+//! The effects of calling a tool, including those of the tools that it calls.
 
 use serde::Serialize;
-use toolward_contract::capability::{CapabilitySet, Class};
+use toolward_contract::capability::Class;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 
 use crate::declared;
 use crate::rule::ApprovalClass;
 
-/// What calling a tool can bring about. Approval and annotations are made of it
-/// over everything that a tool reaches through `requires.tools`, so that a
+/// The effects of calling a tool. Approval and annotations follow from them,
+/// joined over everything that a tool reaches through `requires.tools`, so that a
 /// harmless tool can't launder a dangerous one. The default is a tool that
 /// only computes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
@@ -33,21 +33,26 @@ impl Effects {
     #[must_use]
     pub fn of(tool: &Tool, driver: &Driver) -> Self {
         let all = tool.declaration().union(&driver.requires.capabilities);
-        let unknown = |set: &CapabilitySet| {
-            set.iter()
-                .any(|capability| matches!(capability.class(), Class::Other(_)))
-        };
-        let of = |class: &Class| all.of_class(class).next().is_some();
-        let network = all
-            .of_class(&Class::Network)
-            .any(|capability| !declared::narrowed(capability, &driver.egress).is_empty());
-        Self {
-            writes: !tool.mutates.is_empty() || unknown(&all),
-            network: network || of(&Class::External),
-            secrets: of(&Class::Secret),
+        let mut effects = Self {
+            writes: !tool.mutates.is_empty(),
+            network: false,
+            secrets: false,
             risk: tool.risk_level,
             approval: (&tool.approval).into(),
+        };
+        for capability in &all {
+            match capability.class() {
+                Class::Network => {
+                    effects.network = effects.network
+                        || !declared::narrowed(capability, &driver.egress).is_empty();
+                }
+                Class::External => effects.network = true,
+                Class::Secret => effects.secrets = true,
+                Class::Other(_) => effects.writes = true,
+                Class::Workspace | Class::Database | Class::Tool | Class::User => {}
+            }
         }
+        effects
     }
 
     /// Those of two tools together.

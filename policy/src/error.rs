@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Range;
 
 use serde::Serialize;
+use toolward_contract::diagnostic::Position;
 
 /// Why a policy is refused. Nothing of a refused policy holds.
 ///
@@ -59,9 +60,9 @@ impl PolicyError {
     /// Turns the bytes into a line and a column.
     pub(crate) fn placed(mut self, text: &str) -> Self {
         if let Some(span) = &self.span {
-            let (line, column) = position(text, span.start);
-            self.line = Some(line);
-            self.column = Some(column);
+            let at = Position::of_offset(text, span.start);
+            self.line = usize::try_from(at.line).ok();
+            self.column = usize::try_from(at.column).ok();
         }
         self
     }
@@ -108,21 +109,10 @@ impl fmt::Display for PolicyError {
     }
 }
 
-/// Line and column, both from 1, the column in characters.
-pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
-    let before = text
-        .get(..text.floor_char_boundary(offset))
-        .unwrap_or_default();
-    let line = before.matches('\n').count() + 1;
-    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let column = before.get(start..).map_or(0, |found| found.chars().count()) + 1;
-    (line, column)
-}
-
 /// Text of a policy file for a message: quoted, shortened, on one line.
 pub(crate) fn quoted(text: &str) -> String {
-    const SHOWN: usize = 80;
-    let short: String = text.chars().take(SHOWN).collect();
+    const MAX_SHOWN_CHARS: usize = 80;
+    let short: String = text.chars().take(MAX_SHOWN_CHARS).collect();
     let more = if short.len() < text.len() { "…" } else { "" };
     format!("{short:?}{more}")
 }
@@ -145,28 +135,28 @@ macro_rules! codes {
 }
 
 codes! {
-    SYNTAX = "policy-syntax", "The text is no TOML.";
+    SYNTAX = "policy-syntax", "The text is not valid TOML.";
     TOO_LARGE = "policy-too-large", "More than 1 MiB of text, 4096 rules, 1024 other tables of a kind, or 1024 entries in a list.";
-    UNKNOWN_KEY = "policy-unknown-key", "A key or table that means nothing here.";
-    MISSING_KEY = "policy-missing-key", "A key that the table needs is not there.";
-    WRONG_TYPE = "policy-wrong-type", "A value of another type than the key takes.";
-    WRONG_VALUE = "policy-wrong-value", "A value outside what the key takes.";
-    PUBLISHER = "policy-publisher", "No publisher's name; a grant never says `*`.";
-    TOOL = "policy-tool", "No id or pattern of tools, bundles or prompts: `*` stands for whole segments only.";
-    CAPABILITY = "policy-capability", "No capability, or one of an unknown class.";
+    UNKNOWN_KEY = "policy-unknown-key", "An unknown key or table.";
+    MISSING_KEY = "policy-missing-key", "A required key is missing.";
+    WRONG_TYPE = "policy-wrong-type", "A value of the wrong type.";
+    WRONG_VALUE = "policy-wrong-value", "A value that the key does not allow.";
+    PUBLISHER = "policy-publisher", "Not a valid publisher's name; a grant never says `*`.";
+    TOOL = "policy-tool", "Not a valid id or pattern of tools, bundles or prompts: `*` stands for whole segments only.";
+    CAPABILITY = "policy-capability", "Not a valid capability, or one of an unknown class.";
     NEVER_GRANTED = "policy-never-granted", "A capability that no rule can give: `tool:*`, `secret:*`, or reading of what can only be changed.";
     REVEAL = "policy-reveal", "`reveal` names a secret that the rule does not give.";
-    WORKSPACE = "policy-workspace", "No plain virtual path, or no absolute directory.";
+    WORKSPACE = "policy-workspace", "Not a plain virtual path, or not an absolute directory.";
     WORKSPACE_OVERLAP = "policy-workspace-overlap", "Two workspaces in one directory, or one inside the other, and not both `shared`.";
     SECRET = "policy-secret", "A secret's source or use is incomplete or contradicts itself.";
-    CONTEXT = "policy-context", "A `[[context]]` without one tool, principal or driver, or with values that can't be some.";
-    ORIGIN = "policy-origin", "No `https://host[:port]`.";
-    HEADER = "policy-header", "No name of a header that a secret may go out in, or that a guest may set.";
-    METHOD = "policy-method", "No method that a secret may go out with.";
-    PATH = "policy-path", "No plain absolute URL path.";
-    HOST = "policy-host", "No host pattern.";
-    ADDRESS = "policy-address", "No IP address or network.";
-    FILE = "policy-file", "No path of a resource: `*` stands for whole segments only.";
-    LIMIT = "policy-limit", "No known limit, or a value that it can't have.";
+    CONTEXT = "policy-context", "A `[[context]]` without one tool, principal or driver, or with invalid values.";
+    ORIGIN = "policy-origin", "Not of the form `https://host[:port]`.";
+    HEADER = "policy-header", "Not a header that a secret may be sent in, or that a guest may set.";
+    METHOD = "policy-method", "Not a method that a secret may be sent with.";
+    PATH = "policy-path", "Not a plain absolute URL path.";
+    HOST = "policy-host", "Not a host pattern.";
+    ADDRESS = "policy-address", "Not an IP address or network.";
+    FILE = "policy-file", "Not a path of a resource: `*` stands for whole segments only.";
+    LIMIT = "policy-limit", "Not a known limit, or a value that it does not allow.";
     DUPLICATE = "policy-duplicate", "Two tables about the same thing.";
 }

@@ -9,12 +9,14 @@ use toolward_contract::capability::{Capability, Class};
 
 use crate::context::{ContextLack, Contexts};
 use crate::decide;
-use crate::decision::{AskReason, Contract, Decision, Implementation, Request, Why};
+use crate::decision::{AskReason, Contract, Decision, Implementation, Request};
 use crate::declared::DeclaredBy;
+use crate::denial::Why;
 use crate::effects::Effects;
-use crate::examine::{Examined, View};
+use crate::evaluate::{Evaluated, View};
 use crate::grant::{BucketGrant, Grant, HostGrant, OnViolation, SecretGrant, WorkspaceGrant};
-use crate::policy::{Policy, RuleId};
+use crate::policy::Policy;
+use crate::rule_id::RuleId;
 
 /// What became of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -94,8 +96,8 @@ pub fn explain(
     request: &Request<'_>,
 ) -> Explanation {
     let view = View::new(*contract, *implementation, policy, request.machine);
-    let examined = view.examine();
-    let decision = decide::of(&view, &examined, request);
+    let evaluated = view.evaluate();
+    let decision = decide::of(&view, &evaluated, request);
     let own = Effects::of(contract.tool, implementation.driver);
     let mut explanation = Explanation {
         tool: contract.tool.major_id(),
@@ -139,14 +141,14 @@ pub fn explain(
         explanation.lines_to_add.push_str(&lines);
     }
     let blocked = explanation.outcome == Outcome::Deny;
-    explanation.capabilities = examined
+    explanation.capabilities = evaluated
         .iter()
         .flat_map(|one| rows(&view, one, blocked))
         .collect();
     explanation
 }
 
-fn rows(view: &View<'_>, one: &Examined<'_>, blocked: bool) -> Vec<Explained> {
+fn rows(view: &View<'_>, one: &Evaluated<'_>, blocked: bool) -> Vec<Explained> {
     let row = |asked: Option<&Capability>| Explained {
         declared: one.declared.capability.clone(),
         mutates: one.declared.mutates,

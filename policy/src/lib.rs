@@ -3,38 +3,43 @@
 
 mod binding;
 mod check;
-mod confirmed;
 mod context;
 mod decide;
 mod decision;
 mod declared;
+mod denial;
 mod document;
+mod document_access;
 mod effects;
 mod error;
-mod examine;
+mod evaluate;
 mod explain;
+mod file_name;
 mod grant;
 mod limits;
-mod lines;
+mod machine;
 mod name;
 mod narrowing;
+mod operator_claims;
 mod overlap;
 mod policy;
 mod read;
 mod routing;
 mod rule;
+mod rule_id;
+mod suggest;
+mod toml_text;
 
-pub use confirmed::Confirmed;
 pub use context::{
     ContextLack, ContextRule, ContextSource, ContextText, ContextValue, ContextWhy, Contexts,
     GivenContext,
 };
 pub use decide::decide;
-pub use decision::{
-    Allowed, AskReason, Contract, Decision, Denial, Implementation, Missing, Request, Why,
-};
+pub use decision::{Allowed, AskReason, Contract, Decision, Implementation, Request};
 pub use declared::DeclaredBy;
-pub use document::{DocumentAccess, DocumentRule, FilePattern};
+pub use denial::{Denial, Missing, Why};
+pub use document::{DocumentRule, FilePattern};
+pub use document_access::DocumentAccess;
 pub use effects::Effects;
 pub use error::{CODES, Code, PolicyError};
 pub use explain::{Explained, Explanation, Outcome, explain};
@@ -43,14 +48,16 @@ pub use grant::{
     WorkspaceGrant,
 };
 pub use limits::{LimitSetting, LimitSettings};
-pub use lines::suggest;
+pub use machine::{Machine, UnusableDirectory};
 pub use name::{Publisher, ToolPattern};
 pub use narrowing::Wider;
-pub use policy::{Policy, PolicyBuilder, RuleId, RuleKind};
-pub use routing::{
-    DuplicateId, Machine, Reach, Rejected, Rejection, Route, ToolRoutes, UnusableDirectory, routes,
-};
+pub use operator_claims::Confirmed;
+pub use policy::Policy;
+pub use policy::builder::PolicyBuilder;
+pub use routing::{DuplicateId, Reach, Rejected, Rejection, Route, ToolRoutes, routes};
 pub use rule::{
     ApprovalClass, Defaults, DenyRule, PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST,
     PLACEHOLDER_VARIABLE, Rule, Secret, SecretSource, Service, Share, Workspace,
 };
+pub use rule_id::{RuleId, RuleKind};
+pub use suggest::suggest;

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 pub struct LimitSetting {
     /// What a call gets when neither contract nor driver asks for a value.
     pub default: Option<u64>,
-    /// The most that a call gets, whatever it asks for; the value itself of a
-    /// limit that nobody can ask for.
+    /// The most that a call may ask for; the value itself for a limit that can't be
+    /// asked for.
     pub maximum: Option<u64>,
 }
 

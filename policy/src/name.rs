@@ -16,10 +16,10 @@ use crate::error::{self, PolicyError, quoted};
 pub struct Publisher(Arc<str>);
 
 /// Digits of a key id after `key:`: what the trust store calls such a publisher.
-/// All of them: whoever makes many keys finds one that begins like another.
-const KEY: usize = 64;
+/// All of them: a short prefix can be forged by generating keys.
+const KEY_ID_DIGITS: usize = 64;
 /// Bytes of the directory of `dev:`.
-const DEV: usize = 4096;
+const MAX_DEV_BYTES: usize = 4096;
 
 impl Publisher {
     /// Reads a publisher's name.
@@ -28,10 +28,11 @@ impl Publisher {
     /// Another form, `*` among them.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let good = if let Some(directory) = text.strip_prefix("dev:") {
-            (1..=DEV).contains(&directory.len()) && !directory.chars().any(char::is_control)
+            (1..=MAX_DEV_BYTES).contains(&directory.len())
+                && !directory.chars().any(char::is_control)
         } else if let Some(key) = text.strip_prefix("key:") {
             let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-            key.len() == KEY && key.bytes().all(hex)
+            key.len() == KEY_ID_DIGITS && key.bytes().all(hex)
         } else {
             is_trust_name(text)
         };

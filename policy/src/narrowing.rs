@@ -1,5 +1,5 @@
-//! Whether one policy gives no more than another one: what a server may take over while
-//! it runs. What can't be shown to be narrower counts as wider.
+//! Whether one policy gives at most what another one gives, so that a running server may
+//! adopt it. What can't be shown to be narrower counts as wider.
 
 use std::fmt;
 
@@ -126,7 +126,7 @@ fn same<T: PartialEq>(some: &[T], others: &[T]) -> bool {
 }
 
 /// Whether two rules are about the same tools, publishers and driver. A rule about fewer
-/// tools is another one: a yes in writing counts more in a rule that names its tool.
+/// tools is another one: `preapproved` means more in a rule that names its tool.
 fn is_about_the_same(one: &Rule, other: &Rule) -> bool {
     one.publisher == other.publisher
         && one.tool == other.tool
@@ -154,9 +154,12 @@ fn part_of(rule: &Rule, of: &Rule) -> bool {
 /// Whether each capability is one of others, or a part of one. A host with a port is no
 /// part of the host alone where plain http passes: http at that port would be new.
 fn capabilities(some: &CapabilitySet, of: &CapabilitySet, plain_http: bool) -> bool {
-    some.iter().all(|one| match one.class() {
-        Class::Network if plain_http => of.contains(one),
-        _ => of.covers_one(one),
+    some.iter().all(|one| {
+        if plain_http && *one.class() == Class::Network {
+            of.contains(one)
+        } else {
+            of.covers_one(one)
+        }
     })
 }
 

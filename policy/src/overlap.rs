@@ -1,5 +1,5 @@
-//! Whether two capabilities have anything in common. Not [`Capability::intersect`],
-//! which errs on the small side: what is denied must err on the large one.
+//! Whether two capabilities overlap. Unlike [`Capability::intersect`], which errs on
+//! the small side, a deny errs on the large one.
 
 use toolward_contract::capability::{Capability, Class, HostPattern, PathPattern};
 

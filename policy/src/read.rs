@@ -11,14 +11,15 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use crate::check::{Place, Table};
+use crate::check::{MAX_RULES, MAX_TABLES, Place, Table};
 use crate::error::{self, PolicyError};
-use crate::policy::{Policy, PolicyBuilder, RULES, TABLES};
+use crate::policy::Policy;
+use crate::policy::builder::PolicyBuilder;
 use fields::Fields;
 
 /// Bytes of a policy's text. A parser's tree takes many times the text's
 /// memory.
-const TEXT: usize = 1 << 20;
+const MAX_TEXT_BYTES: usize = 1 << 20;
 
 impl Policy {
     /// Reads the policy part of `toolward.toml`: `[defaults]`, `[limits]`,
@@ -73,10 +74,13 @@ impl Policy {
         source: Option<&str>,
         base: Option<&Path>,
     ) -> Result<Self, PolicyError> {
-        if text.len() > TEXT {
+        if text.len() > MAX_TEXT_BYTES {
             return Err(PolicyError::new(
                 &error::TOO_LARGE,
-                format!("expected at most {TEXT} bytes, found {}", text.len()),
+                format!(
+                    "expected at most {MAX_TEXT_BYTES} bytes, found {}",
+                    text.len()
+                ),
             ));
         }
         read(text, source, base).map_err(|error| error.placed(text))
@@ -131,23 +135,35 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
     each!(
         "workspace",
         Table::Workspace,
-        TABLES,
+        MAX_TABLES,
         tables::workspace,
         workspace
     );
-    each!("secret", Table::Secret, TABLES, tables::secret, secret);
-    each!("context", Table::Context, TABLES, context::context, context);
-    each!("service", Table::Service, TABLES, tables::service, service);
-    each!("share", Table::Share, TABLES, tables::share, share);
+    each!("secret", Table::Secret, MAX_TABLES, tables::secret, secret);
+    each!(
+        "context",
+        Table::Context,
+        MAX_TABLES,
+        context::context,
+        context
+    );
+    each!(
+        "service",
+        Table::Service,
+        MAX_TABLES,
+        tables::service,
+        service
+    );
+    each!("share", Table::Share, MAX_TABLES, tables::share, share);
     each!(
         "document",
         Table::Document,
-        TABLES,
+        MAX_TABLES,
         tables::document,
         document
     );
-    each!("grant", Table::Grant, RULES, tables::grant, grant);
-    each!("deny", Table::Deny, RULES, tables::deny, deny);
+    each!("grant", Table::Grant, MAX_RULES, tables::grant, grant);
+    each!("deny", Table::Deny, MAX_RULES, tables::deny, deny);
     fields.finish()?;
     // Counted on from table to table: a file has thousands of them.
     let lines = lines(text, &spans);

@@ -2,7 +2,6 @@
 //! function: a host serves by it, and everything that tells an operator what a host does computes it here as well.
 
 mod candidates;
-mod machine;
 mod reach;
 
 use std::collections::BTreeMap;
@@ -11,11 +10,11 @@ use std::fmt;
 use toolward_contract::driver::Implements;
 
 pub use candidates::{Rejected, Rejection};
-pub use machine::{Machine, UnusableDirectory};
 pub use reach::Reach;
 
 use crate::decision::{Contract, Decision, Implementation, Request};
 use crate::explain::Explanation;
+use crate::machine::Machine;
 use crate::policy::Policy;
 use candidates::Candidates;
 use reach::Callable;

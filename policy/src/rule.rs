@@ -12,12 +12,11 @@ use serde::Serialize;
 use toolward_contract::capability::{CapabilitySet, HostPattern, PathPattern};
 use toolward_contract::tool::Approval;
 
-use crate::confirmed::Confirmed;
 use crate::grant::{OnViolation, SecretBinding};
 use crate::name::{Publisher, ToolPattern};
+use crate::operator_claims::Confirmed;
 
-/// When a person is asked, from weak to strong. The strictest of all that have
-/// a say wins.
+/// When a person is asked, from weak to strict. The strictest that applies wins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApprovalClass {
@@ -48,7 +47,7 @@ impl fmt::Display for ApprovalClass {
     }
 }
 
-/// A `policy:<ref>` that nobody has resolved counts as `always`.
+/// A `policy:<ref>` that is not resolved counts as `always`.
 impl From<&Approval> for ApprovalClass {
     fn from(approval: &Approval) -> Self {
         match approval {
@@ -128,7 +127,7 @@ impl Rule {
     }
 }
 
-/// `[[deny]]`: what nobody gets, whatever a grant says.
+/// `[[deny]]`: overrides every grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenyRule {
     /// The publisher of the contract or of the driver; `None`: all.
@@ -141,7 +140,7 @@ pub struct DenyRule {
 }
 
 impl DenyRule {
-    /// A rule that denies all tools of everybody.
+    /// A rule that denies all tools of all publishers.
     #[must_use]
     pub fn all() -> Self {
         Self {
@@ -194,8 +193,8 @@ impl Workspace {
 /// to replace.
 pub const PLACEHOLDER_DIRECTORY: &str = "/path/to/choose";
 
-/// The host that [`crate::suggest`] writes for the operator to replace. It is
-/// nobody's (RFC 2606, section 2).
+/// The host that [`crate::suggest`] writes for the operator to replace. It
+/// never resolves (RFC 2606, section 2).
 pub const PLACEHOLDER_HOST: &str = "host.invalid";
 
 /// The environment variable that [`crate::suggest`] writes for the operator to
@@ -242,7 +241,7 @@ impl Secret {
     }
 
     /// Whether the operator still has to choose where its value comes from or
-    /// where it goes out. Until then nobody gets it.
+    /// where it goes out. Until then it is not granted.
     #[must_use]
     pub fn is_placeholder(&self) -> bool {
         let variable =
@@ -262,8 +261,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Whether the operator still has to choose its hosts. Until then nobody
-    /// gets it.
+    /// Whether the operator still has to choose its hosts. Until then it is
+    /// not granted.
     #[must_use]
     pub fn is_placeholder(&self) -> bool {
         self.hosts
@@ -291,4 +290,42 @@ pub struct Defaults {
     pub approval: Option<ApprovalClass>,
     /// What happens at the first attempt to go beyond a grant.
     pub on_violation: Option<OnViolation>,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tools {} of {}", self.tool, self.publisher)?;
+        match &self.driver {
+            Some(driver) => write!(f, ", by driver {driver} of {}", self.driver_publisher),
+            None if self.driver_publisher != self.publisher => {
+                write!(f, ", by drivers of {}", self.driver_publisher)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for DenyRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.capabilities {
+            None => f.write_str("everything")?,
+            Some(capabilities) => {
+                const MAX_SHOWN: usize = 5;
+                let shown: Vec<String> = capabilities
+                    .iter()
+                    .take(MAX_SHOWN)
+                    .map(ToString::to_string)
+                    .collect();
+                f.write_str(&shown.join(", "))?;
+                if capabilities.len() > MAX_SHOWN {
+                    f.write_str(", …")?;
+                }
+            }
+        }
+        write!(f, " for tools {}", self.tool)?;
+        match &self.publisher {
+            Some(publisher) => write!(f, " of {publisher}"),
+            None => f.write_str(" of everybody"),
+        }
+    }
 }

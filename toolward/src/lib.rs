@@ -264,17 +264,18 @@ pub use toolward_signing::verify::VerifyOptions;
 pub use toolward_egress as egress;
 pub use toolward_host::compile::broker;
 pub use toolward_host::{
-    Broker, BrokerCommand, Cache, CompileError, CompileReason, Compiler, Continuity, EngineProfile,
-    Host, HostBuilder, HostError, InProcess, Limits, confine, memory, secrets,
+    Broker, BrokerCommand, Cache, CompileError, CompileReason, Compiler, EngineProfile, Host,
+    HostBuilder, HostError, InProcess, Limits, SharedState, confine, memory, secrets,
 };
 pub use toolward_keyvalue as keyvalue;
 pub use toolward_policy::{Decision, Policy, PolicyError};
 
 // A call: what it takes, what it tells on the way, and what it returns.
 pub use toolward_host::{
-    Answer, Answerable, ApprovalRequest, Approver, Ask, Asked, CallError, Canceled, Chained,
-    Compiling, DriverInfo, ErrorClass, ErrorCode, LOCAL, LogLevel, LogRecord, Metadata, Observer,
-    Origin, Output, Progress, Question, Reply, Request, Resume, ToolInfo, Verdict, Violation,
+    Answer, Answerable, ApprovalRequest, Approver, Ask, Asked, CallError, CallListener, CallStage,
+    Canceled, Chained, Compiling, DriverInfo, ErrorClass, ErrorCode, FinishedCall, LOCAL, LogLevel,
+    LogRecord, Metadata, Observer, Origin, Output, Progress, Question, Reply, Request, Resume,
+    ToolInfo, Verdict, Violation,
 };
 
 #[cfg(feature = "mcp")]

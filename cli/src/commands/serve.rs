@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use toolward_host::confine::Confinement;
-use toolward_host::{Continuity, Host, LOCAL, memory};
+use toolward_host::{Host, LOCAL, SharedState, memory};
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::Streams;
 use toolward_mcp::{Denials, DenialsError, ServerFeatures, Service, stdio};
@@ -108,7 +108,7 @@ pub(crate) fn run(
     let builder = FeaturesBuilder {
         broker: operator.broker(&compile_broker::command()?, output)?,
         http: Arc::new(arguments.http_flags),
-        continuity: Continuity::new(),
+        shared_state: SharedState::new(),
         defer_above: arguments.defer_above,
         operator,
     };
@@ -195,7 +195,7 @@ impl Server {
         let asked = Asked::default();
         let shutdown = asked.control.stop.clone();
         let (tell, mut without_engine) = oneshot::channel();
-        let buckets = self.host.needs().buckets;
+        let buckets = self.host.requirements().buckets;
         // Goes on when other bundles come: their host has the same engine.
         let engine = runtime.spawn(make_engine(self.host.clone(), tell, shutdown.clone()));
         let host = self.host;
@@ -211,7 +211,7 @@ impl Server {
             Transport::Http(..) => self.builder.http.drain(),
             Transport::Stdio(_) => Duration::ZERO,
         };
-        let continuity = self.builder.continuity.clone();
+        let shared_state = self.builder.shared_state.clone();
         let target = ServedFeatures {
             builder: self.builder,
             service: self.service.clone(),
@@ -221,9 +221,9 @@ impl Server {
             Box::new(Output::new(json, Colours::default()))
         });
         let (control, handle) = (asked.control.clone(), runtime.handle());
-        let following = self
-            .watch
-            .follow(target, continuity, control, reports, handle, preparing)?;
+        let following =
+            self.watch
+                .follow(target, shared_state, control, reports, handle, preparing)?;
         let served = runtime.block_on(async {
             tokio::spawn(Signals::take()?.obey(asked.clone(), drain));
             let serving = self

@@ -5,7 +5,7 @@ use super::Action;
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Position, Report};
-use crate::shared::{Given, GivenRequires, REQUIRES};
+use crate::shared::{Given, GivenRequires};
 use crate::terms::{Approval, Requires};
 
 /// What a contract says itself, before its action is merged in. `None`: not said.
@@ -37,136 +37,132 @@ pub(crate) fn merge(
     let Some((action, _)) = action else {
         return alone(claims, report);
     };
-    let mut widened = |at: Position, field: &str, rule: &str, floor: String, claim: String| {
+    let mut floor = Floor { action, report };
+    let merged = Merged {
+        mutates: floor.mutates(claims.mutates),
+        requires: floor.requires(&claims.requires),
+        approval: floor.approval(claims.approval),
+        risk_level: floor.risk_level(claims.risk_level),
+        fires_events: floor.fires_events(claims.fires_events),
+    };
+    floor.fixed("category", claims.category, action.category.as_deref());
+    floor.fixed(
+        "target_kind",
+        claims.target_kind,
+        action.target_kind.as_deref(),
+    );
+    merged
+}
+
+/// An action, below which a contract must not go.
+struct Floor<'a, 'r, 'f> {
+    action: &'a Action,
+    report: &'r mut Report<'f>,
+}
+
+impl Floor<'_, '_, '_> {
+    fn widened(&mut self, at: Position, field: &str, rule: &str, floor: &str, claim: &str) {
         let message = format!(
             "expected `{field}` {rule} (action `{}`: {floor}), found {claim}",
-            action.id
+            self.action.id
         );
         let hint = format!("leave `{field}` out to inherit it");
-        report.add_with_hint(&codes::ACTION_WIDENED, at, message, hint);
-    };
-
-    let mutates = match &claims.mutates {
-        None => action.mutates.clone(),
-        Some(given) => {
-            if !given.value.covers(&action.mutates) {
-                let rule = "to include all that the action mutates";
-                widened(
-                    given.at,
-                    "mutates",
-                    rule,
-                    action.mutates.to_string(),
-                    given.value.to_string(),
-                );
-            }
-            given.value.union(&action.mutates)
-        }
-    };
-    let mut requires = claims.requires.all().capabilities;
-    for (key, class) in REQUIRES {
-        let floor: CapabilitySet = action
-            .requires
-            .capabilities
-            .of_class(class)
-            .cloned()
-            .collect();
-        let said = claims
-            .requires
-            .parts
-            .iter()
-            .filter(|(_, given_class, _)| given_class == class);
-        let places: Vec<Position> = said.map(|(_, _, given)| given.at).collect();
-        let own: CapabilitySet = requires.of_class(class).cloned().collect();
-        if let Some(&at) = places.first()
-            && !own.covers(&floor)
-        {
-            let rule = "to include all that the action requires";
-            widened(
-                at,
-                &format!("requires.{key}"),
-                rule,
-                spelled(&floor, class),
-                spelled(&own, class),
-            );
-        }
-        requires = requires.union(&floor);
+        self.report
+            .add_with_hint(&codes::ACTION_WIDENED, at, message, hint);
     }
-    let approval = match &claims.approval {
-        None => action.approval.clone(),
-        Some(given) if given.value.effective() < action.approval.effective() => {
-            widened(
-                given.at,
-                "approval",
-                "to be at least as strict as the action's",
-                action.approval.to_string(),
-                given.value.to_string(),
-            );
-            action.approval.clone()
+
+    fn mutates(&mut self, claim: Option<Given<CapabilitySet>>) -> CapabilitySet {
+        let floor = &self.action.mutates;
+        let Some(given) = claim else {
+            return floor.clone();
+        };
+        if !given.value.covers(floor) {
+            let rule = "to include all that the action mutates";
+            let (floor, claim) = (floor.to_string(), given.value.to_string());
+            self.widened(given.at, "mutates", rule, &floor, &claim);
+        }
+        given.value.union(&self.action.mutates)
+    }
+
+    fn requires(&mut self, claim: &GivenRequires) -> Requires {
+        let mut requires = claim.all().capabilities;
+        for (key, class) in Class::required() {
+            let required = self.action.requires.capabilities.of_class(class);
+            let floor: CapabilitySet = required.cloned().collect();
+            let own: CapabilitySet = requires.of_class(class).cloned().collect();
+            let mut parts = claim.parts.iter();
+            if let Some((_, _, given)) = parts.find(|(_, of, _)| of == class)
+                && !own.covers(&floor)
+            {
+                let rule = "to include all that the action requires";
+                let field = format!("requires.{key}");
+                let (floor, own) = (spelled(&floor, class), spelled(&own, class));
+                self.widened(given.at, &field, rule, &floor, &own);
+            }
+            requires = requires.union(&floor);
+        }
+        Requires {
+            capabilities: requires,
+        }
+    }
+
+    fn approval(&mut self, claim: Option<Given<Approval>>) -> Approval {
+        let floor = &self.action.approval;
+        let Some(given) = claim else {
+            return floor.clone();
+        };
+        if given.value.effective() < floor.effective() {
+            let rule = "to be at least as strict as the action's";
+            let (floor, claim) = (floor.to_string(), given.value.to_string());
+            self.widened(given.at, "approval", rule, &floor, &claim);
+            return self.action.approval.clone();
         }
         // Two policies that differ can't be compared: each counts as `always`.
-        Some(given) => match (&given.value, &action.approval) {
-            (Approval::Policy(own), Approval::Policy(floor)) if own != floor => Approval::Always,
-            _ => given.value.clone(),
-        },
-    };
-    let risk_level = match &claims.risk_level {
-        None => action.risk_level,
-        Some(given) => {
-            if given.value < action.risk_level {
-                widened(
-                    given.at,
-                    "risk_level",
-                    "to be at least the action's",
-                    action.risk_level.to_string(),
-                    given.value.to_string(),
-                );
-            }
-            given.value.max(action.risk_level)
-        }
-    };
-    let fires_events = match &claims.fires_events {
-        None => action.fires_events.clone(),
-        Some(given) => {
-            if !action
-                .fires_events
-                .iter()
-                .all(|event| given.value.contains(event))
-            {
-                let rule = "to include all events of the action";
-                widened(
-                    given.at,
-                    "fires_events",
-                    rule,
-                    action.fires_events.join(", "),
-                    given.value.join(", "),
-                );
-            }
-            given.value.clone()
-        }
-    };
-    for (field, claim, floor) in [
-        ("category", &claims.category, &action.category),
-        ("target_kind", &claims.target_kind, &action.target_kind),
-    ] {
-        if let Some(given) = claim
-            && floor.as_ref() != Some(&given.value)
-        {
-            let floor = floor.as_deref().unwrap_or("none");
-            let message = format!(
-                "expected `{field}` as the action has it (action `{}`: {floor}), found {}",
-                action.id, given.value
-            );
-            report.add(&codes::ACTION_OVERRIDDEN, given.at, message);
+        match (given.value, floor) {
+            (Approval::Policy(own), Approval::Policy(floor)) if own != *floor => Approval::Always,
+            (own, _) => own,
         }
     }
-    Merged {
-        mutates,
-        requires: Requires {
-            capabilities: requires,
-        },
-        approval,
-        risk_level,
-        fires_events,
+
+    fn risk_level(&mut self, claim: Option<Given<u8>>) -> u8 {
+        let floor = self.action.risk_level;
+        let Some(given) = claim else {
+            return floor;
+        };
+        if given.value < floor {
+            let rule = "to be at least the action's";
+            let (floor, claim) = (floor.to_string(), given.value.to_string());
+            self.widened(given.at, "risk_level", rule, &floor, &claim);
+        }
+        given.value.max(floor)
+    }
+
+    fn fires_events(&mut self, claim: Option<Given<Vec<String>>>) -> Vec<String> {
+        let floor = &self.action.fires_events;
+        let Some(given) = claim else {
+            return floor.clone();
+        };
+        if !floor.iter().all(|event| given.value.contains(event)) {
+            let rule = "to include all events of the action";
+            let (floor, claim) = (floor.join(", "), given.value.join(", "));
+            self.widened(given.at, "fires_events", rule, &floor, &claim);
+        }
+        given.value
+    }
+
+    /// A field that a contract can only repeat.
+    fn fixed(&mut self, field: &str, claim: Option<Given<String>>, floor: Option<&str>) {
+        let Some(given) = claim else { return };
+        if floor != Some(given.value.as_str()) {
+            let message = format!(
+                "expected `{field}` as the action has it (action `{}`: {}), found {}",
+                self.action.id,
+                floor.unwrap_or("none"),
+                given.value
+            );
+            self.report
+                .add(&codes::ACTION_OVERRIDDEN, given.at, message);
+        }
     }
 }
 

@@ -10,8 +10,8 @@ pub struct PathPattern {
     below: bool,
 }
 
-const LENGTH: usize = 1024;
-const DEPTH: usize = 32;
+const MAX_PATH_BYTES: usize = 1024;
+const MAX_SEGMENTS: usize = 32;
 
 impl PathPattern {
     /// Reads and normalises a path: `/a//b/` is `/a/b`, `/a/**` is `/a`.
@@ -24,9 +24,9 @@ impl PathPattern {
                 "expected a workspace path that starts with `/`, found {text:?}"
             ));
         };
-        if text.len() > LENGTH {
+        if text.len() > MAX_PATH_BYTES {
             return Err(format!(
-                "expected a workspace path of at most {LENGTH} bytes, found {}",
+                "expected a workspace path of at most {MAX_PATH_BYTES} bytes, found {}",
                 text.len()
             ));
         }
@@ -48,9 +48,9 @@ impl PathPattern {
                 "expected a workspace path without `..`, found {text:?}"
             ));
         }
-        if segments.len() > DEPTH {
+        if segments.len() > MAX_SEGMENTS {
             return Err(format!(
-                "expected a workspace path of at most {DEPTH} parts, found {}",
+                "expected a workspace path of at most {MAX_SEGMENTS} parts, found {}",
                 segments.len()
             ));
         }

@@ -120,8 +120,8 @@ codes! {
          tables, secrets and services are plain names."
     CAPABILITY_CLASS_UNKNOWN "capability-class-unknown" Warning
         "`mutates` uses known classes"
-        "An unknown class counts as a mutation and grants nothing. Known: network, workspace, database, \
-         secret, external."
+        "An unknown class counts as a mutation and grants nothing. Correct its name, or have the operator \
+         accept the class by name."
     WILDCARD_NEVER_GRANTED "wildcard-never-granted" Warning
         "tools and secrets are named one by one"
         "`*` is never granted for tools and secrets. List the ids."

@@ -5,7 +5,7 @@ use super::{Driver, DriverKind, DriverLimits, Platform, implements};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Parsed, Report};
-use crate::shared::{self, REQUIRES, requires_parts, scopes};
+use crate::shared::{self, requires_parts, scopes};
 use crate::source::{Content, Entry, Fields, Node, integer, split, text, texts};
 use crate::tool::Requires;
 use crate::wording;
@@ -232,7 +232,7 @@ fn requires(fields: &mut Fields<'_>, report: &mut Report<'_>) -> (Platform, Requ
         min_disk_mb: megabytes("min_disk_mb"),
         min_memory_mb: megabytes("min_memory_mb"),
     };
-    let parts = requires_parts(&mut inner, REQUIRES, report);
+    let parts = requires_parts(&mut inner, Class::required(), report);
     inner.finish(report);
     (platform, parts.all())
 }

@@ -13,10 +13,10 @@ use super::http::{Endpoint, HttpCall, Method};
 use super::template::{Body, Part, Template};
 
 /// Bytes of path and query: servers are asked to take 8000 (RFC 9110, section 4.1).
-const URL: usize = 8 << 10;
+const MAX_URL_BYTES: usize = 8 << 10;
 /// Bytes of all header values together, secrets left out. A template may repeat an input as often
 /// as it likes: without a limit, 64 KiB of front matter turn 1 MiB of input into gigabytes.
-const HEADERS: usize = 32 << 10;
+const MAX_HEADER_BYTES: usize = 32 << 10;
 
 /// A request with the input filled in, without authority and without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,7 +236,7 @@ fn headers(
     templates: &[(String, Template)],
     input: &Value,
 ) -> Result<Vec<(String, Vec<HeaderPiece>)>, RenderError> {
-    let mut left = HEADERS;
+    let mut left = MAX_HEADER_BYTES;
     let mut headers = Vec::with_capacity(templates.len());
     for (name, template) in templates {
         if absent(template, input) {
@@ -261,7 +261,7 @@ fn headers(
             };
             left = left
                 .checked_sub(text.len())
-                .ok_or_else(|| RenderError::too_large("the headers", HEADERS))?;
+                .ok_or_else(|| RenderError::too_large("the headers", MAX_HEADER_BYTES))?;
             match pieces.last_mut() {
                 Some(HeaderPiece::Text(before)) => before.push_str(&text),
                 _ => pieces.push(HeaderPiece::Text(text.into_owned())),
@@ -364,8 +364,8 @@ fn misplaced(slug: &str) -> RenderError {
 }
 
 fn push(url: &mut String, text: &str) -> Result<(), RenderError> {
-    if url.len().saturating_add(text.len()) > URL {
-        return Err(RenderError::too_large("path and query", URL));
+    if url.len().saturating_add(text.len()) > MAX_URL_BYTES {
+        return Err(RenderError::too_large("path and query", MAX_URL_BYTES));
     }
     url.push_str(text);
     Ok(())
@@ -377,7 +377,7 @@ fn encode(text: &str, url: &mut String) -> Result<(), RenderError> {
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F',
     ];
     for byte in text.bytes() {
-        if url.len() > URL {
+        if url.len() > MAX_URL_BYTES {
             break;
         }
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -390,7 +390,7 @@ fn encode(text: &str, url: &mut String) -> Result<(), RenderError> {
     push(url, "")
 }
 
-/// Undoes percent-encoding; what is no escape stays as it is.
+/// Decodes percent-encoding; invalid escapes stay as they are.
 fn decode(text: &str, out: &mut Vec<u8>) {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {

@@ -2,7 +2,7 @@
 //!
 //! Version 1 leaves open how placeholders are spelled, where inputs go and what is encoded. What
 //! has one careful reading is taken; everything else is refused, so that nothing is dropped
-//! silently or sent where nobody declared it.
+//! silently or sent to an undeclared place.
 
 use serde_json::Map;
 

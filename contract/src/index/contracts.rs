@@ -15,12 +15,8 @@ pub(super) fn contract(entry: &IndexEntry) -> Tool {
         .secrets
         .iter()
         .filter_map(|id| Capability::of(Class::Secret, id).ok());
-    let readable = |class: &Class| {
-        matches!(
-            class,
-            Class::Network | Class::Workspace | Class::Database | Class::Tool | Class::User
-        )
-    };
+    // Secrets that are used have a field of their own.
+    let readable = |class: &Class| class.can_be_required() && *class != Class::Secret;
     let read = entry
         .capabilities
         .iter()

@@ -1,4 +1,4 @@
-//! The rules of [`parse`](super::parse) for a text that somebody else parses: nothing is built, and the
+//! The rules of [`parse`](super::parse) for a text that another parser reads: nothing is built, and the
 //! rules may hold for a part of it only.
 
 use std::borrow::Cow;

@@ -17,7 +17,7 @@ pub const ITEM: u64 = size_of::<Value>() as u64;
 /// The place of an entry in an object: hash, key and value, and its index.
 const ENTRY: u64 = ITEM + size_of::<String>() as u64 + 24;
 
-/// Bytes behind a value; its own place is counted by whoever holds it.
+/// Bytes behind a value; its own place is counted by its container.
 #[must_use]
 pub fn value(value: &Value) -> u64 {
     match value {

@@ -10,7 +10,7 @@ use crate::placeholder::{Text, placeholder};
 use crate::wording::is_deceptive;
 
 /// How many messages a prompt may give: each may carry a file.
-pub(super) const MESSAGES: usize = 256;
+pub(super) const MAX_MESSAGES: usize = 256;
 
 /// The line that the body begins on.
 pub(super) fn first_line(source: &str, body: &str) -> u32 {
@@ -129,7 +129,7 @@ pub(super) fn messages(source: &str, body: &str, report: &mut Report<'_>) -> Vec
         };
         text.finish(role, &mut messages);
         messages.push(Message { role, part });
-        if messages.len() > MESSAGES {
+        if messages.len() > MAX_MESSAGES {
             return messages;
         }
     }

@@ -7,10 +7,10 @@ use crate::placeholder::is_name;
 use crate::wording::is_deceptive;
 
 /// How long a URI or a template may be, in bytes.
-pub(super) const LONGEST: usize = 512;
+pub(super) const MAX_URI_BYTES: usize = 512;
 
 /// How long a value in a URI may be, in bytes.
-const VALUE: usize = 256;
+const MAX_VALUE_BYTES: usize = 256;
 
 /// Schemes whose URIs clients resolve themselves, and the host's own.
 pub(super) const RESERVED: &[&str] = &[
@@ -133,7 +133,7 @@ impl fmt::Display for UriTemplate {
 
 /// One segment's text, percent-decoded.
 fn value(part: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(part.len().min(VALUE));
+    let mut bytes = Vec::with_capacity(part.len().min(MAX_VALUE_BYTES));
     let mut rest = part.bytes();
     while let Some(byte) = rest.next() {
         let byte = match byte {
@@ -145,7 +145,7 @@ fn value(part: &str) -> Option<String> {
             b'?' | b'#' => return None,
             byte => byte,
         };
-        if bytes.len() == VALUE {
+        if bytes.len() == MAX_VALUE_BYTES {
             return None;
         }
         bytes.push(byte);
@@ -154,14 +154,14 @@ fn value(part: &str) -> Option<String> {
     (!value.is_empty() && !value.chars().any(is_deceptive)).then_some(value)
 }
 
-/// Checks a URI of a resource: absolute, ASCII, of a scheme that is no client's own business.
+/// Checks a URI of a resource: absolute, ASCII, of a scheme that clients do not resolve themselves.
 ///
 /// # Errors
 /// What was expected and what was found, in words.
 pub(super) fn uri(text: &str) -> Result<(), String> {
-    if text.len() > LONGEST {
+    if text.len() > MAX_URI_BYTES {
         return Err(format!(
-            "expected at most {LONGEST} bytes, found {}",
+            "expected at most {MAX_URI_BYTES} bytes, found {}",
             text.len()
         ));
     }

@@ -10,7 +10,7 @@ use crate::Scope;
 use crate::codes;
 
 /// Other documents that one schema may refer to, directly or not.
-const DOCUMENTS: usize = 64;
+const MAX_DOCUMENTS: usize = 64;
 
 /// The document with all that it refers to below `$defs`, under the key `schema:ID`.
 pub(super) fn close(value: &Value, scope: &dyn Scope) -> Result<Value, SchemaError> {
@@ -32,9 +32,9 @@ pub(super) fn close(value: &Value, scope: &dyn Scope) -> Result<Value, SchemaErr
                 "expected `schema:NAME` with letters, digits, `.`, `_` and `-`, found `schema:{id}`"
             )));
         }
-        if documents.len() >= DOCUMENTS {
+        if documents.len() >= MAX_DOCUMENTS {
             return Err(refuse(format!(
-                "expected at most {DOCUMENTS} documents behind one schema, found more"
+                "expected at most {MAX_DOCUMENTS} documents behind one schema, found more"
             )));
         }
         let Some(document) = scope.schema(&id) else {

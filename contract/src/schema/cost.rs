@@ -1,4 +1,4 @@
-//! Refuses schemas whose check could take for ever: loops, references that fan out, and many patterns for
+//! Refuses schemas whose validation could run almost without end: loops, references that fan out, and many patterns for
 //! one text. Runs no check itself.
 //!
 //! `a` referring twice to `b`, `b` twice to `c` and so on is short to write and takes 2^n steps to
@@ -19,16 +19,16 @@ use crate::codes;
 /// Schemas that may apply to one part of a value, each counted as often as it is reached. Times the
 /// values that a document may have ([`crate::json::Limits::values`]), this is what one check costs: a
 /// few seconds at the very most.
-const AT_ONE_PLACE: f64 = 500.0;
+const MAX_STEPS_PER_VALUE: f64 = 500.0;
 /// What a pattern counts against another schema: it looks at every byte of a text, in the worst case
 /// some hundred times, where the others look at a value once.
-const PATTERN: f64 = 25.0;
+const PATTERN_STEPS: f64 = 25.0;
 /// Bound on the size of the tables made here.
-const TABLE: usize = 200_000;
+const MAX_TABLE_ENTRIES: usize = 200_000;
 /// Steps that collecting errors may take.
-const STEPS: f64 = 1_000_000.0;
+const MAX_STEPS: f64 = 1_000_000.0;
 /// Depth that every value is held to anyway.
-const DEEPEST: u32 = 64;
+const MAX_DEPTH: u32 = 64;
 
 /// The largest depth of values for which errors can be collected; `None`: any.
 pub(super) fn check(closed: &Value) -> Result<Option<usize>, SchemaError> {
@@ -140,7 +140,7 @@ impl<'s> Graph<'s> {
         self.inside.get(node).map_or(&[], Vec::as_slice)
     }
 
-    /// Nodes in an order in which whatever applies in place comes first; an error for a loop.
+    /// Nodes in an order in which subschemas that apply in place come first; an error for a loop.
     fn in_place_order(&self) -> Result<Vec<usize>, SchemaError> {
         #[derive(Clone, Copy, PartialEq)]
         enum Visit {
@@ -245,7 +245,7 @@ fn own_cost(schema: &Value) -> f64 {
     let own = schema.get("pattern").is_some_and(Value::is_string);
     let names = schema.get("patternProperties").and_then(Value::as_object);
     let patterns = usize::from(own) + names.map_or(0, serde_json::Map::len);
-    1.0 + PATTERN * f64::from(u32::try_from(patterns).unwrap_or(u32::MAX))
+    1.0 + PATTERN_STEPS * f64::from(u32::try_from(patterns).unwrap_or(u32::MAX))
 }
 
 fn get(numbers: &[usize], at: usize) -> usize {
@@ -293,7 +293,7 @@ impl Costs {
                 *steps.entry(step).or_default() += 1.0;
             }
             table += steps.len();
-            if own > AT_ONE_PLACE || table > TABLE {
+            if own > MAX_STEPS_PER_VALUE || table > MAX_TABLE_ENTRIES {
                 return Err(expensive(node));
             }
             if let Some(slot) = here.get_mut(node) {
@@ -328,7 +328,7 @@ impl Costs {
                 }
                 growth = growth.max(largest(&inward));
                 heaviest = heaviest.max(largest(&outward));
-                if heaviest > AT_ONE_PLACE {
+                if heaviest > MAX_STEPS_PER_VALUE {
                     return Err(expensive(node));
                 }
             }
@@ -342,8 +342,8 @@ impl Costs {
             return Ok(None);
         }
         let root = weight.first().copied().unwrap_or(1.0);
-        let levels = (STEPS / root).max(1.0).log(growth);
-        Ok((0..DEEPEST)
+        let levels = (MAX_STEPS / root).max(1.0).log(growth);
+        Ok((0..MAX_DEPTH)
             .find(|&depth| f64::from(depth + 1) > levels)
             .map(|depth| usize::try_from(depth).unwrap_or(0)))
     }

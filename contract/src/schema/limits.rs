@@ -9,16 +9,16 @@ use crate::codes;
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Bytes of a schema document, and of a closed one. A publisher chooses it, every host compiles it.
-pub(super) const BYTES: usize = 256 * 1024;
+pub(super) const MAX_BYTES: usize = 256 * 1024;
 /// Values in a schema document, and in a closed one.
-pub(super) const VALUES: usize = 10_000;
-const DEPTH: usize = 64;
+pub(super) const MAX_VALUES: usize = 10_000;
+const MAX_DEPTH: usize = 64;
 /// Characters of one pattern: compile time rises with length.
-const PATTERN: usize = 1024;
+const MAX_PATTERN_CHARS: usize = 1024;
 /// Patterns in one document.
-const PATTERNS: usize = 64;
+const MAX_PATTERNS: usize = 64;
 /// References by anchor in one document: each is looked for in all of it.
-const ANCHORS: usize = 64;
+const MAX_ANCHORS: usize = 64;
 
 #[derive(Default)]
 struct Counts {
@@ -29,8 +29,8 @@ struct Counts {
 /// Checks one document as written; `id` is its `schema:` id if it has one.
 pub(super) fn check(value: &Value, id: Option<&str>) -> Result<(), SchemaError> {
     let mut count = 0;
-    check_size(value, DEPTH, &mut count).map_err(|error| error.in_document(id))?;
-    if value.to_string().len() > BYTES {
+    check_size(value, MAX_DEPTH, &mut count).map_err(|error| error.in_document(id))?;
+    if value.to_string().len() > MAX_BYTES {
         return Err(too_large().in_document(id));
     }
     let mut counts = Counts::default();
@@ -39,19 +39,19 @@ pub(super) fn check(value: &Value, id: Option<&str>) -> Result<(), SchemaError> 
 
 fn too_large() -> SchemaError {
     let message = format!(
-        "expected a schema of at most {} KiB and {VALUES} values, found more",
-        BYTES / 1024
+        "expected a schema of at most {} KiB and {MAX_VALUES} values, found more",
+        MAX_BYTES / 1024
     );
     SchemaError::new(&codes::SCHEMA_TOO_LARGE, "", message)
 }
 
 fn check_size(value: &Value, left: usize, count: &mut usize) -> Result<(), SchemaError> {
     *count += 1;
-    if *count > VALUES {
+    if *count > MAX_VALUES {
         return Err(too_large());
     }
     let Some(left) = left.checked_sub(1) else {
-        let message = format!("expected a schema of at most {DEPTH} levels, found more");
+        let message = format!("expected a schema of at most {MAX_DEPTH} levels, found more");
         return Err(SchemaError::new(&codes::SCHEMA_TOO_DEEP, "", message));
     };
     match value {
@@ -124,9 +124,9 @@ fn check_keywords(
         counts.anchors += usize::from(
             target.is_some_and(|target| !target.is_empty() && !target.starts_with('/')),
         );
-        if counts.anchors > ANCHORS {
+        if counts.anchors > MAX_ANCHORS {
             let message = format!(
-                "expected at most {ANCHORS} references by anchor, found more; use JSON pointers"
+                "expected at most {MAX_ANCHORS} references by anchor, found more; use JSON pointers"
             );
             return Err(SchemaError::new(
                 &codes::SCHEMA_REF,
@@ -152,9 +152,9 @@ fn check_keywords(
     });
     for (text, place) in own.into_iter().chain(keyed) {
         counts.patterns += 1;
-        if text.chars().count() > PATTERN || counts.patterns > PATTERNS {
+        if text.chars().count() > MAX_PATTERN_CHARS || counts.patterns > MAX_PATTERNS {
             let message = format!(
-                "expected at most {PATTERNS} patterns of {PATTERN} characters each, found more"
+                "expected at most {MAX_PATTERNS} patterns of {MAX_PATTERN_CHARS} characters each, found more"
             );
             return Err(SchemaError::new(&codes::SCHEMA_PATTERN, place, message));
         }

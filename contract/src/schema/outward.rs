@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::view;
 use super::walk::for_each_child_mut;
 
-/// What a schema says to people and models, and to nobody else.
+/// Keywords for people and models, without meaning for validation.
 const PROSE: [&str; 3] = ["title", "description", "$comment"];
 
 /// Keywords about the document, out of place inside another one. A nested `$id`

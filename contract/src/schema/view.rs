@@ -196,7 +196,7 @@ impl Patterns {
             .flat_map(|members| members.keys())
         {
             let regex = RegexBuilder::new(pattern)
-                .size_limit(super::PATTERN_BYTES)
+                .size_limit(super::MAX_PATTERN_BYTES)
                 .build()
                 .ok();
             self.compiled.entry(pattern.clone()).or_insert(regex);

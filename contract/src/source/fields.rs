@@ -45,7 +45,7 @@ pub(crate) struct Fields<'n> {
 }
 
 impl<'n> Fields<'n> {
-    /// The fields of `node`; a diagnostic if it is no mapping.
+    /// The fields of `node`; a diagnostic if it is not a mapping.
     pub(crate) fn of(node: &'n Node, path: &str, report: &mut Report<'_>) -> Option<Fields<'n>> {
         Self::spelled(node, path, Spelling::Snake, report)
     }

@@ -5,8 +5,8 @@ use super::yaml;
 use crate::codes;
 use crate::diagnostic::{Position, Report};
 
-const FRONT_MATTER: usize = 64 * 1024;
-const FILE: usize = 1024 * 1024;
+const MAX_FRONT_MATTER_BYTES: usize = 64 * 1024;
+const MAX_FILE_BYTES: usize = 1024 * 1024;
 
 pub(crate) struct FrontMatter<'s> {
     pub(crate) fields: Node,
@@ -15,10 +15,10 @@ pub(crate) struct FrontMatter<'s> {
 
 /// The two parts, or `None` and a diagnostic.
 pub(crate) fn split<'s>(source: &'s str, report: &mut Report<'_>) -> Option<FrontMatter<'s>> {
-    if source.len() > FILE {
+    if source.len() > MAX_FILE_BYTES {
         let message = format!(
             "expected at most {} KiB, found {} bytes",
-            FILE / 1024,
+            MAX_FILE_BYTES / 1024,
             source.len()
         );
         report.add(&codes::FILE_TOO_LARGE, Position::START, message);
@@ -47,10 +47,10 @@ pub(crate) fn split<'s>(source: &'s str, report: &mut Report<'_>) -> Option<Fron
         report.add(&codes::FRONT_MATTER_UNCLOSED, Position::START, message);
         return None;
     };
-    if length > FRONT_MATTER {
+    if length > MAX_FRONT_MATTER_BYTES {
         let message = format!(
             "expected at most {} KiB of front matter, found {length} bytes",
-            FRONT_MATTER / 1024
+            MAX_FRONT_MATTER_BYTES / 1024
         );
         report.add(&codes::FRONT_MATTER_TOO_LARGE, Position::START, message);
         return None;

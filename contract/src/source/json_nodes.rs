@@ -9,36 +9,20 @@ use crate::diagnostic::Position;
 pub(crate) fn located(text: &str) -> Option<Node> {
     let mut reader = Reader {
         rest: text,
-        line: 1,
-        column: 1,
+        at: Position::START,
     };
     reader.value()
 }
 
 struct Reader<'t> {
     rest: &'t str,
-    line: u32,
-    column: u32,
+    at: Position,
 }
 
 impl<'t> Reader<'t> {
-    fn at(&self) -> Position {
-        Position {
-            line: self.line,
-            column: self.column,
-        }
-    }
-
     fn advance(&mut self, bytes: usize) -> Option<&'t str> {
         let (token, rest) = self.rest.split_at_checked(bytes)?;
-        for c in token.chars() {
-            if c == '\n' {
-                self.line += 1;
-                self.column = 1;
-            } else {
-                self.column += 1;
-            }
-        }
+        self.at = token.chars().fold(self.at, Position::after);
         self.rest = rest;
         Some(token)
     }
@@ -65,7 +49,7 @@ impl<'t> Reader<'t> {
     /// Depth is bounded: the strict parser has been here.
     fn value(&mut self) -> Option<Node> {
         let first = self.skip_space()?;
-        let at = self.at();
+        let at = self.at;
         let content = match first {
             '"' => Content::Text(self.string()?),
             '[' => Content::List(self.items(']', Self::value)?),
@@ -87,7 +71,7 @@ impl<'t> Reader<'t> {
 
     fn entry(&mut self) -> Option<Entry> {
         self.skip_space()?;
-        let key_at = self.at();
+        let key_at = self.at;
         let key = self.string()?;
         self.skip_space()?;
         self.advance(1)?;

@@ -54,7 +54,7 @@ impl Node {
         }
     }
 
-    /// The value without its places. Depth is bounded by whatever made the node.
+    /// The value without its places. The parser that made the node bounds the depth.
     pub(crate) fn to_value(&self) -> Value {
         match &self.content {
             Content::Null => Value::Null,

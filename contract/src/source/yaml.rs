@@ -12,9 +12,9 @@ use crate::codes::{self, CodeInfo};
 use crate::diagnostic::Position;
 use crate::json::number_in_range;
 
-const DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// Values, keys not counted. Bounds the work behind 64 KiB of text.
-const NODES: usize = 2048;
+const MAX_NODES: usize = 2048;
 
 pub(super) struct YamlError {
     pub(super) info: &'static CodeInfo,
@@ -27,8 +27,8 @@ pub(super) fn parse(text: &str, first_line: u32) -> Result<Node, YamlError> {
     let mut options = Options::default();
     options.disallow_directives = true;
     options.emit_unresolved_aliases = true;
-    options.flow_nesting_limit = DEPTH + 1;
-    options.block_nesting_limit = DEPTH + 1;
+    options.flow_nesting_limit = MAX_DEPTH + 1;
+    options.block_nesting_limit = MAX_DEPTH + 1;
     let reader = Parser::new_from_str_with_options(text, options);
     let mut builder = Builder {
         first_line,
@@ -149,8 +149,9 @@ impl Builder {
         if self.expects_key() {
             return Err(key_not_text(at, "a mapping or a list"));
         }
-        if self.open.len() >= DEPTH {
-            let message = format!("expected at most {DEPTH} nested mappings and lists, found more");
+        if self.open.len() >= MAX_DEPTH {
+            let message =
+                format!("expected at most {MAX_DEPTH} nested mappings and lists, found more");
             return Err(YamlError {
                 info: &codes::YAML_TOO_DEEP,
                 at,
@@ -216,9 +217,9 @@ impl Builder {
 
     fn add(&mut self, content: Content, at: Position) -> Result<(), YamlError> {
         self.nodes += 1;
-        if self.nodes > NODES {
+        if self.nodes > MAX_NODES {
             let message =
-                format!("expected at most {NODES} values in the front matter, found more");
+                format!("expected at most {MAX_NODES} values in the front matter, found more");
             return Err(YamlError {
                 info: &codes::YAML_TOO_MANY_NODES,
                 at,

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::mapped;
+use crate::capability::Class;
 use crate::codes;
 use crate::diagnostic::Report;
-use crate::shared::{GivenRequires, OUR_REQUIRES, requires_parts};
+use crate::shared::{GivenRequires, requires_parts};
 use crate::source::{Content, Fields, Node, suggestion};
 use crate::wording::{is_deceptive, plain_name, shown};
 
@@ -105,7 +106,7 @@ impl<'n> Metadata<'n> {
         if let Some(requires) = node.get("requires")
             && let Some(mut inner) = Fields::of(requires, "metadata.toolward.requires", report)
         {
-            self.requires = requires_parts(&mut inner, OUR_REQUIRES, report);
+            self.requires = requires_parts(&mut inner, Class::required_ours(), report);
             inner.finish(report);
         }
     }

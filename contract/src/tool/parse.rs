@@ -79,36 +79,13 @@ pub(super) fn contract(
     let outputs = fields
         .required(outputs_key, report)
         .and_then(|node| schema(node, &spelling.of(outputs_key), scope, report));
-    if let Some(kind) = inputs
-        .as_ref()
-        .and_then(|schema| schema.value().get("type"))
-        && kind != "object"
-        && let Some(node) = node.get(&spelling.of(inputs_key))
-    {
-        let message = format!(
-            "expected `{}` to describe an object, found type {kind}",
-            spelling.of(inputs_key)
-        );
-        report.add(&codes::INPUTS_NOT_OBJECT, node.place("/type"), message);
-    }
+    check_is_object(node, inputs.as_ref(), &spelling.of(inputs_key), report);
 
     let idempotent = fields
         .take("idempotent")
         .and_then(|node| boolean(node, "idempotent", report));
     let metadata = Metadata::take(&mut fields, report);
-    let mut requires = shared::requires(&mut fields, report);
-    requires
-        .parts
-        .extend(metadata.requires.parts.iter().cloned());
-    let claims = Claims {
-        mutates: shared::mutates(&mut fields, report),
-        requires,
-        approval: shared::approval(&mut fields, report),
-        risk_level: shared::risk_level(&mut fields, report),
-        category: given_text(&mut fields, "category", report),
-        target_kind: given_text(&mut fields, "target_kind", report),
-        fires_events: given_texts(&mut fields, "fires_events", report),
-    };
+    let claims = claims(&mut fields, &metadata, report);
     let written_auto = claims
         .approval
         .clone()
@@ -170,6 +147,34 @@ pub(super) fn contract(
         fires_events: merged.fires_events,
         body: body.to_owned(),
     })
+}
+
+/// Refuses a schema of inputs that are no object.
+fn check_is_object(node: &Node, inputs: Option<&Schema>, key: &str, report: &mut Report<'_>) {
+    if let Some(kind) = inputs.and_then(|schema| schema.value().get("type"))
+        && kind != "object"
+        && let Some(node) = node.get(key)
+    {
+        let message = format!("expected `{key}` to describe an object, found type {kind}");
+        report.add(&codes::INPUTS_NOT_OBJECT, node.place("/type"), message);
+    }
+}
+
+/// What the contract says itself of what an action may say, too.
+fn claims(fields: &mut Fields<'_>, metadata: &Metadata<'_>, report: &mut Report<'_>) -> Claims {
+    let mut requires = shared::requires(fields, report);
+    requires
+        .parts
+        .extend(metadata.requires.parts.iter().cloned());
+    Claims {
+        mutates: shared::mutates(fields, report),
+        requires,
+        approval: shared::approval(fields, report),
+        risk_level: shared::risk_level(fields, report),
+        category: given_text(fields, "category", report),
+        target_kind: given_text(fields, "target_kind", report),
+        fires_events: given_texts(fields, "fires_events", report),
+    }
 }
 
 /// Fields that belong to a driver: refused, or warned about and ignored.

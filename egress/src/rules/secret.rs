@@ -1,4 +1,4 @@
-//! The rule for one secret, and its reading: a place that could match more than
+//! The rule for one secret, raw and validated: a rule that could match more than
 //! one origin, or more than one header, is refused.
 
 use http::{HeaderName, Method};
@@ -8,7 +8,7 @@ use crate::authority::{self, Host};
 use crate::headers;
 use crate::target;
 
-/// The one place where a secret goes out, over https only.
+/// The one place where a secret is sent, over https only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretRule {
     /// The secret's name.
@@ -25,7 +25,7 @@ pub struct SecretRule {
     pub path_prefix: String,
 }
 
-/// A [`SecretRule`] that was read.
+/// A validated [`SecretRule`].
 #[derive(Debug)]
 pub(crate) struct SecretPlace {
     pub(crate) slug: String,
@@ -85,8 +85,8 @@ impl SecretPlace {
     }
 }
 
-/// Headers that mean something to the connection, or that the host sets itself
-/// when a secret goes out.
+/// Headers that control the connection, or that the host sets itself when it
+/// sends a secret.
 const NO_SECRETS_IN: &[HeaderName] = &[
     http::header::ACCEPT_ENCODING,
     http::header::CONTENT_ENCODING,

@@ -14,15 +14,14 @@ use zeroize::{DefaultIsZeroes, Zeroizing};
 /// The state in which no pattern has begun.
 pub(crate) const ROOT: u32 = 0;
 
-/// Bytes for each byte of a pattern: its node, where it goes on while the nodes are
-/// linked, and the pattern itself.
+/// Memory for each byte of a pattern: its node, its suffix while the nodes are linked,
+/// and the pattern itself.
 pub(crate) const NODE: u64 = 32;
 
 /// Pairs of bytes that the table of skips tells apart.
-const PAIRS: usize = 1 << 12;
+const PAIR_SLOTS: usize = 1 << 12;
 
-/// The patterns' trie, with a way out of each node where the text goes on
-/// otherwise.
+/// The patterns' trie, with a failure link for each node.
 pub(crate) struct Automaton {
     /// In the order of the sorted patterns: a node's first child comes next.
     nodes: Zeroizing<Vec<Node>>,
@@ -42,7 +41,7 @@ pub(crate) struct Automaton {
 struct Node {
     /// The parent's next child; 0: it has none.
     sibling: u32,
-    /// Where the search goes on with a byte that no child has.
+    /// Where the search continues with a byte that no child has.
     failure: u32,
     /// Bytes from the root.
     depth: u32,
@@ -89,7 +88,7 @@ impl Automaton {
             return;
         };
         let far = u8::try_from(farthest).unwrap_or(u8::MAX);
-        self.skips = Zeroizing::new(vec![far; PAIRS]);
+        self.skips = Zeroizing::new(vec![far; PAIR_SLOTS]);
         for pattern in patterns {
             let first = pattern.get(..self.shortest).unwrap_or_default();
             for (distance, pair) in first.windows(2).rev().enumerate() {
@@ -130,7 +129,7 @@ impl Automaton {
         }
     }
 
-    /// Sets where each node goes on, the least deep first.
+    /// Sets the failure links, in breadth-first order.
     fn link(&mut self) {
         let mut suffixes = Zeroizing::new(vec![ROOT; self.nodes.len()]);
         let mut open = VecDeque::from([ROOT]);
@@ -246,7 +245,7 @@ impl Automaton {
     }
 
     /// The first place in `text`, from `at` on, where a pattern may begin: one that
-    /// lies in `text` wholly, or one that goes on behind it.
+    /// lies in `text` wholly, or one that continues behind it.
     #[inline]
     pub(crate) fn skip(&self, text: &[u8], at: usize) -> usize {
         let Some(last) = self.shortest.checked_sub(2) else {
@@ -312,7 +311,7 @@ fn place(first: u8, second: u8) -> (usize, u64) {
 
 fn index(pair: &[u8]) -> usize {
     let byte = |at| usize::from(pair.get(at).copied().unwrap_or_default());
-    ((byte(0) << 5) ^ byte(1)) % PAIRS
+    ((byte(0) << 5) ^ byte(1)) % PAIR_SLOTS
 }
 
 #[cfg(test)]

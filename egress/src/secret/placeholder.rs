@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) const PREFIX: &str = "toolward-secret-";
 
 /// Random bytes: 192 bits, beyond guessing.
-const RANDOM: usize = 24;
+const RANDOM_BYTES: usize = 24;
 
 /// Bytes of a placeholder.
-pub(crate) const LENGTH: usize = PREFIX.len() + 2 * RANDOM;
+pub(crate) const LENGTH: usize = PREFIX.len() + 2 * RANDOM_BYTES;
 
 /// The placeholders of one call.
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Placeholders {
         if let Some(known) = issued.iter().find(|known| known.slug == slug) {
             return Some(known.text.clone());
         }
-        let mut random = [0; RANDOM];
+        let mut random = [0; RANDOM_BYTES];
         getrandom::fill(&mut random).ok()?;
         let mut text = String::with_capacity(LENGTH);
         text.push_str(PREFIX);
@@ -114,7 +114,7 @@ mod tests {
     fn it_is_found_after_others_like_it() {
         let calls = Placeholders::default();
         let text = calls.issue("a").unwrap();
-        let stale = format!("{PREFIX}{}", "0".repeat(2 * RANDOM));
+        let stale = format!("{PREFIX}{}", "0".repeat(2 * RANDOM_BYTES));
         let body = format!("{PREFIX}{PREFIX}{stale}{text}{stale}");
         let (start, slug) = calls.find(body.as_bytes()).unwrap();
         assert_eq!((start, slug.as_str()), (body.find(&text).unwrap(), "a"));

@@ -2,50 +2,21 @@
 //! percent-encoding, JSON and HTML as what it stands for.
 //!
 //! Nothing is decided here: what looks like an escape may be one, or a text of its
-//! own beside a value. All readings are told, and the search follows each.
+//! own beside a value. All readings are returned, and the search follows each.
 
-use super::common;
+use super::common_escapes;
 use super::entities::{self, ENTITIES};
-use super::single::{self, End, MAX_DIGITS, Single};
+use super::reading::{Reading, may_escape};
+use super::single_escape::{self, End, MAX_DIGITS, Single};
 
 /// Readings of one place. There are five at most in practice; the room bounds the work.
 const MAX_READINGS: usize = 12;
-
-/// Whether an escape may begin with this byte.
-#[inline]
-pub(crate) fn may_escape(byte: u8) -> bool {
-    matches!(byte, b'%' | b'\\' | b'&')
-}
 
 /// How the start of a text can be read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Readings {
     list: [Reading; MAX_READINGS],
     length: usize,
-}
-
-/// One of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Reading {
-    /// Where the text goes on.
-    pub(crate) next: u16,
-    pub(crate) byte: u8,
-}
-
-impl Reading {
-    /// A byte as itself.
-    #[inline]
-    pub(crate) fn literal(byte: u8) -> Reading {
-        Reading { next: 1, byte }
-    }
-
-    /// A character beyond ASCII has no reading: no value has one.
-    #[inline]
-    pub(super) fn ascii(next: usize, value: u32) -> Option<Reading> {
-        let byte = u8::try_from(value).ok().filter(u8::is_ascii)?;
-        let next = u16::try_from(next).ok()?;
-        Some(Reading { next, byte })
-    }
 }
 
 impl Default for Readings {
@@ -62,7 +33,7 @@ impl Readings {
     /// they depend on what follows, of which there may be `more`.
     #[inline(never)]
     pub(crate) fn read(&mut self, text: &[u8], more: bool) -> bool {
-        if let Some((escapes, length)) = common::read(text) {
+        if let Some((escapes, length)) = common_escapes::read(text) {
             let [literal, first, second, third, ..] = &mut self.list;
             *literal = Reading::literal(text.first().copied().unwrap_or_default());
             [*first, *second, *third] = escapes;
@@ -74,7 +45,7 @@ impl Readings {
 
     fn read_any(&mut self, text: &[u8], more: bool) -> bool {
         self.length = 0;
-        let Some(single) = single::read(text) else {
+        let Some(single) = single_escape::read(text) else {
             return false;
         };
         if single.end == End::Short && more {
@@ -168,12 +139,12 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The characters that may be at one place, and where the text goes on after each.
+    /// The characters that may be at one place, and where the text continues after each.
     #[inline]
     fn at(&mut self, at: usize) -> impl Iterator<Item = (usize, u8)> + use<> {
         let rest = self.text.get(at..).unwrap_or_default();
         let single = match rest.first() {
-            Some(byte) if may_escape(*byte) => single::read(rest).unwrap_or(Single::NONE),
+            Some(byte) if may_escape(*byte) => single_escape::read(rest).unwrap_or(Single::NONE),
             Some(byte) => Single::literal(*byte),
             None => Single::NONE,
         };
@@ -197,7 +168,7 @@ impl Reader<'_> {
             let Some(byte) = self.text.get(at).filter(|byte| !may_escape(**byte)) else {
                 break;
             };
-            let Some(digit) = single::digit(*byte, 16) else {
+            let Some(digit) = single_escape::digit(*byte, 16) else {
                 return;
             };
             (at, left, value) = (at + 1, left - 1, (value << 4) | digit);
@@ -207,7 +178,7 @@ impl Reader<'_> {
             return;
         };
         for (next, byte) in self.at(at) {
-            if let Some(digit) = single::digit(byte, 16) {
+            if let Some(digit) = single_escape::digit(byte, 16) {
                 self.hexadecimal(next, left, (value << 4) | digit);
             }
         }
@@ -219,7 +190,7 @@ impl Reader<'_> {
                 b'u' => self.hexadecimal(next, 4, 0),
                 b'x' => self.hexadecimal(next, 2, 0),
                 byte => {
-                    if let Some(byte) = single::simple(byte) {
+                    if let Some(byte) = single_escape::simple(byte) {
                         self.add(next, u32::from(byte));
                     }
                 }
@@ -253,7 +224,7 @@ impl Reader<'_> {
         let begun = left < MAX_DIGITS;
         let mut ends = begun;
         for (next, byte) in self.at(at) {
-            if let Some(digit) = single::digit(byte, radix) {
+            if let Some(digit) = single_escape::digit(byte, radix) {
                 ends = false;
                 if let Some(left) = left.checked_sub(1) {
                     let value = value.saturating_mul(radix).saturating_add(digit);
@@ -308,7 +279,7 @@ mod tests {
         fn an_escape_is_read_alike_alone_and_where_others_may_stand_in_it(
             text in "[%\\\\&]([0-9a-fA-F#xXu;\\\"nltamp]{0,8}|#x?[0-9]{1,10}[;a]?|(amp|lt|quot|plus|GT|verbar)[;a]?)",
         ) {
-            let single = single::read(text.as_bytes()).unwrap();
+            let single = single_escape::read(text.as_bytes()).unwrap();
             let mut all = Readings::default();
             let mut begun = Single::literal(text.as_bytes()[0]);
             begun.end = End::Nested;
@@ -330,7 +301,7 @@ mod tests {
             text in "(%|%25|%%|\\\\{1,4}|(\\\\){1,2}u00|(\\\\){1,2}x|&|&#|&#x|&#1|&amp;|&lt;|&quot;|&gt;)([0-9a-zA-Z#;\"/]|%|\\\\|&|&amp;|&#|&num|%25){0,8}",
         ) {
             let text = text.as_bytes();
-            if let Some((escapes, length)) = common::read(text) {
+            if let Some((escapes, length)) = common_escapes::read(text) {
                 let mut all = Readings::default();
                 prop_assert!(all.read_any(text, false));
                 prop_assert_eq!(&all.as_slice()[1..], &escapes[..length]);

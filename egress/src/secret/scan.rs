@@ -1,34 +1,34 @@
-//! The search for patterns in a text that can be read in several ways, whatever
-//! the chunks are that it comes in.
+//! Searches for patterns in a text that can be read in several ways, independent of
+//! chunk boundaries.
 //!
-//! Every place of the text has the states that some reading of the bytes before it
-//! leads to. A place without one is the common case: there, whole words are skipped.
+//! Each position has the automaton states that some reading of the bytes before it
+//! leads to. Most positions have none: there, whole words are skipped.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::automaton::{Automaton, ROOT};
-use super::places::Places;
-use super::readings::Reading;
+use super::positions::Positions;
+use super::reading::Reading;
 
-/// States of one place. What leads to more of them is no echo, but a text that
-/// somebody made who knows the value; those that have gone farthest are kept.
+/// States of one place. Only a text crafted by a party that knows the value leads to
+/// more; those that have matched most are kept.
 const MAX_STATES: usize = 8;
 
-/// Escapes that are remembered before those are dropped that no state needs.
-const TRAILS: usize = 1 << 12;
+/// Escapes that are remembered before unneeded ones are dropped.
+const MAX_TRAILS: usize = 1 << 12;
 
 /// No escape.
 const NONE: u32 = u32::MAX;
 
-/// Whether letters are told from their other case.
+/// Whether upper and lower case are distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Case {
     Exact,
     Ignored,
 }
 
-/// The search in one text. Places are counted from the text's start.
+/// The search in one text. Offsets count from the text's start.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     /// Up to here, all is read.
@@ -67,8 +67,8 @@ impl Scan {
         }
     }
 
-    /// Searches on in `text`, which begins at `base` and of which there may be
-    /// `more`. Tells of each match in the order of their ends; they may overlap.
+    /// Continues the search in `text`, which begins at `base` and which `more` may
+    /// follow. Reports matches in the order of their ends; they may overlap.
     pub(crate) fn run(
         &mut self,
         automaton: &Automaton,
@@ -78,22 +78,22 @@ impl Scan {
         mut found: impl FnMut(Range<usize>),
     ) {
         let mut at = self.cursor.saturating_sub(base);
-        let mut places = Places::of(text, more);
+        let mut positions = Positions::of(text, more);
         loop {
             if self.ahead.is_empty() {
                 self.trails.clear();
                 if case == Case::Exact {
-                    at = places.next_start(automaton, at);
+                    at = positions.next_start(automaton, at);
                 }
             }
             let here = base + at;
-            let Some(readings) = places.at(at) else {
+            let Some(readings) = positions.at(at) else {
                 break;
             };
             let fresh = !self.ahead.iter().any(|state| state.at == here);
             let mut readings = *readings;
             if fresh && case == Case::Exact {
-                readings.retain(|reading| places.begins(automaton, at, reading));
+                readings.retain(|reading| positions.begins(automaton, at, reading));
             }
             at += 1;
             if fresh {
@@ -110,14 +110,14 @@ impl Scan {
             }
             if self.trails.escapes.len() > self.trails.limit {
                 self.trails.trim(automaton, &self.ahead);
-                self.trails.limit = TRAILS.max(2 * self.trails.escapes.len());
+                self.trails.limit = MAX_TRAILS.max(2 * self.trails.escapes.len());
             }
         }
         self.cursor = base + at;
         self.trails.trim(automaton, &self.ahead);
     }
 
-    /// Goes on from the states at `here`, which cover what begins here, too.
+    /// Continues from the states at `here`, which include matches that begin here.
     fn step(&mut self, automaton: &Automaton, readings: &[Reading], here: usize, case: Case) {
         if let [only] = self.ahead.as_slice() {
             let only = [*only];
@@ -131,7 +131,7 @@ impl Scan {
         }
     }
 
-    /// Goes on from each of `states` with each of the readings.
+    /// Advances each of `states` by each of the readings.
     #[inline]
     fn follow(
         &mut self,
@@ -190,10 +190,10 @@ impl Scan {
         }
     }
 
-    /// Where the first match may begin that is not told yet.
+    /// Where the first match may begin that was not reported yet.
     pub(crate) fn settled(&self, automaton: &Automaton) -> usize {
         let starts = self.ahead.iter().map(|state| {
-            // Matches at the cursor are told, those behind it are not.
+            // Matches at the cursor are reported, later ones are not.
             let depth = if state.at == self.cursor {
                 automaton.pending(state.node)
             } else {
@@ -228,7 +228,7 @@ impl Default for Trails {
         Trails {
             escapes: VecDeque::new(),
             first: 0,
-            limit: TRAILS,
+            limit: MAX_TRAILS,
         }
     }
 }
@@ -244,8 +244,8 @@ impl Trails {
         number
     }
 
-    /// The number of the next escape. Before there are as many as a number can tell,
-    /// whole gigabytes come in which each place may be inside a value.
+    /// The number of the next escape. It overflows only after gigabytes of text in
+    /// which every position may be inside a value.
     fn end(&self) -> u32 {
         let count = u32::try_from(self.escapes.len()).unwrap_or(NONE);
         self.first.saturating_add(count)
@@ -285,7 +285,7 @@ impl Trails {
         if !self.escapes.is_empty() {
             self.escapes.clear();
             self.first = 0;
-            self.limit = TRAILS;
+            self.limit = MAX_TRAILS;
         }
     }
 

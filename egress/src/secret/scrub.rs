@@ -1,5 +1,5 @@
-//! Takes values out of what a server sends, whatever the chunks and the encoding
-//! are: each becomes [`REPLACEMENT`], and values that overlap become one.
+//! Removes secret values from what a server sends, independent of chunk boundaries
+//! and encoding: each becomes [`REPLACEMENT`], and values that overlap become one.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,9 +11,9 @@ use zeroize::Zeroizing;
 
 use super::automaton::Automaton;
 use super::scan::{Case, Scan};
-use super::{Secret, forms};
+use super::{Secret, encodings};
 
-/// What stands in a value's place.
+/// The text that replaces a value.
 pub const REPLACEMENT: &[u8] = b"[secret]";
 
 /// What to look for: the forms of secret values that a server may echo.
@@ -27,7 +27,7 @@ impl Patterns {
 
     /// The patterns that find these values.
     pub fn of_values<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Patterns {
-        Patterns::new(values.into_iter().flat_map(forms::of).collect())
+        Patterns::new(values.into_iter().flat_map(encodings::of).collect())
     }
 
     fn new(forms: Vec<Zeroizing<Vec<u8>>>) -> Patterns {
@@ -37,16 +37,16 @@ impl Patterns {
     /// `text` without values; `None`: there were none.
     #[must_use]
     pub fn scrub(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let mut places = Places::default();
+        let mut matches = Matches::default();
         let mut scan = Scan::default();
         scan.run(&self.0, (text, 0), false, Case::Exact, |place| {
-            places.add(place);
+            matches.add(place);
         });
-        places.pass((text, 0), text.len())
+        matches.pass((text, 0), text.len())
     }
 
-    /// Takes values out of a response's headers. A header that cannot be told
-    /// without one is dropped.
+    /// Removes values from a response's headers. A header whose name holds one is
+    /// dropped.
     pub(crate) fn scrub_headers(&self, headers: &mut HeaderMap) {
         let named: Vec<HeaderName> = headers
             .keys()
@@ -74,25 +74,24 @@ impl Patterns {
     }
 }
 
-/// Where values are that were not passed on yet. Places are counted from the start
-/// of the stream.
+/// The values found and not passed on yet, by their offsets in the stream.
 #[derive(Debug, Default)]
-struct Places {
+struct Matches {
     /// In order, without overlaps.
     found: Vec<Range<usize>>,
-    /// Up to here, all was passed on or replaced.
+    /// Offset up to which everything was passed on or replaced.
     passed: usize,
 }
 
-impl Places {
-    /// One more; none ends before the last.
+impl Matches {
+    /// Adds a match; none ends before the last one.
     fn add(&mut self, place: Range<usize>) {
         let mut place = place;
         while let Some(last) = self.found.pop_if(|last| last.end > place.start) {
             place.start = place.start.min(last.start);
         }
         if place.start < self.passed {
-            // The replacement of what it overlaps stands for it, too.
+            // The replacement of the match that it overlaps covers it.
             self.passed = self.passed.max(place.end);
         } else {
             self.found.push(place);
@@ -127,7 +126,7 @@ impl Places {
 pub struct Scrubber {
     patterns: Arc<Patterns>,
     scan: Scan,
-    places: Places,
+    matches: Matches,
     held: Held,
     /// Where the held text begins.
     base: usize,
@@ -164,17 +163,17 @@ impl Scrubber {
         Scrubber {
             patterns,
             scan: Scan::default(),
-            places: Places::default(),
+            matches: Matches::default(),
             held: Held::default(),
             base: 0,
         }
     }
 
-    /// Looks for `patterns` from now on: the same ones and more.
+    /// Switches to `patterns`, a superset of the present ones.
     pub(crate) fn look_for(&mut self, patterns: Arc<Patterns>) {
         self.patterns = patterns;
         self.scan = Scan::from(self.base);
-        self.places.found.clear();
+        self.matches.found.clear();
     }
 
     pub(crate) fn patterns(&self) -> &Arc<Patterns> {
@@ -185,8 +184,8 @@ impl Scrubber {
     pub fn push(&mut self, chunk: Bytes) -> Bytes {
         if self.held.0.is_empty() {
             let until = self.scan(&chunk, true);
-            let passed = self.places.passed;
-            let out = self.places.pass((&chunk, self.base), until);
+            let passed = self.matches.passed;
+            let out = self.matches.pass((&chunk, self.base), until);
             let rest = until.saturating_sub(self.base).min(chunk.len());
             self.held.extend(chunk.get(rest..).unwrap_or_default());
             let first = passed.saturating_sub(self.base).min(rest);
@@ -219,10 +218,10 @@ impl Scrubber {
     /// Searches `text`, and tells up to where it is settled.
     fn scan(&mut self, text: &[u8], more: bool) -> usize {
         let Patterns(automaton) = &*self.patterns;
-        let places = &mut self.places;
+        let matches = &mut self.matches;
         let text = (text, self.base);
         self.scan.run(automaton, text, more, Case::Exact, |place| {
-            places.add(place);
+            matches.add(place);
         });
         if more {
             self.scan.settled(automaton)
@@ -233,8 +232,8 @@ impl Scrubber {
 
     fn pass_held(&mut self, held: &Held, until: usize) -> Bytes {
         let text = (held.0.as_slice(), self.base);
-        let from = self.places.passed;
-        if let Some(out) = self.places.pass(text, until) {
+        let from = self.matches.passed;
+        if let Some(out) = self.matches.pass(text, until) {
             return Bytes::from(out);
         }
         let start = from.saturating_sub(self.base);

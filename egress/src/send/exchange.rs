@@ -8,18 +8,20 @@ use std::time::Duration;
 use http::{Request, Response};
 use hyper::body::Incoming;
 
-use super::Destination;
-use crate::call::Shared;
+use super::destination::Destination;
+use crate::call_state::CallState;
 use crate::clock::Clock;
 use crate::connect::{self, MAX_HEAD};
 use crate::error::{Error, Limit, LimitKind, Stage};
-use crate::pool::{Connection, Key, Lease};
+use crate::origin::Origin;
+use crate::pool::{Connection, Lease};
 use crate::request_body::{Fate, Outgoing, RequestBody};
 use crate::response_body::broken;
 use crate::rules::HostRule;
+use crate::transport::Egress;
 
 /// How long a connection from the pool has to be done with its last response.
-const SETTLE: Duration = Duration::from_millis(10);
+const IDLE_READY_TIMEOUT: Duration = Duration::from_millis(10);
 
 /// A response's head, what it came over, and what became of the request's body.
 pub(super) type Exchanged = (Response<Incoming>, Lease, Arc<Fate>);
@@ -30,7 +32,8 @@ pub(super) type Exchanged = (Response<Incoming>, Lease, Arc<Fate>);
 /// A request is long in here, and its answer longer in coming: both are kept in
 /// boxes, so that a call that waits takes little room.
 pub(super) async fn exchange(
-    call: &Arc<Shared>,
+    egress: &Egress,
+    call: &Arc<CallState>,
     rules: &[&HostRule],
     destination: &Destination,
     clock: &Clock,
@@ -39,9 +42,9 @@ pub(super) async fn exchange(
 ) -> Result<Exchanged, Error> {
     let mut request = request;
     let fate = request.body().fate();
-    let key = &destination.key;
+    let origin = &destination.origin;
     loop {
-        let pooled = pooled(call, rules, key).await;
+        let pooled = pooled(egress, rules, origin).await;
         let copy = pooled.as_ref().and_then(|_| copy(&request, call));
         let is_pooled = pooled.is_some();
         let connection = match pooled {
@@ -50,17 +53,17 @@ pub(super) async fn exchange(
             // request that waits for its answer keeps no room for connecting.
             None => {
                 Box::pin(connect::open(
-                    &call.egress,
+                    egress,
                     rules,
                     &destination.host,
-                    key,
+                    origin,
                     clock,
                 ))
                 .await?
             }
         };
-        let pool = Arc::clone(call.egress.pool());
-        let mut lease = Lease::new(connection, pool, key.clone(), reusable);
+        let pool = Arc::clone(egress.pool());
+        let mut lease = Lease::new(connection, pool, origin.clone(), reusable);
         let end = clock.end(clock.timeouts.first_byte);
         let response = lease.connection.sender.try_send_request(*request);
         let response = clock.within(end, Stage::FirstByte, pin!(response)).await?;
@@ -80,11 +83,11 @@ pub(super) async fn exchange(
 }
 
 /// An idle connection that one of `rules` allows.
-async fn pooled(call: &Shared, rules: &[&HostRule], key: &Key) -> Option<Connection> {
+async fn pooled(egress: &Egress, rules: &[&HostRule], origin: &Origin) -> Option<Connection> {
     let passes = |address| rules.iter().any(|rule| rule.admits(address));
     loop {
-        let mut connection = call.egress.pool().take(key, passes)?;
-        let ready = tokio::time::timeout(SETTLE, connection.sender.ready()).await;
+        let mut connection = egress.pool().take(origin, passes)?;
+        let ready = tokio::time::timeout(IDLE_READY_TIMEOUT, connection.sender.ready()).await;
         if matches!(ready, Ok(Ok(()))) {
             return Some(connection);
         }
@@ -93,7 +96,7 @@ async fn pooled(call: &Shared, rules: &[&HostRule], key: &Key) -> Option<Connect
 
 /// A copy, if sending it twice is the same as sending it once (RFC 9110 section
 /// 9.2.2); such a request has no body.
-fn copy(request: &Request<Outgoing>, call: &Arc<Shared>) -> Option<Box<Request<Outgoing>>> {
+fn copy(request: &Request<Outgoing>, call: &Arc<CallState>) -> Option<Box<Request<Outgoing>>> {
     if !request.method().is_safe() {
         return None;
     }

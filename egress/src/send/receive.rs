@@ -6,14 +6,14 @@ use http::header::{self, HeaderMap};
 use http::{Method, Response, StatusCode};
 use hyper::body::Incoming;
 
-use crate::call::{Shared, Slot};
+use crate::call_state::{CallState, Slot};
 use crate::clock::Clock;
 use crate::error::{Error, Limit, LimitKind, Network, NetworkKind};
 use crate::headers;
 use crate::pool::Lease;
 use crate::request_body::Fate;
 use crate::response_body::ResponseBody;
-use crate::scrubbing::Scrubbing;
+use crate::response_redactor::ResponseRedactor;
 
 /// Checks a response's head and hands it to the guest.
 pub(super) fn receive(
@@ -50,13 +50,13 @@ pub(super) fn receive(
     }
     headers::filter_response(&mut headers);
     let obscure = obscure(status, &headers);
-    let scrubbing = Scrubbing::of(&slot, &lease.key, obscure)?;
-    if let Some(patterns) = scrubbing.patterns() {
+    let redactor = ResponseRedactor::of(&slot, &lease.origin, obscure)?;
+    if let Some(patterns) = redactor.patterns() {
         patterns.scrub_headers(&mut headers);
-        // Scrubbing changes lengths.
+        // ResponseRedactor changes lengths.
         headers.remove(header::CONTENT_LENGTH);
     }
-    let body = ResponseBody::new(incoming, lease, fate, slot, clock, scrubbing);
+    let body = ResponseBody::new(incoming, lease, fate, slot, clock, redactor);
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
@@ -82,7 +82,7 @@ fn check_framing(headers: &mut HeaderMap) -> Result<(), Network> {
 }
 
 /// A body that is announced as too large is not read.
-fn check_length(headers: &HeaderMap, call: &Shared) -> Result<(), Limit> {
+fn check_length(headers: &HeaderMap, call: &CallState) -> Result<(), Limit> {
     let declared = headers::content_length(headers).ok().flatten();
     let declared = declared.unwrap_or_default();
     let allowed = call.limits.response_body_bytes;

@@ -1,4 +1,4 @@
-//! One gate: so many places inside, so many before it.
+//! One gate: a semaphore with a bounded queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::result::{CallError, ErrorClass, ErrorCode, Hit};
 
-/// What a caller is told to wait when the queue is full.
+/// The retry-after of a call that found the queue full.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// So many may be inside, so many may wait before it.

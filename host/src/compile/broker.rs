@@ -1,6 +1,6 @@
 //! Compiling in processes of its own. A *broker*, started before this process
 //! has anything to do with guests and before it confines itself, alone writes
-//! the cache and alone has the key that signs artefacts. For each component it
+//! the cache and alone has the key that signs artifacts. For each component it
 //! starts a *worker*, a process under limits and without files or network. This
 //! process hands over bytes and takes only what verifies.
 //!
@@ -11,7 +11,7 @@
 mod frame;
 mod job;
 mod link;
-mod places;
+mod permits;
 mod serve;
 
 use std::ffi::OsString;
@@ -22,7 +22,6 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use toolward_signing::Digest;
 use wasmtime::Engine;
@@ -30,21 +29,18 @@ use wasmtime::component::Component;
 
 use self::frame::{PROTOCOL, Start};
 use self::link::{Link, Made};
-use self::places::Places;
+use self::permits::Permits;
+use super::artifact_signature::{Claim, EngineHash};
 use super::cache::Shelf;
-use super::error::{CompileError, CompileReason};
+use super::error::CompileError;
 use super::limits::CompileLimits;
-use super::seal::{Claim, EngineHash};
 use super::{Callers, Watch};
-use crate::checks::cores;
+use crate::cores::cores;
 use crate::error::HostError;
 use crate::sandbox::engine::compiling_engine;
 
 pub use super::worker::run_worker;
 pub use serve::run_broker;
-
-/// How long a call waits before it looks around again.
-const TICK: Duration = Duration::from_millis(100);
 
 /// Where the programs are.
 #[derive(Debug, Clone)]
@@ -74,7 +70,7 @@ struct Inner {
     limits: CompileLimits,
     workers: usize,
     component_bytes: usize,
-    places: Places,
+    permits: Permits,
 }
 
 /// Collects what a [`Broker`] is started with.
@@ -150,7 +146,7 @@ impl BrokerBuilder {
                 limits: self.limits,
                 workers: self.workers,
                 component_bytes: self.component_bytes,
-                places: Places::new(self.workers),
+                permits: Permits::new(self.workers),
             }),
         })
     }
@@ -201,8 +197,8 @@ impl Broker {
     }
 
     /// What this process reads of the cache, and a confinement has to let it.
-    pub fn artefacts(&self) -> Option<PathBuf> {
-        self.inner.shelf.as_ref().map(Shelf::artefacts)
+    pub fn artifacts(&self) -> Option<PathBuf> {
+        self.inner.shelf.as_ref().map(Shelf::artifacts)
     }
 
     /// Where the cache lies.
@@ -226,7 +222,7 @@ impl Broker {
             engine: &engine,
         };
         let mut watch = |_| ControlFlow::Continue(());
-        let _place = self.inner.places.take(&Callers::default(), &mut watch)?;
+        let _permit = self.inner.permits.take(&Callers::default(), &mut watch)?;
         self.inner
             .link()?
             .compile(claim, wasm, &mut watch)
@@ -251,14 +247,14 @@ impl Broker {
         if let Some(loaded) = super::verdict(cached()) {
             return loaded;
         }
-        let _place = inner.places.take(callers, watch)?;
+        let _permit = inner.permits.take(callers, watch)?;
         match link.compile(claim, wasm, watch)? {
             Made::Cached => cached().unwrap_or_else(|| {
                 Err(CompileError::unavailable(
                     "what the broker compiled can't be read from the cache",
                 ))
             }),
-            Made::Artefact { signature, bytes } => {
+            Made::Artifact { signature, bytes } => {
                 let public = link.public();
                 let holds = public
                     .is_some_and(|public| claim.holds(&blake3::hash(&bytes), &signature, &public));
@@ -301,8 +297,8 @@ impl Inner {
         };
         let told = frame::start(&mut socket, &start);
         let known = shelf.and_then(Shelf::public_key);
-        let artefact_bytes = usize::try_from(self.limits.artefact_bytes).unwrap_or(usize::MAX);
-        let link = Link::new(child, socket, known, artefact_bytes);
+        let artifact_bytes = usize::try_from(self.limits.artifact_bytes).unwrap_or(usize::MAX);
+        let link = Link::new(child, socket, known, artifact_bytes);
         match told {
             // One that is gone already shows at the first component.
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(error)),
@@ -314,8 +310,4 @@ impl Inner {
         let link = self.link.get();
         link.ok_or_else(|| CompileError::unavailable("the compile broker was not started"))
     }
-}
-
-fn cancelled() -> CompileError {
-    CompileError::new(CompileReason::Cancelled, "compiling it was cancelled")
 }

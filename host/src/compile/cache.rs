@@ -16,12 +16,12 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use self::keys::{own_and_private, write_new};
+use super::artifact_signature::{Claim, SIGNATURE};
 use super::error::CompileError;
-use super::seal::{Claim, SIGNATURE};
-use super::{artefact, refused};
+use super::{artifact, refused};
 use crate::error::HostError;
 
-const ARTEFACTS: &str = "artefacts";
+const ARTIFACTS: &str = "artefacts";
 const TEMPORARY: &str = "tmp-";
 
 /// A directory of compiled drivers, and the key that signs them: whoever has
@@ -62,7 +62,7 @@ impl Cache {
         &self.key
     }
 
-    /// The component compiled for `engine`, where a genuine artefact is there; or why
+    /// The component compiled for `engine`, where a genuine artifact is there; or why
     /// that can't be loaded.
     pub(super) fn get(
         &self,
@@ -72,12 +72,12 @@ impl Cache {
         self.shelf.get(engine, claim, &self.key.public())
     }
 
-    /// Whether a genuine artefact is there.
+    /// Whether a genuine artifact is there.
     pub(super) fn holds(&self, claim: Claim<'_>) -> bool {
         self.shelf.find(claim, &self.key.public()).is_some()
     }
 
-    /// Signs an artefact and stores it: whole and synced under another name
+    /// Signs an artifact and stores it: whole and synced under another name
     /// first, then renamed, so that no reader ever sees a part of it. What is
     /// there under the same claim and not genuine makes room.
     pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8]) -> io::Result<()> {
@@ -125,9 +125,9 @@ impl Shelf {
         &self.directory
     }
 
-    /// Where the artefacts lie, and nothing else.
-    pub(super) fn artefacts(&self) -> PathBuf {
-        self.directory.join(ARTEFACTS)
+    /// Where the artifacts lie, and nothing else.
+    pub(super) fn artifacts(&self) -> PathBuf {
+        self.directory.join(ARTIFACTS)
     }
 
     /// The key of this cache, where it has one yet.
@@ -143,7 +143,7 @@ impl Shelf {
         public: &PublicKey,
     ) -> Option<Result<Component, CompileError>> {
         let file = self.find(claim, public)?;
-        let loaded = artefact::from_checked_file(engine, &file);
+        let loaded = artifact::from_checked_file(engine, &file);
         Some(loaded.map_err(|error| refused(&error)))
     }
 
@@ -156,7 +156,7 @@ impl Shelf {
     }
 
     fn folder(&self, claim: Claim<'_>) -> PathBuf {
-        self.artefacts().join(claim.component.to_string())
+        self.artifacts().join(claim.component.to_string())
     }
 
     /// The files that claim to be compiled from this component for this
@@ -176,7 +176,7 @@ impl Shelf {
             .collect()
     }
 
-    /// Opens an artefact once, and checks owner, mode and signature of the very
+    /// Opens an artifact once, and checks owner, mode and signature of the very
     /// file that was opened.
     fn open_genuine(
         &self,
@@ -222,7 +222,7 @@ fn usable(directory: PathBuf) -> Result<PathBuf, HostError> {
         directory: directory.clone(),
         problem,
     };
-    let artefacts = directory.join(ARTEFACTS);
+    let artifacts = directory.join(ARTIFACTS);
     let create = |path: &Path| {
         DirBuilder::new()
             .recursive(true)
@@ -234,7 +234,7 @@ fn usable(directory: PathBuf) -> Result<PathBuf, HostError> {
     let metadata =
         std::fs::metadata(&directory).map_err(|error| fail(format!("can't be read: {error}")))?;
     own_and_private(&metadata, 0o077).map_err(fail)?;
-    create(&artefacts)?;
+    create(&artifacts)?;
     Ok(directory)
 }
 

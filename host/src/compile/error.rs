@@ -73,14 +73,19 @@ pub struct CompileError {
 }
 
 /// The longest message, in bytes: a compiler quotes what it was given.
-pub(super) const MESSAGE: usize = 4096;
+pub(super) const MAX_MESSAGE_BYTES: usize = 4096;
 
 impl CompileError {
     /// An error with this reason; `message` says what happened, for people.
     pub fn new(reason: CompileReason, message: impl Into<String>) -> Self {
         let mut message = message.into();
-        message.truncate(message.floor_char_boundary(MESSAGE));
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
         Self { reason, message }
+    }
+
+    /// Nobody waits for it any longer.
+    pub(super) fn cancelled() -> Self {
+        Self::new(CompileReason::Cancelled, "compiling it was cancelled")
     }
 
     pub(super) fn unavailable(message: impl Into<String>) -> Self {

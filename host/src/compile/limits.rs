@@ -18,7 +18,7 @@ pub struct CompileLimits {
     /// better to do.
     pub wall: Duration,
     /// Bytes of compiled code. Default: 256 MiB.
-    pub artefact_bytes: u64,
+    pub artifact_bytes: u64,
 }
 
 impl Default for CompileLimits {
@@ -27,7 +27,7 @@ impl Default for CompileLimits {
             cpu_seconds: 120,
             memory_bytes: 2 << 30,
             wall: Duration::from_secs(300),
-            artefact_bytes: 256 << 20,
+            artifact_bytes: 256 << 20,
         }
     }
 }

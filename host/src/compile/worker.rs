@@ -9,7 +9,7 @@ use std::os::unix::fs::FileTypeExt;
 
 use rustix::process::{Resource, Rlimit, Signal};
 
-use crate::confine::bare;
+use crate::confine::worker_profile;
 use crate::sandbox::engine::compiling_engine;
 
 /// What the answer begins with.
@@ -83,15 +83,15 @@ pub fn run_worker() -> io::Result<()> {
     Bounds::read(&mut broker)?.set()?;
     // Calls come first. Not by much: where they leave nothing, it would be late.
     let _ = rustix::process::nice(5);
-    bare::without_anything()?;
+    worker_profile::without_anything()?;
 
     let mut wasm = Vec::new();
     broker.read_to_end(&mut wasm)?;
     let compiled = compiling_engine().and_then(|engine| engine.precompile_component(&wasm));
     match compiled {
-        Ok(artefact) => {
+        Ok(artifact) => {
             broker.write_all(&[COMPILED])?;
-            broker.write_all(&artefact)
+            broker.write_all(&artifact)
         }
         Err(error) => {
             let kind = match is_out_of_memory(&error) {
@@ -110,7 +110,7 @@ pub(super) fn connection() -> io::Result<File> {
     match file.metadata()?.file_type().is_socket() {
         true => Ok(file),
         false => Err(io::Error::other(
-            "standard input is no socket: this is started by a host, never by hand",
+            "standard input is not a socket: this is started by a host, never by hand",
         )),
     }
 }

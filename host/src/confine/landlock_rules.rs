@@ -7,7 +7,8 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
 
-use super::{ConfineError, Network};
+use super::error::ConfineError;
+use super::network::Network;
 
 /// The newest rules that this code knows. An older kernel enforces those that it
 /// has.

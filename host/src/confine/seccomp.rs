@@ -6,49 +6,17 @@
 
 pub(super) mod allowed;
 pub(super) mod arguments;
+pub(super) mod calls;
 mod denied;
 mod filter;
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
-use serde::Serialize;
 
 use self::arguments::{Built, Rules};
-use super::{ConfineError, Network};
-
-/// Which system calls a confined process may make.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum SystemCalls {
-    /// Those that serving needs. Everything else is refused, calls of newer kernels
-    /// too.
-    #[default]
-    AllowList,
-    /// All but those that are known to do harm. For a machine on which serving needs
-    /// a call that the other list does not have.
-    DenyList,
-}
-
-impl SystemCalls {
-    /// Its name in configuration and reports.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AllowList => "allow-list",
-            Self::DenyList => "deny-list",
-        }
-    }
-}
-
-/// What a filter is made for.
-#[derive(Debug, Clone)]
-pub(super) struct Calls {
-    pub(super) list: SystemCalls,
-    /// Sockets that can be made.
-    pub(super) network: Network,
-    /// The one listening socket from which connections are accepted.
-    pub(super) listener: Option<i32>,
-}
+pub(super) use self::calls::Calls;
+pub use self::calls::SystemCalls;
+use super::error::ConfineError;
+use super::network::Network;
 
 impl Calls {
     /// Refuses every other call, from this thread on.
@@ -63,7 +31,7 @@ impl Calls {
 
 /// Refuses the calls that are known to do harm, and all sockets, but not starting
 /// programs.
-pub(super) fn apply_to_starter() -> Result<(), ConfineError> {
+pub(super) fn apply_to_broker() -> Result<(), ConfineError> {
     let calls = Calls {
         list: SystemCalls::DenyList,
         network: Network::None,

@@ -14,12 +14,14 @@ use toolward_contract::json::{self as strict, JsonErrorKind};
 use toolward_egress::{Call, Error as EgressError, SecretProblem, Timeouts, target};
 use toolward_policy::Grant;
 
-use super::{Attempted, Attempts, Clock, ending};
+use super::attempts::{Attempt, Attempted, Attempts};
+use super::clock::Clock;
+use super::outcome;
+use crate::invocation::DriverOutput;
 use crate::limits::CallLimits;
-use crate::result::{CallError, ErrorClass, ErrorCode, Hit, Metadata, too_much_memory};
+use crate::result::{CallError, Captured, ErrorClass, ErrorCode, Hit, too_much_memory};
 use crate::sandbox::deadline;
 use crate::sandbox::secrets::{CallSecrets, Refused};
-use crate::sandbox::v0_1::types::ToolOutput;
 use crate::violations::Violations;
 
 /// One described request and what its attempts share.
@@ -36,21 +38,22 @@ pub(crate) struct Requests<'a> {
 }
 
 impl Attempts for Requests<'_> {
-    async fn attempt(
-        &mut self,
-        _number: u32,
-        clock: &Clock,
-        _metadata: &mut Metadata,
-    ) -> Result<Attempted, CallError> {
-        match deadline::before(clock.deadline, pin!(self.exchange(clock))).await {
+    async fn attempt(&mut self, _number: u32, clock: &Clock, _spent: u64) -> Attempt {
+        let result = match deadline::before(clock.deadline, pin!(self.exchange(clock))).await {
             Ok(result) => result.map(Attempted::Done),
             Err(deadline::Elapsed) => Err(clock.late()),
+        };
+        Attempt {
+            result,
+            fuel: 0,
+            peak_memory: 0,
+            captured: Captured::default(),
         }
     }
 }
 
 impl Requests<'_> {
-    async fn exchange(&self, clock: &Clock) -> Result<ToolOutput, CallError> {
+    async fn exchange(&self, clock: &Clock) -> Result<DriverOutput, CallError> {
         let body_bytes = usize::try_from(self.limits.http_body_bytes).unwrap_or(usize::MAX);
         let rendered =
             self.call
@@ -141,7 +144,7 @@ impl Requests<'_> {
         if let EgressError::Denied(denied) = error {
             crate::sandbox::http::record(denied, self.violations);
             if let Some(violation) = self.violations.ends() {
-                return ending::ended(&violation);
+                return outcome::ended(&violation);
             }
             return CallError::new(
                 ErrorCode::UNAUTHORISED,
@@ -175,7 +178,7 @@ impl Requests<'_> {
         }
     }
 
-    fn output(&self, bytes: &[u8]) -> Result<ToolOutput, CallError> {
+    fn output(&self, bytes: &[u8]) -> Result<DriverOutput, CallError> {
         let body = if bytes.is_empty() {
             Value::Null
         } else {
@@ -195,9 +198,10 @@ impl Requests<'_> {
             .response
             .extract(&body, &self.limits.json)
             .map_err(|error| upstream(format!("the response lacks what is looked for: {error}")))?;
-        Ok(ToolOutput {
+        Ok(DriverOutput {
             structured: structured.to_string(),
             content: Vec::new(),
+            lifted_bytes: 0,
         })
     }
 }

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use toolward_contract::json::JsonError;
 
 use super::{ErrorClass, ErrorCode};
-use crate::sandbox::Exceeded;
-use crate::sandbox::v0_1::types::ToolError;
+use crate::exceeded::{Exceeded, MEMORY};
 
 /// Who says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -83,7 +82,7 @@ fn milliseconds<S: Serializer>(value: &Option<Duration>, serializer: S) -> Resul
 
 /// The longest error message, in bytes: it may quote what a caller or driver
 /// sent.
-const MESSAGE: usize = 4096;
+const MAX_MESSAGE_BYTES: usize = 4096;
 
 impl CallError {
     /// An error of this host's, or of what stands before it: not retryable, without
@@ -91,7 +90,7 @@ impl CallError {
     #[must_use]
     pub fn new(code: ErrorCode, class: ErrorClass, message: impl Into<String>) -> Self {
         let mut message = message.into();
-        message.truncate(message.floor_char_boundary(MESSAGE));
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
         Self {
             code,
             class,
@@ -121,6 +120,26 @@ impl CallError {
         })
     }
 
+    /// A fault of this host.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        let class = ErrorClass::ExecutionFailed;
+        Self::new(ErrorCode::INTERNAL, class, message)
+    }
+
+    /// A driver's own error. Whatever it calls itself, it is marked as the driver's.
+    pub(crate) fn of_driver(
+        code: ErrorCode,
+        class: ErrorClass,
+        message: String,
+        cause: Option<Value>,
+    ) -> Self {
+        Self {
+            origin: Origin::Driver,
+            cause,
+            ..Self::new(code, class, message)
+        }
+    }
+
     /// The same with what lies behind it.
     #[must_use]
     pub fn with_cause(mut self, cause: Value) -> Self {
@@ -147,37 +166,44 @@ impl CallError {
     }
 }
 
-/// The longest cause that is taken from a driver, in bytes of JSON.
-const CAUSE: usize = 64 << 10;
+/// The text fits, and the values that it stands for do not.
+pub(crate) fn too_much_memory(allowed: u64) -> CallError {
+    CallError::new(
+        ErrorCode::MEMORY_EXCEEDED,
+        ErrorClass::ExecutionFailed,
+        format!(
+            "the result would take more of the host's memory than the {allowed} bytes that are \
+             allowed (limit `memory`)"
+        ),
+    )
+    .with_limit(Hit {
+        limit: MEMORY,
+        used: allowed.saturating_add(1),
+        allowed,
+    })
+    .with_hint(
+        "ask for less, or raise `limits.memory_mib` in DRIVER.md and the host's limit \
+         `memory_bytes`",
+    )
+}
 
-/// An error of a driver's. Whatever it calls itself, it is marked as such.
-pub(crate) fn map_driver_error(
-    error: ToolError,
-    json: &toolward_contract::json::Limits,
-) -> CallError {
-    let mut message = error.message;
-    message.truncate(message.floor_char_boundary(MESSAGE));
-    let (code, class) = match ErrorCode::from_driver(&error.code) {
-        Some(code) => {
-            let class = ErrorClass::of_driver_code(code.as_str());
-            (code, class)
-        }
-        None => (ErrorCode::UPSTREAM_ERROR, ErrorClass::ExecutionFailed),
-    };
-    let cause = error.cause.map(|mut text| {
-        text.truncate(text.floor_char_boundary(CAUSE));
-        // What is no JSON, or no longer, is passed on as the text it is.
-        toolward_contract::json::parse(text.as_bytes(), json).unwrap_or(Value::String(text))
-    });
-    CallError {
-        code,
-        class,
-        message,
-        retryable: error.retryable,
-        retry_after: error.retry_after_ms.map(Duration::from_millis),
-        origin: Origin::Driver,
-        limit: None,
-        cause,
-        hint: None,
-    }
+pub(crate) fn too_large(used: u64, allowed: u64) -> CallError {
+    CallError::new(
+        ErrorCode::RESULT_TOO_LARGE,
+        ErrorClass::ResultTooLarge,
+        format!("the result is larger than the {allowed} bytes that are allowed"),
+    )
+    .with_limit(Hit {
+        limit: "output",
+        used,
+        allowed,
+    })
+    .with_hint("ask for less, or raise the limit `output_bytes`")
+}
+
+/// A path into a value is made of the value's own keys: as long as its sender
+/// likes.
+pub(crate) fn shortened(mut path: String) -> String {
+    path.truncate(path.floor_char_boundary(1024));
+    path
 }

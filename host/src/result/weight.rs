@@ -5,9 +5,9 @@ use std::mem::size_of;
 
 use toolward_contract::json::weight::{string, value};
 
-use crate::observer::LogRecord;
+use super::LogRecord;
 
-/// A record that a driver logged, and its copy on the way to whoever listens.
+/// A record that a driver logged, and its copy on the way to an observer.
 pub(crate) fn record(record: &LogRecord) -> u64 {
     (size_of::<LogRecord>() as u64)
         .saturating_add(string(&record.message))

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::access::Access;
+use super::call_budget::CallBudget;
+use super::call_scope::CallScope;
 use super::files::{self, FileLimits};
-use super::{Told, held, keyvalue, tools};
-use crate::access::Access;
+use super::guest_reports::ReportCounts;
+use super::{held, keyvalue, tools};
 use crate::limits::CallLimits;
-use crate::lineage::Root;
-use crate::observer::Observer;
 use crate::services::Services;
 use crate::violations::Violations;
 
@@ -18,14 +19,13 @@ pub(crate) struct Context {
     pub(crate) limits: CallLimits,
     pub(crate) access: Arc<Access>,
     pub(crate) services: Arc<Services>,
-    pub(crate) root: Arc<Root>,
+    pub(crate) budget: Arc<CallBudget>,
     pub(crate) violations: Violations,
-    pub(crate) principal: String,
+    pub(crate) scope: Arc<CallScope>,
     pub(crate) secrets: Arc<super::secrets::CallSecrets>,
     pub(crate) network: Option<toolward_egress::Call>,
-    pub(crate) tools: Option<tools::Ctx>,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
-    pub(crate) told: Told,
+    pub(crate) tools: Option<Arc<tools::Ctx>>,
+    pub(crate) reports: ReportCounts,
 }
 
 impl Context {
@@ -42,9 +42,9 @@ impl Context {
         keyvalue::Ctx::new(
             self.access.grant.buckets(),
             self.services.buckets.clone(),
-            &self.principal,
+            &self.scope.principal,
             limits,
-            self.root.buckets.clone(),
+            self.budget.buckets.clone(),
             deadline,
             self.violations.clone(),
         )
@@ -58,8 +58,8 @@ impl Context {
         let limits = FileLimits::of(&self.limits);
         files::Ctx::new(
             plan,
-            limits.within(self.root.file_limits),
-            self.root.files.clone(),
+            limits.within(self.budget.file_limits),
+            self.budget.files.clone(),
             self.violations.clone(),
             held.clone(),
         )

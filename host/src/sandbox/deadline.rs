@@ -2,8 +2,8 @@
 //!
 //! A timer alone is not enough: when every worker of the runtime is busy with
 //! guests, the timer driver runs late. A guest yields after a fixed amount of
-//! fuel, so looking at the clock at each poll ends it on time. What comes after
-//! the deadline is late, and no result.
+//! fuel, so looking at the clock at each poll ends it on time. What arrives after
+//! the deadline is discarded.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -58,11 +58,12 @@ pub(super) async fn in_turns<F: Future + Unpin>(
     poll_fn(|context| {
         if turn.begin(context).is_pending() {
             began = None;
-            let watch = watch.get_or_insert_with(|| Box::pin(tokio::time::sleep(turns::PATIENCE)));
+            let watch = watch
+                .get_or_insert_with(|| Box::pin(tokio::time::sleep(turns::STALLED_TURN_INTERVAL)));
             while watch.as_mut().poll(context).is_ready() {
                 turn.watch();
                 let now = tokio::time::Instant::now();
-                let next = now.checked_add(turns::PATIENCE).unwrap_or(now);
+                let next = now.checked_add(turns::STALLED_TURN_INTERVAL).unwrap_or(now);
                 watch.as_mut().reset(next);
             }
             if Instant::now() >= deadline || timer.as_mut().poll(context).is_ready() {

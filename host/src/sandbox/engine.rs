@@ -13,7 +13,7 @@ use wasmtime::{
 use toolward_bundle::component::{MAX_CORE_INSTANCES, MAX_INSTANCE_BYTES};
 
 use super::limiter::{MEMORIES, TABLES};
-use super::{State, v0_1};
+use super::{State, world};
 use crate::error::HostError;
 use crate::limits::Limits;
 
@@ -32,12 +32,12 @@ pub(crate) const STACK_BYTES: usize = 512 << 10;
 /// an idle host keeps for speed alone.
 const WARM_SLOTS: u32 = 32;
 
-/// What an artefact was made for, beside the engine's own hash. wasmtime by
+/// What an artifact was made for, beside the engine's own hash. wasmtime by
 /// itself tells only its major versions apart.
 const BUILD: &str = concat!("toolward-", env!("CARGO_PKG_VERSION"));
 
 /// Everything that decides how components are compiled and run. Two processes
-/// with equal profiles make and accept the same artefacts.
+/// with equal profiles make and accept the same artifacts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineProfile {
     /// Calls that run or wait at once: slots of the pool.
@@ -73,7 +73,7 @@ impl EngineProfile {
     pub(crate) fn ready(&self) -> Result<Ready, HostError> {
         let engine = self.engine()?;
         let linker =
-            v0_1::linker(&engine).map_err(|error| HostError::Engine(format!("{error:#}")))?;
+            world::linker(&engine).map_err(|error| HostError::Engine(format!("{error:#}")))?;
         Ok(Ready {
             profile: self.clone(),
             engine,

@@ -3,12 +3,11 @@
 //! A view over `wasi:filesystem` that stands in for wasmtime-wasi's. Each path
 //! is resolved as text ([`path`]), compared with the grant ([`rules`], [`plan`]),
 //! and opened beneath the workspace's directory and through no link
-//! ([`beneath`]). Only files and directories exist: no links, devices, FIFOs or
+//! ([`resolve_beneath`]). Only files and directories exist: no links, devices, FIFOs or
 //! sockets. A descriptor of a directory is a place and not an inode: what is
 //! granted is decided from the path at each step, so that renaming a directory
 //! never takes a grant along with it.
 
-mod beneath;
 mod counters;
 mod descriptors;
 mod errors;
@@ -16,9 +15,11 @@ mod file;
 mod listing;
 mod metadata;
 mod path;
-mod place;
 mod plan;
+mod resolve_beneath;
+mod resolved_path;
 mod rules;
+mod shared;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -26,15 +27,16 @@ mod threads;
 
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::Semaphore;
 use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 
-pub(crate) use beneath::Root;
 pub(crate) use counters::{FileCounters, FileLimits};
 pub(crate) use plan::Plan;
+pub(crate) use resolve_beneath::Root;
 
-use counters::Slot;
+pub(crate) use shared::{FILE_STREAM, LISTING, OPEN_FILE};
+
+use shared::Shared;
 
 use super::{Exceeded, held};
 use crate::violations::Violations;
@@ -42,41 +44,6 @@ use crate::violations::Violations;
 /// What one attempt may do with files. The default: nothing, there are none.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ctx(Option<Arc<Shared>>);
-
-/// What everything that an attempt opened shares.
-#[derive(Debug)]
-struct Shared {
-    plan: Arc<Plan>,
-    limits: FileLimits,
-    counters: Arc<FileCounters>,
-    violations: Violations,
-    /// A limit that a stream's write came to: the stream tells with its next
-    /// operation, which a guest may leave out.
-    exceeded: OnceLock<Exceeded>,
-    /// Counts what the host holds for the call.
-    held: held::Shared,
-}
-
-/// What a file takes that is open, beside its path.
-pub(crate) const OPEN_FILE: u64 = 512;
-
-/// What a stream of a file takes: what it has read or is to write, at most.
-pub(crate) const FILE_STREAM: u64 = file::CHUNK as u64 + 1024;
-
-/// What a listing takes: the part that was read, of the longest names, and the
-/// kernel's answer that it is read from.
-pub(crate) const LISTING: u64 = 128 << 10;
-
-impl Shared {
-    /// One of the files that may be open; it takes `bytes` of the host's memory.
-    fn open(&self, bytes: u64) -> Result<Slot, Exceeded> {
-        self.counters.open(&self.limits, self.held.hold(bytes))
-    }
-
-    fn threads(&self) -> &Arc<Semaphore> {
-        self.counters.threads()
-    }
-}
 
 impl Ctx {
     /// For one attempt of a call; its attempts share counters and violations.

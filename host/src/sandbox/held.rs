@@ -5,7 +5,7 @@
 //!
 //! Counting is additions, and happens where something is made. What one host call
 //! adds is bounded, so that the sum is compared with the limit once, when the host
-//! returns to the guest ([`super::turnstile`]).
+//! returns to the guest ([`super::call_hook`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,8 +5,8 @@
 use toolward_bundle::component::MAX_CORE_INSTANCES;
 use wasmtime::ResourceLimiter;
 
-use super::Exceeded;
 use super::held::Held;
+use crate::exceeded::{Exceeded, HOST_MEMORY, MEMORY};
 
 /// Memories in one component.
 pub(crate) const MEMORIES: u32 = 4;
@@ -14,12 +14,6 @@ pub(crate) const MEMORIES: u32 = 4;
 pub(crate) const ELEMENT: u64 = 8;
 /// Tables in one component.
 pub(crate) const TABLES: u32 = 16;
-
-/// The limit `memory`, where the guest's own memory went beyond it.
-pub(crate) const MEMORY: &str = "memory";
-/// The same limit, where what the host holds did. Callers are told of the one
-/// limit that there is.
-pub(crate) const HOST_MEMORY: &str = "host_memory";
 
 /// Bytes of the host's memory for each unit that wasmtime charges for a value that
 /// it lifts. The worst in the interfaces that are linked is 2.3: a list of pairs
@@ -29,7 +23,7 @@ pub(crate) const LIFTED: u64 = 3;
 
 /// Bytes that a guest may hand over however little memory is left: to log why, and
 /// to return an error.
-const LEAST: usize = 64 << 10;
+const MIN_HANDOVER_BYTES: usize = 64 << 10;
 
 /// The running totals of one store.
 #[derive(Debug)]
@@ -135,14 +129,14 @@ impl Limiter {
     /// the host's memory: [`LIFTED`] times as many, while they are values.
     pub(crate) fn lifted(&self, most: usize) -> usize {
         let room = usize::try_from(self.memory_left() / LIFTED).unwrap_or(usize::MAX);
-        room.clamp(LEAST.min(most), most)
+        room.clamp(MIN_HANDOVER_BYTES.min(most), most)
     }
 
     /// Bytes that a result may have on its way out, where there is room for them: it
     /// is mostly text, and its values are counted when they are made.
     pub(crate) fn result(&self, most: usize) -> usize {
         let room = usize::try_from(self.memory_left()).unwrap_or(usize::MAX);
-        room.clamp(LEAST.min(most), most)
+        room.clamp(MIN_HANDOVER_BYTES.min(most), most)
     }
 
     /// What stands for bytes that there was no room for, where `room` was given of

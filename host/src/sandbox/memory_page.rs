@@ -2,12 +2,12 @@
 
 use toolward_contract::json::weight;
 
+use super::call_hook::HOST_CALL_BYTES;
 use super::files::{FILE_STREAM, LISTING, OPEN_FILE};
 use super::held::{CHUNK, HANDLE};
 use super::http::cost::{EXCHANGE, FIELD, OUTGOING_BODY};
 use super::limiter::{ELEMENT, LIFTED};
-use super::turnstile::HOST_CALL_BYTES;
-use super::v0_1::REPORT;
+use super::v0_1::PROGRESS_REPORT_BYTES;
 
 const PAGE: &str = include_str!("../../../docs/src/reference/host-memory.md");
 
@@ -42,7 +42,7 @@ fn the_page_says_what_is_counted() {
         ("an open file", OPEN_FILE),
         ("a stream of a file", FILE_STREAM),
         ("a directory stream", LISTING),
-        ("a report of progress", REPORT),
+        ("a report of progress", PROGRESS_REPORT_BYTES),
         ("an element of a table", ELEMENT),
         ("a value in a result", weight::ITEM),
     ];

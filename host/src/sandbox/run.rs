@@ -10,16 +10,17 @@ use std::time::Instant;
 use futures_util::FutureExt;
 use wasmtime::{Store, Trap, WasmBacktrace};
 
+use super::call_hook::{HOST_CALL_BYTES, StoreHook};
 use super::capture::Capture;
 use super::context::Context;
 use super::deadline;
 use super::engine::YIELD_INTERVAL;
 use super::turns::{Polls, Spender, Turn};
-use super::turnstile::{HOST_CALL_BYTES, Turnstile};
-use super::v0_1::{self, DriverPre};
+use super::world::{World, WorldCall};
 use super::{AttemptLimits, DeadlinePassed, Exceeded, State};
+use crate::invocation::{DriverError, Invocation, Returned};
 use crate::limits::CallLimits;
-use crate::observer::LogRecord;
+use crate::result::LogRecord;
 use crate::violations::{EndsCall, Violation};
 
 /// Bytes beyond the output limit that a result may copy out of the guest: the
@@ -28,21 +29,47 @@ const RESULT_SLACK: u64 = 256 << 10;
 
 /// A driver that is ready to be instantiated. Shared by all its calls.
 pub(crate) struct Prepared {
-    pre: DriverPre<State>,
+    world: World,
     /// Bytes that the instances of core modules take in the host's memory.
     instance_bytes: u64,
 }
 
 impl Prepared {
-    pub(crate) fn new(pre: DriverPre<State>, instance_bytes: u64) -> Self {
+    pub(crate) fn new(world: World, instance_bytes: u64) -> Self {
         Self {
-            pre,
+            world,
             instance_bytes,
+        }
+    }
+
+    /// A call of the driver, for all its attempts.
+    pub(crate) fn call(&self, invocation: Invocation) -> PreparedCall<'_> {
+        PreparedCall {
+            call: self.world.call(invocation),
+            instance_bytes: self.instance_bytes,
         }
     }
 }
 
-/// What one attempt used and said, whatever its ending.
+/// A call of a driver that is ready to be instantiated.
+pub(crate) struct PreparedCall<'a> {
+    call: WorldCall<'a>,
+    instance_bytes: u64,
+}
+
+impl PreparedCall<'_> {
+    /// Says which attempt comes next, and how many milliseconds are left for it.
+    pub(crate) fn set_attempt(&mut self, number: u32, remaining_ms: u64) {
+        self.call.set_attempt(number, remaining_ms);
+    }
+
+    /// Input and context, as they were given.
+    pub(crate) fn into_input(self) -> (String, String) {
+        self.call.into_input()
+    }
+}
+
+/// What one attempt used and said, however it ended.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     /// Fuel consumed. Too low after a hardware trap: don't bill by it.
@@ -58,8 +85,8 @@ pub(crate) struct Usage {
 
 /// How an attempt ended.
 #[derive(Debug)]
-pub(crate) enum Ending {
-    Returned(Result<v0_1::handler::Outcome, v0_1::types::ToolError>),
+pub(crate) enum AttemptOutcome {
+    Returned(Result<Returned, DriverError>),
     Deadline,
     Fuel {
         allowed: u64,
@@ -77,22 +104,21 @@ pub(crate) enum Ending {
 /// limits, and otherwise with no more than the call's. In turns with other calls;
 /// where nobody is its spender, in those of its caller.
 pub(crate) async fn attempt(
-    prepared: &Prepared,
+    prepared: &PreparedCall<'_>,
     context: &Context,
     own: AttemptLimits,
-    call: &v0_1::types::Invocation,
     spender: Option<Spender<'_>>,
     deadline: Instant,
-) -> (Ending, Usage) {
+) -> (AttemptOutcome, Usage) {
     let limits = &context.limits;
-    let engine = prepared.pre.engine();
+    let engine = prepared.call.engine();
     let mut store = Store::new(engine, State::new(context, &own, deadline));
     let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
 
     let polls = Arc::new(Polls::default());
     let now = Instant::now();
-    let turnstile = Turnstile::new(deadline, polls.clone(), now, result_bytes(limits));
-    let armed = arm(&mut store, limits, own.fuel, turnstile);
+    let hook = StoreHook::new(deadline, polls.clone(), now, result_bytes(limits));
+    let armed = arm(&mut store, limits, own.fuel, hook);
     let result = match armed {
         Err(error) => Ok(Ok(Err(error))),
         Ok(()) => {
@@ -100,12 +126,7 @@ pub(crate) async fn attempt(
                 // Before they are made.
                 store.data_mut().limiter.held.keep(prepared.instance_bytes);
                 store.data_mut().limiter.settle()?;
-                // Start functions are guest code: inside every limit.
-                let driver = prepared.pre.instantiate_async(&mut store).await?;
-                driver
-                    .toolward_driver_handler()
-                    .call_execute(&mut store, call)
-                    .await
+                prepared.call.execute(&mut store).await
             });
             let counted = poll_fn(|context| {
                 polls.counted();
@@ -122,21 +143,21 @@ pub(crate) async fn attempt(
         }
     };
 
-    let ending = match result {
+    let outcome = match result {
         Err(panic) => {
             // The store may be inconsistent: read nothing out of it but the
             // captured text, which lies outside, and expect its end to fail too.
             let usage = captured(&stdout, &stderr);
             let _ = std::panic::catch_unwind(AssertUnwindSafe(|| drop(store)));
-            return (Ending::Panicked(panic_text(panic.as_ref())), usage);
+            return (AttemptOutcome::Panicked(panic_text(panic.as_ref())), usage);
         }
-        Ok(Err(deadline::Elapsed)) => Ending::Deadline,
+        Ok(Err(deadline::Elapsed)) => AttemptOutcome::Deadline,
         // What a stream was refused last, and what another task was, a guest may
         // never have asked about.
         Ok(Ok(Ok(returned))) => match (context.violations.ends(), store.data().files.exceeded()) {
-            (Some(violation), _) => Ending::Violation(violation),
-            (None, Some(exceeded)) => Ending::Exceeded(exceeded),
-            (None, None) => Ending::Returned(returned),
+            (Some(violation), _) => AttemptOutcome::Violation(violation),
+            (None, Some(exceeded)) => AttemptOutcome::Exceeded(exceeded),
+            (None, None) => AttemptOutcome::Returned(returned),
         },
         Ok(Ok(Err(error))) => classify(&error, &store, limits, own.fuel_total),
     };
@@ -147,7 +168,7 @@ pub(crate) async fn attempt(
         logs: store.data_mut().log.take(),
         ..captured(&stdout, &stderr)
     };
-    (ending, usage)
+    (outcome, usage)
 }
 
 /// Sets every limit that the store itself enforces.
@@ -155,10 +176,10 @@ fn arm(
     store: &mut Store<State>,
     limits: &CallLimits,
     fuel: u64,
-    mut turnstile: Turnstile,
+    mut hook: StoreHook,
 ) -> wasmtime::Result<()> {
     store.limiter(|state| &mut state.limiter);
-    store.call_hook(move |store, crossing| turnstile.pass(store, crossing));
+    store.call_hook(move |store, crossing| hook.pass(store, crossing));
     store.set_max_component_handles(usize::try_from(limits.resources).unwrap_or(usize::MAX));
     store.set_fuel(fuel)?;
     store.fuel_async_yield_interval(Some(YIELD_INTERVAL))?;
@@ -185,27 +206,27 @@ fn classify(
     store: &Store<State>,
     limits: &CallLimits,
     fuel: u64,
-) -> Ending {
+) -> AttemptOutcome {
     if error.is::<DeadlinePassed>() {
-        return Ending::Deadline;
+        return AttemptOutcome::Deadline;
     }
     if let Some(exceeded) = error.downcast_ref::<Exceeded>() {
-        return Ending::Exceeded(*exceeded);
+        return AttemptOutcome::Exceeded(*exceeded);
     }
     if let Some(ends) = error.downcast_ref::<EndsCall>() {
-        return Ending::Violation(ends.0.clone());
+        return AttemptOutcome::Violation(ends.0.clone());
     }
     // A guest that was refused memory or table space aborts as it likes.
     if let Some(exceeded) = store.data().limiter.exceeded() {
-        return Ending::Exceeded(exceeded);
+        return AttemptOutcome::Exceeded(exceeded);
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => {
-            return Ending::Fuel { allowed: fuel };
+            return AttemptOutcome::Fuel { allowed: fuel };
         }
         Some(Trap::StackOverflow) => {
             let allowed = super::engine::STACK_BYTES as u64;
-            return Ending::Exceeded(Exceeded {
+            return AttemptOutcome::Exceeded(Exceeded {
                 limit: "stack",
                 used: allowed,
                 allowed,
@@ -230,9 +251,9 @@ fn classify(
             }
         };
         if let Some(exceeded) = limiter.no_room(room, most) {
-            return Ending::Exceeded(exceeded);
+            return AttemptOutcome::Exceeded(exceeded);
         }
-        return Ending::Exceeded(Exceeded {
+        return AttemptOutcome::Exceeded(Exceeded {
             limit,
             used: allowed.saturating_add(1),
             allowed,
@@ -245,13 +266,13 @@ fn classify(
             Some(wasmtime::component::ResourceTableError::Full)
         )
     {
-        return Ending::Exceeded(Exceeded {
+        return AttemptOutcome::Exceeded(Exceeded {
             limit: "resources",
             used: resources.saturating_add(1),
             allowed: resources,
         });
     }
-    Ending::Trapped(text)
+    AttemptOutcome::Trapped(text)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -13,18 +13,19 @@ use zeroize::Zeroizing;
 use super::Exceeded;
 use crate::redact::Redactor;
 use crate::secrets::{SecretError, SecretStore, SecretValue};
+use crate::violations::RedactText;
 
 /// Bytes of a value that a guest may store.
-const STORED: usize = 64 << 10;
+const MAX_VALUE_BYTES: usize = 64 << 10;
 
 /// Values that a call and all calls below it may store together: each is synced
 /// to the disk, and kept in memory to be looked for.
-const STORES: u64 = 16;
+const MAX_STORES: u64 = 16;
 
 /// Bytes of these values.
-const STORE_BYTES: u64 = 256 << 10;
+const MAX_STORED_BYTES: u64 = 256 << 10;
 
-/// What a guest is told.
+/// Why a guest does not get a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
     Denied,
@@ -41,11 +42,16 @@ pub(crate) struct Stores {
 
 impl Stores {
     fn count(&self) -> Result<(), Exceeded> {
-        take(&self.count, "secret_stores", 1, STORES)
+        take(&self.count, "secret_stores", 1, MAX_STORES)
     }
 
     fn grow(&self, bytes: usize) -> Result<(), Exceeded> {
-        take(&self.bytes, "secret_store_bytes", bytes as u64, STORE_BYTES)
+        take(
+            &self.bytes,
+            "secret_store_bytes",
+            bytes as u64,
+            MAX_STORED_BYTES,
+        )
     }
 }
 
@@ -146,7 +152,7 @@ impl CallSecrets {
         let Some(store) = self.store.clone() else {
             return Ok(Err(Refused::Failed));
         };
-        if value.bytes().len() > STORED {
+        if value.bytes().len() > MAX_VALUE_BYTES {
             return Ok(Err(Refused::Failed));
         }
         self.stores.grow(value.bytes().len())?;
@@ -190,6 +196,15 @@ impl CallSecrets {
 fn failed(slug: &str, error: &SecretError) -> Refused {
     tracing::warn!(slug, %error, "a secret could not be read or stored");
     Refused::Failed
+}
+
+impl RedactText for CallSecrets {
+    fn redacted(&self, text: &str) -> Option<String> {
+        let redactor = self.redactor()?;
+        let mut text = text.to_owned();
+        redactor.text(&mut text);
+        Some(text)
+    }
 }
 
 impl SecretValues for CallSecrets {

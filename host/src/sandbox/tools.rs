@@ -1,18 +1,34 @@
 //! Calls of other tools by a guest: through the whole pipeline, with what is
 //! left of the root's budgets. A waiting caller gives up its slot.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::v0_1::tools::Request as ToolRequest;
-use super::v0_1::types::{ToolError, ToolOutput};
-use crate::access::Access;
+use super::access::Access;
+use super::call_budget::CallBudget;
+use super::call_chain::{CallChain, Caller};
+use super::call_scope::CallScope;
 use crate::admission::{Path, Slot};
-use crate::approval::Approver;
-use crate::lineage::{CallTools, Caller, Lineage, Root};
-use crate::request::Request;
-use crate::result::{self, CallError, ErrorClass, ErrorCode};
+use crate::elicitation::Answerable;
+use crate::invocation::ToolCall;
+use crate::result::{CallError, ErrorClass, ErrorCode, Output, Reply};
 use crate::violations::{EndsCall, ViolationKind, Violations};
+
+/// The host as a sandbox sees it: what carries out calls of tools by tools.
+pub(crate) trait CallTools: Send + Sync {
+    /// Carries a call out, through all stages.
+    fn call_tool(self: Arc<Self>, call: NestedCall) -> Pin<Box<dyn Future<Output = Reply> + Send>>;
+}
+
+/// A call of a tool by a tool.
+pub(crate) struct NestedCall {
+    pub(crate) tool: String,
+    /// JSON text.
+    pub(crate) input: String,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) scope: CallScope,
+}
 
 /// The slot of a running call; empty while it waits for a tool.
 #[derive(Debug, Clone, Default)]
@@ -33,19 +49,18 @@ impl SlotCell {
 }
 
 /// What a guest needs to call tools. Made only where tools are granted.
-#[derive(Clone)]
 pub(crate) struct Ctx {
     pub(crate) host: Arc<dyn CallTools>,
-    pub(crate) root: Arc<Root>,
+    pub(crate) budget: Arc<CallBudget>,
     pub(crate) access: Arc<Access>,
-    /// `id@major` from the root to this call.
+    /// The id of the invocation that calls.
+    pub(crate) invocation: String,
+    /// `id@major` from the first call to this one.
     pub(crate) names: Vec<String>,
     /// The bundles of these tools and of their drivers.
     pub(crate) bundles: Vec<String>,
     pub(crate) covered: Vec<String>,
-    pub(crate) principal: String,
-    /// Who asks people, where it is not the host's own approver.
-    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) scope: Arc<CallScope>,
     pub(crate) dev: bool,
     pub(crate) deadline: Instant,
     pub(crate) gates: Path,
@@ -61,7 +76,7 @@ pub(crate) struct Left {
 
 /// How a call ended, and what it took.
 pub(crate) struct Called {
-    pub(crate) result: Result<ToolOutput, ToolError>,
+    pub(crate) result: Result<Output, CallError>,
     pub(crate) fuel: u64,
     pub(crate) peak_memory: u64,
 }
@@ -72,13 +87,13 @@ impl Ctx {
     /// An error ends the caller: policy says so at a violation.
     pub(crate) async fn call(
         &self,
-        request: ToolRequest,
+        request: ToolCall,
         left: Left,
         violations: &Violations,
     ) -> Result<Called, EndsCall> {
         let refused = |error: CallError| {
             Ok(Called {
-                result: Err(to_guest(error)),
+                result: Err(error),
                 fuel: 0,
                 peak_memory: 0,
             })
@@ -87,11 +102,11 @@ impl Ctx {
             violations.record(ViolationKind::Tool, &request.tool)?;
             return refused(not_granted(&request.tool));
         }
-        if let Err(error) = self.root.count_call(self.names.len().saturating_sub(1)) {
+        if let Err(error) = self.budget.count_call(self.names.len().saturating_sub(1)) {
             return refused(error);
         }
         let Some(slot) = self.slot.take() else {
-            return refused(internal("the call has no slot"));
+            return refused(CallError::internal("the call has no slot"));
         };
         let parked = match self.gates.park(slot) {
             Ok(parked) => parked,
@@ -101,8 +116,9 @@ impl Ctx {
                 return refused(error);
             }
         };
-        let lineage = Lineage::of(Caller {
-            root: self.root.clone(),
+        let chain = CallChain::of(Caller {
+            invocation: self.invocation.clone(),
+            budget: self.budget.clone(),
             names: self.names.clone(),
             bundles: self.bundles.clone(),
             deadline: self.deadline,
@@ -111,13 +127,18 @@ impl Ctx {
             covered: self.covered.clone(),
             dev: self.dev,
         });
-        let mut nested = Request::new(request.tool, request.input)
-            .principal(self.principal.clone())
-            .below(lineage);
-        nested.approver.clone_from(&self.approver);
-        if let Some(milliseconds) = request.timeout_ms {
-            nested = nested.timeout(Duration::from_millis(milliseconds));
-        }
+        let nested = NestedCall {
+            tool: request.tool,
+            input: request.input,
+            timeout: request.timeout_ms.map(Duration::from_millis),
+            scope: CallScope {
+                principal: self.scope.principal.clone(),
+                approver: self.scope.approver.clone(),
+                observer: None,
+                chain,
+                answerable: Answerable::default(),
+            },
+        };
         let reply = self.host.clone().call_tool(nested).await;
         violations.absorb(&reply.metadata.violations, reply.metadata.violations_total);
         match self.gates.resume(parked).await {
@@ -127,18 +148,15 @@ impl Ctx {
         Ok(Called {
             fuel: reply.metadata.fuel,
             peak_memory: reply.metadata.peak_memory,
-            result: reply.result.map(result::output_to_guest).map_err(to_guest),
+            result: reply.result,
         })
     }
 }
 
-/// Where no tool is granted at all.
-pub(crate) fn none_granted(
-    request: &ToolRequest,
-    violations: &Violations,
-) -> Result<ToolError, EndsCall> {
-    violations.record(ViolationKind::Tool, &request.tool)?;
-    Ok(to_guest(not_granted(&request.tool)))
+/// The refusal where no tool is granted at all.
+pub(crate) fn none_granted(tool: &str, violations: &Violations) -> Result<CallError, EndsCall> {
+    violations.record(ViolationKind::Tool, tool)?;
+    Ok(not_granted(tool))
 }
 
 fn not_granted(tool: &str) -> CallError {
@@ -147,20 +165,4 @@ fn not_granted(tool: &str) -> CallError {
         ErrorClass::CapabilityGap,
         format!("no grant to call the tool `{tool}`"),
     )
-}
-
-fn internal(message: &str) -> CallError {
-    CallError::new(ErrorCode::INTERNAL, ErrorClass::ExecutionFailed, message)
-}
-
-fn to_guest(error: CallError) -> ToolError {
-    ToolError {
-        code: error.code.as_str().to_owned(),
-        message: error.message,
-        retryable: error.retryable,
-        retry_after_ms: error
-            .retry_after
-            .map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
-        cause: error.cause.map(|cause| cause.to_string()),
-    }
 }

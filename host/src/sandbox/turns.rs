@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 use futures_util::task::AtomicWaker;
 
 use self::accounts::{Accounts, Claim, Payer};
-use crate::checks::cores;
+use crate::cores::cores;
 
 /// A turn that was given and not taken for so long is given to somebody else: its
 /// future may not be polled at all.
-pub(super) const PATIENCE: Duration = Duration::from_millis(100);
+pub(super) const STALLED_TURN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time that a call spends before it is entered in the accounts, as long as nobody
 /// waits. A short call so takes no lock.
@@ -301,7 +301,7 @@ impl<'a> Turn<'a> {
 
     /// Gives turns that nobody takes to others.
     pub(super) fn watch(&self) {
-        self.spender.turns.reclaim(PATIENCE);
+        self.spender.turns.reclaim(STALLED_TURN_INTERVAL);
     }
 
     /// Polls the guest for one slice, which [`Turn::begin`] let begin; and when that

@@ -1,17 +1,21 @@
-//! Adapter for the world `toolward:driver/driver@0.1.0`: its bindings, and the
-//! host's side of its imports. The only module that knows this version.
+//! The world `toolward:driver/driver@0.1.0`: its bindings, and the host's side of its
+//! imports. The only module that knows this version.
 
+mod convert;
+mod execute;
+
+use wasmtime::Result;
 use wasmtime::component::{HasSelf, Linker};
-use wasmtime::{Engine, Result};
 
+use super::State;
 use super::secrets::Refused;
-use super::{State, files, keyvalue};
-use crate::observer::{LogLevel, LogRecord, Progress};
-use crate::result::weight;
+use crate::invocation::ToolCall;
+use crate::observer::Progress;
+use crate::result::{LogLevel, LogRecord, weight};
 use crate::violations::ViolationKind;
 
 /// What a component of this version exports.
-pub(crate) const EXPORT: &str = "toolward:driver/handler@0.1.0";
+pub(crate) use toolward_bundle::component::HANDLER;
 
 mod bindings {
     wasmtime::component::bindgen!({
@@ -26,29 +30,20 @@ mod bindings {
     });
 }
 
-pub(crate) use bindings::exports::toolward::driver::handler;
-pub(crate) use bindings::toolward::driver::types;
-pub(crate) use bindings::{Driver, DriverPre};
+pub(crate) use bindings::DriverPre;
+pub(crate) use execute::Call;
 
-pub(crate) use bindings::toolward::driver::tools;
-use bindings::toolward::driver::{log, progress, secrets};
+use bindings::toolward::driver::{log, progress, secrets, tools, types};
 
 /// Progress messages are shortened to this many bytes.
-const PROGRESS_MESSAGE: usize = 1024;
+const MAX_PROGRESS_MESSAGE_BYTES: usize = 1024;
 
 /// What a report of progress takes beside its message.
-pub(crate) const REPORT: u64 = 128;
+pub(crate) const PROGRESS_REPORT_BYTES: u64 = 128;
 
-/// A linker with WASI 0.2 and the world's imports. Built once per engine.
-pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
-    let mut linker = Linker::new(engine);
-    wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-    files::add_to_linker(&mut linker, State::files)?;
-    keyvalue::add_to_linker(&mut linker, State::buckets)?;
-    super::sockets::add_to_linker(&mut linker)?;
-    super::http::view::add_to_linker(&mut linker, State::http)?;
-    Driver::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
-    Ok(linker)
+/// Adds this version's imports.
+pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
+    bindings::Driver::add_to_linker::<_, HasSelf<State>>(linker, |state| state)
 }
 
 impl types::Host for State {}
@@ -58,10 +53,12 @@ impl progress::Host for State {
         if !self.admits_progress(update.done) {
             return Ok(());
         }
-        // It may wait for whoever listens until the call ends.
+        // An observer may keep it queued until the call ends.
         let message = update.message.as_ref().map_or(0, String::len);
-        let message = message.min(PROGRESS_MESSAGE) as u64;
-        self.limiter.held.keep(REPORT.saturating_add(message));
+        let message = message.min(MAX_PROGRESS_MESSAGE_BYTES) as u64;
+        self.limiter
+            .held
+            .keep(PROGRESS_REPORT_BYTES.saturating_add(message));
         if let Some(observer) = &self.observer {
             observer.progress(&Progress {
                 done: update.done,
@@ -70,7 +67,7 @@ impl progress::Host for State {
                     if let Some(redactor) = self.secrets.redactor() {
                         redactor.text(&mut message);
                     }
-                    message.truncate(message.floor_char_boundary(PROGRESS_MESSAGE));
+                    message.truncate(message.floor_char_boundary(MAX_PROGRESS_MESSAGE_BYTES));
                     message
                 }),
             });
@@ -199,14 +196,21 @@ impl tools::Host for State {
             memory_bytes: self.limiter.memory_left(),
         };
         let Some(tools) = &self.tools else {
-            return Ok(Err(super::tools::none_granted(&request, &self.violations)?));
+            let refused = super::tools::none_granted(&request.tool, &self.violations)?;
+            return Ok(Err(convert::error_to_guest(refused)));
         };
         // Its input is there twice: as it was given, and as the called tool gets it.
         let input = (request.input.len() as u64).saturating_mul(2);
         let _input = self.limiter.held.shared().hold(input);
+        let request = ToolCall {
+            tool: request.tool,
+            input: request.input,
+            timeout_ms: request.timeout_ms,
+        };
         let called = tools.call(request, left, &self.violations).await?;
         self.meter.owed = self.meter.owed.saturating_add(called.fuel);
         self.limiter.called(called.peak_memory);
-        Ok(called.result)
+        let result = called.result.map(convert::output_to_guest);
+        Ok(result.map_err(convert::error_to_guest))
     }
 }

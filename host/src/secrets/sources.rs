@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use super::{SecretError, SecretStore, SecretValue};
 
 /// Bytes of one secret.
-const LONGEST: u64 = 64 << 10;
+const MAX_VALUE_BYTES: u64 = 64 << 10;
 
 enum Source {
     /// A variable, read once; `None` where it is not set.
@@ -174,11 +174,11 @@ fn read(path: &Path, by_people: bool) -> Result<Option<SecretValue>, SecretError
         )));
     }
     let mut bytes = Zeroizing::new(Vec::new());
-    file.take(LONGEST.saturating_add(1))
+    file.take(MAX_VALUE_BYTES.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(|error| fail(error.to_string()))?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(fail(format!("is larger than {LONGEST} bytes")));
+    if bytes.len() as u64 > MAX_VALUE_BYTES {
+        return Err(fail(format!("is larger than {MAX_VALUE_BYTES} bytes")));
     }
     if by_people {
         while bytes

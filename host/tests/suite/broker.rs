@@ -14,11 +14,11 @@ use toolward_host::{Broker, BrokerCommand, Cache, CallError, CompileLimits, Host
 use crate::fixture::{Extra, Fixture, error, still_serves};
 
 /// A cache, and a mark by which to find the processes of one test.
-pub(crate) struct Workshop {
+pub(crate) struct CompileBackend {
     directory: tempfile::TempDir,
 }
 
-impl Workshop {
+impl CompileBackend {
     pub(crate) fn new() -> Self {
         Self {
             directory: tempfile::tempdir().unwrap(),
@@ -82,7 +82,7 @@ impl Workshop {
         }
     }
 
-    pub(crate) fn artefacts(&self) -> Vec<PathBuf> {
+    pub(crate) fn artifacts(&self) -> Vec<PathBuf> {
         let all = std::fs::read_dir(self.cache().join("artefacts")).unwrap();
         all.flat_map(|folder| std::fs::read_dir(folder.unwrap().path()).unwrap())
             .map(|entry| entry.unwrap().path())
@@ -112,99 +112,99 @@ fn mode(path: &Path) -> u32 {
 
 #[tokio::test]
 async fn a_driver_is_compiled_by_a_worker_kept_and_found_again() {
-    let workshop = Workshop::new();
-    let first = workshop.host("worker_process");
+    let backend = CompileBackend::new();
+    let first = backend.host("worker_process");
     still_serves(&first).await;
-    assert_eq!(workshop.artefacts().len(), 1);
+    assert_eq!(backend.artifacts().len(), 1);
     drop(first);
-    workshop.wait_for_processes(0);
+    backend.wait_for_processes(0);
 
-    let second = workshop.host("worker_that_crashes");
+    let second = backend.host("worker_that_crashes");
     still_serves(&second).await;
 }
 
 #[tokio::test]
 async fn a_host_is_built_with_a_broker_that_is_started_later_and_once() {
-    let workshop = Workshop::new();
-    let builder = Broker::builder(workshop.command("worker_process"));
-    let broker = builder.cache(workshop.cache()).open().unwrap();
+    let backend = CompileBackend::new();
+    let builder = Broker::builder(backend.command("worker_process"));
+    let broker = builder.cache(backend.cache()).open().unwrap();
     let host = host(broker.clone());
-    assert_eq!(workshop.processes().len(), 0);
+    assert_eq!(backend.processes().len(), 0);
     assert_eq!(code(&refused(&host).await), "compiler-unavailable");
     broker.start().unwrap();
     broker.start().unwrap();
     still_serves(&host).await;
-    workshop.wait_for_processes(1);
+    backend.wait_for_processes(1);
 }
 
 #[tokio::test]
 async fn the_signing_key_lies_apart_from_what_a_serving_process_reads() {
-    let workshop = Workshop::new();
-    let broker = workshop.broker("worker_process");
+    let backend = CompileBackend::new();
+    let broker = backend.broker("worker_process");
     still_serves(&host(broker.clone())).await;
-    let (cache, artefacts) = (workshop.cache(), broker.artefacts().unwrap());
+    let (cache, artifacts) = (backend.cache(), broker.artifacts().unwrap());
     assert_eq!(mode(&cache), 0o700);
     let private = cache.join("private");
     assert_eq!(
         (mode(&private), mode(&private.join("key.pem"))),
         (0o700, 0o600)
     );
-    assert!(!private.starts_with(&artefacts));
-    assert_eq!(mode(&workshop.artefacts()[0]), 0o400);
+    assert!(!private.starts_with(&artifacts));
+    assert_eq!(mode(&backend.artifacts()[0]), 0o400);
 }
 
 #[tokio::test]
-async fn without_a_cache_the_artefact_comes_back_signed() {
-    let workshop = Workshop::new();
-    let broker = Broker::builder(workshop.command("worker_process"));
+async fn without_a_cache_the_artifact_comes_back_signed() {
+    let backend = CompileBackend::new();
+    let broker = Broker::builder(backend.command("worker_process"));
     still_serves(&host(broker.start().unwrap())).await;
-    assert!(!workshop.cache().exists());
+    assert!(!backend.cache().exists());
 }
 
 #[tokio::test]
-async fn a_changed_artefact_is_never_mapped_and_made_anew() {
-    let workshop = Workshop::new();
-    still_serves(&workshop.host("worker_process")).await;
-    let [artefact] = &workshop.artefacts()[..] else {
-        panic!("{:?}", workshop.artefacts())
+async fn a_changed_artifact_is_never_mapped_and_made_anew() {
+    let backend = CompileBackend::new();
+    still_serves(&backend.host("worker_process")).await;
+    let [artifact] = &backend.artifacts()[..] else {
+        panic!("{:?}", backend.artifacts())
     };
-    let genuine = std::fs::read(artefact).unwrap();
+    let genuine = std::fs::read(artifact).unwrap();
     let mut changed = genuine.clone();
     changed[genuine.len() / 2] ^= 1;
-    std::fs::set_permissions(artefact, std::fs::Permissions::from_mode(0o600)).unwrap();
-    std::fs::write(artefact, changed).unwrap();
+    std::fs::set_permissions(artifact, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::write(artifact, changed).unwrap();
 
-    let error = refused(&workshop.host("worker_that_crashes")).await;
+    let error = refused(&backend.host("worker_that_crashes")).await;
     assert_eq!(code(&error), "compile-crashed", "it was compiled again");
-    still_serves(&workshop.host("worker_process")).await;
-    assert_eq!(std::fs::read(artefact).unwrap(), genuine);
-    assert_eq!(workshop.artefacts().len(), 1);
+    still_serves(&backend.host("worker_process")).await;
+    assert_eq!(std::fs::read(artifact).unwrap(), genuine);
+    assert_eq!(backend.artifacts().len(), 1);
 }
 
 #[tokio::test]
-async fn an_artefact_that_another_broker_signed_is_not_taken() {
-    let (own, foreign) = (Workshop::new(), Workshop::new());
+async fn an_artifact_that_another_broker_signed_is_not_taken() {
+    let (own, foreign) = (CompileBackend::new(), CompileBackend::new());
     still_serves(&foreign.host("worker_process")).await;
     still_serves(&own.host("worker_process")).await;
-    let (theirs, ours) = (foreign.artefacts().remove(0), own.artefacts().remove(0));
+    let (theirs, ours) = (foreign.artifacts().remove(0), own.artifacts().remove(0));
     std::fs::remove_file(&ours).unwrap();
     std::fs::copy(&theirs, ours.with_file_name(theirs.file_name().unwrap())).unwrap();
 
     let error = refused(&own.host("worker_that_crashes")).await;
     assert_eq!(code(&error), "compile-crashed", "it was compiled again");
     still_serves(&own.host("worker_process")).await;
-    assert_eq!(own.artefacts(), [ours]);
+    assert_eq!(own.artifacts(), [ours]);
 }
 
 #[tokio::test]
 async fn a_worker_that_takes_too_long_is_ended_and_its_driver_refused_for_good() {
-    let workshop = Workshop::new();
+    let backend = CompileBackend::new();
     let limits = CompileLimits {
         wall: Duration::from_secs(5),
         ..CompileLimits::default()
     };
-    let broker = Broker::builder(workshop.command("worker_that_sleeps"))
-        .cache(workshop.cache())
+    let broker = Broker::builder(backend.command("worker_that_sleeps"))
+        .cache(backend.cache())
         .limits(limits);
     let host = host(broker.start().unwrap());
     let started = Instant::now();
@@ -212,8 +212,8 @@ async fn a_worker_that_takes_too_long_is_ended_and_its_driver_refused_for_good()
     assert_eq!(code(&error), "compile-time");
     assert!(!error.retryable);
     assert!(started.elapsed() < Duration::from_secs(40));
-    assert_eq!(workshop.processes().len(), 1, "the broker alone is left");
-    assert_eq!(workshop.artefacts(), Vec::<PathBuf>::new());
+    assert_eq!(backend.processes().len(), 1, "the broker alone is left");
+    assert_eq!(backend.artifacts(), Vec::<PathBuf>::new());
 
     let again = Instant::now();
     assert_eq!(code(&refused(&host).await), "compile-time");
@@ -238,14 +238,14 @@ fn too_large() -> Fixture {
 
 #[tokio::test]
 async fn a_component_that_the_engine_refuses_at_load_is_invalid_at_once() {
-    let workshop = Workshop::new();
+    let backend = CompileBackend::new();
     let own = tempfile::tempdir().unwrap();
     let (fixture, cache) = (too_large(), own.path().join("cache"));
     let hosts = || {
         let builder = || Host::builder().bundle(fixture.content());
-        let bare = Broker::builder(workshop.command("worker_process"));
+        let bare = Broker::builder(backend.command("worker_process"));
         [
-            builder().broker(workshop.broker("worker_process")),
+            builder().broker(backend.broker("worker_process")),
             builder().broker(bare.start().unwrap()),
             builder().cache(Cache::open(&cache).unwrap()),
             builder(),
@@ -269,8 +269,8 @@ async fn a_component_that_the_engine_refuses_at_load_is_invalid_at_once() {
 
 #[tokio::test]
 async fn a_worker_that_was_killed_by_the_system_is_no_verdict_on_the_driver() {
-    let workshop = Workshop::new();
-    let host = workshop.host("worker_that_is_killed_once");
+    let backend = CompileBackend::new();
+    let host = backend.host("worker_that_is_killed_once");
     let error = refused(&host).await;
     assert_eq!(code(&error), "compiler-unavailable");
     assert!(error.retryable);
@@ -279,8 +279,8 @@ async fn a_worker_that_was_killed_by_the_system_is_no_verdict_on_the_driver() {
 
 #[tokio::test]
 async fn a_worker_that_crashes_is_a_verdict_with_what_it_said() {
-    let workshop = Workshop::new();
-    let host = workshop.host("worker_that_crashes");
+    let backend = CompileBackend::new();
+    let host = backend.host("worker_that_crashes");
     let error = refused(&host).await;
     assert_eq!(code(&error), "compile-crashed");
     assert!(error.message.contains("the worker's last words"), "{error}");
@@ -289,14 +289,14 @@ async fn a_worker_that_crashes_is_a_verdict_with_what_it_said() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_that_has_gone_is_no_verdict_on_the_driver() {
-    let workshop = Workshop::new();
-    let host = workshop.host("worker_that_sleeps");
+    let backend = CompileBackend::new();
+    let host = backend.host("worker_that_sleeps");
     let call = tokio::spawn({
         let host = host.clone();
         async move { refused(&host).await }
     });
-    workshop.wait_for_processes(2);
-    let broker = workshop.processes().into_iter().min().unwrap();
+    backend.wait_for_processes(2);
+    let broker = backend.processes().into_iter().min().unwrap();
     let id = rustix::process::Pid::from_raw(broker.cast_signed()).unwrap();
     rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
     let error = call.await.unwrap();
@@ -307,18 +307,18 @@ async fn a_broker_that_has_gone_is_no_verdict_on_the_driver() {
 
 #[tokio::test]
 async fn a_broker_that_is_no_broker_is_told_from_a_bad_driver() {
-    let workshop = Workshop::new();
+    let backend = CompileBackend::new();
     let command = BrokerCommand {
         program: "/bin/false".into(),
-        ..workshop.command("worker_process")
+        ..backend.command("worker_process")
     };
-    let broker = Broker::builder(command).cache(workshop.cache());
+    let broker = Broker::builder(command).cache(backend.cache());
     let error = refused(&host(broker.start().unwrap())).await;
     assert_eq!(code(&error), "compiler-unavailable");
 
     let command = BrokerCommand {
-        program: workshop.directory.path().join("missing"),
-        ..workshop.command("worker_process")
+        program: backend.directory.path().join("missing"),
+        ..backend.command("worker_process")
     };
     let error = Broker::builder(command).start().unwrap_err();
     assert_eq!(error.code(), "broker-unavailable");
@@ -326,22 +326,22 @@ async fn a_broker_that_is_no_broker_is_told_from_a_bad_driver() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_host_that_goes_takes_broker_and_worker_with_it() {
-    let workshop = Workshop::new();
-    let host = workshop.host("worker_that_sleeps");
+    let backend = CompileBackend::new();
+    let host = backend.host("worker_that_sleeps");
     let call = tokio::spawn({
         let host = host.clone();
         async move { refused(&host).await }
     });
-    workshop.wait_for_processes(2);
+    backend.wait_for_processes(2);
     call.abort();
     drop(host);
     let _ = call.await;
-    workshop.wait_for_processes(0);
+    backend.wait_for_processes(0);
 }
 
 #[tokio::test]
 async fn only_so_many_are_compiled_at_once_and_the_rest_wait() {
-    let workshop = Workshop::new();
+    let backend = CompileBackend::new();
     let fixture = Fixture::new(Extra::default());
     for number in 0..6 {
         let id = format!("hostile.more{number}");
@@ -353,8 +353,8 @@ async fn only_so_many_are_compiled_at_once_and_the_rest_wait() {
         let section = [&[0, 6, 4][..], b"more", &[number]].concat();
         fixture.write(&path, [wasm, section].concat());
     }
-    let broker = Broker::builder(workshop.command("worker_process"))
-        .cache(workshop.cache())
+    let broker = Broker::builder(backend.command("worker_process"))
+        .cache(backend.cache())
         .workers(2);
     let host = Host::builder()
         .bundle(fixture.content())
@@ -372,13 +372,13 @@ async fn only_so_many_are_compiled_at_once_and_the_rest_wait() {
     let calls: Vec<_> = calls.collect();
     let mut most = 0;
     while !calls.iter().all(tokio::task::JoinHandle::is_finished) {
-        most = most.max(workshop.processes().len());
+        most = most.max(backend.processes().len());
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     for call in calls {
         call.await.unwrap();
     }
-    assert_eq!(workshop.artefacts().len(), 6);
+    assert_eq!(backend.artifacts().len(), 6);
     assert!(most <= 3, "a broker and two workers, not {most}");
 }
 

@@ -36,7 +36,7 @@ async fn compiled(fixture: &Fixture, cache: &Path) -> usize {
     counting.0.load(Ordering::SeqCst)
 }
 
-fn artefacts(cache: &Path) -> Vec<PathBuf> {
+fn artifacts(cache: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(cache.join("artefacts"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -53,25 +53,25 @@ fn overwrite(path: &Path, bytes: &[u8]) {
 }
 
 #[tokio::test]
-async fn a_genuine_artefact_is_used_and_anything_else_compiled_again() {
+async fn a_genuine_artifact_is_used_and_anything_else_compiled_again() {
     let fixture = Fixture::new(Extra::default());
     let directory = tempfile::tempdir().unwrap();
     let cache = directory.path().join("cache");
     assert_eq!(compiled(&fixture, &cache).await, 1, "nothing is there yet");
     assert_eq!(compiled(&fixture, &cache).await, 0, "it is there now");
 
-    let [artefact] = &artefacts(&cache)[..] else {
-        panic!("{:?}", artefacts(&cache))
+    let [artifact] = &artifacts(&cache)[..] else {
+        panic!("{:?}", artifacts(&cache))
     };
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&cache), mode(artefact)), (0o700, 0o400));
-    let genuine = std::fs::read(artefact).unwrap();
+    assert_eq!((mode(&cache), mode(artifact)), (0o700, 0o400));
+    let genuine = std::fs::read(artifact).unwrap();
 
     // One changed bit, in code or in a header; cut off; longer; empty.
     for at in [0, 64, genuine.len() / 2, genuine.len() - 1] {
         let mut changed = genuine.clone();
         changed[at] ^= 1;
-        overwrite(artefact, &changed);
+        overwrite(artifact, &changed);
         assert_eq!(compiled(&fixture, &cache).await, 1, "byte {at} was changed");
         assert_eq!(compiled(&fixture, &cache).await, 0, "and is repaired");
     }
@@ -80,13 +80,13 @@ async fn a_genuine_artefact_is_used_and_anything_else_compiled_again() {
         &[genuine.as_slice(), b"x"].concat(),
         b"",
     ] {
-        overwrite(artefact, bytes);
+        overwrite(artifact, bytes);
         assert_eq!(compiled(&fixture, &cache).await, 1);
     }
 }
 
 #[tokio::test]
-async fn an_artefact_of_another_cache_is_not_trusted() {
+async fn an_artifact_of_another_cache_is_not_trusted() {
     let fixture = Fixture::new(Extra::default());
     let directory = tempfile::tempdir().unwrap();
     let (own, foreign) = (
@@ -95,10 +95,10 @@ async fn an_artefact_of_another_cache_is_not_trusted() {
     );
     assert_eq!(compiled(&fixture, &foreign).await, 1);
     Cache::open(&own).unwrap();
-    let artefact = artefacts(&foreign).remove(0);
-    let planted = own.join(artefact.strip_prefix(&foreign).unwrap());
+    let artifact = artifacts(&foreign).remove(0);
+    let planted = own.join(artifact.strip_prefix(&foreign).unwrap());
     std::fs::create_dir_all(planted.parent().unwrap()).unwrap();
-    std::fs::copy(&artefact, &planted).unwrap();
+    std::fs::copy(&artifact, &planted).unwrap();
     assert_eq!(compiled(&fixture, &own).await, 1);
 }
 
@@ -108,9 +108,9 @@ async fn a_link_or_a_file_that_others_may_write_is_not_trusted() {
     let directory = tempfile::tempdir().unwrap();
     let cache = directory.path().join("cache");
     assert_eq!(compiled(&fixture, &cache).await, 1);
-    let artefact = artefacts(&cache).remove(0);
+    let artifact = artifacts(&cache).remove(0);
 
-    std::fs::set_permissions(&artefact, std::fs::Permissions::from_mode(0o666)).unwrap();
+    std::fs::set_permissions(&artifact, std::fs::Permissions::from_mode(0o666)).unwrap();
     assert_eq!(
         compiled(&fixture, &cache).await,
         1,
@@ -118,8 +118,8 @@ async fn a_link_or_a_file_that_others_may_write_is_not_trusted() {
     );
 
     let elsewhere = directory.path().join("elsewhere");
-    std::fs::rename(&artefact, &elsewhere).unwrap();
-    std::os::unix::fs::symlink(&elsewhere, &artefact).unwrap();
+    std::fs::rename(&artifact, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &artifact).unwrap();
     assert_eq!(
         compiled(&fixture, &cache).await,
         1,

@@ -7,7 +7,7 @@ use serde_json::json;
 use toolward_host::{Broker, CompileError, CompileLimits, CompileReason, Host, Request};
 
 use crate::bombs;
-use crate::broker::Workshop;
+use crate::broker::CompileBackend;
 use crate::fixture::{Extra, Fixture, hostile_wasm, still_serves};
 
 /// Little enough for a test, and enough for any honest driver of these tests.
@@ -15,12 +15,12 @@ const LIMITS: CompileLimits = CompileLimits {
     cpu_seconds: 2,
     memory_bytes: 1 << 30,
     wall: Duration::from_secs(60),
-    artefact_bytes: 64 << 20,
+    artifact_bytes: 64 << 20,
 };
 
-fn broker(workshop: &Workshop, limits: CompileLimits) -> Broker {
-    Broker::builder(workshop.command("worker_process"))
-        .cache(workshop.cache())
+fn broker(backend: &CompileBackend, limits: CompileLimits) -> Broker {
+    Broker::builder(backend.command("worker_process"))
+        .cache(backend.cache())
         .limits(limits)
         .start()
         .unwrap()
@@ -28,13 +28,13 @@ fn broker(workshop: &Workshop, limits: CompileLimits) -> Broker {
 
 /// Compiles it under [`LIMITS`], and sees to it that nothing is left of that.
 fn compile(wasm: &[u8]) -> Result<(), CompileError> {
-    let workshop = Workshop::new();
-    let broker = broker(&workshop, LIMITS);
+    let backend = CompileBackend::new();
+    let broker = broker(&backend, LIMITS);
     let started = Instant::now();
     let result = broker.compile(wasm);
     assert!(started.elapsed() < LIMITS.wall * 2);
-    assert_eq!(workshop.processes().len(), 1, "the broker alone is left");
-    let kept = workshop.artefacts().len();
+    assert_eq!(backend.processes().len(), 1, "the broker alone is left");
+    let kept = backend.artifacts().len();
     assert_eq!(kept, usize::from(result.is_ok()));
     result
 }
@@ -109,39 +109,39 @@ fn components_within_components_are_bounded() {
 
 #[test]
 fn processor_time_is_told_from_the_rest() {
-    let workshop = Workshop::new();
+    let backend = CompileBackend::new();
     let limits = CompileLimits {
         cpu_seconds: 1,
         memory_bytes: 16 << 30,
         ..LIMITS
     };
     let wasm = bombs::of_module(&bombs::huge_functions(4));
-    let error = broker(&workshop, limits).compile(&wasm).unwrap_err();
+    let error = broker(&backend, limits).compile(&wasm).unwrap_err();
     assert_eq!(error.reason(), CompileReason::Processor, "{error}");
 }
 
 #[test]
 fn compiled_code_that_is_too_large_is_refused() {
-    let workshop = Workshop::new();
+    let backend = CompileBackend::new();
     let limits = CompileLimits {
-        artefact_bytes: 10_000,
+        artifact_bytes: 10_000,
         ..LIMITS
     };
     let driver = std::fs::read(hostile_wasm()).unwrap();
-    let error = broker(&workshop, limits).compile(&driver).unwrap_err();
+    let error = broker(&backend, limits).compile(&driver).unwrap_err();
     assert_eq!(error.reason(), CompileReason::Output, "{error}");
 }
 
 #[tokio::test]
 async fn neighbours_are_served_while_a_hostile_driver_is_compiled() {
-    let workshop = Workshop::new();
+    let backend = CompileBackend::new();
     let fixture = Fixture::new(Extra::default());
     fixture.tool("hostile.bomb", "");
     fixture.driver("bomb", "hostile.bomb", Extra::default());
     let driver = std::fs::read(hostile_wasm()).unwrap();
     let bomb = bombs::with_module(&driver, &bombs::huge_functions(8));
     fixture.write("drivers/bomb/driver.wasm", bomb);
-    broker(&workshop, CompileLimits::default())
+    broker(&backend, CompileLimits::default())
         .compile(&driver)
         .unwrap();
     let limits = CompileLimits {
@@ -150,7 +150,7 @@ async fn neighbours_are_served_while_a_hostile_driver_is_compiled() {
     };
     let host = Host::builder()
         .bundle(fixture.content())
-        .broker(broker(&workshop, limits))
+        .broker(broker(&backend, limits))
         .build()
         .unwrap();
     still_serves(&host).await;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolward_host::{
-    Answer, Answerable, ApprovalRequest, Approver, Continuity, ErrorCode, Host, Limits, Request,
-    Resume, Verdict,
+    Answer, Answerable, ApprovalRequest, Approver, ErrorCode, Host, Limits, Request, Resume,
+    SharedState, Verdict,
 };
 use toolward_policy::Policy;
 
@@ -27,7 +27,7 @@ fn fixture() -> Fixture {
     })
 }
 
-fn host(fixture: &Fixture, continuity: &Continuity, limits: Limits) -> Host {
+fn host(fixture: &Fixture, shared_state: &SharedState, limits: Limits) -> Host {
     let publisher = format!("dev:{}", fixture.path().display());
     let policy = format!(
         "[[grant]]\npublisher = {publisher:?}\npreapproved = true\n\
@@ -36,7 +36,7 @@ fn host(fixture: &Fixture, continuity: &Continuity, limits: Limits) -> Host {
     let builder = fixture
         .builder()
         .policy(Policy::from_toml(&policy).unwrap());
-    let builder = builder.limits(limits).continuity(continuity);
+    let builder = builder.limits(limits).shared_state(shared_state);
     builder.build().unwrap()
 }
 
@@ -56,15 +56,15 @@ fn echo() -> Request {
 
 #[tokio::test]
 async fn a_call_that_waits_for_an_answer_on_an_earlier_host_does_not_go_on() {
-    let (fixture, continuity) = (fixture(), Continuity::new());
-    let earlier = host(&fixture, &continuity, Limits::default());
+    let (fixture, shared_state) = (fixture(), SharedState::new());
+    let earlier = host(&fixture, &shared_state, Limits::default());
     let ask = || Request::with_value("hostile.run", json!({"do": "ask"})).answerable(FORM);
     let asked = *earlier.call(ask()).await.asked.unwrap();
     let resume = || Resume {
         asked: asked.clone(),
         answers: vec![("q".to_owned(), Answer::Declined)],
     };
-    let later = host(&fixture, &continuity, Limits::default());
+    let later = host(&fixture, &shared_state, Limits::default());
     assert!(earlier.call(ask().resume(resume())).await.result.is_ok());
 
     assert!(later.withdraw(&digest(&later), "revoked"));
@@ -95,9 +95,9 @@ async fn a_tool_that_a_call_on_an_earlier_host_calls_is_refused_too() {
     });
     fixture.tool("hostile.other", "approval: always\n");
     fixture.driver("other", "hostile.other", Extra::default());
-    let continuity = Continuity::new();
-    let earlier = host(&fixture, &continuity, Limits::default());
-    let later = host(&fixture, &continuity, Limits::default());
+    let shared_state = SharedState::new();
+    let earlier = host(&fixture, &shared_state, Limits::default());
+    let later = host(&fixture, &shared_state, Limits::default());
     let input = json!({"do": "tool", "name": "hostile.other", "value": {"do": "echo"}});
     let approver = Arc::new(YesTooLate(later));
     let request = Request::with_value("hostile.run", input).approver(approver);
@@ -107,16 +107,16 @@ async fn a_tool_that_a_call_on_an_earlier_host_calls_is_refused_too() {
 
 #[tokio::test]
 async fn a_bundle_that_comes_back_is_served_by_later_hosts_and_by_no_earlier_one() {
-    let (fixture, continuity) = (fixture(), Continuity::new());
-    let earlier = host(&fixture, &continuity, Limits::default());
-    assert!(continuity.withdraw(&digest(&earlier), "removed"));
-    let later = host(&fixture, &continuity, Limits::default());
+    let (fixture, shared_state) = (fixture(), SharedState::new());
+    let earlier = host(&fixture, &shared_state, Limits::default());
+    assert!(shared_state.withdraw(&digest(&earlier), "removed"));
+    let later = host(&fixture, &shared_state, Limits::default());
     assert!(later.call(echo()).await.result.is_ok());
     refused(&earlier, echo()).await;
 
     assert!(earlier.withdraw(&digest(&later), "revoked"));
     refused(&later, echo()).await;
-    assert!(!continuity.withdraw(&digest_of(&fixture), "again"));
+    assert!(!shared_state.withdraw(&digest_of(&fixture), "again"));
 }
 
 fn digest_of(fixture: &Fixture) -> String {
@@ -125,31 +125,31 @@ fn digest_of(fixture: &Fixture) -> String {
 
 #[tokio::test]
 async fn all_that_is_served_is_taken_back_at_once() {
-    let (fixture, continuity) = (fixture(), Continuity::new());
-    let earlier = host(&fixture, &continuity, Limits::default());
-    let later = host(&fixture, &continuity, Limits::default());
-    continuity.withdraw_all("nobody looks after it");
+    let (fixture, shared_state) = (fixture(), SharedState::new());
+    let earlier = host(&fixture, &shared_state, Limits::default());
+    let later = host(&fixture, &shared_state, Limits::default());
+    shared_state.withdraw_all("nobody looks after it");
     refused(&earlier, echo()).await;
     refused(&later, echo()).await;
-    let other = host(&fixture, &Continuity::new(), Limits::default());
+    let other = host(&fixture, &SharedState::new(), Limits::default());
     still_serves(&other).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_run_on_an_earlier_host_count_against_the_limits_of_later_ones() {
-    let (fixture, continuity) = (fixture(), Continuity::new());
+    let (fixture, shared_state) = (fixture(), SharedState::new());
     let of = |concurrency: u32, per_tool: u32| Limits {
         concurrency,
         concurrency_per_tool: per_tool,
         queue: 0,
         ..Limits::default()
     };
-    let one = |limits: Limits, continuity: &Continuity| host(&fixture, continuity, limits);
+    let one = |limits: Limits, shared_state: &SharedState| host(&fixture, shared_state, limits);
     for limits in [of(1, 9), of(9, 1)] {
-        let continuity = Continuity::new();
-        let earlier = one(limits.clone(), &continuity);
+        let shared_state = SharedState::new();
+        let earlier = one(limits.clone(), &shared_state);
         still_serves(&earlier).await;
-        let later = one(limits.clone(), &continuity);
+        let later = one(limits.clone(), &shared_state);
         let slow = Begun::steps(&earlier, json!([{"do": "sleep", "n": 5000}])).await;
         let fast = run(&later, json!({"do": "echo"})).await;
         assert_eq!(fast.result.unwrap_err().code, ErrorCode::RATE_LIMITED);
@@ -158,9 +158,9 @@ async fn calls_that_run_on_an_earlier_host_count_against_the_limits_of_later_one
         still_serves(&later).await;
     }
     // Under other limits it is counted anew.
-    let earlier = one(of(1, 1), &continuity);
+    let earlier = one(of(1, 1), &shared_state);
     still_serves(&earlier).await;
-    let later = one(of(2, 2), &continuity);
+    let later = one(of(2, 2), &shared_state);
     let slow = Begun::steps(&earlier, json!([{"do": "sleep", "n": 300}])).await;
     let fast = run(&later, json!({"do": "echo"})).await;
     assert!(slow.reply().await.result.is_ok() && fast.result.is_ok());

@@ -10,7 +10,6 @@
 )]
 
 mod approving;
-mod asking;
 mod bombs;
 mod broker;
 mod buckets;
@@ -20,9 +19,11 @@ mod compiling;
 mod confine;
 mod contexts;
 mod continuing;
+mod elicitation;
 mod endings;
 mod files;
 mod fixture;
+mod listening;
 mod neighbours;
 mod nothing_granted;
 mod outputs;

@@ -17,7 +17,7 @@ use toolward_contract::NoScope;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_host::{
-    ApprovalRequest, Approver, Cache, Continuity, Host, HostBuilder, Request, Verdict,
+    ApprovalRequest, Approver, Cache, Host, HostBuilder, Request, SharedState, Verdict,
 };
 use toolward_policy::{
     Contract, Decision, Implementation, Machine, Outcome as Explained, Policy, ToolRoutes,
@@ -51,7 +51,7 @@ impl Approver for Person {
 struct Bench {
     template: Content,
     directory: TempDir,
-    continuity: Continuity,
+    shared_state: SharedState,
 }
 
 impl Bench {
@@ -61,7 +61,7 @@ impl Bench {
         Self {
             template: Fixture::new(Extra::default()).content(),
             directory,
-            continuity: Continuity::new(),
+            shared_state: SharedState::new(),
         }
     }
 
@@ -98,7 +98,7 @@ impl Bench {
         let builder = Host::builder()
             .policy(policy.clone())
             .cache(cache)
-            .continuity(&self.continuity)
+            .shared_state(&self.shared_state)
             .defer_engine();
         let contents = self.contents(set).into_iter();
         contents.fold(builder, HostBuilder::bundle)

@@ -1,7 +1,7 @@
 //! Serves what changed, and withdraws everything when the lease ends.
 
 use tokio::runtime::Handle;
-use toolward_host::Continuity;
+use toolward_host::SharedState;
 
 use super::control::Control;
 use super::lease::Lease;
@@ -11,7 +11,7 @@ use super::{Reports, SCAN_INTERVAL};
 /// What the watching thread and the task that ends the lease share.
 pub(super) struct Serving<T> {
     pub(super) target: T,
-    pub(super) continuity: Continuity,
+    pub(super) shared_state: SharedState,
     pub(super) reports: Reports,
     /// Where drivers are prepared.
     pub(super) runtime: Handle,
@@ -40,7 +40,7 @@ impl<T: Target> Serving<T> {
 
     /// Refuses all calls, and lists nothing.
     pub(super) fn withdraw_all(&self, why: &str) {
-        self.continuity.withdraw_all(why);
+        self.shared_state.withdraw_all(why);
         // Where nothing new can be built, the current host serves: it refuses all calls.
         match self.target.empty().or_else(|_error| self.target.bare()) {
             Ok(made) => self.target.replace(made),

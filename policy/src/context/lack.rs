@@ -7,11 +7,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::decision::{Contract, Implementation};
-use crate::lines::{comment, pair, text};
 use crate::rule::PLACEHOLDER_VARIABLE;
+use crate::toml_text::{comment, pair, text};
 
 /// Names of values that are suggested.
-const NAMES: usize = 64;
+const MAX_SHOWN_NAMES: usize = 64;
 
 /// A tool that requires a context and has none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -103,7 +103,7 @@ impl ContextLack {
             driver: implementation.driver.id.to_string(),
             driver_publisher: implementation.publisher.to_owned(),
             why,
-            required: names.take(NAMES).map(str::to_owned).collect(),
+            required: names.take(MAX_SHOWN_NAMES).map(str::to_owned).collect(),
         }
     }
 

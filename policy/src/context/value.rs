@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::check::file_name;
 use crate::error::{self, PolicyError, quoted};
+use crate::file_name;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl ContextSource {
     pub(super) fn check(&self) -> Result<(), PolicyError> {
         match self {
             Self::Written(_) => Ok(()),
-            Self::File(name) => file_name("file", name),
+            Self::File(name) => file_name::check("file", name),
             Self::Env(name) => {
                 let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
                 if !name.is_empty() && name.chars().all(plain) {

@@ -12,7 +12,7 @@ use crate::error::{self, PolicyError, quoted};
 use crate::name::{Publisher, ToolPattern};
 
 /// How deep a value that is written in a policy may be.
-const DEPTH: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 pub(super) fn context(mut fields: Fields<'_, '_>) -> Result<ContextRule, PolicyError> {
     let publisher = required(&mut fields, "publisher", Publisher::parse)?;
@@ -30,7 +30,7 @@ pub(super) fn context(mut fields: Fields<'_, '_>) -> Result<ContextRule, PolicyE
     type Read = fn(&Value<'_>, &str) -> Result<ContextSource, PolicyError>;
     let tables: [(&'static str, Read); 3] = [
         ("values", |value, _| {
-            json(value, DEPTH).map(ContextSource::Written)
+            json(value, MAX_DEPTH).map(ContextSource::Written)
         }),
         ("env", |value, key| {
             fields::text(value, key).map(|name| ContextSource::Env(name.to_owned()))

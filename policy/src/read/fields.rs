@@ -1,4 +1,4 @@
-//! A TOML table that is read key by key: what nobody asked for is an error, and
+//! A TOML table that is read key by key: keys that were not taken are errors, and
 //! every value has its place.
 
 use std::ops::Range;
@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use crate::error::{self, PolicyError, quoted};
 
 /// Entries of a list.
-const ENTRIES: usize = 1024;
+const MAX_ENTRIES: usize = 1024;
 
 /// One value with its place.
 pub(super) type Value<'i> = Spanned<DeValue<'i>>;
@@ -178,11 +178,11 @@ fn list<'t, 'i>(
     let DeValue::Array(items) = value.get_ref() else {
         return Err(wrong_type(value, key, "a list of texts"));
     };
-    if items.len() > ENTRIES {
+    if items.len() > MAX_ENTRIES {
         return Err(PolicyError::new(
             &error::TOO_LARGE,
             format!(
-                "expected at most {ENTRIES} entries in `{key}`, found {}",
+                "expected at most {MAX_ENTRIES} entries in `{key}`, found {}",
                 items.len()
             ),
         )
@@ -212,8 +212,8 @@ fn wrong_type(value: &Value<'_>, key: &str, expected: &str) -> PolicyError {
 
 /// The known key that is at most two letters away.
 pub(super) fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
-    const LONGEST: usize = 40;
-    if found.len() > LONGEST {
+    const MAX_KEY_BYTES: usize = 40;
+    if found.len() > MAX_KEY_BYTES {
         return None;
     }
     let near = |key: &&&str| distance(found, key) <= 2.min(key.len() / 2);

@@ -8,13 +8,13 @@ use toolward_contract::capability::{Capability, CapabilitySet, HostPattern, Path
 
 use super::fields::{self, Fields, Value};
 use crate::binding;
-use crate::check;
-use crate::confirmed::Confirmed;
 use crate::document::{self, DocumentRule, FilePattern};
 use crate::error::{self, PolicyError, quoted};
+use crate::file_name;
 use crate::grant::{OnViolation, SecretBinding};
 use crate::limits::{LimitSetting, LimitSettings};
 use crate::name::{Publisher, ToolPattern};
+use crate::operator_claims::Confirmed;
 use crate::rule::{
     ApprovalClass, Defaults, DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace,
 };
@@ -70,7 +70,7 @@ pub(super) fn limits(value: &Value<'_>) -> Result<LimitSettings, PolicyError> {
 
 pub(super) fn network(mut fields: Fields<'_, '_>) -> Result<Option<String>, PolicyError> {
     let file = optional(&mut fields, "ca_file", |text| {
-        check::file_name("ca_file", text).map(|()| text.to_owned())
+        file_name::check("ca_file", text).map(|()| text.to_owned())
     })?;
     fields.finish()?;
     Ok(file)

@@ -4,11 +4,11 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use serde::Serialize;
-use toolward_contract::driver::{DriverKind, Implements};
+use toolward_contract::driver::{DriverKind, Implements, Platform};
 use toolward_contract::tool::Tool;
 
-use super::Machine;
 use crate::decision::{Contract, Implementation};
+use crate::machine::Machine;
 use crate::policy::Policy;
 
 /// A contract with the drivers that may serve it.
@@ -28,7 +28,7 @@ pub struct Rejected<'a> {
     pub reasons: Vec<Rejection>,
 }
 
-/// Why a driver may not serve a contract, whatever the policy grants.
+/// Why a driver may not serve a contract, independent of grants.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "code")]
 #[non_exhaustive]
@@ -164,7 +164,7 @@ impl<'a> Candidates<'a> {
             } else {
                 reasons.push(Rejection::KindNotRun { kind });
             }
-            reasons.extend(machine.lacks(&driver.platform));
+            reasons.extend(lacks(machine, &driver.platform));
             match implements {
                 Some(implements) if reasons.is_empty() => {
                     candidates.fit.push((*implementation, implements));
@@ -182,6 +182,31 @@ impl<'a> Candidates<'a> {
             .sort_by(|a, b| id(&a.implementation).cmp(id(&b.implementation)));
         candidates
     }
+}
+
+/// What a driver needs and this machine does not have. Disk space does not matter to a sandbox without files.
+fn lacks(machine: &Machine, platform: &Platform) -> Vec<Rejection> {
+    let mut lacks = Vec::new();
+    if !platform.runs_on_os(&machine.os) {
+        lacks.push(Rejection::Os {
+            needed: platform.os.clone(),
+            found: machine.os.clone(),
+        });
+    }
+    if !platform.runs_on_arch(&machine.arch) {
+        lacks.push(Rejection::Arch {
+            needed: platform.arch.clone(),
+            found: machine.arch.clone(),
+        });
+    }
+    let needed = platform.min_memory_mb.unwrap_or(0);
+    if needed.saturating_mul(1 << 20) > machine.memory_bytes {
+        lacks.push(Rejection::Memory {
+            needed_mb: needed,
+            maximum_bytes: machine.memory_bytes,
+        });
+    }
+    lacks
 }
 
 /// Whether the operator bound another publisher's driver to a contract: by a rule for the contract that names both the

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolward_bundle::content::Content;
-use toolward_host::{Broker, Continuity, Host};
+use toolward_host::{Broker, Host, SharedState};
 use toolward_mcp::{ServerFeatures, Service};
 use toolward_operator::config::Granted;
 use toolward_operator::host_setup::opens_buckets;
@@ -20,7 +20,7 @@ pub(super) struct FeaturesBuilder {
     pub(super) operator: Arc<Operator>,
     pub(super) http: Arc<HttpFlags>,
     pub(super) broker: Broker,
-    pub(super) continuity: Continuity,
+    pub(super) shared_state: SharedState,
     /// With more tools than this, they are found rather than listed.
     pub(super) defer_above: usize,
 }
@@ -38,7 +38,7 @@ impl FeaturesBuilder {
         let held = contents.to_vec();
         let builder = self.operator.host_builder(held, granted, buckets)?;
         // The handshake needs no engine.
-        let builder = self.http.protect(builder).continuity(&self.continuity);
+        let builder = self.http.protect(builder).shared_state(&self.shared_state);
         let host = self.operator.build(builder.defer_engine(), &self.broker)?;
         let features = ServerFeatures::new(host, contents, &granted.policy, self.defer_above);
         features.map_err(failure::features)

@@ -8,9 +8,9 @@ use std::io::{self, Read, Write};
 use serde::{Deserialize, Serialize};
 use toolward_signing::Digest;
 
-use super::super::error::{CompileError, CompileReason, MESSAGE};
+use super::super::artifact_signature::{EngineHash, SIGNATURE};
+use super::super::error::{CompileError, CompileReason, MAX_MESSAGE_BYTES};
 use super::super::limits::CompileLimits;
-use super::super::seal::{EngineHash, SIGNATURE};
 
 /// The form of all this; both sides are of one build as a rule.
 pub(super) const PROTOCOL: u32 = 1;
@@ -27,7 +27,7 @@ pub(super) struct Start {
     /// The program that compiles one component, and its arguments.
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
-    /// Where artefacts are kept, if they are.
+    /// Where artifacts are kept, if they are.
     pub(super) cache: Option<OsString>,
     pub(super) limits: CompileLimits,
     /// Components that are compiled at once.
@@ -63,10 +63,10 @@ pub(super) enum Answer {
     Unusable(String),
     /// Its worker has begun.
     Begun { id: u64 },
-    /// The artefact lies in the cache.
+    /// The artifact lies in the cache.
     Cached { id: u64 },
-    /// The artefact, where there is no cache to put it in.
-    Artefact {
+    /// The artifact, where there is no cache to put it in.
+    Artifact {
         id: u64,
         signature: [u8; SIGNATURE],
         bytes: Vec<u8>,
@@ -82,7 +82,7 @@ const READY: u8 = 11;
 const UNUSABLE: u8 = 12;
 const BEGUN: u8 = 13;
 const CACHED: u8 = 14;
-const ARTEFACT: u8 = 15;
+const ARTIFACT: u8 = 15;
 const REFUSED: u8 = 16;
 
 pub(super) fn start(to: &mut impl Write, start: &Start) -> io::Result<()> {
@@ -115,16 +115,16 @@ impl Answer {
             Self::Ready { public, engine } => frame(to, READY, &[public, engine.as_bytes()]),
             Self::Unusable(problem) => {
                 let mut problem = problem.clone();
-                problem.truncate(problem.floor_char_boundary(MESSAGE));
+                problem.truncate(problem.floor_char_boundary(MAX_MESSAGE_BYTES));
                 frame(to, UNUSABLE, &[problem.as_bytes()])
             }
             Self::Begun { id } => frame(to, BEGUN, &[&id.to_le_bytes()]),
             Self::Cached { id } => frame(to, CACHED, &[&id.to_le_bytes()]),
-            Self::Artefact {
+            Self::Artifact {
                 id,
                 signature,
                 bytes,
-            } => frame(to, ARTEFACT, &[&id.to_le_bytes(), signature, bytes]),
+            } => frame(to, ARTIFACT, &[&id.to_le_bytes(), signature, bytes]),
             Self::Refused { id, error } => {
                 let text = format!("{}\n{error}", error.reason().code());
                 frame(to, REFUSED, &[&id.to_le_bytes(), text.as_bytes()])
@@ -132,14 +132,14 @@ impl Answer {
         }
     }
 
-    /// The next answer; `None` at the end. No artefact is larger than
-    /// `artefact_bytes`.
-    pub(super) fn read(from: &mut impl Read, artefact_bytes: usize) -> io::Result<Option<Self>> {
+    /// The next answer; `None` at the end. No artifact is larger than
+    /// `artifact_bytes`.
+    pub(super) fn read(from: &mut impl Read, artifact_bytes: usize) -> io::Result<Option<Self>> {
         let Some((kind, length)) = head(from)? else {
             return Ok(None);
         };
         let most = match kind {
-            ARTEFACT => artefact_bytes.saturating_add(SMALL),
+            ARTIFACT => artifact_bytes.saturating_add(SMALL),
             _ => SMALL,
         };
         let mut body = Body::of(from, length, most)?;
@@ -151,7 +151,7 @@ impl Answer {
             UNUSABLE => Self::Unusable(body.text()?),
             BEGUN => Self::Begun { id: body.id()? },
             CACHED => Self::Cached { id: body.id()? },
-            ARTEFACT => Self::Artefact {
+            ARTIFACT => Self::Artifact {
                 id: body.id()?,
                 signature: body.take()?,
                 bytes: body.rest()?,

@@ -1,5 +1,4 @@
-//! One worker, as the broker sees it: started, fed, watched, and ended, whatever
-//! becomes of it.
+//! One worker, as the broker sees it: started, fed, watched, and always ended.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -17,7 +16,7 @@ use super::super::limits::CompileLimits;
 use super::super::worker::{self, Bounds};
 
 /// How often a worker is looked after.
-const TICK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Time for a worker to end once it has answered.
 const ENDING: Duration = Duration::from_secs(5);
@@ -94,7 +93,7 @@ impl Worker {
             cpu_seconds: self.limits.cpu_seconds,
             memory_bytes: self.limits.memory_bytes,
         };
-        let talk = running.talk(bounds, wasm, self.limits.artefact_bytes, &cancelled);
+        let talk = running.talk(bounds, wasm, self.limits.artifact_bytes, &cancelled);
         let status = running.end(talk.is_err()).map_err(unavailable)?;
         let complaint = complaint
             .and_then(|thread| thread.join().ok())
@@ -130,7 +129,7 @@ impl Worker {
                     CompileReason::Output,
                     format!(
                         "its compiled code has more than {} bytes",
-                        limits.artefact_bytes
+                        limits.artifact_bytes
                     ),
                 );
             }
@@ -199,8 +198,12 @@ impl Running {
         cancelled: &impl Fn() -> bool,
     ) -> Result<Reply, Interrupted> {
         let gone = |_: io::Error| Interrupted::Gone;
-        self.socket.set_read_timeout(Some(TICK)).map_err(gone)?;
-        self.socket.set_write_timeout(Some(TICK)).map_err(gone)?;
+        self.socket
+            .set_read_timeout(Some(POLL_INTERVAL))
+            .map_err(gone)?;
+        self.socket
+            .set_write_timeout(Some(POLL_INTERVAL))
+            .map_err(gone)?;
         self.send(&bounds.to_bytes(), cancelled)?;
         self.send(wasm, cancelled)?;
         self.socket.shutdown(Shutdown::Write).map_err(gone)?;
@@ -251,7 +254,7 @@ impl Running {
     fn end(&mut self, interrupted: bool) -> io::Result<ExitStatus> {
         let patience = match interrupted {
             // It may be dying of what it was told to die of.
-            true => TICK,
+            true => POLL_INTERVAL,
             false => ENDING,
         };
         let until = Instant::now().checked_add(patience);

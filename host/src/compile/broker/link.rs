@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use toolward_signing::key::PublicKey;
 
+use super::super::artifact_signature::{Claim, EngineHash, SIGNATURE};
 use super::super::error::CompileError;
-use super::super::seal::{Claim, EngineHash, SIGNATURE};
 use super::super::{Stage, Watch};
 use super::frame::{self, Answer};
-use super::{TICK, cancelled};
+use super::permits::POLL_INTERVAL;
 
 /// Time that a broker gets to end once its host is done with it.
 const ENDING: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ const ENDING: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) enum Made {
     Cached,
-    Artefact {
+    Artifact {
         signature: [u8; SIGNATURE],
         bytes: Vec<u8>,
     },
@@ -40,7 +40,7 @@ pub(super) struct Link {
     /// must have no second thread.
     listening: OnceLock<()>,
     shared: Arc<Shared>,
-    artefact_bytes: usize,
+    artifact_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Link {
         child: Child,
         socket: UnixStream,
         public: Option<PublicKey>,
-        artefact_bytes: usize,
+        artifact_bytes: usize,
     ) -> Self {
         Self {
             child: Mutex::new(child),
@@ -81,11 +81,11 @@ impl Link {
                 public: Mutex::new(public),
                 waiting: Mutex::default(),
             }),
-            artefact_bytes,
+            artifact_bytes,
         }
     }
 
-    /// The key that artefacts are checked with, once it is known.
+    /// The key that artifacts are checked with, once it is known.
     pub(super) fn public(&self) -> Option<PublicKey> {
         lock(&self.shared.public).clone()
     }
@@ -120,7 +120,7 @@ impl Link {
     ) -> Result<Made, CompileError> {
         let mut begun: Option<Instant> = None;
         loop {
-            match events.recv_timeout(TICK) {
+            match events.recv_timeout(POLL_INTERVAL) {
                 Ok(Event::Begun) => begun = Some(Instant::now()),
                 Ok(Event::Made(made)) => return Ok(made),
                 Ok(Event::Refused(error)) => return Err(error),
@@ -134,11 +134,11 @@ impl Link {
                 let until = Instant::now().checked_add(ENDING);
                 while until.is_some_and(|until| Instant::now() < until)
                     && matches!(
-                        events.recv_timeout(TICK),
+                        events.recv_timeout(POLL_INTERVAL),
                         Ok(Event::Begun) | Err(RecvTimeoutError::Timeout)
                     )
                 {}
-                return Err(cancelled());
+                return Err(CompileError::cancelled());
             }
         }
     }
@@ -148,11 +148,11 @@ impl Link {
         let mut failed = None;
         self.listening.get_or_init(|| {
             let shared = self.shared.clone();
-            let artefact_bytes = self.artefact_bytes;
+            let artifact_bytes = self.artifact_bytes;
             let begun = lock(&self.writer).try_clone().and_then(|mut socket| {
                 std::thread::Builder::new()
                     .name("compile-broker".to_owned())
-                    .spawn(move || shared.read(&mut socket, engine, artefact_bytes))
+                    .spawn(move || shared.read(&mut socket, engine, artifact_bytes))
             });
             failed = begun.err();
         });
@@ -199,10 +199,10 @@ impl Shared {
     }
 
     /// Passes on what the broker says, until it says no more.
-    fn read(&self, socket: &mut UnixStream, engine: EngineHash, artefact_bytes: usize) {
+    fn read(&self, socket: &mut UnixStream, engine: EngineHash, artifact_bytes: usize) {
         let mut from = io::BufReader::new(socket);
         let problem = loop {
-            match Answer::read(&mut from, artefact_bytes) {
+            match Answer::read(&mut from, artifact_bytes) {
                 Ok(Some(answer)) => {
                     if let Err(problem) = self.take(answer, engine) {
                         break problem;
@@ -233,11 +233,11 @@ impl Shared {
             }
             Answer::Begun { id } => (id, Event::Begun),
             Answer::Cached { id } => (id, Event::Made(Made::Cached)),
-            Answer::Artefact {
+            Answer::Artifact {
                 id,
                 signature,
                 bytes,
-            } => (id, Event::Made(Made::Artefact { signature, bytes })),
+            } => (id, Event::Made(Made::Artifact { signature, bytes })),
             Answer::Refused { id, error } => (id, Event::Refused(error)),
         };
         // Nobody waits for one that was cancelled.

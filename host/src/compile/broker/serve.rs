@@ -1,6 +1,6 @@
 //! The broker's own process: takes components from the host, has each compiled
 //! by a worker, signs and stores the result. The host may be taken over by a
-//! guest after the start, so nothing that it says is believed.
+//! guest after the start, so nothing that it says is trusted.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -14,13 +14,13 @@ use rustix::process::{Resource, Rlimit};
 use toolward_signing::Digest;
 use toolward_signing::key::SigningKey;
 
+use super::super::artifact_signature::{Claim, EngineHash};
 use super::super::cache::Cache;
 use super::super::error::CompileError;
-use super::super::seal::{Claim, EngineHash};
 use super::super::worker::connection;
 use super::frame::{Answer, PROTOCOL, Request, Start};
 use super::job::Worker;
-use crate::confine::starter;
+use crate::confine::broker_profile;
 use crate::sandbox::engine::compiling_engine;
 
 /// Requests beyond those that are worked on. A host sends none that would have
@@ -55,7 +55,7 @@ pub fn run_broker() -> io::Result<()> {
         Ok(broker) => broker,
         Err(problem) => return Answer::Unusable(problem).write(&mut writer),
     };
-    let confined = starter::confine(program.as_ref(), cache.as_deref().map(Path::new));
+    let confined = broker_profile::confine(program.as_ref(), cache.as_deref().map(Path::new));
     if let Err(error) = confined {
         return Answer::Unusable(error.to_string()).write(&mut writer);
     }
@@ -83,7 +83,7 @@ struct Maker {
 
 enum Store {
     Cache(Cache),
-    /// Artefacts go back to the host, signed with a key of this process.
+    /// Artifacts go back to the host, signed with a key of this process.
     None(SigningKey),
 }
 
@@ -115,7 +115,7 @@ impl Maker {
             return Ok(Answer::Cached { id });
         }
         let signature = claim.sign(&blake3::hash(&bytes), self.key());
-        Ok(Answer::Artefact {
+        Ok(Answer::Artifact {
             id,
             signature,
             bytes,

@@ -17,7 +17,7 @@ const PRIVATE: &str = "key.pem";
 /// More than any key of ours takes as PEM.
 const PEM_BYTES: u64 = 4096;
 
-/// The key that signs artefacts; made at the first use. Its public half is
+/// The key that signs artifacts; made at the first use. Its public half is
 /// written beside it.
 pub(super) fn signing(directory: &Path) -> io::Result<SigningKey> {
     let private = directory.join(PRIVATE_DIRECTORY);
@@ -51,7 +51,7 @@ pub(super) fn signing(directory: &Path) -> io::Result<SigningKey> {
     Ok(key)
 }
 
-/// The key that artefacts are checked with, where there is one yet.
+/// The key that artifacts are checked with, where there is one yet.
 pub(super) fn public(directory: &Path) -> io::Result<PublicKey> {
     let pem = read(&directory.join(PUBLIC), 0o022)?;
     PublicKey::from_pem(&pem).map_err(io::Error::other)

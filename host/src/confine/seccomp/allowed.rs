@@ -5,12 +5,12 @@
 
 use seccompiler::{SeccompCmpOp, SeccompRule};
 
-use super::Calls;
 use super::arguments::{
     Built, FAST_OPEN, KINDS, Rules, SENDING, SET_ID, condition, fcntl, itself, masked,
     not_writable_and_executable, null, number, one_of, prctl, thread,
 };
-use crate::confine::Network;
+use super::calls::Calls;
+use crate::confine::network::Network;
 
 /// Calls that belong together.
 #[derive(Debug, Clone, Copy)]

@@ -3,12 +3,12 @@
 
 use seccompiler::{SeccompCmpOp, SeccompCondition, SeccompRule};
 
-use super::Calls;
 use super::arguments::{
     Built, FAST_OPEN, KINDS, NAMESPACES, Rules, SENDING, SET_ID, any_bit, condition, masked, null,
     number, one_of, when,
 };
-use crate::confine::Network;
+use super::calls::Calls;
+use crate::confine::network::Network;
 
 /// Starting programs: refused beside the second layer of Landlock.
 const PROGRAMS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];

@@ -1,5 +1,5 @@
 //! The host's side of `wasi:filesystem`: which descriptor an operation is on,
-//! and who does it. What an operation is and may do is in [`super::place`] and
+//! and who does it. What an operation is and may do is in [`super::resolved_path`] and
 //! [`super::file`].
 
 use std::os::unix::fs::MetadataExt;
@@ -18,7 +18,7 @@ use super::file::{OpenFile, Position};
 use super::listing::Listing;
 use super::metadata::{hash, hash_at, metadata, stat, timestamps};
 use super::path::{Rejected, VirtualPath, resolve};
-use super::place::{Opened, Place, Request};
+use super::resolved_path::{Opened, Request, ResolvedPath};
 use super::streams::{Reader, Writer};
 use super::{Shared, View, threads};
 
@@ -53,7 +53,7 @@ type Entries = Resource<types::DirectoryEntryStream>;
 
 impl Directory {
     /// Where a path lies that the guest gave with this directory.
-    fn place(&self, text: &str) -> FsResult<Place> {
+    fn place(&self, text: &str) -> FsResult<ResolvedPath> {
         let resolved = match resolve(&self.path, text) {
             Ok(resolved) => resolved,
             Err(Rejected::Malformed(code)) => return Err(code.into()),
@@ -62,7 +62,7 @@ impl Directory {
         let Some((mount, access)) = self.shared.plan.find(&resolved.path) else {
             return Err(self.refuse(resolved.path.as_str()));
         };
-        Ok(Place {
+        Ok(ResolvedPath {
             shared: self.shared.clone(),
             mount: mount.clone(),
             access,
@@ -72,7 +72,7 @@ impl Directory {
     }
 
     /// The same, of an entry to be removed or renamed: not the directory itself.
-    fn entry(&self, text: &str) -> FsResult<Place> {
+    fn entry(&self, text: &str) -> FsResult<ResolvedPath> {
         let place = self.place(text)?;
         if place.path == self.path {
             return Err(ErrorCode::Invalid.into());
@@ -81,7 +81,7 @@ impl Directory {
     }
 
     /// Its own place.
-    fn own(&self) -> FsResult<Place> {
+    fn own(&self) -> FsResult<ResolvedPath> {
         self.place(".")
     }
 
@@ -92,8 +92,8 @@ impl Directory {
 
 /// Runs an operation on a place, on a thread that may block.
 async fn at<R: Send + 'static>(
-    place: Place,
-    work: impl FnOnce(&Place) -> Result<R, Fail> + Send + 'static,
+    place: ResolvedPath,
+    work: impl FnOnce(&ResolvedPath) -> Result<R, Fail> + Send + 'static,
 ) -> FsResult<R> {
     let (path, shared) = (place.path.clone(), place.shared.clone());
     threads::run(shared.threads(), move || work(&place))
@@ -226,7 +226,9 @@ impl HostDescriptor for View<'_> {
     async fn sync_data(&mut self, handle: Handle) -> FsResult<()> {
         match self.descriptor(&handle)? {
             Descriptor::File(file) => on(file, |file| file.sync(true)).await,
-            Descriptor::Directory(directory) => at(directory.own()?, Place::sync_directory).await,
+            Descriptor::Directory(directory) => {
+                at(directory.own()?, ResolvedPath::sync_directory).await
+            }
         }
     }
 
@@ -312,13 +314,15 @@ impl HostDescriptor for View<'_> {
     async fn sync(&mut self, handle: Handle) -> FsResult<()> {
         match self.descriptor(&handle)? {
             Descriptor::File(file) => on(file, |file| file.sync(false)).await,
-            Descriptor::Directory(directory) => at(directory.own()?, Place::sync_directory).await,
+            Descriptor::Directory(directory) => {
+                at(directory.own()?, ResolvedPath::sync_directory).await
+            }
         }
     }
 
     async fn create_directory_at(&mut self, handle: Handle, path: String) -> FsResult<()> {
         let place = self.directory(&handle)?.place(&path)?;
-        at(place, Place::create_directory).await
+        at(place, ResolvedPath::create_directory).await
     }
 
     async fn stat(&mut self, handle: Handle) -> FsResult<DescriptorStat> {
@@ -402,13 +406,13 @@ impl HostDescriptor for View<'_> {
 
     async fn readlink_at(&mut self, handle: Handle, path: String) -> FsResult<String> {
         let place = self.directory(&handle)?.place(&path)?;
-        at(place, Place::read_link).await?;
+        at(place, ResolvedPath::read_link).await?;
         Err(ErrorCode::Invalid.into())
     }
 
     async fn remove_directory_at(&mut self, handle: Handle, path: String) -> FsResult<()> {
         let place = self.directory(&handle)?.entry(&path)?;
-        at(place, Place::remove_directory).await
+        at(place, ResolvedPath::remove_directory).await
     }
 
     async fn rename_at(
@@ -432,7 +436,7 @@ impl HostDescriptor for View<'_> {
 
     async fn unlink_file_at(&mut self, handle: Handle, path: String) -> FsResult<()> {
         let place = self.directory(&handle)?.entry(&path)?;
-        at(place, Place::remove_file).await
+        at(place, ResolvedPath::remove_file).await
     }
 
     async fn is_same_object(&mut self, a: Handle, b: Handle) -> wasmtime::Result<bool> {

@@ -1,4 +1,4 @@
-//! From what went wrong to what a guest is told: a plain error, a refusal that
+//! Maps failures to what a guest sees: a plain error, a refusal that
 //! is recorded, or a limit that ends the call.
 
 use std::io;

@@ -10,16 +10,13 @@ use rustix::fs::Timestamps;
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-use super::Shared;
 use super::counters::Slot;
 use super::errors::Fail;
 use super::path::VirtualPath;
-use super::place::{Place, Request, not_linked};
 use super::plan::Mount;
+use super::resolved_path::{Request, ResolvedPath, not_linked};
 use super::rules::Access;
-
-/// Bytes that one operation reads or writes at most.
-pub(super) const CHUNK: usize = 64 << 10;
+use super::shared::{CHUNK, Shared};
 
 /// An open file. Shared by its descriptor and the streams made from it.
 #[derive(Debug)]
@@ -45,7 +42,7 @@ pub(super) enum Position {
 }
 
 impl OpenFile {
-    pub(super) fn new(file: File, place: &Place, request: &Request, slot: Slot) -> Self {
+    pub(super) fn new(file: File, place: &ResolvedPath, request: &Request, slot: Slot) -> Self {
         Self {
             file,
             path: place.path.clone(),

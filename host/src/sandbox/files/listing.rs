@@ -14,7 +14,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use super::counters::Slot;
 use super::errors::Fail;
 use super::path::nameable;
-use super::place::{Kind, Place};
+use super::resolved_path::{Kind, ResolvedPath};
 use super::rules::Access;
 use super::{LISTING, View, threads};
 
@@ -29,14 +29,14 @@ pub(super) struct Listing {
 }
 
 pub(super) struct Source {
-    place: Place,
+    place: ResolvedPath,
     directory: Dir,
     _slot: Slot,
 }
 
 impl Listing {
     /// Opens a directory. Blocks.
-    pub(super) fn open(place: Place) -> Result<Self, Fail> {
+    pub(super) fn open(place: ResolvedPath) -> Result<Self, Fail> {
         let slot = place.shared.open(LISTING)?;
         let directory = Dir::new(place.open_directory()?)?;
         Ok(Self {
@@ -68,7 +68,7 @@ impl Listing {
 
 impl Source {
     /// Which directory it is.
-    pub(super) fn place(&self) -> &Place {
+    pub(super) fn place(&self) -> &ResolvedPath {
         &self.place
     }
 

@@ -1,4 +1,4 @@
-//! What a guest is told of a file, and sets: sizes, times, and a number to tell
+//! The metadata of a file that a guest sees and sets: sizes, times, and a number to tell
 //! files apart by. Nothing of the host's own: no inodes, devices or owners.
 
 use std::fs::Metadata;
@@ -13,9 +13,9 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 
 use super::Shared;
 use super::errors::Fail;
-use super::place::Place;
+use super::resolved_path::ResolvedPath;
 
-pub(super) fn metadata(place: &Place) -> Result<Metadata, Fail> {
+pub(super) fn metadata(place: &ResolvedPath) -> Result<Metadata, Fail> {
     let (_, metadata, _) = place.look()?;
     Ok(metadata)
 }
@@ -47,7 +47,7 @@ pub(super) fn stat(metadata: &Metadata) -> DescriptorStat {
     }
 }
 
-pub(super) fn hash_at(place: &Place) -> Result<MetadataHashValue, Fail> {
+pub(super) fn hash_at(place: &ResolvedPath) -> Result<MetadataHashValue, Fail> {
     hash(&metadata(place)?, &place.shared)
 }
 

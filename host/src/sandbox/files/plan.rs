@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use toolward_policy::WorkspaceGrant;
 
-use super::beneath::Root;
 use super::path::VirtualPath;
+use super::resolve_beneath::Root;
 use super::rules::{Access, Rules};
 use crate::workspace::{Unusable, Workspaces};
 

@@ -10,7 +10,8 @@ use wasmtime_wasi::runtime::AbortOnDropJoinHandle;
 
 use super::counters::Slot;
 use super::errors::Fail;
-use super::file::{CHUNK, OpenFile, Position};
+use super::file::{OpenFile, Position};
+use super::shared::CHUNK;
 use super::{FILE_STREAM, threads};
 
 /// Bytes that are read when the guest waits for some without saying how many.

@@ -1,0 +1,221 @@
+//! The fixed forms in which servers echo a value. Escapes that vary are none of
+//! these: the search undoes them (`readings.rs`). The list is not
+//! complete: a malicious server can pass the value to a guest in another form, which
+//! is why policy ties a secret to an origin that is trusted with it.
+
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{GeneralPurpose, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use zeroize::Zeroizing;
+
+/// Longer values are not looked for in base64 of base64: there are 36 patterns of
+/// it, each nearly twice as long as the value.
+const MAX_NESTED_BYTES: usize = 2 << 10;
+
+type Form = Zeroizing<Vec<u8>>;
+
+/// The value as it is, in hexadecimal, in base64, and in base64 of base64; some of
+/// them twice.
+pub(crate) fn of(value: &[u8]) -> Vec<Form> {
+    let mut forms = Vec::new();
+    let mut plain = vec![Zeroizing::new(value.to_vec())];
+    if value.contains(&b' ') {
+        // As the fields of HTML forms are sent.
+        plain.push(replaced(value, |byte, out| {
+            out.push(if byte == b' ' { b'+' } else { byte });
+        }));
+    }
+    for text in &plain {
+        forms.push(replaced(text, |byte, out| {
+            // Writing to a vector does not fail.
+            let _ = write!(out, "{byte:02x}");
+        }));
+        forms.push(replaced(text, |byte, out| {
+            let _ = write!(out, "{byte:02X}");
+        }));
+    }
+    for run in base64(value) {
+        if value.len() <= MAX_NESTED_BYTES {
+            forms.extend(base64(&run));
+        }
+        forms.push(run);
+    }
+    // Text that holds the value may have been escaped before it became base64.
+    for text in escaped(value) {
+        forms.extend(base64(&text));
+    }
+    for alphabet in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+        // At the end of a text, to the last character.
+        for before in 0..3 {
+            let (encoded, start, _) = encoded(value, before, &alphabet);
+            forms.push(part(&encoded, start, encoded.len()));
+        }
+    }
+    forms.extend(plain);
+    forms
+}
+
+/// Bytes of all forms of a value at most, without making them.
+pub(crate) fn max_bytes(value: &[u8]) -> u64 {
+    let length = |text: &[u8]| u64::try_from(text.len()).unwrap_or(u64::MAX);
+    let own = length(value);
+    // Plain and hexadecimal, twice where there are spaces; base64 in six ways, in the
+    // middle of a text and at its end.
+    let fixed: u64 = 2 * (1 + 2 + 2) + 2 * BASE64;
+    let nested = if value.len() <= MAX_NESTED_BYTES {
+        BASE64.saturating_mul(BASE64)
+    } else {
+        0
+    };
+    let escaped = escaped(value).iter().fold(0, |sum: u64, text| {
+        sum.saturating_add(length(text).saturating_mul(BASE64))
+    });
+    own.saturating_mul(fixed.saturating_add(nested))
+        .saturating_add(escaped)
+}
+
+/// Bytes of base64 for each byte, in all six ways.
+const BASE64: u64 = 8;
+
+/// What the base64 of a longer text has of `text`, in both alphabets, wherever
+/// `text` begins in it: without the characters at its edges, which depend on what
+/// stands beside it.
+fn base64(text: &[u8]) -> Vec<Form> {
+    let mut runs: Vec<Form> = Vec::new();
+    for before in 0..3 {
+        for alphabet in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+            let (encoded, start, end) = encoded(text, before, &alphabet);
+            runs.push(part(&encoded, start, end));
+        }
+    }
+    // Mostly the alphabets agree.
+    runs.dedup();
+    runs
+}
+
+/// `text` behind `before` other bytes in base64, and where those characters begin and
+/// end that depend on `text` alone.
+fn encoded(text: &[u8], before: usize, alphabet: &GeneralPurpose) -> (Form, usize, usize) {
+    let mut whole = Zeroizing::new(Vec::with_capacity(before + text.len()));
+    whole.resize(before, 0);
+    whole.extend_from_slice(text);
+    let encoded = Zeroizing::new(alphabet.encode(&*whole).into_bytes());
+    let start = (before * 8).div_ceil(6);
+    let end = whole.len() * 8 / 6;
+    (encoded, start, end)
+}
+
+fn part(text: &[u8], start: usize, end: usize) -> Form {
+    Zeroizing::new(text.get(start..end).unwrap_or_default().to_vec())
+}
+
+/// The value as it stands in documents of some kinds, where that is another text.
+fn escaped(value: &[u8]) -> Vec<Form> {
+    let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let json = |special: &'static [u8]| {
+        replaced(value, move |byte, out| {
+            if special.contains(&byte) {
+                out.push(b'\\');
+            }
+            out.push(byte);
+        })
+    };
+    let mut texts = vec![
+        json(b"\"\\"),
+        json(b"\"\\/"),
+        replaced(value, |byte, out| {
+            if unreserved(byte) {
+                out.push(byte);
+            } else {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }),
+        replaced(value, |byte, out| match byte {
+            b'&' => out.extend_from_slice(b"&amp;"),
+            b'<' => out.extend_from_slice(b"&lt;"),
+            b'>' => out.extend_from_slice(b"&gt;"),
+            b'"' => out.extend_from_slice(b"&quot;"),
+            b'\'' => out.extend_from_slice(b"&#39;"),
+            byte => out.push(byte),
+        }),
+    ];
+    texts.retain(|text| text.as_slice() != value);
+    texts
+}
+
+/// `value`, with some bytes written otherwise.
+fn replaced(value: &[u8], write: impl Fn(u8, &mut Vec<u8>)) -> Form {
+    // Room for the longest form of each byte: a vector that grows leaves copies
+    // behind.
+    let mut out = Zeroizing::new(Vec::with_capacity(value.len().saturating_mul(6)));
+    for byte in value.iter().copied() {
+        write(byte, &mut out);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::engine::general_purpose::STANDARD;
+
+    #[test]
+    fn the_forms_take_no_more_than_was_said() {
+        for value in [
+            b"0123456789abcdef".to_vec(),
+            b"a b\"c\\d/e%f&g<h>i'j".repeat(20),
+            b"\"".repeat(5000),
+            b" x".repeat(4000),
+            b"x".repeat(MAX_NESTED_BYTES),
+        ] {
+            let made: usize = of(&value).iter().map(|form| form.len()).sum();
+            assert!(
+                made as u64 <= max_bytes(&value),
+                "{made} {}",
+                max_bytes(&value)
+            );
+        }
+    }
+
+    #[test]
+    fn base64_of_any_text_around_a_value_holds_one_of_its_forms() {
+        let value = b"sk+live/0123?456>789";
+        let forms = of(value);
+        for before in 0..6 {
+            for after in 0..4 {
+                let text = [&b"\xff!abcd"[..before], value, &b"\xff\xfe!"[..after]].concat();
+                let once = STANDARD.encode(&text);
+                for encoded in [
+                    once.clone(),
+                    URL_SAFE_NO_PAD.encode(&text),
+                    STANDARD.encode(format!("x{once}")),
+                    URL_SAFE_NO_PAD.encode(&once),
+                ] {
+                    assert!(
+                        forms.iter().any(|form| {
+                            let mut windows = encoded.as_bytes().windows(form.len());
+                            windows.any(|window| window == form.as_slice())
+                        }),
+                        "{before} {after} {encoded}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_form_is_short_enough_to_occur_by_chance() {
+        for value in ["~~~~~~~~", "12345678", "a b c d "] {
+            assert!(of(value.as_bytes()).iter().all(|form| form.len() >= 8));
+        }
+    }
+
+    #[test]
+    fn the_room_of_a_form_is_never_exceeded() {
+        let value: Vec<u8> = (0x20..0x7f).collect();
+        for form in escaped(&value) {
+            assert!(form.len() <= 6 * value.len());
+        }
+    }
+}

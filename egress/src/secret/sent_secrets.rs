@@ -1,0 +1,220 @@
+//! The values that an origin may know and so may echo in any response: those that
+//! policy ties to it, sent by this call or by another one.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::scrub::Patterns;
+use super::{Secret, SecretValues};
+use crate::error::{SecretError, SecretProblem};
+use crate::origin::Origin;
+
+/// Bytes of memory that looking for values may take in one call. A value of 2 KiB
+/// takes some 6 MiB, one of 40 bytes 120 KiB. A driver that may store a secret chooses
+/// the value, and so what its forms take.
+const MAX_SEARCH_BYTES: u64 = 24 << 20;
+
+/// What the origins that one call sends to may know.
+pub(crate) struct SentSecrets {
+    values: Arc<dyn SecretValues>,
+    known: Mutex<Known>,
+    count: AtomicUsize,
+    memory: AtomicU64,
+}
+
+#[derive(Default)]
+struct Known {
+    secrets: Vec<(Origin, Arc<Secret>)>,
+    /// For each origin that sent a response since it may know its last value.
+    patterns: Vec<(Origin, Arc<Patterns>)>,
+}
+
+impl Known {
+    /// What the present patterns of an origin take on when others come in their place: a
+    /// response that is not read holds those that it began with.
+    fn superseded(&self, origin: &Origin) -> u64 {
+        let mut patterns = self.patterns.iter().filter(|(own, _)| own == origin);
+        if !patterns.any(|(_, patterns)| Arc::strong_count(patterns) > 1) {
+            return 0;
+        }
+        let here = self.secrets.iter().filter(|(own, _)| own == origin);
+        here.fold(0, |sum, (_, secret)| sum.saturating_add(secret.memory()))
+    }
+}
+
+impl fmt::Debug for SentSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SentSecrets")
+            .field("count", &self.count())
+            .finish_non_exhaustive()
+    }
+}
+
+impl SentSecrets {
+    pub(crate) fn new(values: Arc<dyn SecretValues>) -> SentSecrets {
+        SentSecrets {
+            values,
+            known: Mutex::default(),
+            count: AtomicUsize::new(0),
+            memory: AtomicU64::new(0),
+        }
+    }
+
+    /// The value of a secret that `origin` may know from now on; the same one for
+    /// all of the call.
+    pub(crate) fn load(&self, slug: &str, origin: &Origin) -> Result<Arc<Secret>, SecretError> {
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all
+            .secrets
+            .iter()
+            .find(|(own, secret)| own == origin && secret.slug == slug);
+        if let Some((_, secret)) = known {
+            return Ok(Arc::clone(secret));
+        }
+        let secret = Arc::new(Secret::load(&*self.values, slug)?);
+        self.take(&secret, all.superseded(origin))?;
+        all.secrets.push((origin.clone(), Arc::clone(&secret)));
+        all.patterns.retain(|(own, _)| own != origin);
+        self.count.fetch_add(1, Ordering::SeqCst);
+        Ok(secret)
+    }
+
+    /// Counts what it takes to look for a value, and what patterns that are held
+    /// beside it take, unless that is too much.
+    fn take(&self, secret: &Secret, held: u64) -> Result<(), SecretError> {
+        // The caller holds the lock, so there is no other writer.
+        let memory = self.memory().saturating_add(secret.memory());
+        let memory = memory.saturating_add(held);
+        if memory > MAX_SEARCH_BYTES {
+            return Err(SecretError {
+                slug: secret.slug.clone(),
+                problem: SecretProblem::TooMuchMemory,
+                detail: format!(
+                    "with it, the call's secrets take {memory} of {MAX_SEARCH_BYTES} bytes"
+                ),
+            });
+        }
+        self.memory.store(memory, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Bytes of memory that looking for the values takes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory.load(Ordering::Relaxed)
+    }
+
+    /// Grows with every value of a further origin.
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// The name of a secret that `origin` may know.
+    pub(crate) fn any(&self, origin: &Origin) -> Option<String> {
+        let all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut here = all.secrets.iter().filter(|(own, _)| own == origin);
+        here.next().map(|(_, secret)| secret.slug.clone())
+    }
+
+    /// What to scrub from a response of `origin`; `None`: it knows nothing. Made once,
+    /// until `origin` may know more.
+    pub(crate) fn patterns(&self, origin: &Origin) -> Option<Arc<Patterns>> {
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, patterns)) = all.patterns.iter().find(|(own, _)| own == origin) {
+            return Some(Arc::clone(patterns));
+        }
+        let here = all.secrets.iter().filter(|(own, _)| own == origin);
+        let here: Vec<&Secret> = here.map(|(_, secret)| &**secret).collect();
+        if here.is_empty() {
+            return None;
+        }
+        let patterns = Arc::new(Patterns::of(here));
+        all.patterns.push((origin.clone(), Arc::clone(&patterns)));
+        Some(patterns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::ValueError;
+    use zeroize::Zeroizing;
+
+    struct Named;
+
+    impl SecretValues for Named {
+        fn get(&self, slug: &str) -> Result<Zeroizing<Vec<u8>>, ValueError> {
+            Ok(Zeroizing::new(format!("the value of {slug}").into_bytes()))
+        }
+    }
+
+    fn origin(host: &str) -> Origin {
+        Origin {
+            https: true,
+            host: host.to_owned(),
+            port: 443,
+        }
+    }
+
+    struct Long;
+
+    impl SecretValues for Long {
+        fn get(&self, _: &str) -> Result<Zeroizing<Vec<u8>>, ValueError> {
+            Ok(Zeroizing::new(b"\"x".repeat(2000)))
+        }
+    }
+
+    #[test]
+    fn what_it_takes_to_look_for_values_is_counted_and_bounded() {
+        let secrets = SentSecrets::new(Arc::new(Long));
+        let here = origin("here.example");
+        assert_eq!(secrets.memory(), 0);
+        secrets.load("first", &here).unwrap();
+        let one = secrets.memory();
+        assert!(one > 1 << 20, "{one}");
+        secrets.load("first", &here).unwrap();
+        assert_eq!(secrets.memory(), one, "once");
+        let refused = (0..100).find_map(|n| secrets.load(&format!("s{n}"), &here).err());
+        assert_eq!(refused.unwrap().problem, SecretProblem::TooMuchMemory);
+        assert!(secrets.memory() <= MAX_SEARCH_BYTES);
+    }
+
+    #[test]
+    fn patterns_are_made_once_until_an_origin_may_know_more() {
+        let secrets = SentSecrets::new(Arc::new(Named));
+        let (here, there) = (origin("here.example"), origin("there.example"));
+        assert!(secrets.patterns(&here).is_none());
+        secrets.load("first", &here).unwrap();
+        let first = secrets.patterns(&here).unwrap();
+        secrets.load("first", &here).unwrap();
+        secrets.load("other", &there).unwrap();
+        assert!(secrets.patterns(&there).is_some());
+        assert!(Arc::ptr_eq(&first, &secrets.patterns(&here).unwrap()));
+        assert!(first.scrub(b"the value of second").is_none());
+
+        secrets.load("second", &here).unwrap();
+        let second = secrets.patterns(&here).unwrap();
+        assert!(!Arc::ptr_eq(&first, &second));
+        for value in [&b"the value of first"[..], b"the value of second"] {
+            assert_eq!(second.scrub(value).unwrap(), b"[secret]");
+        }
+        assert!(second.scrub(b"the value of other").is_none());
+    }
+
+    #[test]
+    fn patterns_that_a_response_still_holds_count_beside_those_that_replace_them() {
+        let here = origin("here.example");
+        let memory = |held: bool| {
+            let secrets = SentSecrets::new(Arc::new(Named));
+            secrets.load("first", &here).unwrap();
+            let first = secrets.memory();
+            let patterns = secrets.patterns(&here).filter(|_| held);
+            secrets.load("second", &here).unwrap();
+            drop(patterns);
+            (first, secrets.memory())
+        };
+        let (first, held) = memory(true);
+        let (_, released) = memory(false);
+        assert_eq!(held, released + first);
+    }
+}

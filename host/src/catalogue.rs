@@ -1,0 +1,258 @@
+//! The catalogue: the tools of all loaded bundles, each with the drivers that
+//! may serve it. A snapshot: built once, then only read.
+
+mod brought;
+mod driver;
+mod icon;
+mod routes;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use toolward_bundle::content::Content;
+use toolward_contract::tool::Tool;
+use toolward_policy::{
+    Confirmed, ContextLack, Contract, Decision, Effects, Implementation, ToolRoutes,
+};
+
+use crate::admission::{Admission, Gate};
+use crate::error::HostError;
+use crate::services::Services;
+use crate::shared_state::SharedState;
+use crate::withdrawal::Withdrawal;
+use brought::{Brought, Found};
+
+pub(crate) use driver::LoadedDriver;
+pub use icon::Icon;
+pub(crate) use routes::Route;
+
+/// One tool, with its routes in the order of preference.
+pub(crate) struct ToolEntry {
+    pub(crate) contract: Arc<Tool>,
+    pub(crate) major_id: String,
+    /// `id@version`, as results name it.
+    pub(crate) full_id: String,
+    pub(crate) publisher: String,
+    pub(crate) bundle: String,
+    /// Whether its bundle is unsigned, under work.
+    pub(crate) dev: bool,
+    pub(crate) withdrawal: Arc<Withdrawal>,
+    pub(crate) routes: Vec<Arc<Route>>,
+    /// Why the publisher's own drivers that name it do not serve it, for people.
+    pub(crate) unserved: Vec<String>,
+    pub(crate) icon: Option<Icon>,
+    /// The shares of this tool and of its publisher.
+    pub(crate) gates: [Arc<Gate>; 2],
+}
+
+impl ToolEntry {
+    /// The routes by which a call may run.
+    pub(crate) fn open_routes(&self) -> impl Iterator<Item = &Arc<Route>> {
+        let served = |route: &&Arc<Route>| route.driver.withdrawal.withdrawn().is_none();
+        self.routes
+            .iter()
+            .filter(served)
+            .filter(|route| route.is_open())
+    }
+
+    /// Which claims of its contract the operator confirms, for all of its drivers.
+    pub(crate) fn confirmed(&self) -> Confirmed {
+        self.open_routes()
+            .filter_map(|route| match &route.decision {
+                Decision::Allow(allowed) | Decision::Ask(allowed, _) => Some(allowed.confirmed),
+                Decision::Deny(_) => None,
+            })
+            .reduce(Confirmed::and)
+            .unwrap_or_default()
+    }
+
+    /// Why the operator gives no context to any of the routes by which a call may
+    /// run, if that is so.
+    pub(crate) fn context_lack(&self) -> Option<ContextLack> {
+        let mut first = None;
+        for route in self.open_routes() {
+            let lack = route.contexts.lack()?;
+            first.get_or_insert(lack);
+        }
+        first.cloned()
+    }
+
+    /// What a call can bring about, whichever of its drivers it goes to.
+    pub(crate) fn effects(&self) -> Option<Effects> {
+        self.open_routes()
+            .filter_map(|route| match &route.decision {
+                Decision::Allow(allowed) | Decision::Ask(allowed, _) => Some(allowed.effects),
+                Decision::Deny(_) => None,
+            })
+            .reduce(Effects::join)
+    }
+}
+
+/// All tools by `id@major`, and what else they are called.
+#[derive(Default)]
+pub(crate) struct Catalogue {
+    tools: BTreeMap<String, Arc<ToolEntry>>,
+    names: HashMap<String, Arc<ToolEntry>>,
+    /// By the digest of each bundle's manifest.
+    bundles: HashMap<String, Arc<Withdrawal>>,
+}
+
+impl Catalogue {
+    /// Builds the catalogue of these bundles, and decides for each tool what it
+    /// gets.
+    pub(crate) fn build(
+        contents: Vec<Content>,
+        services: &Services,
+        shared_state: &SharedState,
+        admission: &Admission,
+    ) -> Result<Self, HostError> {
+        let mut brought = Brought::default();
+        for content in contents {
+            brought.add(content, shared_state);
+        }
+        let tools: Vec<Contract<'_>> = brought.tools.iter().map(Found::contract).collect();
+        let drivers = brought.drivers.iter().map(|driver| Implementation {
+            driver: &driver.driver,
+            publisher: &driver.publisher,
+        });
+        let drivers: Vec<Implementation<'_>> = drivers.collect();
+        let planned =
+            toolward_policy::routes(&tools, &drivers, &services.policy, &services.machine)
+                .map_err(|duplicate| brought.duplicate(duplicate))?;
+        let by_id: HashMap<&str, &Arc<LoadedDriver>> = brought
+            .drivers
+            .iter()
+            .map(|driver| (driver.driver.id.as_str(), driver))
+            .collect();
+        let candidates = |planned: &ToolRoutes<'_>| -> Vec<Arc<LoadedDriver>> {
+            let ids = planned.routes.iter();
+            let ids = ids.map(|route| route.implementation.driver.id.as_str());
+            ids.filter_map(|id| by_id.get(id).copied().cloned())
+                .collect()
+        };
+        let found: BTreeMap<String, (&Found, Vec<Arc<LoadedDriver>>)> = brought
+            .tools
+            .iter()
+            .zip(&planned)
+            .map(|(tool, planned)| (tool.contract.major_id(), (tool, candidates(planned))))
+            .collect();
+
+        let mut catalogue = Self::default();
+        for (tool, planned) in brought.tools.iter().zip(&planned) {
+            let routes = planned.routes.iter().filter_map(|route| {
+                let driver = by_id.get(route.implementation.driver.id.as_str())?;
+                let chain = || {
+                    let reached = route.reach.tools.iter().filter_map(|id| found.get(id));
+                    routes::chain(reached.map(|(tool, drivers)| tool.reached(drivers)))
+                };
+                Some(Arc::new(routes::route(route, driver, &chain, services)))
+            });
+            let major_id = tool.contract.major_id();
+            let entry = Arc::new(ToolEntry {
+                full_id: format!("{}@{}", tool.contract.id, tool.contract.version),
+                gates: [
+                    admission.tool(&tool.publisher, &major_id),
+                    admission.publisher(&tool.publisher),
+                ],
+                publisher: tool.publisher.clone(),
+                bundle: tool.bundle.clone(),
+                withdrawal: tool.withdrawal.clone(),
+                dev: tool.dev,
+                contract: tool.contract.clone(),
+                major_id: major_id.clone(),
+                icon: tool.icon.clone(),
+                routes: routes.collect(),
+                unserved: unserved(planned),
+            });
+            catalogue.tools.insert(major_id, entry);
+        }
+        catalogue.bundles = brought.bundles;
+        catalogue.name_all();
+        Ok(catalogue)
+    }
+
+    /// A bare id means its highest major. An alias never shadows an id, nor one of
+    /// a bundle under work one of a signed bundle; claimed by two tools, it means
+    /// neither.
+    fn name_all(&mut self) {
+        for entry in self.tools.values() {
+            let id = entry.contract.id.to_string();
+            let newest = self
+                .names
+                .get(&id)
+                .is_none_or(|known| known.contract.version < entry.contract.version);
+            if newest {
+                self.names.insert(id, entry.clone());
+            }
+        }
+        for dev in [false, true] {
+            for (alias, entry) in self.aliases(dev) {
+                if let Some(entry) = entry {
+                    self.names.entry(alias).or_insert(entry);
+                }
+            }
+        }
+    }
+
+    /// The aliases of all signed bundles, or of all under work; `None` for one
+    /// that two tools claim.
+    fn aliases(&self, dev: bool) -> HashMap<String, Option<Arc<ToolEntry>>> {
+        let mut aliases: HashMap<String, Option<Arc<ToolEntry>>> = HashMap::new();
+        for entry in self.tools.values().filter(|entry| entry.dev == dev) {
+            for alias in &entry.contract.aliases {
+                aliases
+                    .entry(alias.clone())
+                    .and_modify(|known| {
+                        known.take_if(|known| known.contract.id != entry.contract.id);
+                    })
+                    .or_insert_with(|| Some(entry.clone()));
+            }
+        }
+        aliases
+    }
+
+    /// The tool that `name` means: `id@major`, an id, or an alias.
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+        self.tools.get(name).or_else(|| self.names.get(name))
+    }
+
+    /// The tool that another tool means by `name`: `id@major` or an id. Aliases are
+    /// for callers outside: what a tool can reach is settled, granted and asked
+    /// about by ids.
+    pub(crate) fn find_by_id(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+        self.find(name)
+            .filter(|entry| entry.major_id == name || entry.contract.id.as_str() == name)
+    }
+
+    /// The tools that are served.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
+        let tools = self.tools.values();
+        tools.filter(|tool| tool.withdrawal.withdrawn().is_none())
+    }
+
+    /// The manifest digests of the bundles that are served.
+    pub(crate) fn bundles(&self) -> impl Iterator<Item = &str> {
+        let bundles = self.bundles.iter();
+        bundles
+            .filter(|(_, withdrawal)| withdrawal.withdrawn().is_none())
+            .map(|(digest, _)| digest.as_str())
+    }
+}
+
+/// Why drivers of the contract's own publisher do not serve it. Those of others
+/// are the operator's to look at, not the caller's.
+fn unserved(planned: &ToolRoutes<'_>) -> Vec<String> {
+    let own = planned
+        .rejected
+        .iter()
+        .filter(|rejected| rejected.implementation.publisher == planned.contract.publisher);
+    let texts = own.map(|rejected| {
+        let reasons: Vec<String> = rejected.reasons.iter().map(ToString::to_string).collect();
+        format!(
+            "the driver `{}`: {}",
+            rejected.implementation.driver.id,
+            reasons.join("; ")
+        )
+    });
+    texts.collect()
+}

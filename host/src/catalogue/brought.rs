@@ -1,0 +1,113 @@
+//! What bundles bring, taken apart before anything is decided about it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use toolward_bundle::content::Content;
+use toolward_contract::tool::Tool;
+use toolward_policy::{Contract, DuplicateId};
+
+use super::driver::LoadedDriver;
+use super::icon::{Icon, Icons};
+use super::routes::Reached;
+use crate::error::HostError;
+use crate::shared_state::SharedState;
+use crate::withdrawal::Withdrawal;
+
+/// The contracts and drivers of all bundles, in the order in which they came.
+#[derive(Default)]
+pub(super) struct Brought {
+    pub(super) tools: Vec<Found>,
+    pub(super) drivers: Vec<Arc<LoadedDriver>>,
+    /// By the digest of each bundle's manifest.
+    pub(super) bundles: HashMap<String, Arc<Withdrawal>>,
+    /// For each driver, what people know its bundle by.
+    labels: Vec<String>,
+}
+
+/// A contract of a loaded bundle.
+pub(super) struct Found {
+    pub(super) contract: Arc<Tool>,
+    pub(super) publisher: String,
+    pub(super) bundle: String,
+    pub(super) withdrawal: Arc<Withdrawal>,
+    pub(super) dev: bool,
+    pub(super) icon: Option<Icon>,
+    label: String,
+}
+
+impl Found {
+    pub(super) fn contract(&self) -> Contract<'_> {
+        Contract {
+            tool: &self.contract,
+            publisher: &self.publisher,
+        }
+    }
+
+    /// The tool as one that another can call.
+    pub(super) fn reached<'f>(&'f self, drivers: &'f [Arc<LoadedDriver>]) -> Reached<'f> {
+        Reached {
+            contract: &self.contract,
+            publisher: &self.publisher,
+            bundle: &self.bundle,
+            drivers,
+        }
+    }
+}
+
+impl Brought {
+    pub(super) fn add(&mut self, content: Content, shared_state: &SharedState) {
+        let publisher = content.origin.publisher();
+        let dev = content.origin.is_dev();
+        let bundle = content.manifest_digest.to_string();
+        let withdrawal = self
+            .bundles
+            .entry(bundle.clone())
+            .or_insert_with(|| shared_state.withdrawal(&bundle))
+            .clone();
+        let label = format!(
+            "{} {} by {publisher}",
+            content.manifest.id, content.manifest.version
+        );
+        let icons = Icons::of(&content);
+        for entry in content.drivers {
+            let loaded = LoadedDriver::new(entry, &bundle, &publisher, &withdrawal);
+            self.drivers.push(Arc::new(loaded));
+            self.labels.push(label.clone());
+        }
+        for entry in content.tools {
+            self.tools.push(Found {
+                icon: icons.for_tool(&entry.tool),
+                contract: entry.tool,
+                publisher: publisher.clone(),
+                bundle: bundle.clone(),
+                withdrawal: withdrawal.clone(),
+                dev,
+                label: label.clone(),
+            });
+        }
+    }
+
+    /// The error that names the two bundles which bring the same id.
+    pub(super) fn duplicate(&self, duplicate: DuplicateId) -> HostError {
+        let tool = |at: usize| {
+            let tool = self.tools.get(at)?;
+            Some((tool.contract.major_id(), tool.label.clone()))
+        };
+        let driver = |at: usize| {
+            let driver = self.drivers.get(at)?;
+            Some((driver.driver.id.to_string(), self.labels.get(at)?.clone()))
+        };
+        let named = |at: usize| match duplicate.kind {
+            "tool" => tool(at).unwrap_or_default(),
+            _ => driver(at).unwrap_or_default(),
+        };
+        let ((id, first), (_, second)) = (named(duplicate.first), named(duplicate.second));
+        HostError::Duplicate {
+            kind: duplicate.kind,
+            id,
+            first,
+            second,
+        }
+    }
+}

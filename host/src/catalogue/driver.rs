@@ -1,0 +1,74 @@
+//! A driver of a loaded bundle: its bytes until they are compiled, and the
+//! compiled component from then on.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use toolward_bundle::content::DriverEntry;
+use toolward_contract::driver::Driver;
+use toolward_signing::Digest;
+
+use crate::preparation::Preparation;
+use crate::violations::Reported;
+use crate::withdrawal::Withdrawal;
+
+/// The driver of a bundle, prepared at its first call.
+pub(crate) struct LoadedDriver {
+    pub(crate) driver: Arc<Driver>,
+    pub(crate) bundle: String,
+    pub(crate) publisher: String,
+    pub(crate) withdrawal: Arc<Withdrawal>,
+    /// The verified bytes, until they are compiled.
+    wasm: Mutex<Option<Arc<[u8]>>>,
+    pub(crate) digest: Option<Digest>,
+    /// Bytes that the instances of its core modules take.
+    pub(crate) instance_bytes: u64,
+    pub(crate) preparation: Preparation,
+    pub(crate) reported: Reported,
+}
+
+impl LoadedDriver {
+    pub(super) fn new(
+        entry: DriverEntry,
+        bundle: &str,
+        publisher: &str,
+        withdrawal: &Arc<Withdrawal>,
+    ) -> Self {
+        let component = entry.component;
+        let instance_bytes = component
+            .as_ref()
+            .map_or(0, |component| component.surface.instance_bytes);
+        let (digest, wasm) = match component {
+            Some(component) => (Some(component.digest), Some(component.bytes)),
+            None => (None, None),
+        };
+        Self {
+            driver: entry.driver,
+            bundle: bundle.to_owned(),
+            publisher: publisher.to_owned(),
+            withdrawal: withdrawal.clone(),
+            wasm: Mutex::new(wasm),
+            digest,
+            instance_bytes,
+            preparation: Preparation::default(),
+            reported: Reported::default(),
+        }
+    }
+
+    /// The component's bytes, as long as they are kept.
+    pub(crate) fn wasm(&self) -> Option<Arc<[u8]>> {
+        self.wasm
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Whether a call need not wait for it to be compiled.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.digest.is_none() || self.preparation.is_ready()
+    }
+
+    /// Gives up the component's bytes: it is compiled.
+    pub(crate) fn drop_wasm(&self) {
+        *self.wasm.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}

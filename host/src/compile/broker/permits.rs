@@ -1,0 +1,213 @@
+//! Schedules compilations. A bounded number run at once; next is the component whose
+//! principal has had the fewest compiled, so that a principal that calls all tools at
+//! once does not delay the others. The queue holds each driver at most once.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::super::error::CompileError;
+use super::super::{Callers, Stage, Watch};
+
+/// How often a waiting call looks whether it was cancelled.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Requests that may be sent to a broker: no more than it has workers.
+#[derive(Debug)]
+pub(super) struct Permits {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Queue {
+    left: usize,
+    next: u64,
+    waiting: Vec<Waiting>,
+    /// How many each principal has had since nobody waited.
+    had: HashMap<Arc<str>, u32>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    callers: Vec<Arc<str>>,
+}
+
+impl Queue {
+    /// What goes first: what no call waits for goes last, among equals the oldest first.
+    fn first(&self) -> Option<u64> {
+        let had = |caller: &Arc<str>| self.had.get(caller).copied().unwrap_or(0);
+        let order = |one: &&Waiting| {
+            let least = one.callers.iter().map(had).min();
+            (least.unwrap_or(u32::MAX), one.number)
+        };
+        let first = self.waiting.iter().min_by_key(order);
+        first.map(|one| one.number)
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Waiting> {
+        let place = self.waiting.iter().position(|one| one.number == number)?;
+        Some(self.waiting.remove(place))
+    }
+}
+
+impl Permits {
+    pub(super) fn new(permits: usize) -> Self {
+        Self {
+            queue: Mutex::new(Queue {
+                left: permits,
+                next: 0,
+                waiting: Vec::new(),
+                had: HashMap::new(),
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Waits for a permit. Calls that come to wait for the same component count from then on.
+    pub(super) fn take(
+        &self,
+        callers: &Callers,
+        watch: &mut Watch<'_>,
+    ) -> Result<Permit<'_>, CompileError> {
+        let mut queue = self.lock();
+        let number = queue.next;
+        queue.next = number.wrapping_add(1);
+        queue.waiting.push(Waiting {
+            number,
+            callers: callers.now(),
+        });
+        loop {
+            if let Some(own) = queue.waiting.iter_mut().find(|one| one.number == number) {
+                own.callers = callers.now();
+            }
+            if queue.left > 0 && queue.first() == Some(number) {
+                queue.left = queue.left.saturating_sub(1);
+                for caller in queue.remove(number).into_iter().flat_map(|own| own.callers) {
+                    let had = queue.had.entry(caller).or_default();
+                    *had = had.saturating_add(1);
+                }
+                drop(queue);
+                // There may be another permit, for another component.
+                self.changed.notify_all();
+                return Ok(Permit(self));
+            }
+            if let ControlFlow::Break(()) = watch(Stage::Waiting) {
+                queue.remove(number);
+                drop(queue);
+                self.changed.notify_all();
+                return Err(CompileError::cancelled());
+            }
+            (queue, _) = self
+                .changed
+                .wait_timeout(queue, POLL_INTERVAL)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to have one component compiled.
+#[derive(Debug)]
+pub(super) struct Permit<'a>(&'a Permits);
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.0.lock();
+        queue.left = queue.left.saturating_add(1);
+        if queue.waiting.is_empty() {
+            queue.had.clear();
+        }
+        drop(queue);
+        // Who is first knows so itself.
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn wanted(callers: &[&str]) -> Callers {
+        let wanted = Callers::default();
+        callers.iter().for_each(|caller| wanted.add(caller));
+        wanted
+    }
+
+    fn on(_: Stage) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    /// The order in which components get the only permit, which come to wait in this
+    /// order while it is taken for `greedy`. `later` runs when all of them wait.
+    fn order(waiting: &[(&'static str, &Callers)], later: impl FnOnce()) -> Vec<&'static str> {
+        let permits = Permits::new(1);
+        let held = permits.take(&wanted(&["greedy"]), &mut on).unwrap();
+        let (sender, order) = channel();
+        std::thread::scope(|scope| {
+            for (number, (name, callers)) in (1..).zip(waiting) {
+                let (permits, sender) = (&permits, sender.clone());
+                scope.spawn(move || {
+                    let _permit = permits.take(callers, &mut on).unwrap();
+                    sender.send(*name).unwrap();
+                });
+                while permits.lock().waiting.len() < number {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            later();
+            // Each looks around again after a tick.
+            std::thread::sleep(POLL_INTERVAL * 3);
+            drop(held);
+        });
+        drop(sender);
+        let order: Vec<_> = order.into_iter().collect();
+        let queue = permits.lock();
+        assert!(queue.waiting.is_empty() && queue.had.is_empty() && queue.left == 1);
+        order
+    }
+
+    #[test]
+    fn whoever_wants_all_drivers_puts_nobody_elses_behind_them() {
+        let (greedy, modest, nobody) = (wanted(&["greedy"]), wanted(&["modest"]), wanted(&[]));
+        let found = order(
+            &[
+                ("ahead", &nobody),
+                ("first", &greedy),
+                ("second", &greedy),
+                ("third", &greedy),
+                ("modest", &modest),
+            ],
+            || {},
+        );
+        assert_eq!(found, ["modest", "first", "second", "third", "ahead"]);
+    }
+
+    #[test]
+    fn a_driver_that_somebody_else_comes_to_want_is_theirs_too() {
+        let (greedy, shared) = (wanted(&["greedy"]), wanted(&["greedy"]));
+        let found = order(
+            &[("first", &greedy), ("second", &greedy), ("shared", &shared)],
+            || shared.add("modest"),
+        );
+        assert_eq!(found, ["shared", "first", "second"]);
+    }
+
+    #[test]
+    fn one_that_is_cancelled_waits_no_more() {
+        let permits = Permits::new(1);
+        let held = permits.take(&wanted(&["a"]), &mut on).unwrap();
+        let cancelled = permits.take(&wanted(&["b"]), &mut |_| ControlFlow::Break(()));
+        assert!(cancelled.is_err() && permits.lock().waiting.is_empty());
+        drop(held);
+        permits.take(&wanted(&["a"]), &mut on).unwrap();
+    }
+}

@@ -1,0 +1,40 @@
+//! Which system calls a filter lets pass.
+
+use serde::Serialize;
+
+use crate::confine::network::Network;
+
+/// Which system calls a confined process may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum SystemCalls {
+    /// Those that serving needs. Everything else is refused, calls of newer kernels
+    /// too.
+    #[default]
+    AllowList,
+    /// All but those that are known to do harm. For a machine on which serving needs
+    /// a call that the other list does not have.
+    DenyList,
+}
+
+impl SystemCalls {
+    /// Its name in configuration and reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AllowList => "allow-list",
+            Self::DenyList => "deny-list",
+        }
+    }
+}
+
+/// What a filter is made for.
+#[derive(Debug, Clone)]
+pub(in crate::confine) struct Calls {
+    pub(in crate::confine) list: SystemCalls,
+    /// Sockets that can be made.
+    pub(in crate::confine) network: Network,
+    /// The one listening socket from which connections are accepted.
+    pub(in crate::confine) listener: Option<i32>,
+}

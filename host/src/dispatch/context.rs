@@ -1,0 +1,29 @@
+//! What a host carries calls out with.
+
+use std::sync::Arc;
+
+use crate::admission::Admission;
+use crate::sandbox::run::Prepared;
+use crate::sandbox::tools::CallTools;
+use crate::sandbox::turns::Turns;
+use crate::services::Services;
+use crate::validation_pool::ValidationPool;
+
+/// What a call is carried out with.
+pub(crate) struct DispatchContext<'a> {
+    pub(crate) host: Arc<dyn CallTools>,
+    pub(crate) services: &'a Arc<Services>,
+    pub(crate) admission: &'a Admission,
+    pub(crate) validation: &'a ValidationPool,
+    pub(crate) turns: &'a Turns,
+    pub(crate) executor: Executor<'a>,
+}
+
+/// What carries out the call of a driver.
+#[derive(Clone, Copy)]
+pub(crate) enum Executor<'a> {
+    /// The driver's component, in a sandbox.
+    Component(&'a Prepared),
+    /// The host itself, which makes the request that the driver describes.
+    Http,
+}

@@ -1,0 +1,386 @@
+//! Forms: the flat part of JSON Schema that MCP's elicitation knows, read
+//! strictly, so that what a person sees is what the answer is checked against.
+
+use serde_json::{Map, Value, json};
+use toolward_bundle::text::is_hidden;
+use toolward_contract::NoScope;
+use toolward_contract::schema::Schema;
+
+/// Fields of a form, and choices of a field: as many as a person looks at.
+const FIELDS: usize = 32;
+const CHOICES: usize = 100;
+/// Bytes of a field's name and of a choice.
+const NAME: usize = 200;
+/// Bytes of a title or description.
+const WORDS: usize = 1000;
+
+/// Words that say that a field wants what only the host's own secrets may hold.
+const CREDENTIALS: &[&str] = &[
+    "password",
+    "passwords",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "pwd",
+    "secret",
+    "secrets",
+    "token",
+    "credential",
+    "credentials",
+    "pin",
+    "otp",
+    "cvv",
+    "cvc",
+    "apikey",
+];
+const CREDENTIAL_PAIRS: &[[&str; 2]] = &[
+    ["api", "key"],
+    ["access", "key"],
+    ["private", "key"],
+    ["pass", "word"],
+    ["security", "code"],
+    ["card", "number"],
+    ["recovery", "code"],
+    ["seed", "phrase"],
+];
+
+/// A form, ready to check answers.
+pub(super) struct Form {
+    schema: Schema,
+}
+
+impl Form {
+    /// Reads the schema of a form.
+    pub(super) fn read(schema: &Value) -> Result<Self, String> {
+        let root = object(schema, "the form")?;
+        only(
+            root,
+            &[
+                "$schema",
+                "type",
+                "title",
+                "description",
+                "properties",
+                "required",
+                "additionalProperties",
+            ],
+            "the form",
+        )?;
+        if root.get("type") != Some(&json!("object")) {
+            return Err("the form is not of the type `object`".to_owned());
+        }
+        if root
+            .get("additionalProperties")
+            .is_some_and(|more| more != &json!(false))
+        {
+            return Err("the form takes fields that it does not show".to_owned());
+        }
+        words(root, "the form")?;
+        let Some(Value::Object(fields)) = root.get("properties") else {
+            return Err("the form has no `properties`".to_owned());
+        };
+        if fields.len() > FIELDS {
+            return Err(format!("the form has more than {FIELDS} fields"));
+        }
+        let mut read = Map::new();
+        let mut defaults = Map::new();
+        for (name, field) in fields {
+            if !is_plain(name) {
+                return Err(format!(
+                    "the name of a field is not 1 to {NAME} bytes of visible characters"
+                ));
+            }
+            let field = object(field, &format!("the field `{name}`"))?;
+            let kept = kept(name, field).map_err(|text| format!("the field `{name}`: {text}"))?;
+            if let Some(default) = field.get("default") {
+                defaults.insert(name.clone(), default.clone());
+            }
+            read.insert(name.clone(), kept);
+        }
+        let required = required(root, fields)?;
+        let shape = |required: &[Value]| {
+            let schema = json!({
+                "type": "object",
+                "properties": read,
+                "required": required,
+                "additionalProperties": false,
+            });
+            Schema::compile(&schema, &NoScope).map_err(|error| error.to_string())
+        };
+        if !defaults.is_empty() {
+            let defaults = Value::Object(defaults);
+            (shape(&[])?.validate(&defaults))
+                .map_err(|violation| format!("a default does not match its field: {violation}"))?;
+        }
+        Ok(Self {
+            schema: shape(&required)?,
+        })
+    }
+
+    /// Whether an answer fits: every required field, and no other than the form's.
+    pub(super) fn check(&self, answer: &Value) -> Result<(), String> {
+        self.schema.validate(answer).map_err(|violation| {
+            let place = crate::result::shortened(violation.instance_path);
+            format!("at {place:?}: {}", violation.message)
+        })
+    }
+}
+
+fn object<'a>(value: &'a Value, what: &str) -> Result<&'a Map<String, Value>, String> {
+    let not = || format!("{what} is not an object");
+    value.as_object().ok_or_else(not)
+}
+
+fn only(object: &Map<String, Value>, names: &[&str], what: &str) -> Result<(), String> {
+    match object.keys().find(|name| !names.contains(&name.as_str())) {
+        Some(name) => Err(format!("{what} has {name:?}, which forms do not know")),
+        None => Ok(()),
+    }
+}
+
+/// Text that comes back as it was shown.
+fn is_plain(text: &str) -> bool {
+    (1..=NAME).contains(&text.len()) && !text.chars().any(is_hidden)
+}
+
+fn words(object: &Map<String, Value>, what: &str) -> Result<(), String> {
+    let good = |name: &str| match object.get(name) {
+        None => true,
+        Some(Value::String(text)) => text.len() <= WORDS,
+        Some(_) => false,
+    };
+    match good("title") && good("description") {
+        true => Ok(()),
+        false => Err(format!(
+            "title or description of {what} is not a text of at most {WORDS} bytes"
+        )),
+    }
+}
+
+fn required(root: &Map<String, Value>, fields: &Map<String, Value>) -> Result<Vec<Value>, String> {
+    match root.get("required") {
+        None => Ok(Vec::new()),
+        Some(Value::Array(names))
+            if names.len() <= FIELDS
+                && names
+                    .iter()
+                    .all(|name| name.as_str().is_some_and(|name| fields.contains_key(name))) =>
+        {
+            Ok(names.clone())
+        }
+        Some(_) => Err("`required` does not name fields of the form".to_owned()),
+    }
+}
+
+/// The part of a field's schema that an answer is checked against.
+fn kept(name: &str, field: &Map<String, Value>) -> Result<Value, String> {
+    words(field, "it")?;
+    let kind = field
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let known: &[&str] = match kind {
+        "string" => &[
+            "minLength",
+            "maxLength",
+            "format",
+            "enum",
+            "enumNames",
+            "oneOf",
+        ],
+        "integer" | "number" => &["minimum", "maximum"],
+        "boolean" => &[],
+        "array" => &["minItems", "maxItems", "items"],
+        _ => {
+            return Err(
+                "its type is none of string, number, integer, boolean, or array of choices"
+                    .to_owned(),
+            );
+        }
+    };
+    let common = ["type", "title", "description", "default"];
+    only(field, &[&common, known].concat(), "it")?;
+    match kind {
+        "string" => text(name, field),
+        "integer" => number(field, "integer", Value::is_i64),
+        "number" => number(field, "number", Value::is_number),
+        "array" => several(field),
+        _ => Ok(json!({ "type": "boolean" })),
+    }
+}
+
+fn text(name: &str, field: &Map<String, Value>) -> Result<Value, String> {
+    let choices = match (field.get("enum"), field.get("oneOf")) {
+        (None, None) => None,
+        (Some(values), None) => Some(values_of(values)?),
+        (None, Some(titled)) => Some(titled_of(titled)?),
+        (Some(_), Some(_)) => return Err("it has both `enum` and `oneOf`".to_owned()),
+    };
+    if let Some(names) = field.get("enumNames") {
+        let names = names.as_array().filter(|names| {
+            let short = |name: &Value| name.as_str().is_some_and(|name| name.len() <= NAME);
+            choices.as_ref().is_some_and(|all| all.len() == names.len()) && names.iter().all(short)
+        });
+        names.ok_or("its `enumNames` do not name each value of `enum`")?;
+    }
+    // Whoever accepts it has seen it, and gives it back as it was shown.
+    if let Some(default) = field.get("default").and_then(Value::as_str)
+        && (default.len() > NAME || default.chars().any(is_hidden))
+    {
+        return Err(format!(
+            "its `default` is not at most {NAME} bytes of visible characters"
+        ));
+    }
+    let mut kept = Map::from_iter([("type".to_owned(), json!("string"))]);
+    if let Some(choices) = choices {
+        if ["minLength", "maxLength", "format"]
+            .iter()
+            .any(|rule| field.contains_key(*rule))
+        {
+            return Err("choices have no length and no format".to_owned());
+        }
+        kept.insert("enum".to_owned(), Value::Array(choices));
+        return Ok(Value::Object(kept));
+    }
+    if wants_credential(name, field) {
+        return Err(
+            "it asks for a credential; those come from the operator's secrets, never from a form"
+                .to_owned(),
+        );
+    }
+    counts(field, &["minLength", "maxLength"], &mut kept)?;
+    match field.get("format").map(Value::as_str) {
+        None => {}
+        Some(Some(format @ ("email" | "uri" | "date" | "date-time"))) => {
+            kept.insert("format".to_owned(), json!(format));
+        }
+        Some(_) => {
+            return Err("its format is none of email, uri, date and date-time".to_owned());
+        }
+    }
+    Ok(Value::Object(kept))
+}
+
+fn number(field: &Map<String, Value>, kind: &str, is: fn(&Value) -> bool) -> Result<Value, String> {
+    let mut kept = Map::from_iter([("type".to_owned(), json!(kind))]);
+    for rule in ["minimum", "maximum"] {
+        match field.get(rule) {
+            None => {}
+            Some(bound) if is(bound) => {
+                kept.insert(rule.to_owned(), bound.clone());
+            }
+            Some(_) => return Err(format!("its `{rule}` is not of the type `{kind}`")),
+        }
+    }
+    Ok(Value::Object(kept))
+}
+
+fn several(field: &Map<String, Value>) -> Result<Value, String> {
+    let items = field.get("items").ok_or("it has no `items`")?;
+    let items = object(items, "`items`")?;
+    only(items, &["type", "enum", "anyOf"], "`items`")?;
+    if items.get("type").is_some_and(|kind| kind != "string") {
+        return Err("its choices are not texts".to_owned());
+    }
+    let choices = match (items.get("enum"), items.get("anyOf")) {
+        (Some(values), None) => values_of(values)?,
+        (None, Some(titled)) => titled_of(titled)?,
+        _ => return Err("`items` has neither `enum` nor `anyOf`, or both".to_owned()),
+    };
+    let mut kept = Map::from_iter([
+        ("type".to_owned(), json!("array")),
+        ("maxItems".to_owned(), json!(CHOICES)),
+        (
+            "items".to_owned(),
+            json!({ "type": "string", "enum": choices }),
+        ),
+    ]);
+    counts(field, &["minItems", "maxItems"], &mut kept)?;
+    Ok(Value::Object(kept))
+}
+
+fn counts(
+    field: &Map<String, Value>,
+    rules: &[&str],
+    kept: &mut Map<String, Value>,
+) -> Result<(), String> {
+    for rule in rules {
+        match field.get(*rule).map(|count| (count, count.as_u64())) {
+            None => {}
+            Some((count, Some(number))) if number <= u64::from(u32::MAX) => {
+                kept.insert((*rule).to_owned(), count.clone());
+            }
+            Some(_) => return Err(format!("its `{rule}` is not a count")),
+        }
+    }
+    Ok(())
+}
+
+fn values_of(values: &Value) -> Result<Vec<Value>, String> {
+    let values = values.as_array().filter(|values| {
+        let plain = |value: &Value| value.as_str().is_some_and(is_plain);
+        (1..=CHOICES).contains(&values.len()) && values.iter().all(plain)
+    });
+    let mut values = values
+        .cloned()
+        .ok_or_else(|| format!("its choices are not 1 to {CHOICES} texts of visible characters"))?;
+    values.dedup();
+    Ok(values)
+}
+
+fn titled_of(titled: &Value) -> Result<Vec<Value>, String> {
+    let choices = titled.as_array().ok_or("its choices are no list")?;
+    let mut values = Vec::with_capacity(choices.len().min(CHOICES));
+    for choice in choices.iter().take(CHOICES.saturating_add(1)) {
+        let choice = object(choice, "a choice")?;
+        only(choice, &["const", "title"], "a choice")?;
+        let title = choice.get("title").and_then(Value::as_str);
+        if !title.is_some_and(|title| (1..=NAME).contains(&title.len())) {
+            return Err("a choice has no title".to_owned());
+        }
+        values.push(choice.get("const").cloned().unwrap_or_default());
+    }
+    values_of(&Value::Array(values))
+}
+
+/// Whether a field's name, title or description says that a credential is typed
+/// into it.
+fn wants_credential(name: &str, field: &Map<String, Value>) -> bool {
+    let said = ["title", "description"].map(|key| field.get(key).and_then(Value::as_str));
+    let said = said.into_iter().flatten().chain([name]);
+    said.into_iter().any(|text| {
+        let words = words_of(text);
+        let pairs = words.iter().zip(words.iter().skip(1));
+        words
+            .iter()
+            .any(|word| CREDENTIALS.contains(&word.as_str()))
+            || pairs.into_iter().any(|(first, second)| {
+                let is = |pair: &[&str; 2]| *pair == [first.as_str(), second.as_str()];
+                CREDENTIAL_PAIRS.iter().any(is)
+            })
+    })
+}
+
+/// The words of a text in lower case; `apiKey` and `api_key` are two.
+fn words_of(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut after_lower = false;
+    for character in text.chars() {
+        let starts = character.is_uppercase() && after_lower;
+        if starts || !character.is_alphanumeric() {
+            words.push(String::new());
+        }
+        if character.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(character.to_lowercase());
+        }
+        after_lower = character.is_lowercase() || character.is_numeric();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(test)]
+#[path = "form_tests.rs"]
+mod tests;

@@ -1,0 +1,228 @@
+//! Checks the questions of a guest before a person or model sees them.
+
+use serde_json::json;
+use toolward_contract::json;
+use toolward_policy::UserGrant;
+
+use super::{Answerable, Ask, MAX_ROUNDS, Question, form, sample};
+use crate::invocation::{DriverAsk, InputRequest};
+use crate::redact::Redactor;
+use crate::result::{CallError, ErrorClass, ErrorCode, Hit};
+
+/// Questions that are asked at once.
+const MAX_QUESTIONS: usize = 8;
+/// Bytes of a question's key.
+const MAX_KEY_BYTES: usize = 64;
+/// Bytes of what a person is told.
+const MAX_MESSAGE_BYTES: usize = 4096;
+/// Bytes of the parameters of a sample, and of the schema of a form.
+const MAX_SAMPLE_BYTES: usize = 64 << 10;
+const MAX_SCHEMA_BYTES: usize = 16 << 10;
+/// Bytes of all questions together: who asks in a stateless way carries them
+/// there and back.
+const MAX_TOTAL_BYTES: usize = 96 << 10;
+/// Bytes of the driver's state.
+const MAX_STATE_BYTES: usize = 64 << 10;
+
+/// What a call may ask, and whether anybody would answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asker {
+    pub(crate) granted: UserGrant,
+    pub(crate) answerable: Answerable,
+    /// Called by another tool, so that no one can answer.
+    pub(crate) nested: bool,
+    /// How often it has asked.
+    pub(crate) rounds: u32,
+}
+
+/// Questions in the form that is allowed.
+#[derive(Debug)]
+pub(crate) struct Questions {
+    pub(crate) questions: Vec<Question>,
+    pub(crate) state: Vec<u8>,
+}
+
+impl Asker {
+    /// The first kind of question that the driver was not granted.
+    pub(crate) fn beyond(&self, request: &InputRequest) -> Option<&'static str> {
+        let granted = Answerable {
+            form: self.granted.form,
+            sample: self.granted.sample,
+            roots: self.granted.roots,
+        };
+        request
+            .questions
+            .iter()
+            .map(|question| kind(&question.ask))
+            .find(|kind| !covers(granted, kind))
+    }
+
+    /// The questions, if they may be put to the caller.
+    pub(crate) fn take(&self, request: InputRequest) -> Result<Questions, CallError> {
+        let mut lacking: Vec<&str> = Vec::new();
+        for question in &request.questions {
+            let kind = kind(&question.ask);
+            if (self.nested || !covers(self.answerable, kind)) && !lacking.contains(&kind) {
+                lacking.push(kind);
+            }
+        }
+        let nobody = self.nested || self.answerable == Answerable::default();
+        if nobody || !lacking.is_empty() {
+            return Err(unavailable(&lacking));
+        }
+        if self.rounds >= MAX_ROUNDS {
+            return Err(worn_out());
+        }
+        accept(request).map_err(|problem| not_allowed(&problem))
+    }
+}
+
+impl Questions {
+    /// Refuses questions that would show a secret's value: nobody but the driver
+    /// was meant to see it.
+    pub(crate) fn keep(self, redactor: Option<&Redactor>) -> Result<Self, CallError> {
+        let Some(redactor) = redactor else {
+            return Ok(self);
+        };
+        let text = serde_json::to_string(&self.questions).unwrap_or_default();
+        match redactor.slug_in_json(&text) {
+            Some(slug) => Err(not_allowed(&format!(
+                "a question holds the value of the secret `{slug}`"
+            ))),
+            None => Ok(self),
+        }
+    }
+}
+
+fn kind(ask: &DriverAsk) -> &'static str {
+    match ask {
+        DriverAsk::Form { .. } => "form",
+        DriverAsk::Sample(_) => "sample",
+        DriverAsk::Roots => "roots",
+    }
+}
+
+fn covers(answerable: Answerable, kind: &str) -> bool {
+    match kind {
+        "form" => answerable.form,
+        "sample" => answerable.sample,
+        _ => answerable.roots,
+    }
+}
+
+fn accept(request: InputRequest) -> Result<Questions, String> {
+    if request.questions.is_empty() {
+        return Err("it asks nothing".to_owned());
+    }
+    if request.questions.len() > MAX_QUESTIONS {
+        return Err(format!(
+            "it asks more than {MAX_QUESTIONS} questions at once"
+        ));
+    }
+    if request.state.len() > MAX_STATE_BYTES {
+        return Err(format!("its state has more than {MAX_STATE_BYTES} bytes"));
+    }
+    let mut together = 0_usize;
+    let mut questions: Vec<Question> = Vec::with_capacity(request.questions.len());
+    for question in request.questions {
+        let key = question.key;
+        if !is_key(&key) {
+            return Err(format!(
+                "the key of a question is not 1 to {MAX_KEY_BYTES} of A-Z, a-z, 0-9, `_`, `-` and `.`"
+            ));
+        }
+        if questions.iter().any(|earlier| earlier.key == key) {
+            return Err(format!("it asks twice with the key `{key}`"));
+        }
+        together = together.saturating_add(size(&question.ask));
+        if together > MAX_TOTAL_BYTES {
+            return Err(format!(
+                "its questions have more than {MAX_TOTAL_BYTES} bytes"
+            ));
+        }
+        let ask = ask(question.ask).map_err(|problem| format!("question `{key}`: {problem}"))?;
+        questions.push(Question { key, ask });
+    }
+    Ok(Questions {
+        questions,
+        state: request.state,
+    })
+}
+
+/// Keys stand beside those of the host's own questions, and in messages.
+fn is_key(key: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (1..=MAX_KEY_BYTES).contains(&key.len()) && key.chars().all(allowed)
+}
+
+fn size(ask: &DriverAsk) -> usize {
+    match ask {
+        DriverAsk::Form { message, schema } => message.len().saturating_add(schema.len()),
+        DriverAsk::Sample(parameters) => parameters.len(),
+        DriverAsk::Roots => 0,
+    }
+}
+
+fn ask(ask: DriverAsk) -> Result<Ask, String> {
+    match ask {
+        DriverAsk::Form { message, schema } => {
+            if message.trim().is_empty() || message.len() > MAX_MESSAGE_BYTES {
+                return Err(format!("its message is not 1 to {MAX_MESSAGE_BYTES} bytes"));
+            }
+            let schema = parsed(&schema, MAX_SCHEMA_BYTES)?;
+            form::Form::read(&schema)?;
+            Ok(Ask::Form { message, schema })
+        }
+        DriverAsk::Sample(parameters) => {
+            let parameters = parsed(&parameters, MAX_SAMPLE_BYTES)?;
+            sample::check(&parameters)?;
+            Ok(Ask::Sample(parameters))
+        }
+        DriverAsk::Roots => Ok(Ask::Roots),
+    }
+}
+
+fn parsed(text: &str, bytes: usize) -> Result<serde_json::Value, String> {
+    let limits = json::Limits {
+        bytes,
+        depth: 12,
+        values: 4000,
+    };
+    json::parse(text.as_bytes(), &limits)
+        .map_err(|error| format!("it is not the JSON that is allowed: {error}"))
+}
+
+/// The caller can't answer questions of these kinds.
+fn unavailable(lacking: &[&str]) -> CallError {
+    CallError::new(
+        ErrorCode::INPUT_UNAVAILABLE,
+        ErrorClass::SetupRequired,
+        "the driver asks a question, and this caller can't answer",
+    )
+    .with_cause(json!({ "lacking": lacking }))
+    .with_hint("give what it needs as input, if the contract has a field for it")
+}
+
+fn worn_out() -> CallError {
+    CallError::new(
+        ErrorCode::LIMIT_EXCEEDED,
+        ErrorClass::ExecutionFailed,
+        format!("the driver asks again after {MAX_ROUNDS} rounds of questions"),
+    )
+    .with_limit(Hit {
+        limit: "rounds",
+        used: u64::from(MAX_ROUNDS).saturating_add(1),
+        allowed: u64::from(MAX_ROUNDS),
+    })
+    .with_hint("report this to the driver's publisher")
+}
+
+fn not_allowed(problem: &str) -> CallError {
+    CallError::new(
+        ErrorCode::UPSTREAM_ERROR,
+        ErrorClass::ExecutionFailed,
+        format!("the driver asks in a way that is not allowed: {problem}"),
+    )
+    .with_cause(json!({ "rule": "question-not-allowed" }))
+    .with_hint("report this to the driver's publisher")
+}

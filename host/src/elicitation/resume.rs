@@ -1,0 +1,152 @@
+//! Resuming a call: checks that it is the call that asked, and that the answers match
+//! its questions.
+
+use toolward_contract::json;
+
+use super::{Answer, Ask, Asked, MAX_ROUNDS, Resume, Spent, form, sample};
+use crate::invocation::{QuestionAnswer, QuestionReply, Resumption};
+use crate::result::{CallError, ErrorClass, ErrorCode};
+
+/// Bytes of the answer to a form.
+const MAX_FORM_ANSWER_BYTES: usize = 64 << 10;
+
+/// What a call is, as far as it can be told apart from another.
+pub(crate) struct Facts<'a> {
+    pub(crate) principal: &'a str,
+    /// The tool as `id@version`.
+    pub(crate) tool: &'a str,
+    pub(crate) publisher: &'a str,
+    pub(crate) driver: &'a str,
+    /// The manifest digest of the driver's bundle.
+    pub(crate) bundle: &'a str,
+    /// What the guest gets.
+    pub(crate) input: &'a str,
+    pub(crate) context: &'a str,
+}
+
+/// A call that resumes, with answers that match.
+pub(crate) struct Resumed {
+    pub(crate) rounds: u32,
+    pub(crate) spent: Spent,
+    pub(crate) resumption: Resumption,
+}
+
+impl Facts<'_> {
+    /// BLAKE3 of what the guest gets, 64 hex digits.
+    pub(crate) fn input(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for text in [self.input, self.context] {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text.as_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
+    /// The first thing in which a call is another than the one that asked.
+    fn differs(&self, asked: &Asked) -> Option<&'static str> {
+        let pairs = [
+            ("principal", asked.principal.as_str(), self.principal),
+            ("tool", asked.tool.as_str(), self.tool),
+            ("publisher", &asked.publisher, self.publisher),
+            ("driver", &asked.driver, self.driver),
+            ("driver's bundle", &asked.bundle, self.bundle),
+        ];
+        let differs = pairs.into_iter().find(|(_, was, is)| was != is);
+        match differs {
+            Some((what, _, _)) => Some(what),
+            None => (asked.input != self.input()).then_some("input"),
+        }
+    }
+}
+
+/// Checks that a call resumes unchanged, with answers to its questions.
+pub(crate) fn check(
+    resume: Resume,
+    facts: &Facts<'_>,
+    limits: json::Limits,
+) -> Result<Resumed, CallError> {
+    let Resume { asked, answers } = resume;
+    if let Some(what) = facts.differs(&asked) {
+        return Err(refused(format!(
+            "the {what} is not that of the call that asked"
+        )));
+    }
+    if asked.round == 0 || asked.round > MAX_ROUNDS {
+        return Err(refused("no call asks so often".to_owned()));
+    }
+    let known = |key: &str| asked.questions.iter().any(|question| question.key == key);
+    if answers.len() != asked.questions.len() || !answers.iter().all(|(key, _)| known(key)) {
+        return Err(refused(
+            "there is not one answer to each question".to_owned(),
+        ));
+    }
+    let mut answers = answers;
+    let mut replies = Vec::with_capacity(asked.questions.len());
+    for question in asked.questions {
+        let found = answers.iter().position(|(key, _)| *key == question.key);
+        let Some(found) = found else {
+            return Err(refused(
+                "there is not one answer to each question".to_owned(),
+            ));
+        };
+        let (key, answer) = answers.swap_remove(found);
+        let reply = match answer {
+            Answer::Declined => QuestionReply::Declined,
+            Answer::Cancelled => QuestionReply::Cancelled,
+            Answer::Accepted(value) => {
+                let bytes = match question.ask {
+                    Ask::Form { .. } => limits.bytes.min(MAX_FORM_ANSWER_BYTES),
+                    _ => limits.bytes,
+                };
+                json::check(&value, &json::Limits { bytes, ..limits })
+                    .map_err(|error| misses(&key, &error.to_string()))?;
+                fits(&question.ask, &value).map_err(|problem| misses(&key, &problem))?;
+                QuestionReply::Accepted(value.to_string())
+            }
+        };
+        replies.push(QuestionAnswer { key, reply });
+    }
+    Ok(Resumed {
+        rounds: asked.round,
+        spent: asked.spent,
+        resumption: Resumption {
+            state: asked.state,
+            answers: replies,
+        },
+    })
+}
+
+fn fits(ask: &Ask, value: &serde_json::Value) -> Result<(), String> {
+    match ask {
+        Ask::Form { schema, .. } => form::Form::read(schema)?.check(value),
+        Ask::Sample(_) => sample::check_answer(value),
+        Ask::Roots => sample::check_roots(value),
+    }
+}
+
+/// What it means that the driver that asked is not found any more.
+pub(crate) fn gone(error: CallError) -> CallError {
+    match error.code == ErrorCode::PINNED_PROVIDER_UNAVAILABLE {
+        true => refused("the driver that asked serves this tool no more".to_owned()),
+        false => error,
+    }
+}
+
+fn refused(message: String) -> CallError {
+    CallError::new(
+        ErrorCode::RESUME_REFUSED,
+        ErrorClass::InvalidArguments,
+        format!("the call can't go on: {message}"),
+    )
+    .with_hint("make the call anew, and answer what it asks then")
+}
+
+fn misses(key: &str, problem: &str) -> CallError {
+    CallError::new(
+        ErrorCode::INPUT_INVALID,
+        ErrorClass::SchemaValidationFailed,
+        format!("the answer to `{key}` is not what was asked for: {problem}"),
+    )
+    .with_cause(serde_json::json!({ "question": key }))
+    .with_hint("make the call anew, and answer in the form that it asks for")
+}

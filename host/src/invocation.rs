@@ -1,0 +1,109 @@
+//! What a driver is handed and what it gives back, in the host's own types. Each
+//! version of the driver world converts to and from them
+//! ([`crate::sandbox::world`]); a driver without code gives the same.
+
+use crate::result::Block;
+
+/// One call, as a driver gets it.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    /// The invocation's id; its idempotency key as well.
+    pub(crate) id: String,
+    pub(crate) tool: String,
+    pub(crate) tool_version: String,
+    /// The validated input, as JSON text.
+    pub(crate) input: String,
+    /// The validated context, as JSON text.
+    pub(crate) context: String,
+    /// Set where the call resumes after questions.
+    pub(crate) resume: Option<Resumption>,
+}
+
+/// The answers with which a call resumes.
+#[derive(Debug)]
+pub(crate) struct Resumption {
+    /// The driver's own, as it gave it.
+    pub(crate) state: Vec<u8>,
+    pub(crate) answers: Vec<QuestionAnswer>,
+}
+
+/// What came back for one question.
+#[derive(Debug)]
+pub(crate) struct QuestionAnswer {
+    pub(crate) key: String,
+    pub(crate) reply: QuestionReply,
+}
+
+/// An answer, or why there is none.
+#[derive(Debug)]
+pub(crate) enum QuestionReply {
+    /// JSON text.
+    Accepted(String),
+    Declined,
+    Cancelled,
+}
+
+/// What a driver returns that does not fail.
+#[derive(Debug)]
+pub(crate) enum Returned {
+    Done(DriverOutput),
+    NeedsInput(InputRequest),
+}
+
+/// What a driver gives as output. Nothing of it is checked yet.
+#[derive(Debug)]
+pub(crate) struct DriverOutput {
+    /// JSON text.
+    pub(crate) structured: String,
+    pub(crate) content: Vec<Block>,
+    /// Bytes that the blocks took beside their content in the form in which the
+    /// driver gave them: they count as memory of the call.
+    pub(crate) lifted_bytes: u64,
+}
+
+/// A driver's error, in its own words.
+#[derive(Debug)]
+pub(crate) struct DriverError {
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) retryable: bool,
+    pub(crate) retry_after_ms: Option<u64>,
+    /// JSON text, as a rule.
+    pub(crate) cause: Option<String>,
+}
+
+/// Questions that a driver asks before it goes on. Nothing of them is checked yet.
+#[derive(Debug)]
+pub(crate) struct InputRequest {
+    pub(crate) questions: Vec<DriverQuestion>,
+    pub(crate) state: Vec<u8>,
+}
+
+/// One question of a driver.
+#[derive(Debug)]
+pub(crate) struct DriverQuestion {
+    pub(crate) key: String,
+    pub(crate) ask: DriverAsk,
+}
+
+/// What a driver wants to know.
+#[derive(Debug)]
+pub(crate) enum DriverAsk {
+    Form {
+        message: String,
+        /// JSON text.
+        schema: String,
+    },
+    /// Parameters of MCP `sampling/createMessage`, as JSON text.
+    Sample(String),
+    Roots,
+}
+
+/// A call of another tool that a driver asks for.
+#[derive(Debug)]
+pub(crate) struct ToolCall {
+    pub(crate) tool: String,
+    /// JSON text.
+    pub(crate) input: String,
+    pub(crate) timeout_ms: Option<u64>,
+}

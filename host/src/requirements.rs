@@ -1,0 +1,87 @@
+//! What the drivers of a host were granted, as far as the process itself must be
+//! able to do it: for a confinement that leaves no more.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use toolward_policy::Grant;
+
+use crate::confine::{Confinement, Network};
+use crate::host::Host;
+
+/// Where `https` and `http` are, if a grant names no port.
+const HTTPS: u16 = 443;
+const HTTP: u16 = 80;
+
+/// What all drivers of a host that policy lets run need together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Requirements {
+    /// Host directories that are read.
+    pub read: BTreeSet<PathBuf>,
+    /// Host directories that are also written to.
+    pub write: BTreeSet<PathBuf>,
+    /// TCP ports that are connected to.
+    pub ports: BTreeSet<u16>,
+    /// Whether key-value buckets are used.
+    pub buckets: bool,
+    /// Secrets that are used: publisher and slug.
+    pub secrets: BTreeSet<(String, String)>,
+    /// Whether any of them is stored by a driver.
+    pub stores_secrets: bool,
+}
+
+impl Host {
+    /// What the process has to keep when it confines itself, beside what the
+    /// embedder's own parts need (the files of buckets and secrets).
+    pub fn requirements(&self) -> Requirements {
+        let mut requirements = Requirements::default();
+        for grant in self.grants() {
+            requirements.add(grant);
+        }
+        requirements
+    }
+}
+
+impl Requirements {
+    fn add(&mut self, grant: &Grant) {
+        for workspace in grant.workspaces() {
+            let directories = match workspace.write {
+                true => &mut self.write,
+                false => &mut self.read,
+            };
+            directories.insert(workspace.directory.clone());
+        }
+        for host in grant.network() {
+            match host.host.port() {
+                Some(port) => self.ports.extend([port]),
+                None if host.plain_http => self.ports.extend([HTTPS, HTTP]),
+                None => self.ports.extend([HTTPS]),
+            }
+        }
+        self.buckets |= !grant.buckets().is_empty();
+        for secret in grant.secrets() {
+            let key = (secret.publisher.clone(), secret.slug.clone());
+            self.secrets.insert(key);
+            self.stores_secrets |= secret.store;
+        }
+    }
+
+    /// A confinement that keeps the directories that are there, and the ports;
+    /// with them, what resolving names and trusting certificates reads.
+    pub fn confinement(&self) -> Confinement {
+        let mut confinement = Confinement::builder();
+        // One that is not there blocks its tools, and nothing else.
+        for path in self.read.iter().filter(|path| path.is_dir()) {
+            confinement = confinement.read(path);
+        }
+        for path in self.write.iter().filter(|path| path.is_dir()) {
+            confinement = confinement.read_write(path);
+        }
+        if self.ports.is_empty() {
+            return confinement;
+        }
+        let ports = self.ports.iter().copied().collect();
+        confinement.system_files().network(Network::Ports(ports))
+    }
+}

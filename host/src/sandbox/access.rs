@@ -1,0 +1,124 @@
+//! A grant made ready for use: what is fixed for all calls of one route, so
+//! that a call only counts and opens.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::json;
+use toolward_egress::{Egress, HostRule, Rules, SecretRule};
+use toolward_policy::Grant;
+
+use super::call_budget::CallBudget;
+use super::files;
+use super::secrets::CallSecrets;
+use crate::limits::CallLimits;
+use crate::result::{CallError, ErrorClass, ErrorCode};
+use crate::services::Services;
+
+/// What the sandboxes of one route get.
+pub(crate) struct Access {
+    pub(crate) grant: Grant,
+    /// The directories behind its workspaces, or why one can't be opened.
+    pub(crate) files: Result<Option<Arc<files::Plan>>, CallError>,
+    /// The way out; `None` where no host is granted.
+    pub(crate) egress: Option<Egress>,
+}
+
+impl Access {
+    /// Makes a grant ready, for a driver of this publisher.
+    pub(crate) fn new(grant: &Grant, driver_publisher: &str, services: &Services) -> Self {
+        Self {
+            files: plan(grant, services),
+            egress: egress(grant, driver_publisher, services),
+            grant: grant.clone(),
+        }
+    }
+
+    /// The way out of one call of this principal; `None` where no host is granted.
+    pub(crate) fn call(
+        &self,
+        principal: &str,
+        limits: &CallLimits,
+        deadline: Instant,
+        budget: &CallBudget,
+        secrets: &Arc<CallSecrets>,
+    ) -> Option<toolward_egress::Call> {
+        let egress = self.egress.as_ref()?;
+        let limits = toolward_egress::CallLimits {
+            requests_at_once: u32::try_from(limits.http_requests).unwrap_or(u32::MAX),
+            requests_total: limits.http_requests_total,
+            request_body_bytes: limits.http_body_bytes,
+            response_body_bytes: limits.http_body_bytes,
+            total_bytes: limits.egress_bytes,
+            header_bytes: HEADER_BYTES,
+            request_timeout: limits.http_timeout,
+            deadline,
+        };
+        let egress = egress.on_behalf_of(principal);
+        Some(egress.call_within(&budget.network, limits, secrets.clone()))
+    }
+}
+
+/// The directories of a grant. One that is not there is the operator's to make:
+/// the tool says so when it is called.
+fn plan(grant: &Grant, services: &Services) -> Result<Option<Arc<files::Plan>>, CallError> {
+    if grant.workspaces().is_empty() {
+        return Ok(None);
+    }
+    match files::Plan::new(grant.workspaces(), &services.workspaces) {
+        Ok(plan) => Ok(Some(Arc::new(plan))),
+        Err(error) => Err(CallError::new(
+            ErrorCode::UNAUTHORISED,
+            ErrorClass::SetupRequired,
+            error.to_string(),
+        )
+        .with_cause(json!({ "rule": error.code() }))
+        .with_hint(error.hint())),
+    }
+}
+
+/// Bytes of the head of a request, and of a response.
+const HEADER_BYTES: u64 = 64 << 10;
+
+fn egress(grant: &Grant, driver_publisher: &str, services: &Services) -> Option<Egress> {
+    if grant.network().is_empty() {
+        return None;
+    }
+    let hosts = grant
+        .network()
+        .iter()
+        .map(|host| HostRule {
+            host: host.host.clone(),
+            unsafe_methods: host.unsafe_methods,
+            plain_http: host.plain_http,
+            addresses: host.addresses.clone(),
+            headers: host.headers.clone(),
+        })
+        .collect();
+    let secrets = grant
+        .secrets()
+        .iter()
+        .filter_map(|secret| {
+            let binding = secret.binding.as_ref()?;
+            Some(SecretRule {
+                slug: secret.slug.clone(),
+                host: binding.host.clone(),
+                port: binding.port,
+                header: binding.header.clone(),
+                methods: binding.methods.clone(),
+                path_prefix: binding.path_prefix.clone(),
+            })
+        })
+        .collect();
+    match Rules::new(hosts, secrets) {
+        Ok(rules) => {
+            let transport = &services.transport;
+            Some(transport.egress_of(driver_publisher, Arc::new(rules)))
+        }
+        Err(error) => {
+            // The policy checks all of this when it is read.
+            tracing::error!(%error, "a grant can't be turned into rules; nothing is reached");
+            None
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a call and all calls below it may use together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use toolward_egress::Meter;
+
+use super::files::{FileCounters, FileLimits};
+use super::keyvalue;
+use super::secrets::Stores;
+use crate::limits::CallLimits;
+use crate::observer::Observer;
+use crate::result::{CallError, ErrorClass, ErrorCode, Hit};
+
+/// The budgets that a call and all calls below it share.
+pub(crate) struct CallBudget {
+    calls: AtomicU64,
+    calls_allowed: u64,
+    depth_allowed: u32,
+    /// Requests and bytes on the network.
+    pub(crate) network: Meter,
+    pub(crate) files: Arc<FileCounters>,
+    /// What the root itself may do with files: no call below it may do more.
+    pub(crate) file_limits: FileLimits,
+    pub(crate) buckets: Arc<keyvalue::Counters>,
+    pub(crate) stores: Arc<Stores>,
+    /// Who observes the root.
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+}
+
+impl CallBudget {
+    pub(crate) fn new(
+        limits: &CallLimits,
+        depth_allowed: u32,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            calls: AtomicU64::new(0),
+            calls_allowed: limits.nested_calls,
+            depth_allowed,
+            network: Meter::budget(limits.http_requests_total, limits.egress_bytes),
+            files: Arc::default(),
+            file_limits: FileLimits::of(limits),
+            buckets: Arc::default(),
+            stores: Arc::default(),
+            observer,
+        })
+    }
+
+    /// Counts a call of another tool by a call at `depth` (the root's is 0).
+    pub(crate) fn count_call(&self, depth: usize) -> Result<(), CallError> {
+        let over = |limit, used, allowed| {
+            Err(CallError::new(
+                ErrorCode::RATE_LIMITED,
+                ErrorClass::RateLimited,
+                format!("calls of tools by tools: {used}, {allowed} are allowed (limit `{limit}`)"),
+            )
+            .with_limit(Hit {
+                limit,
+                used,
+                allowed,
+            })
+            .with_hint(format!("raise the host's limit `{limit}`")))
+        };
+        let depth = (depth as u64).saturating_add(1);
+        if depth > u64::from(self.depth_allowed) {
+            return over("nested_depth", depth, u64::from(self.depth_allowed));
+        }
+        let used = self.calls.fetch_add(1, Ordering::AcqRel).saturating_add(1);
+        if used > self.calls_allowed {
+            return over("nested_calls", used, self.calls_allowed);
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for CallBudget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallBudget")
+            .field("calls", &self.calls)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,131 @@
+//! Looks at the clock whenever a guest calls the host.
+//!
+//! Fuel counts the guest's instructions and not the host's work: a guest that
+//! does little but call the host would spend minutes between two yields. So each
+//! host call checks the deadline, and a guest that has not yielded for a while
+//! is made to, for the sake of its neighbours.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wasmtime::{CallHook, Result, StoreContextMut};
+
+use super::engine::YIELD_INTERVAL;
+use super::turns::Polls;
+use super::{DeadlinePassed, State};
+use crate::violations::EndsCall;
+
+/// A guest that keeps calling the host yields after this time.
+const MAX_HOST_CALL_TURN: Duration = Duration::from_millis(2);
+
+/// Fuel that is left to a guest that is to yield: enough to get back to its own
+/// code, far less than a microsecond of it.
+const FUEL_TO_YIELD: u64 = 100;
+
+/// Bytes that one host call may copy out of the guest. More than a log message
+/// or a write to a stream needs, and copied in some microseconds.
+pub(super) const HOST_CALL_BYTES: usize = 256 << 10;
+
+/// The state of one store's hook.
+pub(crate) struct StoreHook {
+    deadline: Instant,
+    polls: Arc<Polls>,
+    seen: u32,
+    turn: Instant,
+    shortened: bool,
+    /// The guest may hand over less than [`HOST_CALL_BYTES`] in this call.
+    scarce: bool,
+    /// Calls into the guest that are under way, one in another.
+    depth: u32,
+    result_bytes: usize,
+}
+
+impl StoreHook {
+    /// A hook, made `now`, that ends the guest at `deadline` and lets its results be
+    /// `result_bytes` large.
+    pub(super) fn new(
+        deadline: Instant,
+        polls: Arc<Polls>,
+        now: Instant,
+        result_bytes: usize,
+    ) -> Self {
+        Self {
+            deadline,
+            polls,
+            seen: 0,
+            turn: now,
+            shortened: false,
+            scarce: false,
+            depth: 0,
+            result_bytes,
+        }
+    }
+
+    /// Called at each crossing between host and guest.
+    pub(crate) fn pass(
+        &mut self,
+        mut store: StoreContextMut<'_, State>,
+        crossing: CallHook,
+    ) -> Result<()> {
+        match crossing {
+            CallHook::CallingHost => self.calling_host(&mut store),
+            CallHook::ReturningFromHost => settle(&mut store),
+            CallHook::CallingWasm => {
+                self.depth = self.depth.saturating_add(1);
+                store.set_hostcall_fuel(HOST_CALL_BYTES);
+                Ok(())
+            }
+            CallHook::ReturningFromWasm => {
+                self.depth = self.depth.saturating_sub(1);
+                if self.depth == 0 {
+                    // What follows is the result's way out.
+                    let bytes = store.data().limiter.result(self.result_bytes);
+                    store.set_hostcall_fuel(bytes);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn calling_host(&mut self, store: &mut StoreContextMut<'_, State>) -> Result<()> {
+        let now = Instant::now();
+        if now >= self.deadline {
+            return Err(DeadlinePassed.into());
+        }
+        if store.data().tools.is_some() {
+            store.data_mut().meter.fuel = store.get_fuel()?;
+        }
+        let bytes = store.data().limiter.lifted(HOST_CALL_BYTES);
+        if self.scarce || bytes < HOST_CALL_BYTES {
+            self.scarce = bytes < HOST_CALL_BYTES;
+            store.set_hostcall_fuel(bytes);
+        }
+        let polls = self.polls.count();
+        if polls != self.seen {
+            (self.seen, self.turn) = (polls, now);
+            if self.shortened {
+                self.shortened = false;
+                store.fuel_async_yield_interval(Some(YIELD_INTERVAL))?;
+            }
+        } else if !self.shortened && now.duration_since(self.turn) >= MAX_HOST_CALL_TURN {
+            self.shortened = true;
+            store.fuel_async_yield_interval(Some(FUEL_TO_YIELD))?;
+        }
+        Ok(())
+    }
+}
+
+/// Ends a call whose violation policy does not suffer, or for which the host holds
+/// too much, and takes what called tools have spent from the caller's fuel.
+fn settle(store: &mut StoreContextMut<'_, State>) -> Result<()> {
+    if let Some(violation) = store.data().violations.ends() {
+        return Err(EndsCall(violation).into());
+    }
+    store.data_mut().settle_memory()?;
+    let owed = std::mem::take(&mut store.data_mut().meter.owed);
+    if owed > 0 {
+        let left = store.get_fuel()?.saturating_sub(owed);
+        store.set_fuel(left)?;
+    }
+    Ok(())
+}

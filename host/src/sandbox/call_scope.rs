@@ -1,0 +1,34 @@
+//! On whose behalf a call is made, and who takes part in it.
+
+use std::sync::Arc;
+
+use super::call_chain::CallChain;
+use crate::approval::Approver;
+use crate::elicitation::Answerable;
+use crate::observer::Observer;
+use crate::principal::LOCAL;
+
+/// What stays the same from the request to the last attempt, shared by all stages.
+#[derive(Clone)]
+pub(crate) struct CallScope {
+    pub(crate) principal: String,
+    /// Who asks people, instead of the host's own approver.
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// The calls that led to this one.
+    pub(crate) chain: CallChain,
+    /// Which questions of a driver the caller can have answered.
+    pub(crate) answerable: Answerable,
+}
+
+impl Default for CallScope {
+    fn default() -> Self {
+        Self {
+            principal: LOCAL.to_owned(),
+            approver: None,
+            observer: None,
+            chain: CallChain::default(),
+            answerable: Answerable::default(),
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! A path of the guest's, resolved: the workspace it lies in, what is granted
+//! there, and the operations on it. All of them block: they run on a thread that
+//! may, see [`super::threads`].
+
+use std::fs::{File, Metadata};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
+use rustix::io::Errno;
+use wasmtime_wasi::p2::FsResult;
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+
+use super::errors::Fail;
+use super::file::OpenFile;
+use super::path::{VirtualPath, makeable};
+use super::plan::Mount;
+use super::rules::Access;
+use super::{OPEN_FILE, Shared};
+
+/// How often an open is tried again when the file was swapped meanwhile.
+const TRIES: usize = 16;
+
+/// Where a path of the guest's lies.
+#[derive(Debug, Clone)]
+pub(super) struct ResolvedPath {
+    pub(super) shared: Arc<Shared>,
+    pub(super) mount: Arc<Mount>,
+    pub(super) path: VirtualPath,
+    pub(super) access: Access,
+    /// It was written as a directory, with a slash or a dot at its end.
+    pub(super) directory: bool,
+}
+
+/// What a guest asks for when it opens something.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Request {
+    pub(super) read: bool,
+    pub(super) write: bool,
+    pub(super) create: bool,
+    pub(super) exclusive: bool,
+    pub(super) truncate: bool,
+    pub(super) directory: bool,
+}
+
+/// What was opened.
+#[derive(Debug)]
+pub(super) enum Opened {
+    File(OpenFile),
+    Directory,
+}
+
+/// Only these exist for a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Directory,
+}
+
+impl Kind {
+    /// The kind of what is there. Anything but a file or directory (a symbolic
+    /// link, FIFO, socket or device) is refused.
+    pub(super) fn of(metadata: &Metadata) -> Result<Self, Fail> {
+        let file_type = metadata.file_type();
+        if file_type.is_file() {
+            Ok(Self::File)
+        } else if file_type.is_dir() {
+            Ok(Self::Directory)
+        } else {
+            Err(Fail::Refused(ErrorCode::NotPermitted))
+        }
+    }
+}
+
+impl ResolvedPath {
+    fn relative(&self) -> &str {
+        // A place is made only where this holds.
+        self.path.below(&self.mount.path).unwrap_or_default()
+    }
+
+    /// What is there, opened for nothing; only what the guest may know of.
+    pub(super) fn look(&self) -> Result<(File, Metadata, Kind), Fail> {
+        let file = match self.mount.root.probe(self.relative()) {
+            // A file stands where the guest may only pass: it is not told so.
+            Err(Errno::NOTDIR) if self.mount.is_partial() => Err(Errno::NOENT),
+            probed => probed,
+        }?;
+        let metadata = file.metadata()?;
+        let kind = Kind::of(&metadata)?;
+        if kind == Kind::File {
+            if self.access < Access::Read {
+                return Err(ErrorCode::NoEntry.into());
+            }
+            if self.directory {
+                return Err(ErrorCode::NotDirectory.into());
+            }
+        }
+        Ok((file, metadata, kind))
+    }
+
+    /// Fails where nothing may be changed here.
+    fn writable(&self) -> Result<(), Fail> {
+        match self.access {
+            Access::Write => Ok(()),
+            Access::Read => Err(Fail::Refused(ErrorCode::ReadOnly)),
+            Access::Pass | Access::None => Err(Fail::Refused(ErrorCode::NotPermitted)),
+        }
+    }
+
+    /// The same place, where something may get its name.
+    pub(super) fn for_creation(self) -> FsResult<Self> {
+        match self.makeable() {
+            Ok(()) => Ok(self),
+            Err(fail) => Err(fail.raise(self.path.as_str(), &self.shared.violations)),
+        }
+    }
+
+    /// Fails where nothing may get this name.
+    fn makeable(&self) -> Result<(), Fail> {
+        match makeable(self.path.name()) {
+            true => Ok(()),
+            false => Err(Fail::Refused(ErrorCode::Invalid)),
+        }
+    }
+
+    /// The directory that it is an entry of, and its name there. `None`: it is
+    /// the workspace's own directory.
+    fn entry(&self) -> Result<Option<(OwnedFd, &str)>, Fail> {
+        let relative = self.relative();
+        if relative.is_empty() {
+            return Ok(None);
+        }
+        let (parent, name) = relative.rsplit_once('/').unwrap_or(("", relative));
+        let parent = self.mount.root.probe_directory(parent)?;
+        Ok(Some((parent.into(), name)))
+    }
+
+    pub(super) fn open(&self, request: &Request) -> Result<Opened, Fail> {
+        let changes = request.write || request.create || request.truncate;
+        if changes {
+            self.writable()?;
+        }
+        let slot = self.shared.open(OPEN_FILE)?;
+        for _ in 0..TRIES {
+            let (file, metadata) = match self.look() {
+                Ok((_, _, Kind::Directory)) if request.create && request.exclusive => {
+                    return Err(ErrorCode::Exist.into());
+                }
+                Ok((_, _, Kind::Directory)) if changes => {
+                    return Err(ErrorCode::IsDirectory.into());
+                }
+                Ok((_, _, Kind::Directory)) => return Ok(Opened::Directory),
+                Ok(_) if request.directory => return Err(ErrorCode::NotDirectory.into()),
+                Ok(_) if request.create && request.exclusive => {
+                    return Err(ErrorCode::Exist.into());
+                }
+                Ok((seen, known, Kind::File)) => {
+                    let flags = flags(request);
+                    let file = match self.mount.root.open_existing(self.relative(), flags) {
+                        // Gone, or something else by now.
+                        Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR | Errno::NXIO) => continue,
+                        opened => opened?,
+                    };
+                    let metadata = file.metadata()?;
+                    // As long as `seen` is held its inode is nobody else's.
+                    let same = (metadata.dev(), metadata.ino()) == (known.dev(), known.ino());
+                    drop(seen);
+                    if !same {
+                        continue;
+                    }
+                    (file, metadata)
+                }
+                Err(Fail::Code(ErrorCode::NoEntry)) if request.create => {
+                    if self.directory {
+                        return Err(ErrorCode::IsDirectory.into());
+                    }
+                    match self.create(request) {
+                        // Somebody else made it first.
+                        Err(Fail::Code(ErrorCode::Exist)) if !request.exclusive => continue,
+                        made => made?,
+                    }
+                }
+                Err(fail) => return Err(fail),
+            };
+            if changes {
+                not_linked(&metadata)?;
+            }
+            if request.truncate && metadata.len() > 0 {
+                file.set_len(0)?;
+            }
+            return Ok(Opened::File(OpenFile::new(file, self, request, slot)));
+        }
+        Err(ErrorCode::Busy.into())
+    }
+
+    fn create(&self, request: &Request) -> Result<(File, Metadata), Fail> {
+        self.makeable()?;
+        let Shared {
+            counters, limits, ..
+        } = &*self.shared;
+        counters.create(limits, &self.mount, || {
+            let file = self.mount.root.create(self.relative(), flags(request))?;
+            let metadata = file.metadata()?;
+            Ok((file, metadata))
+        })
+    }
+
+    pub(super) fn create_directory(&self) -> Result<(), Fail> {
+        if let Err(refused) = self.writable() {
+            // Making a directory that exists is no attempt at anything.
+            return match self.look() {
+                Ok(_) => Err(ErrorCode::Exist.into()),
+                Err(_) => Err(refused),
+            };
+        }
+        let Some((parent, name)) = self.entry()? else {
+            return Err(ErrorCode::Exist.into());
+        };
+        self.makeable()?;
+        let Shared {
+            counters, limits, ..
+        } = &*self.shared;
+        counters.create(limits, &self.mount, || {
+            rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)).map_err(Fail::from)
+        })
+    }
+
+    pub(super) fn remove_directory(&self) -> Result<(), Fail> {
+        self.writable()?;
+        if self.look()?.2 != Kind::Directory {
+            return Err(ErrorCode::NotDirectory.into());
+        }
+        let (parent, name) = self.entry()?.ok_or(ErrorCode::Busy)?;
+        Ok(rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)?)
+    }
+
+    pub(super) fn remove_file(&self) -> Result<(), Fail> {
+        self.writable()?;
+        if self.look()?.2 != Kind::File {
+            return Err(ErrorCode::IsDirectory.into());
+        }
+        let (parent, name) = self.entry()?.ok_or(ErrorCode::Busy)?;
+        Ok(rustix::fs::unlinkat(&parent, name, AtFlags::empty())?)
+    }
+
+    /// Moves what is here to `target`. Both ends must be writable; of a
+    /// directory, everything below both.
+    pub(super) fn rename(&self, target: &Self) -> Result<(), Fail> {
+        self.writable()?;
+        target.writable()?;
+        if !Arc::ptr_eq(&self.mount.root, &target.mount.root) {
+            return Err(ErrorCode::CrossDevice.into());
+        }
+        let kind = self.look()?.2;
+        let below = |place: &Self| place.mount.rules.writes_below(&place.path);
+        if kind == Kind::Directory && !(below(self) && below(target)) {
+            return Err(Fail::Refused(ErrorCode::NotPermitted));
+        }
+        match target.look() {
+            Ok(_) => {}
+            Err(Fail::Code(ErrorCode::NoEntry)) if kind == Kind::File && target.directory => {
+                return Err(ErrorCode::NotDirectory.into());
+            }
+            Err(Fail::Code(ErrorCode::NoEntry)) => {}
+            Err(fail) => return Err(fail),
+        }
+        let (from, old) = self.entry()?.ok_or(ErrorCode::Busy)?;
+        let (to, new) = target.entry()?.ok_or(ErrorCode::Busy)?;
+        Ok(rustix::fs::renameat(&from, old, &to, new)?)
+    }
+
+    /// Of an open file, since a confined process can't set those of a file by its path.
+    pub(super) fn set_times(&self, times: &Timestamps) -> Result<(), Fail> {
+        self.writable()?;
+        let (_, _, kind) = self.look()?;
+        let open = |flags| self.mount.root.open_existing(self.relative(), flags);
+        let opened = match open(OFlags::RDONLY) {
+            // A file may be for writing only.
+            Err(Errno::ACCESS) if kind == Kind::File => open(OFlags::WRONLY),
+            opened => opened,
+        }?;
+        let metadata = opened.metadata()?;
+        if Kind::of(&metadata)? == Kind::File {
+            not_linked(&metadata)?;
+        }
+        Ok(rustix::fs::futimens(&opened, times)?)
+    }
+
+    /// Nothing that exists for a guest is a link to be read.
+    pub(super) fn read_link(&self) -> Result<(), Fail> {
+        self.look()?;
+        Err(ErrorCode::Invalid.into())
+    }
+
+    /// Makes the entries of a directory last, where the guest may write there.
+    pub(super) fn sync_directory(&self) -> Result<(), Fail> {
+        if self.access < Access::Write {
+            return Ok(());
+        }
+        Ok(self.open_directory()?.sync_all()?)
+    }
+
+    /// Opens a directory for its entries to be read.
+    pub(super) fn open_directory(&self) -> Result<File, Fail> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        Ok(self.mount.root.open_existing(self.relative(), flags)?)
+    }
+}
+
+fn flags(request: &Request) -> OFlags {
+    match (request.read, request.write) {
+        (true, true) => OFlags::RDWR,
+        (false, true) => OFlags::WRONLY,
+        // Setting a file's size takes a handle that may write.
+        (_, false) if request.truncate => OFlags::RDWR,
+        (_, false) => OFlags::RDONLY,
+    }
+}
+
+/// Refuses to change a file with another name: a hard link that was planted in
+/// a workspace would be a way out of it. Guests make none.
+pub(super) fn not_linked(metadata: &Metadata) -> Result<(), Fail> {
+    if metadata.nlink() > 1 {
+        return Err(Fail::Refused(ErrorCode::NotPermitted));
+    }
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! What a guest reports while it runs, progress and log records, within the call's
+//! limits.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Exceeded;
+use crate::limits::CallLimits;
+use crate::result::LogRecord;
+
+/// What a call has reported so far, all its attempts together. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReportCounts(Arc<Mutex<Counts>>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    progress: Rising,
+    records: u64,
+    bytes: u64,
+}
+
+impl ReportCounts {
+    /// Whether a report of progress with this value is passed on.
+    pub(super) fn admits_progress(&self, done: f64) -> bool {
+        self.with(|counts| counts.progress.admit(done))
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Counts) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Progress reports that are passed on in one call; the rest is dropped.
+const PROGRESS_REPORTS: u32 = 1000;
+
+/// The progress of one call: only ever rises, and only so often.
+#[derive(Debug, Default)]
+struct Rising {
+    last: Option<f64>,
+    count: u32,
+}
+
+impl Rising {
+    /// Whether a report with this value is passed on.
+    fn admit(&mut self, done: f64) -> bool {
+        let rises = done.is_finite() && self.last.is_none_or(|last| done > last);
+        if !rises || self.count >= PROGRESS_REPORTS {
+            return false;
+        }
+        self.last = Some(done);
+        self.count = self.count.saturating_add(1);
+        true
+    }
+}
+
+/// The log records of one attempt, counted while they come in, with those of the
+/// attempts before it.
+#[derive(Debug)]
+pub(crate) struct Log {
+    records: Vec<LogRecord>,
+    counts: ReportCounts,
+    max_records: u64,
+    max_bytes: u64,
+}
+
+impl Log {
+    pub(super) fn new(limits: &CallLimits, counts: ReportCounts) -> Self {
+        Self {
+            records: Vec::new(),
+            counts,
+            max_records: limits.log_records,
+            max_bytes: limits.log_bytes,
+        }
+    }
+
+    /// Counts a record of `size` bytes before anything is made of it.
+    pub(crate) fn admit(&mut self, size: u64) -> Result<(), Exceeded> {
+        self.counts.with(|counts| {
+            let count = counts.records.saturating_add(1);
+            if count > self.max_records {
+                return Err(Exceeded {
+                    limit: "log_records",
+                    used: count,
+                    allowed: self.max_records,
+                });
+            }
+            let bytes = counts.bytes.saturating_add(size);
+            if bytes > self.max_bytes {
+                return Err(Exceeded {
+                    limit: "log_bytes",
+                    used: bytes,
+                    allowed: self.max_bytes,
+                });
+            }
+            (counts.records, counts.bytes) = (count, bytes);
+            Ok(())
+        })
+    }
+
+    pub(crate) fn push(&mut self, record: LogRecord) {
+        self.records.push(record);
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<LogRecord> {
+        std::mem::take(&mut self.records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_that_falls_repeats_or_is_no_number_is_dropped() {
+        let mut rising = Rising::default();
+        let admitted = [1.0, 1.0, 0.5, f64::NAN, f64::INFINITY, 2.0].map(|done| rising.admit(done));
+        assert_eq!(admitted, [true, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn another_attempt_has_what_the_first_left_of_log_and_progress() {
+        let limits = CallLimits {
+            log_records: 3,
+            log_bytes: 100,
+            ..CallLimits::new(
+                &crate::Limits::default(),
+                std::time::Duration::from_secs(1),
+                &toolward_contract::driver::DriverLimits::default(),
+            )
+        };
+        let counts = ReportCounts::default();
+        for size in [10, 50] {
+            let mut attempt = Log::new(&limits, counts.clone());
+            attempt.admit(size).expect("room for it");
+        }
+        let mut third = Log::new(&limits, counts.clone());
+        assert_eq!(third.admit(41).map_err(|over| over.limit), Err("log_bytes"));
+        third.admit(40).expect("room for it");
+        assert_eq!(
+            third.admit(0).map_err(|over| over.limit),
+            Err("log_records")
+        );
+    }
+
+    #[test]
+    fn progress_is_passed_on_so_often_and_no_more() {
+        let mut rising = Rising::default();
+        let passed = (0..5000).filter(|n| rising.admit(f64::from(*n))).count();
+        assert_eq!(passed, 1000);
+    }
+}

@@ -1,0 +1,209 @@
+//! A bounded pool of threads for validations that may take long: value and schema are
+//! untrusted, and a validation can't be interrupted. Each principal has a share of the
+//! permits. A validation keeps its permit until it has ended; its caller waits no
+//! longer than its deadline.
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use toolward_contract::schema::Schema;
+
+use crate::admission::{Gate, Gates};
+use crate::cores::cores;
+use crate::result::{CallError, ErrorClass, ErrorCode};
+use crate::sandbox::deadline;
+
+/// Bytes of JSON times weight of the schema: below it a check takes some
+/// milliseconds at the very most, and microseconds as a rule, which is less than
+/// handing it over.
+const INLINE_COST: usize = 500_000;
+
+/// Whether a text of so many bytes is checked at once against `schema`.
+pub(crate) fn is_short(bytes: usize, schema: &Schema) -> bool {
+    bytes.saturating_mul(schema.weight()) < INLINE_COST
+}
+
+/// The most bytes that [`is_short`] takes for `schema`.
+pub(crate) fn short_bytes(schema: &Schema) -> usize {
+    INLINE_COST
+        .checked_div(schema.weight())
+        .unwrap_or(INLINE_COST)
+}
+
+/// Checks that may wait for a place: for one of their principal's, and for one of all.
+const MAX_WAITING: u32 = 1024;
+
+/// What a check that may not wait is refused by.
+const LIMIT_NAME: &str = "long_checks";
+
+/// The places for long checks of a host, and of those that take its place.
+#[derive(Debug)]
+pub(crate) struct ValidationPool {
+    all: Arc<Gate>,
+    principals: Mutex<Gates>,
+    /// Places of one principal.
+    share: u32,
+}
+
+impl Default for ValidationPool {
+    /// As many places for a principal as the machine has cores, and for all a quarter
+    /// more: none of them has all.
+    fn default() -> Self {
+        let cores = u32::try_from(cores()).unwrap_or(u32::MAX);
+        Self::new(cores, cores.saturating_add((cores / 4).max(1)), MAX_WAITING)
+    }
+}
+
+impl ValidationPool {
+    fn new(share: u32, all: u32, waiting: u32) -> Self {
+        Self {
+            all: Gate::fixed(LIMIT_NAME, all, waiting),
+            principals: Mutex::default(),
+            share,
+        }
+    }
+
+    /// The places of one principal.
+    fn of(&self, principal: &str) -> Arc<Gate> {
+        let mut gates = self
+            .principals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        gates.get(principal, || {
+            Gate::fixed(LIMIT_NAME, self.share, MAX_WAITING)
+        })
+    }
+
+    /// Runs `check` of a principal's on a thread of its own; `late` says what it means
+    /// that the deadline passed before it was done.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        principal: &str,
+        deadline: Instant,
+        late: impl Fn() -> CallError,
+        check: impl FnOnce() -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, CallError> {
+        let own = self.of(principal);
+        let work = pin!(async {
+            // Waiting for a share holds no permit of the pool.
+            let places = (own.enter(true).await?, self.all.enter(true).await?);
+            // As long as a check has a place its principal's gate is the same one.
+            let held = (places, own.clone());
+            let task = tokio::task::spawn_blocking(move || {
+                let result = check();
+                drop(held);
+                result
+            });
+            task.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "a check failed");
+                Err(failed())
+            })
+        });
+        deadline::before(deadline, work)
+            .await
+            .unwrap_or_else(|deadline::Elapsed| Err(late()))
+    }
+}
+
+fn failed() -> CallError {
+    CallError::new(
+        ErrorCode::INTERNAL,
+        ErrorClass::ExecutionFailed,
+        "checking a value against its schema failed",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn late() -> CallError {
+        CallError::new(ErrorCode::TIMEOUT, ErrorClass::Timeout, "late")
+    }
+
+    /// A check of a principal's that takes some time, on its way.
+    async fn busy(checks: &Arc<ValidationPool>, principal: &'static str, time: Duration) {
+        let checks = checks.clone();
+        let (begun, begins) = tokio::sync::oneshot::channel();
+        tokio::spawn(async move {
+            let check = move || {
+                let _ = begun.send(());
+                std::thread::sleep(time);
+                Ok(())
+            };
+            checks.run(principal, far(), late, check).await
+        });
+        begins.await.expect("it begins");
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(20)
+    }
+
+    fn far() -> Instant {
+        Instant::now() + Duration::from_secs(20)
+    }
+
+    #[tokio::test]
+    async fn a_check_that_takes_too_long_is_not_waited_for_and_keeps_its_place() {
+        let checks = ValidationPool::new(1, 1, MAX_WAITING);
+        let slow = || {
+            std::thread::sleep(Duration::from_millis(300));
+            Ok(1)
+        };
+        let error = checks.run("a", soon(), late, slow).await.expect_err("late");
+        assert_eq!(error.code, ErrorCode::TIMEOUT);
+        for principal in ["a", "b"] {
+            let next = checks.run(principal, soon(), late, || Ok(2)).await;
+            assert_eq!(
+                next.expect_err("the place is taken").code,
+                ErrorCode::TIMEOUT
+            );
+        }
+        assert_eq!(checks.run("a", far(), late, || Ok(3)).await, Ok(3));
+    }
+
+    #[tokio::test]
+    async fn a_principal_whose_checks_take_long_leaves_a_place_to_others() {
+        let checks = Arc::new(ValidationPool::default());
+        let long = Duration::from_secs(2);
+        for _ in 0..cores() {
+            busy(&checks, "greedy", long).await;
+        }
+        let more = checks.run("greedy", soon(), late, || Ok(1)).await;
+        assert_eq!(more.expect_err("its share").code, ErrorCode::TIMEOUT);
+        let begun = Instant::now();
+        let other = checks.run("modest", far(), late, || Ok(2)).await;
+        assert_eq!(other, Ok(2));
+        assert!(begun.elapsed() < long / 2, "it waited for none of them");
+    }
+
+    #[tokio::test]
+    async fn beyond_what_may_wait_a_check_is_refused() {
+        let checks = Arc::new(ValidationPool::new(1, 1, 1));
+        busy(&checks, "a", Duration::from_millis(300)).await;
+        let mut waiting = pin!(checks.run("b", far(), late, || Ok(1)));
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        let refused = checks.run("c", far(), late, || Ok(2)).await;
+        let error = refused.expect_err("one waits already");
+        assert_eq!(error.code, ErrorCode::RATE_LIMITED);
+        assert_eq!(error.limit.expect("a limit").limit, LIMIT_NAME);
+        assert_eq!(error.hint.as_deref(), Some("try again later"));
+        assert_eq!(waiting.await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn a_check_that_panics_is_a_fault_of_the_host_and_frees_its_place() {
+        let checks = ValidationPool::new(1, 1, MAX_WAITING);
+        let error = checks
+            .run("a", far(), late, || -> Result<(), _> {
+                panic!("in a test")
+            })
+            .await
+            .expect_err("it panicked");
+        assert_eq!(error.code, ErrorCode::INTERNAL);
+        assert_eq!(checks.run("a", far(), late, || Ok(1)).await, Ok(1));
+    }
+}

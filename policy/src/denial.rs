@@ -1,0 +1,173 @@
+//! Why a tool is blocked: what it lacks, as data.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use toolward_contract::capability::Capability;
+
+use crate::declared::DeclaredBy;
+use crate::machine::UnusableDirectory;
+use crate::rule_id::RuleId;
+
+/// Why a tool is blocked. It names contract and driver, so that the lines that
+/// would allow it can be written from it ([`Denial::lines_to_add`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Denial {
+    /// `id@major` of the contract.
+    pub tool: String,
+    /// The contract's publisher.
+    pub publisher: String,
+    /// The driver's id.
+    pub driver: String,
+    /// The driver's publisher.
+    pub driver_publisher: String,
+    /// The rules that deny the whole tool.
+    pub denied_by: Vec<RuleId>,
+    /// What is declared and not granted.
+    pub missing: Vec<Missing>,
+    /// Missing tables other than rules.
+    #[serde(skip)]
+    pub(crate) lacks: Vec<Lack>,
+    /// Placeholder directories that the operator has not replaced yet.
+    #[serde(skip)]
+    pub(crate) placeholders: Vec<PathBuf>,
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is blocked: ", self.tool)?;
+        let rules = self
+            .denied_by
+            .iter()
+            .map(|rule| format!("denied by {rule}"));
+        let missing = self.missing.iter().map(ToString::to_string);
+        let all: Vec<String> = rules.chain(missing).collect();
+        f.write_str(&all.join("; "))
+    }
+}
+
+/// A declared capability that is not granted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[non_exhaustive]
+pub struct Missing {
+    /// The capability, narrowed to what the driver uses.
+    pub capability: Capability,
+    /// Whether it was declared in `mutates`.
+    pub mutates: bool,
+    /// Who declared it.
+    pub declared_by: DeclaredBy,
+    /// Why it is not granted.
+    pub why: Why,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.mutates { " (to change it)" } else { "" };
+        let who = match self.declared_by {
+            DeclaredBy::Contract => "",
+            DeclaredBy::Driver => ", which the driver adds",
+        };
+        write!(f, "`{}`{how}{who}: {}", self.capability, self.why)
+    }
+}
+
+/// Why a declared capability is not granted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "code", content = "by")]
+#[non_exhaustive]
+pub enum Why {
+    /// No rule gives it.
+    NoRule,
+    /// A rule gives it for reading, and the contract changes it.
+    OnlyReading,
+    /// A rule gives storing the secret, and it is to be used.
+    OnlyStoring,
+    /// It is a wildcard, and no rule writes the wildcard.
+    WildcardNotWritten,
+    /// The driver adds it, and no rule that gives it names the driver.
+    DriverNotNamed,
+    /// A deny rule is about it.
+    DeniedBy(RuleId),
+    /// No `[[workspace]]` maps the path or one above it.
+    NoWorkspace,
+    /// The directory behind the path can't be used.
+    Directory(UnusableDirectory),
+    /// No `[[secret]]` of that publisher has the name.
+    NoSecret,
+    /// Its `[[secret]]` has no origin, and no rule reveals it.
+    SecretNotUsable,
+    /// Its `[[workspace]]`, `[[secret]]` or `[[service]]` has values for the operator to replace.
+    NotChosen,
+    /// No `[[service]]` has the name.
+    NoService,
+    /// It can't be granted: all tools, all secrets, or reading what can only be
+    /// changed.
+    NeverGranted,
+    /// This host does not know its class, and no rule accepts it by name.
+    UnknownClass,
+}
+
+impl Why {
+    /// Whether lines added to the policy can help.
+    pub(crate) fn lines_help(&self) -> bool {
+        !matches!(
+            self,
+            Self::DeniedBy(_)
+                | Self::NeverGranted
+                | Self::SecretNotUsable
+                | Self::NotChosen
+                | Self::Directory(_)
+        )
+    }
+
+    /// Whether a rule is among them.
+    pub(crate) fn rule_helps(&self) -> bool {
+        self.lines_help() && !matches!(self, Self::NoWorkspace | Self::NoSecret | Self::NoService)
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoRule => "no rule gives it",
+            Self::OnlyReading => "rules give it for reading only",
+            Self::OnlyStoring => "rules give storing it only",
+            Self::WildcardNotWritten => "a wildcard is given only by a rule that writes it",
+            Self::DriverNotNamed => "no rule that gives it names the driver",
+            Self::DeniedBy(rule) => return write!(f, "denied by {rule}"),
+            Self::Directory(unusable) => {
+                return write!(
+                    f,
+                    "its directory can't be used: {unusable}; {}",
+                    unusable.hint
+                );
+            }
+            Self::NoWorkspace => "no [[workspace]] maps the path to a directory",
+            Self::NoSecret => "there is no [[secret]] of that name for the publisher",
+            Self::SecretNotUsable => "its [[secret]] has no origin, and no rule reveals it",
+            Self::NotChosen => "its table still waits for the choice that `# choose` marks",
+            Self::NoService => "there is no [[service]] of that name",
+            Self::NeverGranted => "it is never granted",
+            Self::UnknownClass => "this host does not know its class, and no rule accepts it",
+        })
+    }
+}
+
+/// A table that a blocked tool needs beside rules.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lack {
+    /// A workspace at or above this path.
+    Workspace(Capability),
+    /// A secret of this name and publisher.
+    Secret {
+        slug: String,
+        publisher: String,
+        /// The hosts that the driver declares: shown to a person, never used as a
+        /// value.
+        egress: Vec<String>,
+    },
+    /// A service of this name.
+    Service { name: String, egress: Vec<String> },
+}

@@ -1,0 +1,301 @@
+//! Evaluates a declaration against a policy, capability by capability: the source of
+//! the decision and of its explanation.
+
+use toolward_contract::capability::{Backing, Capability, Class, HostPattern};
+
+use crate::decision::{Contract, Implementation};
+use crate::declared::{self, Declared, DeclaredBy};
+use crate::denial::Why;
+use crate::grant::OnViolation;
+use crate::machine::Machine;
+use crate::operator_claims::Confirmed;
+use crate::overlap::{hosts_overlap, overlaps};
+use crate::policy::Policy;
+use crate::rule::{DenyRule, Rule, Secret, Service, Workspace};
+use crate::rule_id::{Placed, RuleId};
+
+/// A policy as one contract and one driver see it.
+pub(crate) struct View<'a> {
+    pub(crate) contract: Contract<'a>,
+    pub(crate) implementation: Implementation<'a>,
+    pub(crate) policy: &'a Policy,
+    /// The grants that match, in order.
+    pub(crate) grants: Vec<&'a Placed<Rule>>,
+    /// The denies that match, in order.
+    denies: Vec<&'a Placed<DenyRule>>,
+    /// The workspaces, by the paths that they map.
+    workspaces: Vec<(Capability, &'a Workspace)>,
+    /// Where calls would run, if that is known.
+    machine: Option<&'a Machine>,
+}
+
+/// The rules that give something, or why it is not given.
+pub(crate) type Found<'a> = Result<Vec<&'a Placed<Rule>>, Why>;
+
+/// One declared capability and what was found about each of its parts.
+pub(crate) struct Evaluated<'a> {
+    pub(crate) declared: Declared,
+    /// For each part that is asked for: the rules that give it, or why not.
+    pub(crate) found: Vec<(Capability, Found<'a>)>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(
+        contract: Contract<'a>,
+        implementation: Implementation<'a>,
+        policy: &'a Policy,
+        machine: Option<&'a Machine>,
+    ) -> Self {
+        let id = contract.tool.id.as_str();
+        let major = contract.tool.version.major;
+        let driver = implementation.driver.id.as_str();
+        let grants = policy.grants.iter().filter(|placed| {
+            let rule = &placed.rule;
+            rule.publisher.as_str() == contract.publisher
+                && rule.driver_publisher.as_str() == implementation.publisher
+                && rule.driver.as_ref().is_none_or(|own| own == driver)
+                && rule.tool.matches(id, major)
+        });
+        let denies = policy.denies.iter().filter(|placed| {
+            let rule = &placed.rule;
+            // A denied publisher is denied as the contract's and as the driver's.
+            let publishers = [contract.publisher, implementation.publisher];
+            rule.publisher
+                .as_ref()
+                .is_none_or(|own| publishers.contains(&own.as_str()))
+                && rule.tool.matches(id, major)
+        });
+        Self {
+            contract,
+            implementation,
+            policy,
+            grants: grants.collect(),
+            denies: denies.collect(),
+            workspaces: (policy.workspaces.iter())
+                .filter_map(|workspace| {
+                    let root = Capability::of(Class::Workspace, &workspace.path.to_string());
+                    Some((root.ok()?, workspace))
+                })
+                .collect(),
+            machine,
+        }
+    }
+
+    /// What the rules that match confirm of the tool, whichever part they give.
+    pub(crate) fn confirmed(&self) -> Confirmed {
+        let rules = self.grants.iter().map(|placed| placed.rule.confirms);
+        rules.fold(Confirmed::default(), Confirmed::or)
+    }
+
+    /// The rules that deny the whole tool.
+    pub(crate) fn denied_by(&self) -> Vec<RuleId> {
+        self.denies
+            .iter()
+            .filter(|placed| placed.rule.capabilities.is_none())
+            .map(|placed| placed.id.clone())
+            .collect()
+    }
+
+    /// Everything that is declared.
+    pub(crate) fn evaluate(&self) -> Vec<Evaluated<'a>> {
+        declared::declared(self.contract.tool, self.implementation.driver)
+            .into_iter()
+            .map(|declared| {
+                let found = declared.asked.iter();
+                let found = found.map(|asked| {
+                    let result = self.look_up(asked, declared.mutates, declared.by);
+                    (asked.clone(), result)
+                });
+                Evaluated {
+                    found: found.collect(),
+                    declared,
+                }
+            })
+            .collect()
+    }
+
+    /// Grants that may give what `by` declared.
+    pub(crate) fn grants_for(&self, by: DeclaredBy) -> impl Iterator<Item = &'a Placed<Rule>> {
+        self.grants
+            .iter()
+            .copied()
+            .filter(move |placed| by == DeclaredBy::Contract || placed.rule.driver.is_some())
+    }
+
+    /// What happens at the first attempt to go beyond the grant: the strictest
+    /// of the defaults and all grants that match.
+    pub(crate) fn on_violation(&self) -> OnViolation {
+        let rules = self.grants.iter().map(|placed| placed.rule.on_violation);
+        rules
+            .chain(self.policy.defaults().on_violation)
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// In whose space the secrets of `by` lie.
+    pub(crate) fn publisher_of(&self, by: DeclaredBy) -> &'a str {
+        match by {
+            DeclaredBy::Contract => self.contract.publisher,
+            DeclaredBy::Driver => self.implementation.publisher,
+        }
+    }
+
+    fn look_up(&self, asked: &Capability, mutates: bool, by: DeclaredBy) -> Found<'a> {
+        let class = asked.class();
+        let unknown = matches!(class, Class::Other(_));
+        if (!mutates && !unknown && !class.can_be_required())
+            || (asked.is_wildcard() && !class.allows_wildcard())
+        {
+            return Err(Why::NeverGranted);
+        }
+        if let Some(rule) = self.denial_of(asked) {
+            return Err(Why::DeniedBy(rule.clone()));
+        }
+        let rules: Vec<_> = self
+            .grants_for(by)
+            .filter(|placed| gives(&placed.rule, asked, mutates))
+            .collect();
+        if rules.is_empty() && unknown {
+            return Err(Why::UnknownClass);
+        }
+        if rules.is_empty() {
+            return Err(self.why_not(asked, mutates, by));
+        }
+        match class.backing() {
+            Some(Backing::Workspace) => self.usable(asked)?,
+            // Who stores a secret neither sends nor reads it.
+            Some(Backing::Secret) if mutates => {}
+            Some(Backing::Secret) => match self.secret(asked, by) {
+                None => return Err(Why::NoSecret),
+                Some(secret) if secret.is_placeholder() => return Err(Why::NotChosen),
+                Some(secret) if secret.binding.is_none() && !reveals(&rules, asked) => {
+                    return Err(Why::SecretNotUsable);
+                }
+                Some(_) => {}
+            },
+            Some(Backing::Service) if !self.has_service(asked) => return Err(Why::NoService),
+            Some(Backing::Service) if self.services(asked).all(Service::is_placeholder) => {
+                return Err(Why::NotChosen);
+            }
+            Some(Backing::Service) | None => {}
+        }
+        Ok(rules)
+    }
+
+    fn denial_of(&self, asked: &Capability) -> Option<&'a RuleId> {
+        let hosts: Vec<(HostPattern, _)> = if asked.class().backing() == Some(Backing::Service) {
+            self.service_hosts(asked)
+        } else {
+            Vec::new()
+        };
+        let about = |capability: &Capability| {
+            overlaps(capability, asked)
+                || capability
+                    .host()
+                    .is_some_and(|denied| hosts.iter().any(|(host, _)| hosts_overlap(denied, host)))
+        };
+        self.denies
+            .iter()
+            .find(|placed| {
+                let denied = placed.rule.capabilities.iter().flatten();
+                denied.into_iter().any(about)
+            })
+            .map(|placed| &placed.id)
+    }
+
+    fn why_not(&self, asked: &Capability, mutates: bool, by: DeclaredBy) -> Why {
+        let unnamed = by == DeclaredBy::Driver
+            && (self.grants.iter()).any(|placed| gives(&placed.rule, asked, mutates));
+        if unnamed {
+            Why::DriverNotNamed
+        } else if mutates && (self.grants_for(by)).any(|placed| gives(&placed.rule, asked, false)) {
+            Why::OnlyReading
+        } else if !mutates && (self.grants_for(by)).any(|placed| gives(&placed.rule, asked, true)) {
+            Why::OnlyStoring
+        } else if asked.is_wildcard() {
+            Why::WildcardNotWritten
+        } else {
+            Why::NoRule
+        }
+    }
+
+    /// Whether there is a directory behind a path.
+    fn usable(&self, asked: &Capability) -> Result<(), Why> {
+        let workspace = self.workspace(asked).ok_or(Why::NoWorkspace)?;
+        let machine = self.machine;
+        match machine.and_then(|machine| machine.unusable(&workspace.directory)) {
+            Some(_) if workspace.is_placeholder() => Err(Why::NotChosen),
+            Some(unusable) => Err(Why::Directory(unusable.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The closest workspace at or above a path.
+    pub(crate) fn workspace(&self, asked: &Capability) -> Option<&'a Workspace> {
+        self.workspaces
+            .iter()
+            .filter(|(root, _)| root.covers(asked))
+            .max_by_key(|(root, _)| root.scope().len())
+            .map(|(_, workspace)| *workspace)
+    }
+
+    /// The `[[secret]]` behind a slug.
+    pub(crate) fn secret(&self, asked: &Capability, by: DeclaredBy) -> Option<&'a Secret> {
+        let (slug, publisher) = (asked.scope(), self.publisher_of(by));
+        self.policy
+            .secrets
+            .iter()
+            .find(|secret| secret.slug == slug && secret.publisher.as_str() == publisher)
+    }
+
+    fn services(&self, asked: &Capability) -> impl Iterator<Item = &'a Service> {
+        let (all, name) = (asked.is_wildcard(), asked.scope());
+        self.policy
+            .services
+            .iter()
+            .filter(move |service| all || service.name == name)
+    }
+
+    /// Whether there is a `[[service]]` of the name.
+    pub(crate) fn has_service(&self, asked: &Capability) -> bool {
+        self.services(asked).next().is_some()
+    }
+
+    /// The hosts behind an external service, as far as the driver's egress takes
+    /// them in, each with the port that its `[[service]]` has.
+    pub(crate) fn service_hosts(&self, asked: &Capability) -> Vec<(HostPattern, Option<u16>)> {
+        let egress = &self.implementation.driver.egress;
+        let narrowed = |written: &HostPattern| {
+            let host = Capability::of(Class::Network, &written.to_string()).ok();
+            let parts = host.map(|host| declared::narrowed(&host, egress));
+            let parts = parts.into_iter().flatten();
+            let hosts: Vec<_> = parts.filter_map(|part| part.host().cloned()).collect();
+            let port = written.port();
+            hosts.into_iter().map(move |host| (host, port))
+        };
+        self.services(asked)
+            .filter(|service| !service.is_placeholder())
+            .flat_map(|service| &service.hosts)
+            .flat_map(narrowed)
+            .collect()
+    }
+}
+
+/// Whether one entry of a rule covers it. Leave to change includes leave to read,
+/// but leave to store a secret does not include leave to use it.
+pub(crate) fn gives(rule: &Rule, asked: &Capability, mutates: bool) -> bool {
+    // `accepts` lets the tool run and gives the sandbox nothing.
+    if let Class::Other(class) = asked.class() {
+        return mutates && rule.accepts.contains(class);
+    }
+    let by_changing = mutates || *asked.class() != Class::Secret;
+    (by_changing && rule.mutates.covers_one(asked)) || (!mutates && rule.requires.covers_one(asked))
+}
+
+/// Whether one of the rules reveals the secret.
+pub(crate) fn reveals(rules: &[&Placed<Rule>], secret: &Capability) -> bool {
+    let slug = secret.scope();
+    rules
+        .iter()
+        .any(|placed| placed.rule.reveal.contains(&slug))
+}

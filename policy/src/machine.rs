@@ -1,0 +1,67 @@
+//! What a host has for drivers, as plain data: the facts outside bundles and policy on which routes depend.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+/// What a host has that drivers and grants may need. A host describes itself; this crate looks at nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    pub(crate) os: String,
+    pub(crate) arch: String,
+    pub(crate) memory_bytes: u64,
+    unusable: BTreeMap<PathBuf, UnusableDirectory>,
+}
+
+/// Why no guest can use the directory behind a workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct UnusableDirectory {
+    /// The directory, as the policy names it.
+    pub directory: PathBuf,
+    /// The stable code of the problem: `workspace-missing`.
+    pub code: &'static str,
+    /// What is wrong with it, for people.
+    pub problem: String,
+    /// What the operator does about it.
+    pub hint: String,
+}
+
+impl fmt::Display for UnusableDirectory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.directory.display(), self.problem)
+    }
+}
+
+impl Machine {
+    /// A machine whose workspaces are all usable. `os` and `arch` are as in [`std::env::consts`]; `memory_bytes` is
+    /// the most that one call may have.
+    #[must_use]
+    pub fn new(os: &str, arch: &str, memory_bytes: u64) -> Self {
+        Self {
+            os: os.to_owned(),
+            arch: arch.to_owned(),
+            memory_bytes,
+            unusable: BTreeMap::new(),
+        }
+    }
+
+    /// The same machine, where this directory of a workspace can't be used.
+    #[must_use]
+    pub fn without(mut self, directory: UnusableDirectory) -> Self {
+        self.unusable.insert(directory.directory.clone(), directory);
+        self
+    }
+
+    /// The same machine as if every directory could be used: for what a policy would give once they can.
+    #[must_use]
+    pub fn with_all_directories(mut self) -> Self {
+        self.unusable.clear();
+        self
+    }
+
+    pub(crate) fn unusable(&self, directory: &Path) -> Option<&UnusableDirectory> {
+        self.unusable.get(directory)
+    }
+}

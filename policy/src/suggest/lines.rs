@@ -1,0 +1,272 @@
+//! Collects what blocked tools lack, and writes it as tables of a policy.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use toolward_contract::capability::{Capability, CapabilitySet, Class};
+
+use crate::decision::{Contract, Decision, Implementation};
+use crate::declared::DeclaredBy;
+use crate::denial::{Denial, Lack, Missing};
+use crate::name::Publisher;
+use crate::rule::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
+use crate::toml_text::{comment, list, pair};
+
+/// Hosts of a driver that a remark names.
+const MAX_SHOWN_HOSTS: usize = 5;
+
+impl Denial {
+    /// The lines to add to the policy's file for this tool, as TOML that can be
+    /// appended. Where the operator has to choose a directory, a host or a
+    /// variable, there is a value that gives nothing, and a comment that says so.
+    /// What no line can grant is a comment, too.
+    #[must_use]
+    pub fn lines_to_add(&self) -> String {
+        let mut lines = Lines::new(self.placeholders.clone());
+        lines.add(self);
+        lines.write()
+    }
+}
+
+/// What a `[[grant]]` is about.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    publisher: String,
+    tool: String,
+    driver_publisher: String,
+    driver: Option<String>,
+}
+
+/// What a `[[grant]]` gives.
+#[derive(Default)]
+struct Given {
+    requires: CapabilitySet,
+    mutates: CapabilitySet,
+    accepts: BTreeSet<String>,
+}
+
+impl Given {
+    fn add(&mut self, missing: &Missing) {
+        let capability = missing.capability.clone();
+        if let Class::Other(class) = capability.class() {
+            self.accepts.insert(class.clone());
+        } else if missing.mutates {
+            self.mutates.insert(capability);
+        } else {
+            self.requires.insert(capability);
+        }
+    }
+}
+
+/// Tables to write, each once.
+pub(super) struct Lines {
+    /// Directories that a placeholder must not overlap.
+    taken: Vec<PathBuf>,
+    workspaces: CapabilitySet,
+    /// With the hosts that the drivers declare.
+    secrets: BTreeMap<(String, String), BTreeSet<String>>,
+    services: BTreeMap<String, BTreeSet<String>>,
+    grants: BTreeMap<Key, Given>,
+    /// Whole blocks.
+    pub(super) contexts: BTreeSet<String>,
+    remarks: Vec<String>,
+}
+
+impl Lines {
+    pub(super) fn new(taken: Vec<PathBuf>) -> Self {
+        Self {
+            taken,
+            workspaces: CapabilitySet::new(),
+            secrets: BTreeMap::new(),
+            services: BTreeMap::new(),
+            grants: BTreeMap::new(),
+            contexts: BTreeSet::new(),
+            remarks: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, denial: &Denial) {
+        for publisher in [&denial.publisher, &denial.driver_publisher] {
+            if Publisher::parse(publisher).is_err() {
+                self.remark(denial, "a policy can't name its publisher");
+                return;
+            }
+        }
+        for rule in &denial.denied_by {
+            self.remark(denial, &format!("denied by {rule}"));
+        }
+        for lack in &denial.lacks {
+            match lack.clone() {
+                Lack::Workspace(path) => self.workspaces.insert(path),
+                Lack::Secret {
+                    slug,
+                    publisher,
+                    egress,
+                } => {
+                    let known = self.secrets.entry((publisher, slug));
+                    known.or_default().extend(egress);
+                }
+                Lack::Service { name, egress } => {
+                    self.services.entry(name).or_default().extend(egress);
+                }
+            }
+        }
+        for missing in &denial.missing {
+            if missing.why.rule_helps() {
+                let key = Key {
+                    publisher: denial.publisher.clone(),
+                    tool: denial.tool.clone(),
+                    driver_publisher: denial.driver_publisher.clone(),
+                    driver: (missing.declared_by == DeclaredBy::Driver
+                        || denial.driver_publisher != denial.publisher)
+                        .then(|| denial.driver.clone()),
+                };
+                self.grants.entry(key).or_default().add(missing);
+            } else if !missing.why.lines_help() {
+                self.remark(denial, &missing.to_string());
+            }
+        }
+    }
+
+    /// Binds another publisher's driver to a contract, with all that it lacks.
+    pub(super) fn bind(
+        &mut self,
+        contract: &Contract<'_>,
+        implementation: &Implementation<'_>,
+        decision: &Decision,
+    ) {
+        if let Decision::Deny(denial) = decision {
+            self.add(denial);
+            if !denial.denied_by.is_empty() {
+                return;
+            }
+        }
+        let publishers = [contract.publisher, implementation.publisher];
+        if publishers.iter().all(|name| Publisher::parse(name).is_ok()) {
+            let key = Key {
+                publisher: contract.publisher.to_owned(),
+                tool: contract.tool.major_id(),
+                driver_publisher: implementation.publisher.to_owned(),
+                driver: Some(implementation.driver.id.to_string()),
+            };
+            self.grants.entry(key).or_default();
+        }
+    }
+
+    fn remark(&mut self, denial: &Denial, text: &str) {
+        let remark = comment(&format!("{}: {text}", denial.tool));
+        if !self.remarks.contains(&remark) {
+            self.remarks.push(remark);
+        }
+    }
+
+    pub(super) fn write(mut self) -> String {
+        let mut blocks = Vec::new();
+        if !self.remarks.is_empty() {
+            let mut block = vec!["# No line can give these:".to_owned()];
+            block.append(&mut self.remarks);
+            blocks.push(block);
+        }
+        let all = self.workspaces.clone();
+        for path in &self.workspaces {
+            let above = |other: &Capability| other != path && other.covers(path);
+            if !all.iter().any(above) {
+                let path = path.scope();
+                let directory = placeholder(&path, &mut self.taken);
+                blocks.push(vec![
+                    "[[workspace]]".to_owned(),
+                    pair("path", &path),
+                    format!("{} # choose", pair("directory", &directory)),
+                ]);
+            }
+        }
+        // A bundle's own words never decide where a secret comes from or goes to:
+        // these values work only once the operator replaces them.
+        for ((publisher, slug), egress) in &self.secrets {
+            let origin = pair("origin", &format!("https://{PLACEHOLDER_HOST}"));
+            blocks.push(vec![
+                "[[secret]]".to_owned(),
+                pair("slug", slug),
+                pair("publisher", publisher),
+                format!("{} # choose", pair("env", PLACEHOLDER_VARIABLE)),
+                format!("{origin} {}", choose(egress)),
+                format!("{} # choose", pair("header", "authorization")),
+            ]);
+        }
+        for (name, egress) in &self.services {
+            blocks.push(vec![
+                "[[service]]".to_owned(),
+                pair("name", name),
+                format!("{} {}", list("hosts", [PLACEHOLDER_HOST]), choose(egress)),
+            ]);
+        }
+        for (key, given) in &self.grants {
+            let mut block = vec![
+                "[[grant]]".to_owned(),
+                pair("publisher", &key.publisher),
+                pair("tool", &key.tool),
+            ];
+            if key.driver_publisher != key.publisher {
+                block.push(pair("driver_publisher", &key.driver_publisher));
+            }
+            block.extend(key.driver.as_ref().map(|driver| pair("driver", driver)));
+            for (name, set) in [("requires", &given.requires), ("mutates", &given.mutates)] {
+                if !set.is_empty() {
+                    block.push(list(name, set.iter().map(ToString::to_string)));
+                }
+            }
+            if !given.accepts.is_empty() {
+                let accepts = list("accepts", &given.accepts);
+                block.push(format!("{accepts} # unknown to this host: gives nothing"));
+            }
+            blocks.push(block);
+        }
+        let blocks = blocks.into_iter().map(|block| block.join("\n") + "\n");
+        let blocks: Vec<String> = blocks.chain(self.contexts).collect();
+        blocks.join("\n")
+    }
+}
+
+/// A directory for the operator to replace, outside all others.
+fn placeholder(path: &str, taken: &mut Vec<PathBuf>) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            c
+        } else {
+            '-'
+        }
+    };
+    let name: String = path.chars().take(64).map(plain).collect();
+    let name = match name.trim_matches('-') {
+        "" => "root",
+        name => name,
+    };
+    let mut number = 1_usize;
+    loop {
+        let directory = match number {
+            1 => format!("{PLACEHOLDER_DIRECTORY}/{name}"),
+            _ => format!("{PLACEHOLDER_DIRECTORY}/{name}-{number}"),
+        };
+        let own = PathBuf::from(&directory);
+        let apart = |other: &PathBuf| !other.starts_with(&own) && !own.starts_with(other);
+        // Some existing directory may hold all of them: the operator chooses
+        // another one anyway.
+        if taken.iter().all(apart) || number > taken.len() + 1 {
+            taken.push(own);
+            return directory;
+        }
+        number += 1;
+    }
+}
+
+/// Marks a host to choose, with those that the driver declares.
+fn choose(egress: &BTreeSet<String>) -> String {
+    if egress.is_empty() {
+        return comment("choose");
+    }
+    let mut hosts: Vec<String> = egress.iter().take(MAX_SHOWN_HOSTS).cloned().collect();
+    if egress.len() > MAX_SHOWN_HOSTS {
+        hosts.push(format!("{} more", egress.len() - MAX_SHOWN_HOSTS));
+    }
+    comment(&format!("choose; the driver reaches {}", hosts.join(", ")))
+}
