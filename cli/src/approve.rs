@@ -1,5 +1,5 @@
-//! Asks the person at the terminal whether a call may run. Where nobody sits at
-//! one, nobody is asked, and no flag stands for an answer: an agent could give
+//! Asks the person at the terminal whether a call may run. Where there is no
+//! terminal, nobody is asked, and no flag stands for an answer: an agent could give
 //! it. An operator's standing yes is `preapproved` in the policy.
 
 mod keys;
@@ -39,7 +39,7 @@ impl Terminal {
         let keys = Keys::take()?;
         let width = keys::width();
         write(&question::shown(request, width))?;
-        // What was typed before the question was seen is no answer to it.
+        // What was typed before the question was shown does not answer it.
         keys.forget()?;
         let reading = tokio::task::spawn_blocking(keys::answer);
         let answer = reading.await.map_err(std::io::Error::other)??;

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     build, call, check, completions, doctor, inspect, install, keys, mcp, new, pack, policy,
-    publisher, serve, sign, test, transfer, trusting, verify,
+    publisher, pull, push, serve, sign, test, trust, verify,
 };
 
 const EXIT_CODES: &str = "\
@@ -61,11 +61,11 @@ pub(crate) enum Command {
     /// Search tools: installed, or in the index of a channel
     Search(install::Search),
     /// Push a signed bundle to a registry
-    Push(transfer::Push),
+    Push(push::Push),
     /// Pull a bundle from a registry, and verify it
-    Pull(transfer::Pull),
+    Pull(pull::Pull),
     /// Trust publishers by their documents
-    Trust(trusting::Arguments),
+    Trust(trust::Arguments),
     /// Run the examples of a bundle's contracts against its drivers
     Test(test::Arguments),
     /// Look at what the policy grants: list, explain, suggest, check

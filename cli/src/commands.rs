@@ -3,11 +3,9 @@
 pub(crate) mod build;
 pub(crate) mod call;
 pub(crate) mod check;
-pub(crate) mod compiling;
+pub(crate) mod compile_broker;
 pub(crate) mod completions;
 pub(crate) mod doctor;
-mod doctor_policy;
-mod doctor_store;
 pub(crate) mod inspect;
 pub(crate) mod install;
 pub(crate) mod keys;
@@ -16,12 +14,13 @@ pub(crate) mod new;
 pub(crate) mod pack;
 pub(crate) mod policy;
 pub(crate) mod publisher;
+pub(crate) mod pull;
+pub(crate) mod push;
 mod reply;
 pub(crate) mod serve;
 pub(crate) mod sign;
 pub(crate) mod test;
-pub(crate) mod transfer;
-pub(crate) mod trusting;
+pub(crate) mod trust;
 pub(crate) mod verify;
 
 use clap::CommandFactory as _;
@@ -55,13 +54,13 @@ pub(crate) fn run(
         Command::Search(search) => search.run(environment, output),
         Command::Push(push) => push.run(environment, output),
         Command::Pull(pull) => pull.run(environment, output),
-        Command::Trust(arguments) => trusting::run(&arguments, environment, output),
+        Command::Trust(arguments) => trust::run(&arguments, environment, output),
         Command::Publisher(arguments) => publisher::run(&arguments, environment, output),
         Command::Policy(arguments) => policy::run(&arguments, environment, output),
         Command::Keys(arguments) => keys::run(&arguments, output),
         Command::Doctor(arguments) => doctor::run(&arguments, environment, output),
         Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
-        Command::InternalCompileBroker => compiling::broker(),
-        Command::InternalCompileWorker => compiling::worker(),
+        Command::InternalCompileBroker => compile_broker::broker(),
+        Command::InternalCompileWorker => compile_broker::worker(),
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use toolward_author::AuthorError;
 use toolward_author::build::BuildError;
 use toolward_author::scaffold::ScaffoldError;
-use toolward_mcp::SurfaceError;
+use toolward_mcp::ServerFeaturesError;
 use toolward_mcp::http::HttpError;
 use toolward_mcp::stdio::StdioError;
 use toolward_signing::ErrorKind;
@@ -96,7 +96,7 @@ pub(crate) fn stdio(error: StdioError) -> Failure {
         .caused_by(error)
 }
 
-pub(crate) fn surface(error: SurfaceError) -> Failure {
+pub(crate) fn features(error: ServerFeaturesError) -> Failure {
     Failure::usage(error.code(), &error)
         .hint(error.hint())
         .caused_by(error)

@@ -1,5 +1,5 @@
 //! Private keys in files: reading them, with their passphrase, and writing them
-//! so that nobody else can read them.
+//! so that only their owner can read them.
 
 use std::cell::OnceCell;
 use std::io::Read as _;
@@ -14,7 +14,7 @@ use crate::failure::{Failure, Kind};
 use crate::output::Output;
 
 /// Longest passphrase or key file, in bytes.
-const MAX_SECRET: u64 = 64 * 1024;
+const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct Passphrase {
@@ -129,17 +129,17 @@ pub(crate) fn parse(
 pub(crate) fn read_secret(path: &Path) -> Result<SecretString, Failure> {
     let mut text = String::new();
     std::fs::File::open(path)
-        .and_then(|file| file.take(MAX_SECRET).read_to_string(&mut text))
+        .and_then(|file| file.take(MAX_SECRET_BYTES).read_to_string(&mut text))
         .map_err(|error| Failure::unreadable(path, error))?;
     Ok(SecretString::from(text))
 }
 
-/// Reads a small file that may hold a secret, in whatever form.
+/// Reads a small file that may hold a secret, in any form.
 pub(crate) fn read_bytes(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
     // At once as large as it may get: growing would leave copies behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SECRET as usize));
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SECRET_BYTES as usize));
     std::fs::File::open(path)
-        .and_then(|file| file.take(MAX_SECRET).read_to_end(&mut bytes))
+        .and_then(|file| file.take(MAX_SECRET_BYTES).read_to_end(&mut bytes))
         .map_err(|error| Failure::unreadable(path, error))?;
     Ok(bytes)
 }

@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::stderr;
 
 /// Longest event that is shown, in characters.
-const EVENT: usize = 4000;
+const MAX_EVENT_CHARS: usize = 4000;
 
 /// Has events shown from now on: warnings and errors, but what a client can cause
 /// at will; or what `TOOLWARD_LOG` says,
@@ -58,7 +58,10 @@ struct Line;
 impl Write for Line {
     fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
         let text = String::from_utf8_lossy(event);
-        stderr::write(format!("{}\n", visible_line(text.trim_end(), EVENT)));
+        stderr::write(format!(
+            "{}\n",
+            visible_line(text.trim_end(), MAX_EVENT_CHARS)
+        ));
         Ok(event.len())
     }
 

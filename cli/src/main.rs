@@ -15,8 +15,8 @@ mod keyfile;
 mod logging;
 mod output;
 mod progress;
-mod scratch;
 mod stderr;
+mod test_sandbox;
 
 use std::process::ExitCode;
 

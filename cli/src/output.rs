@@ -16,11 +16,11 @@ use crate::failure::{Exit, Failure, Kind};
 use crate::progress::Bar;
 use crate::stderr;
 
-/// Longest message of somebody else's that is shown, in characters.
-const MESSAGE: usize = 4000;
+/// Longest untrusted message that is shown, in characters.
+const MAX_MESSAGE_CHARS: usize = 4000;
 
 /// Longest text that is for a file, in characters: it is of use only whole.
-const LINES: usize = 256 * 1024;
+const MAX_FILE_CHARS: usize = 256 * 1024;
 
 /// With its words written, or with the reason why not. A reader that has gone
 /// needs no words, and is no reason to leave work undone.
@@ -126,14 +126,17 @@ impl Output {
         if let Some(cause) = &failure.cause {
             message.push_str(&format!(
                 "  cause: {}\n",
-                text::visible_line(cause, MESSAGE)
+                text::visible_line(cause, MAX_MESSAGE_CHARS)
             ));
         }
         for hint in &failure.hints {
             message.push_str(&format!("  hint: {}\n", block(hint)));
         }
         if let Some(lines) = &failure.lines {
-            message.push_str(&format!("\n{}\n", text::visible(lines, LINES).trim_end()));
+            message.push_str(&format!(
+                "\n{}\n",
+                text::visible(lines, MAX_FILE_CHARS).trim_end()
+            ));
         }
         stderr::write(message);
         failure.kind.into()
@@ -162,13 +165,16 @@ fn shown(diagnostic: &Diagnostic, colour: bool) -> String {
     );
     let mut shown = format!(
         "{}:{}:{}: {label}: {}",
-        text::visible_line(&diagnostic.file, MESSAGE),
+        text::visible_line(&diagnostic.file, MAX_MESSAGE_CHARS),
         diagnostic.line,
         diagnostic.column,
-        text::visible_line(&diagnostic.message, MESSAGE)
+        text::visible_line(&diagnostic.message, MAX_MESSAGE_CHARS)
     );
     if let Some(hint) = &diagnostic.hint {
-        shown.push_str(&format!("\n  hint: {}", text::visible_line(hint, MESSAGE)));
+        shown.push_str(&format!(
+            "\n  hint: {}",
+            text::visible_line(hint, MAX_MESSAGE_CHARS)
+        ));
     }
     shown
 }
@@ -200,7 +206,7 @@ fn write_out(text: &str) -> Written {
 /// Text of several lines, the later ones marked: none can pass for a line of
 /// the command's own.
 fn block(text: &str) -> String {
-    text::visible(text, MESSAGE).replace('\n', "\n  | ")
+    text::visible(text, MAX_MESSAGE_CHARS).replace('\n', "\n  | ")
 }
 
 /// Writes bytes of the command's own making to standard output.

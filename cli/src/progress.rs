@@ -12,7 +12,7 @@ use toolward_operator::Progress;
 use crate::output::Output;
 
 /// How long work takes before a bar is worth showing.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(400);
+pub(crate) const SHOW_DELAY: Duration = Duration::from_millis(400);
 
 pub(crate) struct Bar {
     bar: ProgressBar,
@@ -102,7 +102,7 @@ impl Bar {
 
     /// Shows how much is done, once the work has taken a while.
     pub(crate) fn set(&self, done: u64, total: u64) {
-        if !self.visible || self.started.elapsed() < PATIENCE {
+        if !self.visible || self.started.elapsed() < SHOW_DELAY {
             return;
         }
         if self.bar.is_hidden() {

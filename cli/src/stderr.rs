@@ -1,5 +1,5 @@
 //! Standard error. A process that serves writes there from a thread of its own, so
-//! that nobody waits for whoever should read it and doesn't.
+//! that nothing waits for a reader that does not read.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use crate::failure::{Failure, Kind};
 
 /// How much may wait to be read, in bytes.
-const BACKLOG: usize = 256 * 1024;
+const MAX_BACKLOG_BYTES: usize = 256 * 1024;
 /// How long the last words of a process wait to be read.
-const PATIENCE: Duration = Duration::from_secs(1);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 
@@ -23,7 +23,7 @@ pub(crate) fn write(text: String) {
     }
 }
 
-/// From now on nobody waits for what is written. Call it when the process is
+/// From now on writing does not block. Call it when the process is
 /// confined: a thread that is there before would go free.
 pub(crate) fn detach() -> Result<(), Failure> {
     let queue = QUEUE.get_or_init(Queue::default);
@@ -56,12 +56,12 @@ pub(crate) fn detach() -> Result<(), Failure> {
 /// Waits for what was written to be read, and not for long.
 pub(crate) fn finish() {
     if let Some(queue) = QUEUE.get() {
-        queue.finish(PATIENCE);
+        queue.finish(FLUSH_TIMEOUT);
     }
 }
 
 fn at_once(out: &mut impl Write, text: &str) {
-    // There is nobody left to tell when this fails.
+    // A failure can't be reported any more.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
@@ -86,7 +86,7 @@ impl Queue {
     fn add(&self, text: String) {
         let mut waiting = self.lock();
         let bytes = waiting.bytes.saturating_add(text.len());
-        if bytes > BACKLOG {
+        if bytes > MAX_BACKLOG_BYTES {
             waiting.dropped = waiting.dropped.saturating_add(1);
             return;
         }
@@ -174,7 +174,7 @@ mod tests {
             move || queue.run(&mut Stuck(allowed, read))
         });
         let line = |number: usize| format!("{number:>1023}\n");
-        let room = BACKLOG / 1024;
+        let room = MAX_BACKLOG_BYTES / 1024;
         // One is on its way before the others come, and takes no room from them.
         queue.add(line(0));
         while !queue.lock().writing {

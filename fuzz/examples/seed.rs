@@ -10,8 +10,8 @@ use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;
 use toolward_signing::manifest::{FileEntry, MANIFEST_TYPE, Manifest, Role, ToolsEntry};
-use toolward_signing::timestamp::Timestamp;
 use toolward_signing::path::BundlePath;
+use toolward_signing::timestamp::Timestamp;
 
 fn write(target: &str, name: &str, bytes: &[u8]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
 use toolward_host::{Host, LOCAL, SharedState};
 use toolward_mcp::http::tokens::{self, Tokens};
-use toolward_mcp::http::{self, Access, Settings};
+use toolward_mcp::http::{self, Authentication, Settings};
 use toolward_mcp::principal::{self, Principal};
 use toolward_mcp::stdio::{self, Streams};
-use toolward_mcp::{Service, Surface};
+use toolward_mcp::{ServerFeatures, Service};
 use toolward_policy::Policy;
 use toolward_signing::key::PublicKey;
 use toolward_signing::trust::TrustStore;
@@ -25,7 +25,7 @@ use toolward_signing::verify::{self, VerifyOptions};
 async fn main() -> Result<(), Box<dyn Error>> {
     // One for all hosts that take each other's place.
     let shared_state = SharedState::new();
-    let service = Service::new(surface(vec![content()?], &shared_state)?);
+    let service = Service::new(features(vec![content()?], &shared_state)?);
     // Cancel it, and calls have some time to end.
     let shutdown = CancellationToken::new();
 
@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         tools: principal::Tools::Only(Arc::new(["text.*".to_owned()])),
         may_approve: false,
     };
-    let access = Access::Checked(Arc::new(Tokens::single(hash, alice)));
+    let access = Authentication::Required(Arc::new(Tokens::single(hash, alice)));
     let listener = TcpListener::bind(address)?;
     // Each request says whom it comes from: the connection has no principal of its own.
     let connection = move || service.connection(None);
@@ -56,7 +56,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// What clients see: a host, its tools under a policy, and prompts and resources.
-fn surface(contents: Vec<Content>, shared_state: &SharedState) -> Result<Surface, Box<dyn Error>> {
+fn features(
+    contents: Vec<Content>,
+    shared_state: &SharedState,
+) -> Result<ServerFeatures, Box<dyn Error>> {
     let policy = Policy::empty();
     let mut builder = Host::builder()
         .policy(policy.clone())
@@ -64,7 +67,12 @@ fn surface(contents: Vec<Content>, shared_state: &SharedState) -> Result<Surface
     for content in contents.clone() {
         builder = builder.bundle(content);
     }
-    Ok(Surface::new(builder.build()?, &contents, &policy, 100)?)
+    Ok(ServerFeatures::new(
+        builder.build()?,
+        &contents,
+        &policy,
+        100,
+    )?)
 }
 
 fn content() -> Result<Content, Box<dyn Error>> {

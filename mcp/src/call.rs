@@ -4,6 +4,8 @@
     reason = "logging is on its way out of MCP, and in both eras still"
 )]
 
+mod round_trips;
+
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, JsonObject, LoggingLevel,
 };
@@ -11,19 +13,21 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use toolward_host::Request;
 
-use crate::asking::{Asking, Client, Finished};
 use crate::catalogue::{Found, Listed};
+use crate::client::Client;
+use crate::features::ServerFeatures;
 use crate::observe::Wanted;
 use crate::principal::Principal;
 use crate::result;
 use crate::search::Asked;
 use crate::strict;
-use crate::surface::Surface;
+use round_trips::Finished;
+pub(crate) use round_trips::RoundTrips;
 
 /// A call that came in, and what is at hand for it.
 pub(crate) struct Incoming<'a> {
-    pub(crate) surface: &'a Surface,
-    pub(crate) asking: &'a Asking,
+    pub(crate) features: &'a ServerFeatures,
+    pub(crate) round_trips: &'a RoundTrips,
     pub(crate) principal: &'a Principal,
     pub(crate) context: &'a RequestContext<RoleServer>,
     /// The least urgent log records that the client wants.
@@ -35,14 +39,14 @@ impl Incoming<'_> {
         self,
         mut request: CallToolRequestParams,
     ) -> Result<CallToolResponse, ErrorData> {
-        let surface = self.surface;
+        let features = self.features;
         if let Some(malformed) = strict::found(&self.context.extensions) {
             return Ok(result::failed(&malformed.of_call()).into());
         }
         let arguments = request.arguments.take().unwrap_or_default();
-        if let Some(finder) = surface.finder() {
+        if let Some(finder) = features.finder() {
             let asked = finder.asked(
-                surface.catalogue(),
+                features.catalogue(),
                 &request.name,
                 arguments,
                 self.principal,
@@ -54,13 +58,13 @@ impl Incoming<'_> {
                 Asked::Unknown => Err(unknown(&request.name)),
             };
         }
-        match surface.catalogue().find(&request.name, self.principal) {
+        match features.catalogue().find(&request.name, self.principal) {
             Some(Found::Listed(tool)) => self.run(tool, arguments, request).await,
-            // Whoever asks about a blocked tool is told that it is.
+            // A call of a blocked tool says that it is blocked.
             Some(Found::Blocked(blocked)) => {
                 let reply = Request::with_value(blocked.target.as_str(), Value::Object(arguments))
                     .principal(self.principal.name.as_ref());
-                let reply = surface.host.call(reply).await;
+                let reply = features.host.call(reply).await;
                 Ok(result::of(reply, false).into())
             }
             None => Err(unknown(&request.name)),
@@ -86,17 +90,22 @@ impl Incoming<'_> {
             level: self.level,
         };
         let observed = wanted.observer(&context.peer, &tool.name);
-        let host = &self.surface.host;
+        let host = &self.features.host;
         let finished = match observed {
             Some((observer, forwarder)) => {
                 request = request.observer(observer);
-                let call =
-                    self.asking
-                        .carry_out(&client, host, request, &tool.name, &input, &parameters);
+                let call = self.round_trips.carry_out(
+                    &client,
+                    host,
+                    request,
+                    &tool.name,
+                    &input,
+                    &parameters,
+                );
                 forwarder.during(call).await?
             }
             None => {
-                self.asking
+                self.round_trips
                     .carry_out(&client, host, request, &tool.name, &input, &parameters)
                     .await?
             }

@@ -40,9 +40,9 @@ pub(crate) struct Listed {
     pub(crate) bundle: String,
     /// What `tools/list` says of it.
     pub(crate) tool: rmcp::model::Tool,
-    /// Its output is no object, and stands under `result` in the structure.
+    /// Its output is not an object, and stands under `result` in the structure.
     pub(crate) wrapped: bool,
-    /// Its input is no object, and stands under `input` in the arguments.
+    /// Its input is not an object, and stands under `input` in the arguments.
     wrapped_input: bool,
 }
 
@@ -70,7 +70,7 @@ impl Listed {
 }
 
 /// A tool that no call can run: policy blocks it, or no driver serves it. It is
-/// not listed, but whoever asks by name is told so.
+/// not listed; a call by name says that they are blocked.
 #[derive(Debug, Clone)]
 pub(crate) struct Blocked {
     /// The name that it would have over MCP.

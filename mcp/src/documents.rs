@@ -7,8 +7,8 @@ mod decide;
 mod error;
 mod gather;
 mod prompt;
+mod provenance;
 mod resource;
-mod source;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use toolward_bundle::content::Content;
 use toolward_policy::Policy;
 
-use crate::asking::Client;
+use crate::client::Client;
 use crate::principal::{Principal, Tools};
 
 pub use decide::{Hidden, Kind, Verdict, verdicts};
@@ -34,10 +34,10 @@ pub use error::DocumentsError;
 use arguments::Means;
 use gather::Gathered;
 use prompt::ServedPrompt;
+use provenance::Provenance;
 use resource::{ServedResource, ServedTemplate};
-use source::Source;
 
-/// The prompts and resources that are served, as far as somebody sees them. Cheap
+/// The prompts and resources that are served, as far as a principal sees them. Cheap
 /// to clone: what is served is shared.
 #[derive(Debug, Clone)]
 pub(crate) struct Documents {
@@ -79,28 +79,28 @@ impl Documents {
         }
     }
 
-    fn sees(&self, source: &Source) -> bool {
-        source.is_for(&self.tools)
+    fn sees(&self, provenance: &Provenance) -> bool {
+        provenance.is_for(&self.tools)
     }
 
     fn found_prompt(&self, name: &str) -> Option<&Arc<ServedPrompt>> {
         let found = self.all.prompts.get(name);
-        found.filter(|prompt| self.sees(&prompt.source))
+        found.filter(|prompt| self.sees(&prompt.provenance))
     }
 
     fn found_resource(&self, uri: &str) -> Option<&Arc<ServedResource>> {
         let found = self.all.resources.get(uri);
-        found.filter(|resource| self.sees(&resource.source))
+        found.filter(|resource| self.sees(&resource.provenance))
     }
 
     fn found_template(&self, template: &str) -> Option<&Arc<ServedTemplate>> {
         let found = self.all.templates.get(template);
-        found.filter(|template| self.sees(&template.source))
+        found.filter(|template| self.sees(&template.provenance))
     }
 
     fn seen_resources(&self) -> impl Iterator<Item = &Arc<ServedResource>> {
         let resources = self.all.resources.values();
-        resources.filter(|resource| self.sees(&resource.source))
+        resources.filter(|resource| self.sees(&resource.provenance))
     }
 
     /// The prompts as clients list them, by name.
@@ -110,7 +110,7 @@ impl Documents {
 
     fn listed_prompts(&self) -> impl Iterator<Item = &Prompt> {
         let prompts = self.all.prompts.values();
-        let seen = prompts.filter(|prompt| self.sees(&prompt.source));
+        let seen = prompts.filter(|prompt| self.sees(&prompt.provenance));
         seen.map(|prompt| &prompt.listed)
     }
 
@@ -130,7 +130,7 @@ impl Documents {
 
     fn listed_templates(&self) -> impl Iterator<Item = &ResourceTemplate> {
         let templates = self.all.templates.values();
-        let seen = templates.filter(|template| self.sees(&template.source));
+        let seen = templates.filter(|template| self.sees(&template.provenance));
         seen.map(|template| &template.listed)
     }
 
@@ -162,13 +162,14 @@ impl Documents {
     /// The template that a URI fits, with the values in it. No two are served
     /// that one URI fits.
     fn template(&self, uri: &str) -> Option<(&Arc<ServedTemplate>, resource::Values)> {
-        if uri.len() > resource::URI {
+        if uri.len() > resource::MAX_URI_BYTES {
             return None;
         }
         let mut templates = self.all.templates.values();
         let (template, values) =
             templates.find_map(|template| Some((template, template.values(uri)?)))?;
-        self.sees(&template.source).then_some((template, values))
+        self.sees(&template.provenance)
+            .then_some((template, values))
     }
 
     /// `resources/read`.
@@ -203,7 +204,7 @@ impl Documents {
         params: GetPromptRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        // Who calls has decided what is seen here; here it decides nothing more.
+        // What is seen here depends on the principal already; the name is not needed.
         let nobody = Principal {
             name: Arc::from(""),
             tools: Tools::Only(Arc::default()),
@@ -216,7 +217,7 @@ impl Documents {
         };
         let ask = async |question| {
             let person = client.person.as_ref()?;
-            person.ask(question, arguments::PATIENCE).await.ok()
+            person.ask(question, arguments::ANSWER_TIMEOUT).await.ok()
         };
         self.prompt_by(params, means, ask).await
     }

@@ -1,25 +1,24 @@
 //! MCP over streamable HTTP: who may connect, who a request comes from, and how
-//! many, how large and how slow requests may be. What the messages say is none of
-//! its business.
+//! many, how large and how slow requests may be. It does not interpret messages.
 
-mod answers;
 mod authenticate;
 mod body;
+mod concurrency;
 mod connection;
 mod connections;
 mod error;
-mod gates;
 mod guard;
+mod host_header;
 mod limits;
-mod memory;
-mod names;
+mod memory_budget;
+mod responses;
 mod serving;
 mod sessions;
 pub mod tokens;
 
 pub use authenticate::{Authenticate, Authenticating, Identity, Refusal};
 pub use error::HttpError;
-pub use limits::Limits;
+pub use limits::HttpLimits;
 pub use serving::{Ended, bind, serve};
 pub(crate) use sessions::calling;
 
@@ -30,47 +29,64 @@ use tokio_util::sync::CancellationToken;
 
 use crate::principal::Principal;
 
-/// Where clients send their messages to.
+/// The path of messages.
 pub const PATH: &str = "/mcp";
 
-/// Where anybody may ask whether the server runs. The answer says nothing else.
+/// The path of the liveness check. It needs no token, and tells nothing else.
 pub const HEALTH_PATH: &str = "/healthz";
 
-/// Where a proxy asks whether to send requests here: 200 if so, 503 once the server is
-/// about to end. The answer says nothing else, and needs no token.
+/// The path of the readiness check, for proxies: 200, or 503 once the server drains. It
+/// needs no token, and tells nothing else.
 pub const READY_PATH: &str = "/readyz";
 
 /// How the server is set up.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolward_mcp::http::tokens::{self, Tokens};
+/// use toolward_mcp::http::{Authentication, Settings};
+/// use toolward_mcp::principal::{Principal, Tools};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (secret, hash) = tokens::generate()?;
+/// let alice = Principal { name: "alice".into(), tools: Tools::All, may_approve: false };
+/// let tokens = Arc::new(Tokens::single(hash, alice));
+/// let mut settings = Settings::new(Authentication::Required(tokens));
+/// settings.hosts.push("tools.example".to_owned());
+/// settings.limits.requests = 8;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Settings {
     /// Who may call.
-    pub access: Access,
-    /// Names besides the address's own that a request may carry as `Host`: `name`
-    /// with any port, or `name:port`. Needed where the address is no name that
-    /// clients use, as `0.0.0.0` is none.
+    pub authentication: Authentication,
+    /// Names besides the address's own that a request may carry as `Host`: `name` with
+    /// any port, or `name:port`. Needed where clients use another name than the address,
+    /// as with `0.0.0.0`.
     pub hosts: Vec<String>,
     /// Origins besides this machine's that a request may carry as `Origin`:
     /// `https://name` or `https://name:port`. Without any, a request from a page
     /// on another machine is refused.
     pub origins: Vec<String>,
-    /// How much at once.
-    pub limits: Limits,
-    /// Cancelled some time before the server is shut down: from then on
-    /// [`READY_PATH`] answers 503 and each answer is the last of its connection, but
-    /// connections and requests are taken still. Proxies and clients have the time in
-    /// between to go elsewhere.
+    /// Limits on connections, sessions and requests.
+    pub limits: HttpLimits,
+    /// Cancel it some time before the server is shut down. From then on [`READY_PATH`]
+    /// answers 503 and each answer is the last of its connection, but connections and
+    /// requests are still accepted: proxies and clients have time to go elsewhere.
     pub draining: CancellationToken,
 }
 
 impl Settings {
-    /// Nothing but who may call; all else as it is by default.
+    /// The defaults, with this authentication.
     #[must_use]
-    pub fn new(access: Access) -> Self {
+    pub fn new(authentication: Authentication) -> Self {
         Self {
-            access,
+            authentication,
             hosts: Vec::new(),
             origins: Vec::new(),
-            limits: Limits::default(),
+            limits: HttpLimits::default(),
             draining: CancellationToken::new(),
         }
     }
@@ -78,19 +94,20 @@ impl Settings {
 
 /// Who may call.
 #[derive(Clone)]
-pub enum Access {
-    /// Whoever this finds a principal for; [`tokens::Tokens`] for one.
-    Checked(Arc<dyn Authenticate>),
-    /// Whoever reaches the address, all as this principal: on loopback addresses
-    /// only, where every process of this machine is trusted.
-    Open(Principal),
+pub enum Authentication {
+    /// Each request needs a token that this knows; [`tokens::Tokens`] is one.
+    Required(Arc<dyn Authenticate>),
+    /// Every process of this machine, as this principal. On loopback addresses only.
+    Loopback(Principal),
 }
 
-impl fmt::Debug for Access {
+impl fmt::Debug for Authentication {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Checked(_) => formatter.write_str("Checked"),
-            Self::Open(principal) => formatter.debug_tuple("Open").field(principal).finish(),
+            Self::Required(_) => formatter.write_str("Required"),
+            Self::Loopback(principal) => {
+                formatter.debug_tuple("Loopback").field(principal).finish()
+            }
         }
     }
 }

@@ -5,24 +5,26 @@
 //! out, by [`toolward_host`]. Here requests are translated, people behind clients
 //! are asked, and clients are kept apart from one another.
 
-mod asking;
+mod approval;
 mod call;
 mod catalogue;
+mod client;
 pub mod documents;
+mod elicitation;
+mod features;
 pub mod http;
 mod messages;
 mod observe;
 pub mod principal;
 mod result;
+mod sanitize;
 mod search;
 mod server;
-mod shown;
 pub mod stdio;
 mod strict;
-mod surface;
 
-pub use asking::{Denials, DenialsError};
+pub use approval::denials::{Denials, DenialsError};
 pub use catalogue::NameProblem;
 pub use documents::DocumentsError;
+pub use features::{ServerFeatures, ServerFeaturesError};
 pub use server::{Connection, Service};
-pub use surface::{Surface, SurfaceError};

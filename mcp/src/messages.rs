@@ -6,18 +6,18 @@ use rmcp::model::RequestId;
 
 /// Longest message, in bytes. A tool's input is limited to 1 MiB before; the rest is
 /// room for escapes, and for answers and state that come with it.
-pub(crate) const LONGEST: usize = 2 << 20;
-/// Longest message that is no call of a tool: the sealed state of a prompt fits.
-const LONGEST_OTHER: usize = 1 << 20;
+pub(crate) const MAX_MESSAGE_BYTES: usize = 2 << 20;
+/// Longest message other than a call of a tool: the sealed state of a prompt fits.
+const MAX_OTHER_MESSAGE_BYTES: usize = 1 << 20;
 
 /// Values: 250,000 are allowed in a tool's input, the rest is around it.
-const VALUES: usize = 260_000;
-/// Values of a message that is no call of a tool. The host takes answers of 64 KiB.
-const VALUES_OTHER: usize = 20_000;
+const MAX_VALUES: usize = 260_000;
+/// Values of a message other than a call of a tool. The host takes answers of 64 KiB.
+const MAX_OTHER_VALUES: usize = 20_000;
 
 /// Arrays and objects in one another: 64 are allowed in a tool's input, the rest is
 /// around it.
-const DEPTH: usize = 72;
+const MAX_DEPTH: usize = 72;
 
 /// Memory that a byte of text takes at most while it is parsed and handled: what was
 /// measured, and some more. So are those below.
@@ -217,15 +217,15 @@ impl Scan<'_> {
     /// When it is not to be parsed.
     pub(crate) fn cost(&self, call: bool) -> Result<usize, Flaw> {
         let (bytes, values) = match call {
-            true => (LONGEST, VALUES),
-            false => (LONGEST_OTHER, VALUES_OTHER),
+            true => (MAX_MESSAGE_BYTES, MAX_VALUES),
+            false => (MAX_OTHER_MESSAGE_BYTES, MAX_OTHER_VALUES),
         };
         if self.bytes > bytes {
             Err(Flaw::Bytes(bytes))
         } else if self.values > values {
             Err(Flaw::Values(values))
-        } else if self.depth > DEPTH {
-            Err(Flaw::Depth(DEPTH))
+        } else if self.depth > MAX_DEPTH {
+            Err(Flaw::Depth(MAX_DEPTH))
         } else {
             Ok(self.cost)
         }
@@ -334,7 +334,7 @@ mod tests {
             let scan = scan(text.as_bytes());
             assert!(scan.cost(scan.is_call()).is_ok(), "{text:.99}");
             // No more than half of what is there for all.
-            assert!(scan.cost < crate::http::Limits::default().memory / 2);
+            assert!(scan.cost < crate::http::HttpLimits::default().memory / 2);
         }
     }
 
@@ -342,18 +342,27 @@ mod tests {
     fn what_takes_too_much_is_refused_and_more_of_it_for_a_call() {
         let many = |count: usize| format!("{{\"a\":{}}}", json!(vec![0; count]));
         let cost = |text: &str, call| scan(text.as_bytes()).cost(call);
-        assert!(cost(&many(VALUES_OTHER - 2), false).is_ok());
+        assert!(cost(&many(MAX_OTHER_VALUES - 2), false).is_ok());
         assert_eq!(
-            cost(&many(VALUES_OTHER - 1), false),
-            Err(Flaw::Values(VALUES_OTHER))
+            cost(&many(MAX_OTHER_VALUES - 1), false),
+            Err(Flaw::Values(MAX_OTHER_VALUES))
         );
-        assert!(cost(&many(VALUES - 2), true).is_ok());
-        assert_eq!(cost(&many(VALUES - 1), true), Err(Flaw::Values(VALUES)));
+        assert!(cost(&many(MAX_VALUES - 2), true).is_ok());
+        assert_eq!(
+            cost(&many(MAX_VALUES - 1), true),
+            Err(Flaw::Values(MAX_VALUES))
+        );
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(cost(&nested(DEPTH), false).is_ok());
-        assert_eq!(cost(&nested(DEPTH + 1), true), Err(Flaw::Depth(DEPTH)));
-        let long = format!("\"{}\"", "x".repeat(LONGEST_OTHER));
-        assert_eq!(cost(&long, false), Err(Flaw::Bytes(LONGEST_OTHER)));
+        assert!(cost(&nested(MAX_DEPTH), false).is_ok());
+        assert_eq!(
+            cost(&nested(MAX_DEPTH + 1), true),
+            Err(Flaw::Depth(MAX_DEPTH))
+        );
+        let long = format!("\"{}\"", "x".repeat(MAX_OTHER_MESSAGE_BYTES));
+        assert_eq!(
+            cost(&long, false),
+            Err(Flaw::Bytes(MAX_OTHER_MESSAGE_BYTES))
+        );
         assert!(cost(&long, true).is_ok());
     }
 }

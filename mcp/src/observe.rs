@@ -1,5 +1,5 @@
-//! What a driver says while it runs, sent to the client: progress and log
-//! records, in order, and no more of them than a client can use.
+//! Forwards a driver's progress and log records to the client: in order, and no faster
+//! than a client can use them.
 #![expect(
     deprecated,
     reason = "logging is on its way out of MCP, and in both eras still"
@@ -19,16 +19,16 @@ use tokio::time::Instant;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_host::{LogLevel, LogRecord, Observer, Progress};
 
-use crate::shown;
+use crate::sanitize;
 
-/// Reports that wait for the client. What comes beyond that is dropped: a driver
-/// never waits for it.
-const WAITING: usize = 64;
-/// Reports that are sent at once; after them, one per [`PAUSE`].
-const BURST: u32 = 16;
-const PAUSE: Duration = Duration::from_millis(50);
+/// Reports that are queued. Further ones are dropped: a driver never waits for the
+/// client.
+const MAX_QUEUED_REPORTS: usize = 64;
+/// Reports that are sent at once; after them, one per [`REPORT_INTERVAL`].
+const BURST_REPORTS: u32 = 16;
+const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
-const MESSAGE: usize = 1000;
+const MAX_MESSAGE_CHARS: usize = 1000;
 
 /// Something that a driver said.
 enum Said {
@@ -85,7 +85,7 @@ impl Wanted {
         if self.token.is_none() && self.level.is_none() {
             return None;
         }
-        let (sender, receiver) = mpsc::channel(WAITING);
+        let (sender, receiver) = mpsc::channel(MAX_QUEUED_REPORTS);
         let listener = Listener {
             sender,
             progress: self.token.is_some(),
@@ -114,7 +114,7 @@ impl Forwarder {
                 result = &mut call => break result,
                 said = self.receiver.recv() => match said {
                     Some(said) => {
-                        // The call goes on while the client is slow.
+                        // A slow client does not delay the call.
                         let send = self.forward(said);
                         let mut send = std::pin::pin!(send);
                         tokio::select! {
@@ -149,7 +149,7 @@ impl Forwarder {
                 parameters.total = progress.total;
                 parameters.message = progress
                     .message
-                    .map(|message| visible_line(&message, MESSAGE));
+                    .map(|message| visible_line(&message, MAX_MESSAGE_CHARS));
                 self.peer.notify_progress(parameters).await
             }
             Said::Log(record) => self.log(record).await,
@@ -166,14 +166,14 @@ impl Forwarder {
     /// Waits until another report may be sent.
     async fn wait(&mut self) {
         let now = Instant::now();
-        let pauses = now.duration_since(self.since).as_millis() / PAUSE.as_millis();
+        let pauses = now.duration_since(self.since).as_millis() / REPORT_INTERVAL.as_millis();
         let regained = u32::try_from(pauses).unwrap_or(u32::MAX);
         if regained > 0 {
             self.sent = self.sent.saturating_sub(regained);
             self.since = now;
         }
-        if self.sent >= BURST {
-            tokio::time::sleep(PAUSE).await;
+        if self.sent >= BURST_REPORTS {
+            tokio::time::sleep(REPORT_INTERVAL).await;
             self.since = Instant::now();
         } else {
             self.sent = self.sent.saturating_add(1);
@@ -181,13 +181,13 @@ impl Forwarder {
     }
 }
 
-/// A record as clients see it: the driver's words, made visible.
+/// A record as clients see it: the driver's text, escaped.
 fn data(record: &LogRecord) -> Value {
     let mut data = Map::new();
-    let message = visible(&record.message, MESSAGE);
+    let message = visible(&record.message, MAX_MESSAGE_CHARS);
     data.insert("message".to_owned(), Value::String(message));
     if !record.fields.is_null() {
-        data.insert("fields".to_owned(), shown::value(record.fields.clone()));
+        data.insert("fields".to_owned(), sanitize::value(record.fields.clone()));
     }
     Value::Object(data)
 }

@@ -1,10 +1,23 @@
-//! Who a request comes from, and what it may reach.
+//! Principals: who a request comes from, and which tools it may use.
 
 use std::sync::Arc;
 
-/// Somebody who calls tools: the user of a local process, or the owner of a
-/// token. Approvals, sealed state, quotas, results and cancellation of one
-/// principal are out of another's reach.
+/// Who calls tools: the user of a local process, or the owner of a token. Approvals,
+/// sealed state, quotas, results and cancellation of one principal are out of reach of
+/// another.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolward_mcp::principal::{Principal, Tools};
+///
+/// let alice = Principal {
+///     name: "alice".into(),
+///     tools: Tools::Only(Arc::new(["text.*".to_owned()])),
+///     may_approve: false,
+/// };
+/// assert!(alice.tools.include("text.stats", 1));
+/// assert!(!alice.tools.include("notes.append", 1));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     /// The name that shares, buckets and stored secrets are kept apart by.

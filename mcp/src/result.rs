@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 use toolward_bundle::text::{visible, visible_line};
 use toolward_host::{Block, BlockContent, CallError, Metadata, Reply, ResourceBody};
 
-use crate::shown;
+use crate::sanitize;
 
 /// `_meta` of a result: what was called, by what, and what it took.
-const CALL: &str = "toolward/call";
+const CALL_META: &str = "toolward/call";
 /// `_meta` of an error result: code, class, limit, whether to try again.
-const ERROR: &str = "toolward/error";
+const ERROR_META: &str = "toolward/error";
 
 /// Characters of an error's message, of a URI, and of names and titles.
-const MESSAGE: usize = 4096;
-const URI: usize = 8192;
-const LINE: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 4096;
+const MAX_URI_CHARS: usize = 8192;
+const MAX_LINE_CHARS: usize = 300;
 
-/// A reply as a result. `wrapped` says that the tool's output is no object and
+/// A reply as a result. `wrapped` says that the tool's output is not an object and
 /// stands under `result`.
 pub(crate) fn of(reply: Reply, wrapped: bool) -> CallToolResult {
     let metadata = call_metadata(&reply.metadata);
@@ -39,13 +39,13 @@ pub(crate) fn of(reply: Reply, wrapped: bool) -> CallToolResult {
             };
             let mut result = CallToolResult::success(content);
             result.structured_content = Some(structured);
-            result.meta = Some(meta([(CALL, metadata)]));
+            result.meta = Some(meta([(CALL_META, metadata)]));
             result
         }
         Err(error) => {
             let mut result = failed(&error);
             if let Some(meta) = &mut result.meta {
-                meta.insert(CALL.to_owned(), metadata);
+                meta.insert(CALL_META.to_owned(), metadata);
             }
             result
         }
@@ -55,13 +55,17 @@ pub(crate) fn of(reply: Reply, wrapped: bool) -> CallToolResult {
 /// An error as a result: what happened and the next step as text, the code in
 /// `_meta`.
 pub(crate) fn failed(error: &CallError) -> CallToolResult {
-    let mut text = format!("{}: {}", error.code, visible(&error.message, MESSAGE));
+    let mut text = format!(
+        "{}: {}",
+        error.code,
+        visible(&error.message, MAX_MESSAGE_CHARS)
+    );
     if let Some(hint) = &error.hint {
         text.push_str("\nnext: ");
-        text.push_str(&visible(hint, MESSAGE));
+        text.push_str(&visible(hint, MAX_MESSAGE_CHARS));
     }
     let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
-    result.meta = Some(meta([(ERROR, error_metadata(error))]));
+    result.meta = Some(meta([(ERROR_META, error_metadata(error))]));
     result
 }
 
@@ -69,15 +73,18 @@ pub(crate) fn failed(error: &CallError) -> CallToolResult {
 /// it is shown as the text shows it.
 fn error_metadata(error: &CallError) -> Value {
     let mut shown = error.clone();
-    shown.message = visible(&error.message, MESSAGE);
-    shown.hint = error.hint.as_deref().map(|hint| visible(hint, MESSAGE));
-    shown.cause = error.cause.clone().map(shown::value);
+    shown.message = visible(&error.message, MAX_MESSAGE_CHARS);
+    shown.hint = error
+        .hint
+        .as_deref()
+        .map(|hint| visible(hint, MAX_MESSAGE_CHARS));
+    shown.cause = error.cause.clone().map(sanitize::value);
     serde_json::to_value(shown).unwrap_or(Value::Null)
 }
 
 fn call_metadata(metadata: &Metadata) -> Value {
     let metadata = serde_json::to_value(metadata).unwrap_or(Value::Null);
-    shown::value(metadata)
+    sanitize::value(metadata)
 }
 
 fn meta<const N: usize>(entries: [(&str, Value); N]) -> MetaObject {
@@ -127,9 +134,9 @@ fn block(block: Block) -> ContentBlock {
             mime_type,
             size,
         } => {
-            let mut link = Resource::new(visible_line(&uri, URI), line(&name));
+            let mut link = Resource::new(visible_line(&uri, MAX_URI_CHARS), line(&name));
             link.title = title.as_deref().map(line);
-            link.description = description.map(|text| visible(&text, MESSAGE));
+            link.description = description.map(|text| visible(&text, MAX_MESSAGE_CHARS));
             link.mime_type = mime_type.as_deref().map(line);
             link.size = size;
             link.annotations = annotations;
@@ -140,7 +147,7 @@ fn block(block: Block) -> ContentBlock {
             mime_type,
             body,
         } => {
-            let uri = visible_line(&uri, URI);
+            let uri = visible_line(&uri, MAX_URI_CHARS);
             let mime_type = mime_type.as_deref().map(line);
             let contents = match body {
                 ResourceBody::Text(text) => ResourceContents::TextResourceContents {
@@ -164,7 +171,7 @@ fn block(block: Block) -> ContentBlock {
 }
 
 fn line(text: &str) -> String {
-    visible_line(text, LINE)
+    visible_line(text, MAX_LINE_CHARS)
 }
 
 #[cfg(test)]

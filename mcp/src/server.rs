@@ -20,60 +20,90 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, SubscriptionContext};
 use tokio::sync::watch;
 
-use crate::asking::{Asking, Denials};
-use crate::call;
+use crate::approval::denials::Denials;
+use crate::call::{self, RoundTrips};
 use crate::documents::Documents;
+use crate::features::ServerFeatures;
 use crate::principal::Principal;
-use crate::surface::Surface;
 
 /// Resources that one subscription may name.
-const SUBSCRIPTIONS: usize = 256;
+const MAX_SUBSCRIPTIONS: usize = 256;
 
-/// What serves all connections: the tools as they stand now, and what is kept
-/// about clients. Cheap to clone; clones share everything.
+/// Serves all connections: the current features, and the state of clients. Cheap to
+/// clone; clones share everything.
+///
+/// ```no_run
+/// use toolward_host::{Host, LOCAL};
+/// use toolward_mcp::principal::{Principal, Tools};
+/// use toolward_mcp::stdio::{self, Streams};
+/// use toolward_mcp::{ServerFeatures, Service};
+/// use toolward_policy::Policy;
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let host = Host::builder().build()?;
+/// let service = Service::new(ServerFeatures::new(host, &[], &Policy::empty(), 100)?);
+/// let user = Principal { name: LOCAL.into(), tools: Tools::All, may_approve: false };
+/// let connection = service.connection(Some(user));
+/// stdio::serve(connection, Streams::take()?, Default::default()).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Service {
     shared: Arc<Shared>,
 }
 
 pub(crate) struct Shared {
-    surface: watch::Sender<Arc<Surface>>,
-    pub(crate) asking: Asking,
+    features: watch::Sender<Arc<ServerFeatures>>,
+    pub(crate) round_trips: RoundTrips,
 }
 
 impl Service {
-    /// A service with these tools.
+    /// A service with these features.
     #[must_use]
-    pub fn new(surface: Surface) -> Self {
-        Self::keeping(surface, None)
+    pub fn new(features: ServerFeatures) -> Self {
+        Self::keeping(features, None)
     }
 
-    /// A service with these tools that keeps what people deny, so that nobody is asked again at once because
-    /// the server was started anew.
+    /// A service that keeps denials on disk, so that a restart does not end their backoff.
+    ///
+    /// ```no_run
+    /// use toolward_host::Host;
+    /// use toolward_mcp::{Denials, ServerFeatures, Service};
+    /// use toolward_policy::Policy;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let denials = Denials::open("/var/lib/example/denials".as_ref())?;
+    /// let host = Host::builder().build()?;
+    /// let features = ServerFeatures::new(host, &[], &Policy::empty(), 100)?;
+    /// let service = Service::keeping(features, Some(denials));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
-    pub fn keeping(surface: Surface, denials: Option<Denials>) -> Self {
+    pub fn keeping(features: ServerFeatures, denials: Option<Denials>) -> Self {
         Self {
             shared: Arc::new(Shared {
-                surface: watch::Sender::new(Arc::new(surface)),
-                asking: Asking::keeping(denials),
+                features: watch::Sender::new(Arc::new(features)),
+                round_trips: RoundTrips::new(denials),
             }),
         }
     }
 
-    /// Serves these tools from now on. Clients that want to know are told what
-    /// changed; calls that run go on.
-    pub fn replace(&self, surface: Surface) {
-        self.shared.surface.send_replace(Arc::new(surface));
+    /// Serves these features from now on. Clients that subscribed are notified; running
+    /// calls continue.
+    pub fn replace(&self, features: ServerFeatures) {
+        self.shared.features.send_replace(Arc::new(features));
     }
 
-    /// What is served now.
+    /// The current features.
     #[must_use]
-    pub fn surface(&self) -> Arc<Surface> {
-        self.shared.surface.borrow().clone()
+    pub fn features(&self) -> Arc<ServerFeatures> {
+        self.shared.features.borrow().clone()
     }
 
-    /// The handler of one connection. Its requests come from `principal`, or,
-    /// without one, from whom the transport says (see [`crate::http`]).
+    /// The handler of one connection. Its requests come from `principal`, or, without
+    /// one, from the principal that the transport authenticates (see [`crate::http`]).
     #[must_use]
     pub fn connection(&self, principal: Option<Principal>) -> Connection {
         Connection {
@@ -82,7 +112,7 @@ impl Service {
                 principal,
                 level: Mutex::new(None),
                 watched: Mutex::default(),
-                told: AtomicBool::new(false),
+                notified: AtomicBool::new(false),
             }),
         }
     }
@@ -101,17 +131,20 @@ struct State {
     level: Mutex<Option<LoggingLevel>>,
     /// The resources whose changes the client asked to hear of.
     watched: Mutex<BTreeSet<String>>,
-    /// Whether a task tells the client what changes.
-    told: AtomicBool,
+    /// Whether a task notifies the client.
+    notified: AtomicBool,
 }
 
 impl Connection {
-    fn surface(&self) -> Arc<Surface> {
-        self.shared.surface.borrow().clone()
+    fn features(&self) -> Arc<ServerFeatures> {
+        self.shared.features.borrow().clone()
     }
 
-    /// Whom a request comes from. A request that nobody vouches for reaches
-    /// nothing.
+    /// The principal of a request.
+    ///
+    /// # Errors
+    ///
+    /// Where the request is not authenticated.
     fn principal(&self, context: &RequestContext<RoleServer>) -> Result<Principal, ErrorData> {
         self.behind(&context.extensions)
     }
@@ -124,13 +157,13 @@ impl Connection {
         parts
             .and_then(|parts| parts.extensions.get::<Principal>())
             .cloned()
-            .ok_or_else(|| ErrorData::invalid_request("nobody vouches for this request", None))
+            .ok_or_else(|| ErrorData::invalid_request("the request is not authenticated", None))
     }
 
     /// The documents that a principal may see.
     fn documents(&self, context: &RequestContext<RoleServer>) -> Result<Documents, ErrorData> {
         let principal = self.principal(context)?;
-        Ok(self.surface().documents().seen_by(&principal))
+        Ok(self.features().documents().seen_by(&principal))
     }
 
     fn watched(&self) -> BTreeSet<String> {
@@ -138,14 +171,14 @@ impl Connection {
         watched.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells a client of the session era what changes for it, as long as it is there.
-    async fn tell(self, peer: Peer<RoleServer>, principal: Principal) {
-        let mut receiver = self.shared.surface.subscribe();
+    /// Notifies a client of the session era of changes until it disconnects.
+    async fn notify(self, peer: Peer<RoleServer>, principal: Principal) {
+        let mut receiver = self.shared.features.subscribe();
         let mut before = receiver.borrow_and_update().clone();
         loop {
             tokio::select! {
                 changed = receiver.changed() => if changed.is_err() { return },
-                () = tokio::time::sleep(LOOK) => {
+                () = tokio::time::sleep(DISCONNECT_CHECK_INTERVAL) => {
                     if peer.is_transport_closed() { return }
                     continue;
                 }
@@ -175,9 +208,8 @@ impl Connection {
     }
 }
 
-/// How often a task that waits for changes looks whether its client is still
-/// there.
-const LOOK: std::time::Duration = std::time::Duration::from_secs(30);
+/// How often a task that waits for changes checks whether its client is connected.
+const DISCONNECT_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
@@ -196,7 +228,7 @@ impl ServerHandler for Connection {
         implementation.title = Some("Toolward".to_owned());
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
-            .with_instructions(self.surface().instructions())
+            .with_instructions(self.features().instructions())
     }
 
     async fn list_tools(
@@ -207,7 +239,7 @@ impl ServerHandler for Connection {
         one_page(request)?;
         let principal = self.principal(&context)?;
         Ok(ListToolsResult::with_all_items(
-            self.surface().tools(&principal),
+            self.features().tools(&principal),
         ))
     }
 
@@ -217,7 +249,7 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let principal = self.principal(&context)?;
-        let surface = self.surface();
+        let features = self.features();
         let level = match stateless(&context) {
             true => context.meta.log_level(),
             false => *self
@@ -227,8 +259,8 @@ impl ServerHandler for Connection {
                 .unwrap_or_else(PoisonError::into_inner),
         };
         let incoming = call::Incoming {
-            surface: &surface,
-            asking: &self.shared.asking,
+            features: &features,
+            round_trips: &self.shared.round_trips,
             principal: &principal,
             context: &context,
             level,
@@ -244,14 +276,14 @@ impl ServerHandler for Connection {
     /// Asked for before a request of the newer era is handled, to compare headers
     /// with the arguments that they repeat. It knows what its principal may call.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let surface = self.surface();
-        if surface.finder().is_some() {
+        let features = self.features();
+        if features.finder().is_some() {
             // No header repeats what the three tools that find others take.
             return None;
         }
         let principal = self.state.principal.clone();
         let principal = principal.or_else(crate::http::calling)?;
-        let listed = surface.find(name, &principal)?;
+        let listed = features.find(name, &principal)?;
         let schema = Arc::clone(&listed.tool.input_schema);
         Some(Tool::new(listed.name.clone(), "", schema))
     }
@@ -333,9 +365,9 @@ impl ServerHandler for Connection {
         let Ok(principal) = self.behind(&context.extensions) else {
             return;
         };
-        // A client may say so again and again; it is told once.
-        if !self.state.told.swap(true, Ordering::Relaxed) {
-            tokio::spawn(self.clone().tell(context.peer, principal));
+        // A client may send it again; one task notifies it.
+        if !self.state.notified.swap(true, Ordering::Relaxed) {
+            tokio::spawn(self.clone().notify(context.peer, principal));
         }
     }
 
@@ -352,8 +384,8 @@ impl ServerHandler for Connection {
         }
         let watched = self.state.watched.lock();
         let mut watched = watched.unwrap_or_else(PoisonError::into_inner);
-        if watched.len() >= SUBSCRIPTIONS && !watched.contains(&request.uri) {
-            let message = format!("a connection may watch {SUBSCRIPTIONS} resources");
+        if watched.len() >= MAX_SUBSCRIPTIONS && !watched.contains(&request.uri) {
+            let message = format!("a connection may watch {MAX_SUBSCRIPTIONS} resources");
             return Err(ErrorData::invalid_params(message, None));
         }
         watched.insert(request.uri);
@@ -380,15 +412,15 @@ impl ServerHandler for Connection {
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
             // Whose they are is looked at by `listen`: the answer here tells nothing.
-            uris.truncate(SUBSCRIPTIONS);
+            uris.truncate(MAX_SUBSCRIPTIONS);
         }
         Some(accepted)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let principal = self.principal(context.request_context())?;
-        let seen = self.surface().documents().seen_by(&principal);
-        let mut receiver = self.shared.surface.subscribe();
+        let seen = self.features().documents().seen_by(&principal);
+        let mut receiver = self.shared.features.subscribe();
         let mut before = receiver.borrow_and_update().clone();
         // Of one that it may not read, it hears nothing.
         let asked = context.accepted().resource_subscriptions.iter().flatten();
@@ -430,7 +462,7 @@ pub(crate) fn stateless(context: &RequestContext<RoleServer>) -> bool {
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// Lists are given whole: nobody can have been given a cursor.
+/// Lists are returned whole, so no cursor is valid.
 fn one_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor) {
         Some(_) => Err(ErrorData::invalid_params("there is no such cursor", None)),
@@ -439,5 +471,4 @@ fn one_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
 }
 
 #[cfg(test)]
-#[path = "server_tests.rs"]
 mod tests;

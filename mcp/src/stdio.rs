@@ -1,8 +1,8 @@
 //! One client on standard input and output.
 
 mod lines;
-mod paced;
-mod writing;
+mod transport;
+mod writer;
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio_util::sync::CancellationToken;
 
-use paced::Paced;
+use transport::StdioTransport;
 
 /// Why serving on standard input and output failed.
 #[derive(Debug, thiserror::Error)]
@@ -118,7 +118,7 @@ pub async fn serve<H: ServerHandler>(
         true => Output::Pipe(pipe::Sender::from_owned_fd(streams.output)?),
         false => Output::Other(tokio::fs::File::from_std(File::from(streams.output))),
     };
-    let transport = Paced::new(input, output);
+    let transport = StdioTransport::new(input, output);
     let running = match handler.serve_with_ct(transport, shutdown).await {
         Ok(running) => running,
         // It went away, or we did, before anything was asked.

@@ -1,6 +1,6 @@
 //! The strict rules for what clients send ([`toolward_contract::json`]), held against the text of a message.
 //! The library that parses messages takes the last of two equal keys and rounds large integers without a
-//! word: once it has parsed a message, nobody can tell.
+//! word: once it has parsed a message, the difference is lost.
 
 use rmcp::model::{ErrorCode, ErrorData, Extensions};
 use serde_json::json;
@@ -29,7 +29,7 @@ const MESSAGE: Rules<'_> = Rules::Members(&[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Malformed(Breach);
 
-/// Holds a message to the rules. What is no JSON at all passes: whoever parses the message finds that out, and
+/// Checks a message against the rules. Text that is not JSON passes: parsing the message reports that, and
 /// has words for it.
 pub(crate) fn check(message: &[u8]) -> Result<(), Malformed> {
     match inspect(message, &MESSAGE) {

@@ -21,7 +21,7 @@ use crate::trust::Trust;
 const CONFIG_FILE: &str = "toolward.toml";
 
 /// Longest key or configuration file, in bytes.
-const MAX_FILE: usize = 1024 * 1024;
+const MAX_FILE_BYTES: usize = 1024 * 1024;
 
 /// Files of policies on top of the configured one. What one of them denies is denied.
 #[derive(Debug, Default, Clone)]
@@ -245,7 +245,8 @@ pub fn is_missing(path: &Path) -> bool {
     entries.next().is_none_or(Path::is_dir)
 }
 
-/// Reads a small text file of the user's. What is no regular file is refused.
+/// Reads a small text file of the user's. Refuses anything but a regular file.
 pub fn read_text(path: &Path) -> Result<String, Error> {
-    String::from_utf8(file::read(path, MAX_FILE)?).map_err(|error| Error::unreadable(path, error))
+    String::from_utf8(file::read(path, MAX_FILE_BYTES)?)
+        .map_err(|error| Error::unreadable(path, error))
 }

@@ -14,8 +14,8 @@ use crate::report::Report;
 use crate::trust::Trust;
 
 /// What a wrong `[confine]` is refused with.
-const INVALID: &str = "confine-setting-invalid";
-const HINT: &str = "`[confine]` has `system_calls`, which is \"allow-list\" (the default) or \
+const INVALID_CODE: &str = "confine-setting-invalid";
+const INVALID_HINT: &str = "`[confine]` has `system_calls`, which is \"allow-list\" (the default) or \
     \"deny-list\"; it stands in toolward.toml, or in the file of --config";
 
 /// Confines this process to what `confinement` keeps and to reading what the broker
@@ -70,7 +70,7 @@ enum RawSystemCalls {
     DenyList,
 }
 
-/// What `[confine]` of a configuration says; `None` where there is no such table.
+/// What `[confine]` of a configuration says; `None` without such a table.
 pub(crate) fn setting(text: &str, path: &Path) -> Result<Option<SystemCalls>, Error> {
     let raw: Raw =
         toml::from_str(text).map_err(|error| invalid(text, path, error.span(), error.message()))?;
@@ -101,15 +101,15 @@ fn invalid(text: &str, path: &Path, span: Option<Range<usize>>, problem: &str) -
     let at = Position::of_offset(text, span.map_or(0, |span| span.start));
     let problem = problem.lines().collect::<Vec<_>>().join(", ");
     let message = format!("{}:{at}: {problem}", path.display());
-    let failure = Error::usage(INVALID, message).hint(HINT);
+    let failure = Error::usage(INVALID_CODE, message).hint(INVALID_HINT);
     failure.with_diagnostics(&[Diagnostic {
-        code: INVALID,
+        code: INVALID_CODE,
         severity: Severity::Error,
         message: problem,
         file: path.display().to_string(),
         line: at.line,
         column: at.column,
-        hint: Some(HINT.to_owned()),
+        hint: Some(INVALID_HINT.to_owned()),
     }])
 }
 
@@ -134,7 +134,7 @@ mod tests {
             ),
         ] {
             assert_eq!(read(text).unwrap(), Some(expected), "{text}");
-            assert_eq!(refuse_setting(text, path).unwrap_err().code, INVALID);
+            assert_eq!(refuse_setting(text, path).unwrap_err().code, INVALID_CODE);
         }
         for (text, place) in [
             (
@@ -150,7 +150,7 @@ mod tests {
             ("[[confine]]\n", "toolward.toml:1:"),
         ] {
             let failure = read(text).unwrap_err();
-            assert_eq!(failure.code, INVALID, "{text}");
+            assert_eq!(failure.code, INVALID_CODE, "{text}");
             assert!(failure.message.starts_with(place), "{}", failure.message);
         }
     }

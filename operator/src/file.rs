@@ -11,7 +11,7 @@ use crate::error::{Error, Kind};
 /// The mode of what others may read, before the user's mask.
 const PUBLIC_MODE: u32 = 0o644;
 
-/// Reads a file of at most `limit` bytes. What is no regular file is refused, and not waited for.
+/// Reads a file of at most `limit` bytes. Refuses anything but a regular file, without waiting for it.
 pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
     let file = toolward_files::open_regular(path).map_err(|error| unreadable(path, error))?;
     read_opened(file, path, limit)
@@ -37,7 +37,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     })
 }
 
-/// Writes a file in place of another: whoever reads it sees one or the other.
+/// Replaces a file atomically: a reader sees the old one or the new one.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     toolward_files::replace(path, bytes, PUBLIC_MODE)
         .map_err(|error| Error::unwritable(path, error))

@@ -36,7 +36,7 @@ impl HostSetup {
         named.or(environment.state_directory.as_ref()).cloned()
     }
 
-    /// A host with these bundles under the operator's policy, with nobody to ask.
+    /// A host with these bundles under the operator's policy, without an approver.
     /// Buckets are opened only where `buckets` says so ([`opens_buckets`]).
     pub fn host(
         &self,

@@ -14,7 +14,7 @@ use crate::operator::Operator;
 use crate::reload::{Control, Reports, Target, Watch, prepare};
 use crate::report::{Report, Silent};
 
-/// What an application adds to each host that is made.
+/// Adds to each host what the application has.
 type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
 
 /// A host with the tools that an [`Operator`] serves now.
@@ -22,6 +22,16 @@ type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
 /// Within a second or two after a bundle is installed, removed, revoked or expires, it
 /// switches to a new host; calls of tools that are gone end with `toolward:withdrawn`. It
 /// stops following when it is dropped.
+///
+/// * It needs a tokio runtime with timer and I/O. [`LiveHost::start`] fails outside of
+///   one.
+/// * Components are compiled in this process, which no deadline bounds, unless `finish`
+///   gives the builder a [`Broker`](toolward_host::Broker).
+/// * The process is not confined: whoever escapes the sandbox has its rights. See
+///   [`toolward_host::confine`].
+/// * Everything is verified again every five minutes. If that fails for six minutes,
+///   nothing is served until it succeeds.
+/// * Warnings and notes go to `tracing`.
 ///
 /// ```no_run
 /// use toolward_host::Request;
@@ -46,17 +56,29 @@ impl fmt::Debug for LiveHost {
 }
 
 impl LiveHost {
-    /// Loads what is served now, and follows changes. `finish` adds what the
-    /// application has to each host: an approver, limits, a compiler.
+    /// Loads what is served now, and follows changes. `finish` adds to each host what the
+    /// application has: an approver, limits, a broker. It reads files, and blocks
+    /// meanwhile.
     ///
-    /// Warnings go to `tracing`. Components are compiled in this process unless
-    /// `finish` gives the builder a broker.
+    /// ```no_run
+    /// use toolward_operator::{LiveHost, Operator};
+    ///
+    /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut limits = toolward_host::Limits::default();
+    /// limits.memory_bytes.maximum = 32 << 20;
+    /// let start = move || {
+    ///     LiveHost::start(Operator::of_process(), move |builder| builder.limits(limits.clone()))
+    /// };
+    /// let host = tokio::task::spawn_blocking(start).await??;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// `bundle-missing` where nothing is installed or named; otherwise where the
-    /// configuration, the store or a named bundle can't be used, and outside of a tokio
-    /// runtime.
+    /// `bundle-missing` where nothing is installed or named; `runtime-unavailable` outside
+    /// of a tokio runtime; otherwise where the configuration, the store or a named bundle
+    /// can't be used.
     pub fn start(
         operator: Operator,
         finish: impl Fn(HostBuilder) -> HostBuilder + Send + Sync + 'static,
@@ -91,19 +113,20 @@ impl LiveHost {
         Ok(Self { current, control })
     }
 
-    /// The host as of now.
+    /// The current host. Don't keep it: later changes switch to another one.
     pub fn host(&self) -> Host {
         let current = self.current.read();
         current.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Calls a tool of the host as of now.
+    /// Calls a tool of the current host.
     pub async fn call(&self, request: Request) -> Reply {
         self.host().call(request).await
     }
 
-    /// Reads the configuration again, as SIGHUP does for `toolward serve`: a policy that
-    /// gives no more than before holds from then on.
+    /// Reads the configuration again, as SIGHUP does for `toolward serve`. A policy that
+    /// grants no more than before takes effect; one that grants more is refused with a
+    /// warning.
     pub fn reload(&self) {
         self.control.reload.ask();
     }

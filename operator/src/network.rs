@@ -1,4 +1,8 @@
-//! Where bundles and documents come from: files, `https`, registries.
+//! Fetches bundles and documents: from files, `https` and registries.
+//!
+//! Fetching blocks the calling thread. Inside a tokio runtime it fails with
+//! `runtime-unavailable`: call it on a thread of its own, see
+//! [`runtime`](crate::runtime()).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,9 +22,11 @@ use crate::runtime::runtime;
 use crate::trust::TrustContext;
 
 /// How long a credential helper may take.
-const HELPER_TIME: Duration = Duration::from_secs(30);
+const CREDENTIAL_HELPER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often progress is reported.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// Largest file of credentials or certificates, in bytes.
-const MAX_FILE: usize = 1024 * 1024;
+const MAX_FILE_BYTES: usize = 1024 * 1024;
 
 /// How the network is used.
 #[derive(Debug, Default, Clone)]
@@ -50,18 +56,22 @@ pub struct Network {
 
 impl Network {
     /// A client of registries and `https` sources with these settings.
+    ///
+    /// # Errors
+    ///
+    /// Where a file can't be read, or a setting is wrong.
     pub fn client(&self) -> Result<Client, Error> {
         let mut builder = Client::builder().plain_http_on_loopback(self.plain_http);
         if let Some(path) = &self.ca_file {
-            builder = builder.authorities(file::read(path, MAX_FILE)?);
+            builder = builder.authorities(file::read(path, MAX_FILE_BYTES)?);
         }
         if let Some(path) = &self.docker_config {
             let helpers = if self.credential_helpers {
-                Helpers::on(self.search_path.clone(), HELPER_TIME)
+                Helpers::on(self.search_path.clone(), CREDENTIAL_HELPER_TIMEOUT)
             } else {
                 Helpers::off()
             };
-            let bytes = file::read(path, MAX_FILE)?;
+            let bytes = file::read(path, MAX_FILE_BYTES)?;
             let credentials = Credentials::from_docker_config(&bytes, helpers);
             builder = builder.credentials(credentials?);
         }
@@ -78,10 +88,14 @@ impl Network {
         Ok(builder.build()?)
     }
 
-    /// Fetches and verifies a bundle, which must be the one with the id `expected`,
-    /// if any is: a source that was asked for an update says nothing of other
-    /// bundles. Of a remote one the envelope is verified, and its id compared,
-    /// before anything else of it is downloaded.
+    /// Fetches and verifies a bundle, which must have the id `expected` where one is
+    /// given: an update must not be another bundle. Of a remote one the envelope is
+    /// verified, and its id compared, before anything else is downloaded.
+    ///
+    /// # Errors
+    ///
+    /// Where it can't be fetched or is refused, and `runtime-unavailable` for a remote
+    /// source inside a tokio runtime.
     pub fn bundle(
         &self,
         source: &Source,
@@ -97,13 +111,13 @@ impl Network {
                 .found(id)),
             _ => Ok(()),
         };
-        let bundle = self.fetched(source, &is_expected, context, environment, report)?;
+        let bundle = self.fetch(source, &is_expected, context, environment, report)?;
         // A file has no envelope that comes first, and a source may have changed.
         is_expected(&bundle.manifest.id).map_err(|refusal| Error::refused(&refusal))?;
         Ok(bundle)
     }
 
-    fn fetched(
+    fn fetch(
         &self,
         source: &Source,
         is_expected: &dyn Fn(&str) -> Result<(), Refusal>,
@@ -134,17 +148,17 @@ impl Network {
             Source::Registry(reference) => {
                 let downloads = downloads(environment)?;
                 let client = self.client()?;
-                let (show, seen) = followed();
-                let pull = PullOptions::new(&downloads).progress(&show);
-                let pulled = run(&*bar, &seen, client.pull(reference, &pull, announced))??;
+                let (track, latest) = track_progress();
+                let pull = PullOptions::new(&downloads).progress(&track);
+                let pulled = run(&*bar, &latest, client.pull(reference, &pull, announced))??;
                 pulled.archive(Effort::Fast, Vec::new())?
             }
             Source::Web(url) => {
                 let downloads = downloads(environment)?;
                 let client = self.client()?;
-                let (show, seen) = followed();
-                let work = client.fetch_bundle(url, &downloads, Some(&show), announced);
-                let mut fetched = run(&*bar, &seen, work)??;
+                let (track, latest) = track_progress();
+                let work = client.fetch_bundle(url, &downloads, Some(&track), announced);
+                let mut fetched = run(&*bar, &latest, work)??;
                 let mut bytes = Vec::new();
                 std::io::Read::read_to_end(&mut fetched.archive, &mut bytes)
                     .map_err(|error| Error::unreadable(&downloads, error))?;
@@ -162,6 +176,10 @@ impl Network {
     }
 
     /// Fetches a document, still to be verified.
+    ///
+    /// # Errors
+    ///
+    /// Where it can't be fetched, and `runtime-unavailable` inside a tokio runtime.
     pub fn document(&self, source: &str, kind: DocumentKind) -> Result<Vec<u8>, Error> {
         let source = Source::parse(source)?;
         let client = self.client()?;
@@ -170,8 +188,13 @@ impl Network {
     }
 }
 
-/// A source as it is kept: a path from wherever the command is run next.
-pub fn kept(source: &Source, text: &str) -> Result<String, Error> {
+/// A source as it is recorded: a path becomes absolute, so that it is found from
+/// another working directory.
+///
+/// # Errors
+///
+/// Where the working directory is not known.
+pub fn recorded(source: &Source, text: &str) -> Result<String, Error> {
     match source {
         Source::Path(path) => std::path::absolute(path)
             .map(|path| path.display().to_string())
@@ -180,34 +203,39 @@ pub fn kept(source: &Source, text: &str) -> Result<String, Error> {
     }
 }
 
-/// The last progress of a transfer.
-pub type Seen = std::sync::Arc<std::sync::Mutex<Option<Progress>>>;
+/// The latest progress of a transfer.
+pub type LatestProgress = std::sync::Arc<std::sync::Mutex<Option<Progress>>>;
 
-/// A function that keeps the last progress, and where it keeps it.
-pub fn followed() -> (impl Fn(Progress) + Send + Sync, Seen) {
-    let seen = Seen::default();
-    let kept = seen.clone();
-    let show = move |progress| {
-        *kept
+/// A callback that records progress, and where it records it.
+pub fn track_progress() -> (impl Fn(Progress) + Send + Sync, LatestProgress) {
+    let latest = LatestProgress::default();
+    let recorded = latest.clone();
+    let track = move |progress| {
+        *recorded
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(progress);
     };
-    (show, seen)
+    (track, latest)
 }
 
-/// Runs a transfer, with a bar that follows it.
+/// Runs a transfer on this thread and reports its progress.
+///
+/// # Errors
+///
+/// `runtime-unavailable` inside a tokio runtime. What the transfer returns is in the
+/// result.
 pub fn run<T>(
     bar: &dyn report::Progress,
-    seen: &Seen,
+    latest: &LatestProgress,
     work: impl Future<Output = T>,
 ) -> Result<T, Error> {
     Ok(runtime()?.block_on(async {
         let mut work = std::pin::pin!(work);
         loop {
-            match tokio::time::timeout(Duration::from_millis(200), &mut work).await {
+            match tokio::time::timeout(PROGRESS_INTERVAL, &mut work).await {
                 Ok(done) => return done,
                 Err(_) => {
-                    let now = *seen
+                    let now = *latest
                         .lock()
                         .unwrap_or_else(std::sync::PoisonError::into_inner);
                     if let Some(progress) = now {
@@ -219,7 +247,7 @@ pub fn run<T>(
     }))
 }
 
-/// Where half a download waits to be gone on with: the user's own folder.
+/// The user's folder of partial downloads, which a later run resumes.
 fn downloads(environment: &Environment) -> Result<PathBuf, Error> {
     use std::os::unix::fs::DirBuilderExt as _;
     let directory = match &environment.cache_directory {

@@ -1,5 +1,5 @@
-//! Keeps what is served up to date: bundles that are installed, removed, revoked or
-//! expire, directories under work that are edited, and a policy that gives less.
+//! Reloads what is served when bundles are installed, removed, revoked or expire, when
+//! directories under work are edited, and when the policy grants less.
 
 mod configuration;
 mod control;
@@ -37,36 +37,35 @@ use verifier::{Held, Verifier};
 pub use control::{Control, ReloadRequest};
 pub use target::Target;
 
-/// How often it looks.
+/// How often files are scanned for changes.
 const SCAN_INTERVAL: Duration = Duration::from_secs(1);
-/// How often everything is verified again, changed or not.
+/// How often everything is verified again without a change.
 const VERIFY_INTERVAL: Duration = Duration::from_secs(300);
-/// How often verifying is tried again after it failed.
+/// How long after a failed verification it is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
-/// The longest that anything is served after it was last verified. Then nothing is
-/// served.
+/// How long anything is served after its latest verification. Then nothing is served.
 const LEASE: Duration = Duration::from_secs(360);
 
-/// Makes a [`Report`] for one round: a warning is given once in each.
+/// Makes a [`Report`] for one round, in which each warning is given once.
 pub type Reports = Box<dyn Fn() -> Box<dyn Report> + Send + Sync>;
 
-/// What is served, and what of it may change.
+/// What is served, ready to be followed with [`Watch::follow`].
 pub struct Watch {
     scanner: Scanner,
     verifier: Verifier,
     configuration: Configuration,
     seen: Seen,
     contents: Vec<Content>,
-    /// When what is served is to be verified again though nothing changes.
+    /// When the first of what is served expires.
     ends: Option<SystemTime>,
     verified: Instant,
 }
 
-/// What came of a change.
+/// The outcome of a change.
 enum Served {
-    AsBefore,
+    Unchanged,
     /// By a new host.
-    Anew(Host),
+    New(Host),
     /// Without what is new, or nothing at all.
     Partly,
 }
@@ -80,7 +79,7 @@ impl Watch {
     pub fn load(operator: Arc<Operator>, report: &dyn Report) -> Result<Self, Error> {
         let (verified, since) = (Instant::now(), SystemTime::now());
         let granted = Arc::new(operator.granted()?);
-        // Before anything is read: what changes meanwhile is seen.
+        // Scanned before anything is read, so that the next scan sees later changes.
         let scanner = Scanner::new(Arc::clone(&operator))?;
         let seen = scanner.look(&Seen::default(), report);
         let (source, environment) = (&operator.source, &operator.environment);
@@ -125,8 +124,7 @@ impl Watch {
         &self.contents
     }
 
-    /// Adds what a confined process has to keep to look again, and to read what
-    /// changed.
+    /// Adds what a confined process needs to scan, and to read what changed.
     ///
     /// # Errors
     ///
@@ -137,13 +135,12 @@ impl Watch {
         Ok(files.fold(confinement, |kept, file| kept.read(file)))
     }
 
-    /// Follows changes on a thread of its own, until it is told to stop, and has them
-    /// served by `target`. `preparing` is what prepares the drivers of what is served
-    /// now.
+    /// Follows changes on a thread of its own until it is stopped, and serves them by
+    /// `target`. `preparing` compiles the drivers of what is served now.
     ///
     /// # Errors
     ///
-    /// Where there can be no thread.
+    /// Where no thread can be started.
     pub fn follow<T: Target>(
         self,
         target: T,
@@ -166,7 +163,7 @@ impl Watch {
         let work = move || {
             let result = self.run(&serving, preparing);
             drop(serving);
-            // Nobody may wait for it any more.
+            // The receiver may be gone.
             let _ = sender.send(result);
         };
         std::thread::Builder::new()
@@ -177,27 +174,26 @@ impl Watch {
         Ok(Following(ended))
     }
 
-    /// Looks until told to stop, and has what changed served anew. Serving ends if
-    /// nobody looks any more.
+    /// Watches until it is stopped. Withdraws everything if watching panics.
     ///
     /// # Errors
     ///
-    /// When looking ended before it was told to.
+    /// Where it ended before it was stopped.
     fn run<T: Target>(
         mut self,
         serving: &Serving<T>,
         preparing: JoinHandle<()>,
     ) -> Result<(), Error> {
         guarded(&serving.shared_state, &serving.control.stop, || {
-            self.look_on(serving, preparing);
+            self.watch(serving, preparing);
         })
     }
 
-    fn look_on<T: Target>(&mut self, serving: &Serving<T>, mut preparing: JoinHandle<()>) {
+    fn watch<T: Target>(&mut self, serving: &Serving<T>, mut preparing: JoinHandle<()>) {
         let lease = &serving.lease;
         let mut next = after(Instant::now(), VERIFY_INTERVAL);
         let mut failing = false;
-        // One for as long as nothing changes: nothing is said twice.
+        // One report as long as nothing changes: each warning is given once.
         let mut report = (serving.reports)();
         while serving.pause() {
             if serving.control.reload.take()
@@ -218,8 +214,8 @@ impl Watch {
             let tried = Instant::now();
             let held = self.verifier.again(&self.scanner, &*report);
             match held.map(|held| (held, lease.renew(tried))) {
-                Ok((held, Some(all_was_taken_back))) => {
-                    if all_was_taken_back {
+                Ok((held, Some(all_withdrawn))) => {
+                    if all_withdrawn {
                         self.contents.clear();
                     }
                     if std::mem::take(&mut failing) {
@@ -230,7 +226,7 @@ impl Watch {
                         Served::Partly => after(tried, RETRY_INTERVAL),
                         _ => after(tried, VERIFY_INTERVAL),
                     };
-                    if let Served::Anew(host) = served {
+                    if let Served::New(host) = served {
                         preparing.abort();
                         preparing = serving.runtime.spawn(prepare(host));
                     }
@@ -239,7 +235,7 @@ impl Watch {
                     failing = true;
                     next = after(Instant::now(), RETRY_INTERVAL);
                     report.warning(
-                        "to verify the bundles again took more than six minutes, and none is served",
+                        "verifying the bundles again took more than six minutes, and none is served",
                     );
                 }
                 Err(failure) => {
@@ -261,8 +257,8 @@ impl Watch {
         }
     }
 
-    /// Reads the configuration again, and serves what it gives, by the host that comes
-    /// back, if that is no more than before. It says what came of it.
+    /// Reads the configuration again. Serves it by the returned host if it grants no more
+    /// than before. Reports the outcome.
     fn reload<T: Target>(&mut self, serving: &Serving<T>) -> Option<Host> {
         let report = (serving.reports)();
         let kept = |failure: Error| {
@@ -284,21 +280,18 @@ impl Watch {
                 return None;
             }
         };
-        // Calls that wait under the policy before must not go on under it.
+        // Calls that wait under the old policy must not continue under it.
         serving.shared_state.part();
-        let surface = match serving.target.make(&self.contents, &granted) {
-            Ok(surface) => surface,
+        let made = match serving.target.make(&self.contents, &granted) {
+            Ok(made) => made,
             Err(failure) => {
                 kept(failure);
                 return None;
             }
         };
         self.configuration.granted = granted;
-        let (host, count) = (
-            serving.target.host(&surface),
-            tools(&serving.target, &surface),
-        );
-        let shown = serving.show(surface);
+        let (host, count) = (serving.target.host(&made), tools(&serving.target, &made));
+        let shown = serving.show(made);
         let why = "the operator's policy gives less than when this call began";
         serving.shared_state.withdraw_earlier(why);
         report.note(&format!(
@@ -308,7 +301,7 @@ impl Watch {
         shown.then_some(host)
     }
 
-    /// Serves what holds now.
+    /// Serves what was just verified.
     fn serve<T: Target>(
         &mut self,
         held: Held,
@@ -319,27 +312,24 @@ impl Watch {
         let contents = held.contents;
         let (before, now) = (digests(&self.contents), digests(&contents));
         if before == now {
-            return Served::AsBefore;
+            return Served::Unchanged;
         }
-        // What is gone is gone at once, whether or not the rest can be served.
+        // Withdrawn at once, whether or not the rest can be served.
         let gone: Vec<_> = before.iter().filter(|one| !now.contains(one)).collect();
         for digest in &gone {
             let why = "it was removed, replaced or revoked, or has expired";
             serving.shared_state.withdraw(&digest.to_string(), why);
         }
         let failure = match serving.target.make(&contents, &self.configuration.granted) {
-            Ok(surface) => {
-                let (host, count) = (
-                    serving.target.host(&surface),
-                    tools(&serving.target, &surface),
-                );
-                if !serving.show(surface) {
+            Ok(made) => {
+                let (host, count) = (serving.target.host(&made), tools(&serving.target, &made));
+                if !serving.show(made) {
                     return Served::Partly;
                 }
                 self.contents = contents;
                 report.note(&format!("serving {count} from now on"));
                 serving.target.served(report);
-                return Served::Anew(host);
+                return Served::New(host);
             }
             Err(failure) => failure,
         };
@@ -353,8 +343,8 @@ impl Watch {
         Served::Partly
     }
 
-    /// Serves what was served and still holds; or, if that can't be had either,
-    /// nothing: what was taken back is not even shown.
+    /// Serves what was served and still verifies; or nothing, where no host can be built
+    /// for it. What was withdrawn is not even listed.
     fn leave_out<T: Target>(&mut self, now: &[Digest], serving: &Serving<T>, report: &dyn Report) {
         self.contents
             .retain(|content| now.contains(&content.manifest_digest));
@@ -366,13 +356,13 @@ impl Watch {
                 serving.target.empty()
             });
         match kept {
-            // Whoever took all back meanwhile shows nothing.
-            Ok(surface) => {
-                serving.show(surface);
+            // Has no effect once the lease has ended.
+            Ok(made) => {
+                serving.show(made);
             }
             Err(failure) => {
                 report.warning(&format!("{} ({})", failure.message, failure.code));
-                serving.take_all_back("the server could not leave out what was taken back");
+                serving.withdraw_all("the server could not leave out what was withdrawn");
             }
         }
     }
@@ -382,8 +372,8 @@ fn after(moment: Instant, time: Duration) -> Instant {
     moment.checked_add(time).unwrap_or(moment)
 }
 
-/// Takes everything back, and has the server stopped, if `work` panics: what nobody
-/// looks after is not served.
+/// Withdraws everything and stops the server if `work` panics: nothing is served that is
+/// not watched.
 fn guarded(
     shared_state: &SharedState,
     stop: &CancellationToken,
@@ -408,7 +398,7 @@ fn digests(contents: &[Content]) -> Vec<Digest> {
     digests.map(|content| content.manifest_digest).collect()
 }
 
-/// Compiles what is not compiled yet, while clients connect already.
+/// Compiles the drivers that are not in the cache, while clients connect.
 pub async fn prepare(host: Host) {
     for (driver, error) in host.prepare().await {
         tracing::warn!(%driver, %error, "a driver can't be compiled");
@@ -423,16 +413,17 @@ fn tools<T: Target>(target: &T, made: &T::Made) -> String {
     }
 }
 
-/// Something that is kept up to date on a thread of its own.
+/// The thread that follows changes.
 #[derive(Debug)]
 pub struct Following(mpsc::Receiver<Result<(), Error>>);
 
 impl Following {
-    /// Waits until it has ended, at most so long: it may wait for somebody else's lock.
+    /// Waits until it has ended, at most so long: it may wait for a lock of another
+    /// process.
     ///
     /// # Errors
     ///
-    /// Where it ended before it was told to.
+    /// Where it ended before it was stopped.
     pub fn ended(&self, longest: Duration) -> Result<(), Error> {
         self.0.recv_timeout(longest).unwrap_or(Ok(()))
     }

@@ -1,12 +1,33 @@
-//! What a person should hear of while something is read, fetched or verified.
+//! Warnings, notes and progress while something is read, fetched or verified.
 
-/// Takes warnings, notes and progress. The command writes them to standard error;
+/// Receives warnings, notes and progress. The command writes them to standard error;
 /// an application may log them, or drop them with [`Silent`].
+///
+/// ```
+/// use toolward_operator::{Progress, Report, Silent};
+///
+/// struct Logged;
+///
+/// impl Report for Logged {
+///     fn warning(&self, message: &str) {
+///         eprintln!("warning: {message}");
+///     }
+///
+///     fn note(&self, message: &str) {
+///         eprintln!("{message}");
+///     }
+///
+///     fn begin(&self, what: &str) -> Box<dyn Progress> {
+///         eprintln!("{what}");
+///         Box::new(Silent)
+///     }
+/// }
+/// ```
 pub trait Report {
-    /// Something is wrong, and the work goes on. May hold other people's text.
+    /// Something is wrong, and the work continues. May hold untrusted text.
     fn warning(&self, message: &str);
 
-    /// Something that is good to know.
+    /// Something worth knowing. May hold untrusted text.
     fn note(&self, message: &str);
 
     /// Begins a piece of work that may take long, named by what is done, such as
@@ -14,7 +35,7 @@ pub trait Report {
     fn begin(&self, what: &str) -> Box<dyn Progress>;
 }
 
-/// How far a piece of work is.
+/// Receives how far a piece of work is.
 pub trait Progress {
     /// `done` of `total` bytes; a total of 0 is not known.
     fn set(&self, done: u64, total: u64);

@@ -1,6 +1,7 @@
 //! Whom an operation trusts: keys that were named, a configuration that was named,
 //! or the user's own.
 
+pub mod changes;
 mod context;
 pub mod publishers;
 
@@ -113,7 +114,7 @@ impl Trust {
         Ok(Publishers::beside(&self.place(environment)?))
     }
 
-    /// [`Trust::context_of`], where it is no mistake that nobody is trusted yet.
+    /// [`Trust::context_of`], for commands that are fine without any trusted publisher.
     pub fn context_or_empty(
         &self,
         trusted: &Trusted,
@@ -266,7 +267,7 @@ pub fn is_under_work(directory: &Path) -> bool {
             .any(|name| directory.join(name).symlink_metadata().is_ok())
 }
 
-/// A directory under work, which somebody named to be run without signatures.
+/// A directory under work, named by the user to be run without signatures.
 pub fn dev_content(directory: &Path, report: &dyn Report) -> Result<Content, Error> {
     let content =
         Content::from_dev(directory).map_err(|error| content_error(&error, Kind::Failed))?;

@@ -114,7 +114,7 @@ impl Index {
         }
     }
 
-    /// The tools with this name, id or alias, whatever its case.
+    /// The tools with this name, id or alias, in any case.
     pub fn named(&self, name: &str) -> impl Iterator<Item = usize> + '_ {
         let found = self.names.get(&name.to_lowercase());
         let found = found.map(Vec::as_slice).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Words: what a text and a question are compared by.
 
-/// Characters of one word. What is longer is no word.
+/// Characters of one word. Longer ones are ignored.
 const MAX_WORD_CHARS: usize = 40;
 
 /// The words of a text, in its order, lower case, plural and other endings of

@@ -10,10 +10,10 @@ use rustix::termios::{
 };
 
 /// Columns of a terminal that does not say.
-const WIDTH: usize = 80;
+const DEFAULT_COLUMNS: usize = 80;
 
-/// Longest answer; what is longer is no yes.
-const LONGEST: usize = 8;
+/// Longest answer; a longer one is not a yes.
+const MAX_ANSWER_BYTES: usize = 8;
 
 const END_OF_TEXT: u8 = 3;
 const END_OF_TRANSMISSION: u8 = 4;
@@ -39,7 +39,7 @@ impl Keys {
         Ok(Self { before })
     }
 
-    /// Drops the keys that nobody has read yet.
+    /// Drops the keys that were typed and not read yet.
     pub(super) fn forget(&self) -> io::Result<()> {
         tcflush(io::stdin(), QueueSelector::IFlush)?;
         Ok(())
@@ -56,7 +56,7 @@ impl Drop for Keys {
 pub(super) fn width() -> usize {
     match tcgetwinsize(io::stderr()) {
         Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
-        _ => WIDTH,
+        _ => DEFAULT_COLUMNS,
     }
 }
 
@@ -93,8 +93,8 @@ fn read_answer(
                     echo("\u{8} \u{8}")?;
                 }
             }
-            Some(key) if typed.len() < LONGEST => {
-                // What is no letter is kept as one, so that it makes no yes.
+            Some(key) if typed.len() < MAX_ANSWER_BYTES => {
+                // Other bytes are kept as a letter, so that the answer is not a yes.
                 let letter = match key {
                     b' '..=b'~' => char::from(key),
                     _ => '?',

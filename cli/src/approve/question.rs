@@ -9,23 +9,23 @@ use toolward_bundle::text::{visible_json, visible_line};
 use toolward_host::ApprovalRequest;
 
 /// Lines of arguments that are shown.
-const LINES: usize = 60;
+const MAX_ARGUMENT_LINES: usize = 60;
 /// Characters of one text within the arguments that are shown.
-const TEXT: usize = 400;
+const MAX_TEXT_CHARS: usize = 400;
 /// Characters of a name, and of other words that stand on a line.
-const NAME: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 /// Capabilities, tools that a yes does not cover, and reasons that are shown of
 /// each.
-const ITEMS: usize = 20;
+const MAX_ITEMS: usize = 20;
 /// Columns that a line keeps, however narrow the terminal.
-const NARROWEST: usize = 30;
+const MIN_COLUMNS: usize = 30;
 
 /// What stands before every line of arguments.
-const BAR: &str = "  | ";
+const ARGUMENT_PREFIX: &str = "  | ";
 
 pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
-    let width = width.max(NARROWEST);
-    let name = |text: &str| visible_line(text, NAME);
+    let width = width.max(MIN_COLUMNS);
+    let name = |text: &str| visible_line(text, MAX_NAME_CHARS);
     let mut out = format!(
         "\n{} by {} needs your approval\n",
         name(&request.tool),
@@ -110,10 +110,10 @@ fn risk(level: u8) -> &'static str {
 fn limited(items: &[String]) -> Vec<String> {
     let mut shown: Vec<String> = items
         .iter()
-        .take(ITEMS)
-        .map(|item| visible_line(item, NAME))
+        .take(MAX_ITEMS)
+        .map(|item| visible_line(item, MAX_NAME_CHARS))
         .collect();
-    let more = items.len().saturating_sub(ITEMS);
+    let more = items.len().saturating_sub(MAX_ITEMS);
     if more > 0 {
         shown.push(format!("{more} more"));
     }
@@ -127,13 +127,13 @@ fn arguments(input: &Value, width: usize) -> String {
     let json = serde_json::to_string_pretty(&short).unwrap_or_default();
     let lines: Vec<String> = visible_json(&json)
         .lines()
-        .flat_map(|line| wrapped(line, width.saturating_sub(BAR.len() + 1)))
+        .flat_map(|line| wrapped(line, width.saturating_sub(ARGUMENT_PREFIX.len() + 1)))
         .collect();
     let mut out = String::new();
-    for line in lines.iter().take(LINES) {
-        let _ = writeln!(out, "{BAR}{line}");
+    for line in lines.iter().take(MAX_ARGUMENT_LINES) {
+        let _ = writeln!(out, "{ARGUMENT_PREFIX}{line}");
     }
-    let more = lines.len().saturating_sub(LINES);
+    let more = lines.len().saturating_sub(MAX_ARGUMENT_LINES);
     let mut left_out = Vec::new();
     if more > 0 {
         left_out.push(format!("{more} lines at the end"));
@@ -172,7 +172,7 @@ impl Cut {
     }
 
     fn text(&mut self, text: &str) -> String {
-        let Some((end, _)) = text.char_indices().nth(TEXT) else {
+        let Some((end, _)) = text.char_indices().nth(MAX_TEXT_CHARS) else {
             return text.to_owned();
         };
         let (shown, rest) = text.split_at(end);
@@ -213,7 +213,7 @@ mod tests {
         let wide = "字".repeat(300);
         let shown = arguments(&json!({ "text": forged, "wide": wide, "\u{202e}k": 1 }), 40);
         for line in shown.lines() {
-            assert!(line.starts_with(BAR), "{line:?}");
+            assert!(line.starts_with(ARGUMENT_PREFIX), "{line:?}");
             let columns: usize = line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum();
             assert!(columns < 40, "{columns} in {line:?}");
         }
@@ -222,9 +222,9 @@ mod tests {
 
     #[test]
     fn what_is_cut_is_counted() {
-        let long = json!({ "text": "a".repeat(TEXT + 7), "list": vec![1; 500] });
+        let long = json!({ "text": "a".repeat(MAX_TEXT_CHARS + 7), "list": vec![1; 500] });
         let shown = arguments(&long, 80);
-        assert!(shown.lines().count() <= LINES + 1, "{shown}");
+        assert!(shown.lines().count() <= MAX_ARGUMENT_LINES + 1, "{shown}");
         let last = shown.lines().last().unwrap();
         assert!(last.starts_with("  NOT SHOWN: "), "{last}");
         assert!(last.contains("7 characters of 1 long text(s)"), "{last}");
@@ -235,7 +235,10 @@ mod tests {
 
     #[test]
     fn names_that_begin_alike_are_all_shown() {
-        let names = ["a".repeat(TEXT) + "1", "a".repeat(TEXT) + "2"];
+        let names = [
+            "a".repeat(MAX_TEXT_CHARS) + "1",
+            "a".repeat(MAX_TEXT_CHARS) + "2",
+        ];
         let value = json!({ names[0].as_str(): 1, names[1].as_str(): 2 });
         let shown = arguments(&value, 2000);
         assert!(names.iter().all(|name| shown.contains(name)), "{shown}");

@@ -15,20 +15,20 @@ use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
 use toolward_host::{Compiling, Observer, Progress, Request};
 
-use super::{compiling, reply};
+use super::{compile_broker, reply};
 use crate::approve::Terminal;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::flags::ConfineFlags;
 use crate::output::Output;
-use crate::progress::{Bar, PATIENCE};
+use crate::progress::{Bar, SHOW_DELAY};
 use toolward_operator::config::Granted;
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
 use toolward_operator::runtime;
 
 /// Longest input, in bytes: one more than the host takes, so that the host says
 /// which limit it is.
-const MAX_INPUT: u64 = 64 * 1024 * 1024;
+const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -87,7 +87,7 @@ pub(crate) fn run(
     // What is refused above leaves nothing behind, a cache neither.
     let broker = arguments
         .cache
-        .broker(&compiling::command()?, environment, output)?;
+        .broker(&compile_broker::command()?, environment, output)?;
     broker.start()?;
     let bar = Arc::new(Bar::new(format!("calling {}", arguments.tool), output));
     let means = &arguments.means;
@@ -109,7 +109,7 @@ pub(crate) fn run(
     let reply = runtime.block_on(async {
         let mut call = std::pin::pin!(host.call(request));
         // Compiling a driver for the first time may take seconds.
-        match tokio::time::timeout(PATIENCE, &mut call).await {
+        match tokio::time::timeout(SHOW_DELAY, &mut call).await {
             Ok(reply) => reply,
             Err(_) => {
                 bar.spin();
@@ -117,7 +117,7 @@ pub(crate) fn run(
             }
         }
     });
-    // A check that goes on past its deadline is not waited for.
+    // A check that runs past its deadline is not waited for.
     runtime.shutdown_background();
     // The host has it, too, for its questions.
     bar.clear();
@@ -213,7 +213,7 @@ fn document(argument: &str) -> Result<String, Failure> {
             let mut text = String::new();
             std::io::stdin()
                 .lock()
-                .take(MAX_INPUT)
+                .take(MAX_INPUT_BYTES)
                 .read_to_string(&mut text)
                 .map_err(|error| Failure::unreadable("standard input".as_ref(), error))?;
             Ok(text)
@@ -225,14 +225,14 @@ fn document(argument: &str) -> Result<String, Failure> {
 fn read_input(path: &std::path::Path) -> Result<String, Failure> {
     let mut text = String::new();
     std::fs::File::open(path)
-        .and_then(|file| file.take(MAX_INPUT).read_to_string(&mut text))
+        .and_then(|file| file.take(MAX_INPUT_BYTES).read_to_string(&mut text))
         .map_err(|error| Failure::unreadable(path, error))?;
     Ok(text)
 }
 
 fn parse(flag: &str, text: &str) -> Result<Value, Failure> {
     let limits = Limits {
-        bytes: usize::try_from(MAX_INPUT).unwrap_or(usize::MAX),
+        bytes: usize::try_from(MAX_INPUT_BYTES).unwrap_or(usize::MAX),
         ..Limits::default()
     };
     json::parse(text.as_bytes(), &limits).map_err(|error| {

@@ -17,7 +17,7 @@ use crate::output::{Output, Written};
 use toolward_operator::trust::{Trust, is_under_work};
 
 /// Longest text of a bundle's that is shown on a line, in characters.
-const LINE: usize = 300;
+const MAX_LINE_CHARS: usize = 300;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -229,7 +229,7 @@ fn component(path: &Path, output: &mut Output) -> Written {
 }
 
 fn line(text: &str) -> String {
-    visible_line(text, LINE)
+    visible_line(text, MAX_LINE_CHARS)
 }
 
 fn list(items: &[String]) -> String {

@@ -1,12 +1,9 @@
 //! `install`, `update`, `list`, `remove`, `search`: the bundles of this machine.
 
-mod current;
 mod list;
-mod newest;
 mod search;
 mod update;
 
-use crate::flags::Flagged;
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::surface::Difference;
@@ -17,13 +14,13 @@ use toolward_store::{Held, InstallOptions, Outcome, Store};
 
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure, Kind};
+use crate::flags::Flagged;
 use crate::output::Output;
 use toolward_operator::installed::StoreLocation;
-use toolward_operator::network::{Network, kept};
+use toolward_operator::network::Network;
+use toolward_operator::releases::{Current, Place};
 use toolward_operator::trust::Trust;
 use toolward_operator::trust::TrustContext;
-
-use current::Current;
 
 pub(crate) use list::{List, Remove};
 pub(crate) use search::Search;
@@ -31,7 +28,7 @@ pub(crate) use update::Update;
 
 /// What installing and updating have in common.
 #[derive(Debug, Args)]
-pub(crate) struct Means {
+pub(crate) struct CommonFlags {
     /// The channel whose index says which release is current [default: the only
     /// one that is configured]
     #[arg(long, value_name = "NAME")]
@@ -61,22 +58,7 @@ pub(crate) struct Install {
     source: String,
 
     #[command(flatten)]
-    means: Means,
-}
-
-/// Where a bundle is taken from.
-struct Place {
-    source: Source,
-    /// As it is remembered for updates.
-    kept: String,
-}
-
-impl Place {
-    fn parse(text: &str) -> Result<Self, Failure> {
-        let source = Source::parse(text)?;
-        let kept = kept(&source, text)?;
-        Ok(Self { source, kept })
-    }
+    common: CommonFlags,
 }
 
 impl Install {
@@ -85,15 +67,15 @@ impl Install {
         environment: &Environment,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
-        let means = &self.means;
-        let standing = means.trust.context(environment, output)?;
-        let store = means.store.open(environment)?;
+        let common = &self.common;
+        let context = common.trust.context(environment, output)?;
+        let store = common.store.open(environment)?;
         let place = Place::parse(&self.source)?;
-        means.install(&place, None, &store, &standing, environment, output)
+        common.install(&place, None, &store, &context, environment, output)
     }
 }
 
-impl Means {
+impl CommonFlags {
     fn accepted(&self) -> Result<Option<Digest>, Failure> {
         let digest = self.accept.as_deref().map(str::parse).transpose();
         digest
@@ -106,12 +88,12 @@ impl Means {
         source: &Source,
         publisher: &str,
         store: &Store,
-        standing: &'a TrustContext,
+        context: &'a TrustContext,
         output: &Output,
     ) -> Result<Current<'a>, Failure> {
         let channel = self.channel.as_deref();
         let network = &self.network;
-        Current::of(source, publisher, channel, network, store, standing, output)
+        Current::of(source, publisher, channel, network, store, context, output)
     }
 
     /// Installs what a place has, which must be the bundle that is expected.
@@ -120,15 +102,15 @@ impl Means {
         place: &Place,
         expected: Option<&str>,
         store: &Store,
-        standing: &TrustContext,
+        context: &TrustContext,
         environment: &Environment,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
         let source = &place.source;
         let bundle = self
             .network
-            .bundle(source, expected, standing, environment, output)?;
-        let current = self.current(source, bundle.publisher.name(), store, standing, output)?;
+            .bundle(source, expected, context, environment, output)?;
+        let current = self.current(source, bundle.publisher.name(), store, context, output)?;
         let warnings = current
             .freshness()
             .check(&bundle.manifest, &bundle.manifest_digest)
@@ -137,8 +119,8 @@ impl Means {
             output.warning(warning);
         }
         let options = InstallOptions {
-            source: place.kept.clone(),
-            now: standing.now,
+            source: place.recorded.clone(),
+            now: context.now,
             allow_rollback: self.allow_rollback.clone(),
             accept: self.accepted()?,
         };
@@ -151,7 +133,7 @@ impl Means {
                     // Somebody who reads the old file is not waited for.
                     let _ = store.gc();
                 }
-                told(
+                print(
                     output,
                     "installed",
                     &installed.id,
@@ -159,7 +141,7 @@ impl Means {
                     installed.sequence,
                 )
             }
-            Outcome::Unchanged(installed) => told(
+            Outcome::Unchanged(installed) => print(
                 output,
                 "unchanged",
                 &installed.id,
@@ -217,7 +199,7 @@ impl Means {
     }
 }
 
-fn told(
+fn print(
     output: &mut Output,
     state: &str,
     id: &str,

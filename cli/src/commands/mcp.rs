@@ -12,7 +12,7 @@ use crate::output::Output;
 
 /// The variable that a client's token is taken from, where a client can take one
 /// from there.
-const TOKEN: &str = "TOOLWARD_TOKEN";
+const TOKEN_VARIABLE: &str = "TOOLWARD_TOKEN";
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -162,9 +162,9 @@ impl Client {
                     }
                 }
                 let token = match self {
-                    Self::ClaudeCode => format!("${{{TOKEN}}}"),
-                    Self::Cursor => format!("${{env:{TOKEN}}}"),
-                    Self::Gemini => format!("${TOKEN}"),
+                    Self::ClaudeCode => format!("${{{TOKEN_VARIABLE}}}"),
+                    Self::Cursor => format!("${{env:{TOKEN_VARIABLE}}}"),
+                    Self::Gemini => format!("${TOKEN_VARIABLE}"),
                     _ => "PUT THE TOKEN HERE".to_owned(),
                 };
                 add(
@@ -192,7 +192,7 @@ fn codex(name: &str, server: &Server) -> Result<String, Failure> {
         }
         Server::Reached { url } => {
             entry.insert("url".to_owned(), url.as_str().into());
-            entry.insert("bearer_token_env_var".to_owned(), TOKEN.into());
+            entry.insert("bearer_token_env_var".to_owned(), TOKEN_VARIABLE.into());
         }
     }
     let servers = toml::Table::from_iter([(name.to_owned(), toml::Value::Table(entry))]);

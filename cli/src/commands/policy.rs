@@ -20,8 +20,6 @@ use toolward_operator::bundles::BundleSource;
 use toolward_operator::config::{Granted, PolicyFiles};
 use toolward_operator::host_setup;
 
-pub(super) use check::unknown_publishers;
-
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -142,10 +140,10 @@ fn is_named(contract: &toolward_contract::tool::Tool, name: &str) -> bool {
 
 /// There is no such tool.
 fn nothing(bundles: &Bundles, tool: Option<&str>) -> Failure {
-    const SHOWN: usize = 10;
+    const MAX_SUGGESTIONS: usize = 10;
     let tools = bundles.iter().flat_map(|(content, _)| &content.tools);
     let ids: Vec<String> = tools
-        .take(SHOWN)
+        .take(MAX_SUGGESTIONS)
         .map(|entry| entry.tool.major_id())
         .collect();
     let message = match tool {

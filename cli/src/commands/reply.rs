@@ -64,7 +64,7 @@ fn kind_of(error: &CallError) -> Kind {
 }
 
 /// The lines of a policy that would let a blocked call pass. They are shown to
-/// people, and never part of the envelope: whoever reads that may be an agent.
+/// people, and never part of the envelope: its reader may be an agent.
 pub(super) fn lines_to_add(host: &Host, tool: &str, reply: &Reply) -> Option<String> {
     let error = reply.result.as_ref().err()?;
     let tool = host.tool(tool)?;
@@ -120,17 +120,17 @@ fn speaker(reply: &Reply) -> String {
 
 /// What the driver tried beyond its grant.
 fn violations(reply: &Reply, output: &Output) {
-    const SHOWN: usize = 5;
+    const MAX_VIOLATIONS: usize = 5;
     let found = &reply.metadata.violations;
     if found.is_empty() {
         return;
     }
     let mut shown: Vec<String> = found
         .iter()
-        .take(SHOWN)
+        .take(MAX_VIOLATIONS)
         .map(|violation| visible_line(&violation.to_string(), 300))
         .collect();
-    if found.len() > SHOWN {
+    if found.len() > MAX_VIOLATIONS {
         shown.push("…".to_owned());
     }
     output.warning(format!(

@@ -1,18 +1,20 @@
 //! `serve`: the tools of bundles for agents, over MCP.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::compiling;
+use super::compile_broker;
 use clap::Args;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
+use toolward_host::confine::Confinement;
 use toolward_host::{Host, LOCAL, SharedState, memory};
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::Streams;
-use toolward_mcp::{Denials, DenialsError, Service, Surface, stdio};
+use toolward_mcp::{Denials, DenialsError, ServerFeatures, Service, stdio};
 
 use crate::environment::{Colours, Environment};
 use crate::failure::{self, Exit, Failure, Kind};
@@ -26,23 +28,23 @@ use toolward_operator::host_setup::HostSetup;
 use toolward_operator::reload::{Watch, prepare};
 use toolward_operator::{Operator, Report};
 
-mod access;
-mod listening;
+mod features;
+mod http;
+mod listener;
 mod signals;
-mod surface;
 
-use access::Access;
+use features::{FeaturesBuilder, ServedFeatures, warn_of_names};
+use http::{HttpFlags, HttpServer};
 use signals::{Asked, Signals};
-use surface::{Served, Surfaces, warn_of_names};
 
 /// With more tools than this, they are found rather than listed.
 const DEFER_ABOVE: usize = 100;
-/// How long the end of the process waits for what looks for changes, which may wait
-/// for somebody else's lock.
-const ENDING: Duration = Duration::from_secs(1);
+/// How long the end of the process waits for the thread that reloads, which may wait for
+/// a lock of another process.
+const RELOAD_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long drivers are left alone for the sake of a client that just connects.
-const HANDSHAKE: Duration = Duration::from_millis(50);
+/// How long drivers are not compiled, for the handshake of a client that just connects.
+const HANDSHAKE_GRACE: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -59,7 +61,7 @@ pub(crate) struct Arguments {
     stdio: bool,
 
     #[command(flatten)]
-    access: Access,
+    http_flags: HttpFlags,
 
     /// Let the client ask its person for approval, and take the answer. Only for
     /// a client that shows the question and answers no question itself
@@ -90,6 +92,7 @@ pub(crate) fn run(
         source: Flagged(source),
         setup: Flagged(setup),
         cache: Flagged(cache),
+        http: address,
         ..
     } = arguments;
     let operator = Arc::new(Operator {
@@ -99,134 +102,201 @@ pub(crate) fn run(
         environment: environment.operator.clone(),
     });
     let handed_over = environment.listen_fds.as_ref();
-    let handed_over = handed_over.map(|count| listening::handed_over(count, arguments.http));
+    let handed_over = handed_over.map(|count| listener::handed_over(count, address));
     let handed_over = handed_over.transpose()?;
     let watch = Watch::load(Arc::clone(&operator), output)?;
-    let surfaces = Surfaces {
-        broker: operator.broker(&compiling::command()?, output)?,
-        access: Arc::new(arguments.access),
+    let builder = FeaturesBuilder {
+        broker: operator.broker(&compile_broker::command()?, output)?,
+        http: Arc::new(arguments.http_flags),
         shared_state: SharedState::new(),
         defer_above: arguments.defer_above,
         operator,
     };
-    let (operator, broker, access) = (&surfaces.operator, &surfaces.broker, &surfaces.access);
-    // Its program starts when the processors have less to do.
-    let start = || broker.start();
-    let first = || surfaces.make(watch.contents(), watch.granted(), None);
-    let (started, surface) = beside(start, first);
+    // The broker's program starts when the processors have less to do.
+    let start = || builder.broker.start();
+    let first = || builder.make(watch.contents(), watch.granted(), None);
+    let (started, features) = beside(start, first);
     started?;
-    let surface = surface?;
-    let place = match arguments.http {
-        Some(address) => Place::Http(match handed_over {
-            Some(listener) => listener,
-            None => listening::listen(address)?,
-        }),
-        None => Place::Stdio(Streams::take().map_err(|error| failure::stdio(error.into()))?),
-    };
-    let door = match &place {
-        Place::Http(_) => Some(access.door(arguments.trust_client)?),
-        Place::Stdio(_) => None,
-    };
-    let host = surface.host().clone();
-    output.note(welcome(&surface));
-    warn_of_names(&surface, output);
-    let denials = denials(&operator.setup, environment, output);
-    let kept_denials = denials
+    let features = features?;
+    let trust_client = arguments.trust_client;
+    let transport = Transport::open(address, handed_over, &builder.http, trust_client)?;
+    output.note(welcome(&features));
+    warn_of_names(&features, output);
+    let host = features.host().clone();
+    let denials = denials(&builder.operator.setup, environment, output);
+    let denials_directory = denials
         .as_ref()
         .map(|denials| denials.directory().to_owned());
-    let service = Service::keeping(surface, denials);
-    // A confined process may not open what it reads.
-    let memory = memory::Watch::new().ok();
-    let setup = &operator.setup;
-    let confinement = setup.kept(&host, watch.granted(), environment)?;
-    let mut confinement = watch.kept(confinement)?;
-    if let Some(directory) = kept_denials {
-        confinement = confinement.read_write(directory);
-    }
-    if let Place::Http(listener) = &place {
-        confinement = confinement.accept_on(listener);
-    }
-    let trust = &operator.source.trust;
-    arguments
-        .confine
-        .apply(confinement, broker, trust, environment, output)?;
-    if let (Some(door), Place::Http(listener)) = (&door, &place) {
-        door.announce(listener, output)?;
+    let server = Server {
+        service: Service::keeping(features, denials),
+        // A confined process may not open what it reads.
+        memory: memory::Watch::new().ok(),
+        builder,
+        watch,
+        host,
+        transport,
+        trust_client,
+    };
+    let confinement = server.confinement(denials_directory.as_deref(), environment)?;
+    let FeaturesBuilder {
+        broker, operator, ..
+    } = &server.builder;
+    arguments.confine.apply(
+        confinement,
+        broker,
+        &operator.source.trust,
+        environment,
+        output,
+    )?;
+    if let Transport::Http(listener, http) = &server.transport {
+        http.announce(listener, output)?;
     }
     stderr::detach()?;
+    server.run(output.json())
+}
 
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(workers())
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Kind::Failed, "runtime-unavailable", error))?;
-    let asked = Asked::default();
-    let shutdown = asked.control.stop.clone();
-    let (tell, mut without_engine) = oneshot::channel();
-    // Goes on when other bundles come: their host has the same engine.
-    let engine = runtime.spawn(make_engine(host.clone(), tell, shutdown.clone()));
-    let buckets = host.requirements().buckets;
-    let preparing = runtime.spawn(async move {
-        if let Ok(true) = engine.await {
-            prepare(host).await;
+/// All that serving needs, opened before the process confines itself.
+struct Server {
+    builder: FeaturesBuilder,
+    watch: Watch,
+    host: Host,
+    service: Service,
+    memory: Option<memory::Watch>,
+    transport: Transport,
+    trust_client: bool,
+}
+
+impl Server {
+    /// What the process has to keep.
+    fn confinement(
+        &self,
+        denials: Option<&Path>,
+        environment: &Environment,
+    ) -> Result<Confinement, Failure> {
+        let setup = &self.builder.operator.setup;
+        let confinement = setup.kept(&self.host, self.watch.granted(), environment)?;
+        let mut confinement = self.watch.kept(confinement)?;
+        if let Some(directory) = denials {
+            confinement = confinement.read_write(directory);
         }
-    });
-    if let Some(memory) = memory {
-        runtime.spawn(give_back(memory, shutdown.clone()));
+        Ok(match &self.transport {
+            Transport::Http(listener, _) => confinement.accept_on(listener),
+            Transport::Stdio(_) => confinement,
+        })
     }
-    let drain = match &place {
-        Place::Http(_) => access.drain(),
-        Place::Stdio(_) => Duration::ZERO,
-    };
-    let target = Served {
-        buckets,
-        service: service.clone(),
-        surfaces: surfaces.clone(),
-    };
-    let shared_state = surfaces.shared_state.clone();
-    let json = output.json();
-    let reports =
-        Box::new(move || -> Box<dyn Report> { Box::new(Output::new(json, Colours::default())) });
-    let control = asked.control.clone();
-    let handle = runtime.handle();
-    let following = watch.follow(target, shared_state, control, reports, handle, preparing)?;
-    let served = runtime.block_on(async {
-        tokio::spawn(Signals::take()?.obey(asked.clone(), drain));
-        let served = async {
-            match (place, door) {
-                (Place::Http(listener), Some(door)) => door.serve(&service, listener, &asked).await,
-                (Place::Stdio(streams), _) => {
-                    let principal = local(arguments.trust_client);
-                    let handler = service.connection(Some(principal));
-                    let served = stdio::serve(handler, streams, shutdown.clone());
-                    served.await.map_err(failure::stdio)
-                }
-                (Place::Http(_), None) => Ok(()),
+
+    /// Serves until a signal or the client ends it.
+    fn run(self, json: bool) -> Result<Exit, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(workers())
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::new(Kind::Failed, "runtime-unavailable", error))?;
+        let asked = Asked::default();
+        let shutdown = asked.control.stop.clone();
+        let (tell, mut without_engine) = oneshot::channel();
+        let buckets = self.host.requirements().buckets;
+        // Goes on when other bundles come: their host has the same engine.
+        let engine = runtime.spawn(make_engine(self.host.clone(), tell, shutdown.clone()));
+        let host = self.host;
+        let preparing = runtime.spawn(async move {
+            if let Ok(true) = engine.await {
+                prepare(host).await;
             }
+        });
+        if let Some(memory) = self.memory {
+            runtime.spawn(give_back(memory, shutdown.clone()));
+        }
+        let drain = match &self.transport {
+            Transport::Http(..) => self.builder.http.drain(),
+            Transport::Stdio(_) => Duration::ZERO,
         };
-        tokio::select! {
-            served = served => served,
-            () = asked.at_once.cancelled() => {
-                tracing::warn!("told to end at once: calls that ran were cut off");
-                Ok(())
+        let shared_state = self.builder.shared_state.clone();
+        let target = ServedFeatures {
+            builder: self.builder,
+            service: self.service.clone(),
+            buckets,
+        };
+        let reports = Box::new(move || -> Box<dyn Report> {
+            Box::new(Output::new(json, Colours::default()))
+        });
+        let (control, handle) = (asked.control.clone(), runtime.handle());
+        let following =
+            self.watch
+                .follow(target, shared_state, control, reports, handle, preparing)?;
+        let served = runtime.block_on(async {
+            tokio::spawn(Signals::take()?.obey(asked.clone(), drain));
+            let serving = self
+                .transport
+                .serve(&self.service, self.trust_client, &asked);
+            tokio::select! {
+                served = serving => served,
+                () = asked.at_once.cancelled() => {
+                    tracing::warn!("told to end at once: calls that ran were cut off");
+                    Ok(())
+                }
+            }
+        });
+        shutdown.cancel();
+        let followed = match asked.at_once.is_cancelled() {
+            true => Ok(()),
+            false => following.ended(RELOAD_STOP_TIMEOUT),
+        };
+        // Guests that still run are gone with their runtime.
+        runtime.shutdown_background();
+        if let Ok(failure) = without_engine.try_recv() {
+            return Err(failure);
+        }
+        served.and(followed).map(|()| Exit::Fine)
+    }
+}
+
+/// Where clients come from.
+enum Transport {
+    Stdio(Streams),
+    Http(TcpListener, Box<HttpServer>),
+}
+
+impl Transport {
+    /// Listens at an address, or takes standard input and output where there is none.
+    fn open(
+        address: Option<SocketAddr>,
+        handed_over: Option<TcpListener>,
+        flags: &HttpFlags,
+        trust_client: bool,
+    ) -> Result<Self, Failure> {
+        let Some(address) = address else {
+            let streams = Streams::take().map_err(|error| failure::stdio(error.into()))?;
+            return Ok(Self::Stdio(streams));
+        };
+        let listener = match handed_over {
+            Some(listener) => listener,
+            None => listener::listen(address)?,
+        };
+        let server = flags.server(trust_client)?;
+        Ok(Self::Http(listener, Box::new(server)))
+    }
+
+    async fn serve(
+        self,
+        service: &Service,
+        trust_client: bool,
+        asked: &Asked,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Http(listener, http) => http.serve(service, listener, asked).await,
+            Self::Stdio(streams) => {
+                let handler = service.connection(Some(local(trust_client)));
+                let shutdown = asked.control.stop.clone();
+                let served = stdio::serve(handler, streams, shutdown).await;
+                served.map_err(failure::stdio)
             }
         }
-    });
-    shutdown.cancel();
-    let looked = match asked.at_once.is_cancelled() {
-        true => Ok(()),
-        false => following.ended(ENDING),
-    };
-    // Guests that still run are gone with their runtime.
-    runtime.shutdown_background();
-    if let Ok(failure) = without_engine.try_recv() {
-        return Err(failure);
     }
-    served.and(looked).map(|()| Exit::Fine)
 }
 
 /// One thread more than there are cores: guests run on as many as there are cores, and
-/// whatever they compute, one is left that answers clients.
+/// one is left that answers clients.
 fn workers() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     cores.saturating_add(1)
@@ -256,13 +326,7 @@ fn beside<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() -> B
     })
 }
 
-/// Where clients come from.
-enum Place {
-    Stdio(Streams),
-    Http(TcpListener),
-}
-
-/// Who sits behind standard input: whoever started this process.
+/// The principal of standard input: the user who started this process.
 fn local(may_approve: bool) -> Principal {
     Principal {
         name: LOCAL.into(),
@@ -275,7 +339,7 @@ fn local(may_approve: bool) -> Principal {
 /// handshake first, and a call before that makes the engine itself. Whether it is
 /// there comes back.
 async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: CancellationToken) -> bool {
-    tokio::time::sleep(HANDSHAKE).await;
+    tokio::time::sleep(HANDSHAKE_GRACE).await;
     let made = spawn_blocking(move || host.make_engine()).await;
     let failure = match made {
         Ok(Ok(())) => return true,
@@ -304,16 +368,16 @@ fn denials(setup: &HostSetup, environment: &Environment, output: &Output) -> Opt
 }
 
 /// How many tools: `1 tool`.
-fn tools(surface: &Surface) -> String {
-    match surface.tool_count() {
+fn tools(features: &ServerFeatures) -> String {
+    match features.tool_count() {
         1 => "1 tool".to_owned(),
         count => format!("{count} tools"),
     }
 }
 
-fn welcome(surface: &Surface) -> String {
-    let mut text = format!("serving {}", tools(surface));
-    let blocked: Vec<&str> = surface.blocked().map(|(_, id)| id).collect();
+fn welcome(features: &ServerFeatures) -> String {
+    let mut text = format!("serving {}", tools(features));
+    let blocked: Vec<&str> = features.blocked().map(|(_, id)| id).collect();
     if !blocked.is_empty() {
         text.push_str("; blocked by the policy: ");
         text.push_str(&blocked.join(", "));

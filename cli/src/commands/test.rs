@@ -11,7 +11,7 @@ use toolward_contract::tool::Example;
 use toolward_host::{Reply, Request};
 
 use super::check::counted;
-use super::compiling;
+use super::compile_broker;
 use super::reply::exit_of;
 use crate::approve::Terminal;
 use crate::environment::Environment;
@@ -20,7 +20,7 @@ use crate::flags::ConfineFlags;
 use crate::flags::Flagged;
 use crate::output::Output;
 use crate::progress::Bar;
-use crate::scratch::Scratch;
+use crate::test_sandbox::TestSandbox;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::config::Granted;
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
@@ -80,7 +80,7 @@ struct Case {
 enum Outcome {
     Passed,
     Failed(String),
-    /// It was not run: nobody granted or approved it.
+    /// It was not run: it was not granted or approved.
     Skipped(String),
 }
 
@@ -110,9 +110,9 @@ pub(crate) fn run(
     // What is refused above leaves nothing behind, a cache neither.
     let broker = arguments
         .cache
-        .broker(&compiling::command()?, environment, output)?;
+        .broker(&compile_broker::command()?, environment, output)?;
     broker.start()?;
-    let (scratch, host, confinement) = if arguments.with_grants {
+    let (sandbox, host, confinement) = if arguments.with_grants {
         let granted = Granted::read(&arguments.trust, &arguments.means.policies, environment)?;
         let bar = Arc::new(Bar::new("testing", output));
         let means = &arguments.means;
@@ -124,10 +124,10 @@ pub(crate) fn run(
         let confinement = means.kept(&host, &granted, environment)?;
         (None, host, confinement)
     } else {
-        let scratch = Scratch::new(&content)?;
-        let host = arguments.cache.host(scratch.host(content)?, &broker)?;
-        let confinement = scratch.kept(&host);
-        (Some(scratch), host, confinement)
+        let sandbox = TestSandbox::new(&content)?;
+        let host = arguments.cache.host(sandbox.host(content)?, &broker)?;
+        let confinement = sandbox.kept(&host);
+        (Some(sandbox), host, confinement)
     };
     arguments
         .confine
@@ -137,8 +137,8 @@ pub(crate) fn run(
     for (number, case) in cases.iter().enumerate() {
         let mut request = Request::with_value(case.tool.as_str(), case.example.input.clone())
             .pinned_driver(case.driver.as_str());
-        if let Some(scratch) = &scratch {
-            scratch.clear()?;
+        if let Some(sandbox) = &sandbox {
+            sandbox.clear()?;
             // Buckets of its own.
             request = request.principal(format!("example-{number}"));
         }
@@ -161,14 +161,14 @@ pub(crate) fn run(
         "{} run, {failed} failed{left_out}",
         counted(run, "example")
     ));
-    if skipped > 0 && scratch.is_some() {
+    if skipped > 0 && sandbox.is_some() {
         output.note("--with-grants runs what is skipped, as far as the policy grants it");
     }
     Ok(match (failed, skipped) {
         (0, 0) => Exit::Fine,
         // What the policy was asked for and does not give is a denial; a scratch
         // run is one only where there was nothing else.
-        (0, _) if scratch.is_none() || run == 0 => Exit::Denied,
+        (0, _) if sandbox.is_none() || run == 0 => Exit::Denied,
         (0, _) => Exit::Fine,
         _ => Exit::Failed,
     })

@@ -8,7 +8,7 @@ use rmcp::ServerHandler;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
-use toolward_mcp::http::{self, Access, Settings};
+use toolward_mcp::http::{self, Authentication, Settings};
 use toolward_mcp::principal::Principal;
 use toolward_mcp::stdio::{self, Streams};
 
@@ -131,7 +131,7 @@ pub(super) fn web<H: ServerHandler>(
 ) -> Web {
     let listener = TcpListener::bind("127.0.0.1:0").expect("an address");
     let address = listener.local_addr().expect("an address");
-    let settings = Settings::new(Access::Open(principal));
+    let settings = Settings::new(Authentication::Loopback(principal));
     runtime.spawn(http::serve(listener, handler, settings, shutdown.clone()));
     Web::connect(address)
 }

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
 use toolward_host::{Host, Request};
 use toolward_mcp::principal::{Principal, Tools};
-use toolward_mcp::{Connection, Service, Surface};
+use toolward_mcp::{Connection, ServerFeatures, Service};
 use toolward_policy::Policy;
 
 mod client;
@@ -225,8 +225,8 @@ fn main() {
     let content = Content::from_dev(&bundle).expect("a bundle; run `cargo xtask guests` first");
     let host = Host::builder().bundle(content.clone()).build();
     let host = host.expect("a host");
-    let surface = Surface::new(host.clone(), &[content], &Policy::empty(), usize::MAX);
-    let service = Service::new(surface.expect("a surface"));
+    let features = ServerFeatures::new(host.clone(), &[content], &Policy::empty(), usize::MAX);
+    let service = Service::new(features.expect("features"));
     // As `toolward serve` has it.
     let runtime = Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");

@@ -8,22 +8,22 @@ use toolward_contract::tool::Tool;
 use toolward_policy::{Confirmed, Effects};
 
 /// AIP-14 `risk_level` from which a contract says of itself that it writes.
-const WRITES: u8 = 1;
+const WRITES_RISK: u8 = 1;
 /// AIP-14 `risk_level` from which it has effects outside.
-const OUTSIDE: u8 = 2;
+const EXTERNAL_RISK: u8 = 2;
 /// AIP-14 `risk_level` of what can't be undone.
-const IRREVERSIBLE: u8 = 3;
+const IRREVERSIBLE_RISK: u8 = 3;
 
 /// The annotations of a tool. All four are always given: what a client assumes
 /// of one that is missing differs.
 pub(super) fn of(contract: &Tool, effects: Effects, confirmed: Confirmed) -> ToolAnnotations {
-    let writes = effects.writes || effects.risk >= WRITES;
-    let outside = effects.network || effects.risk >= OUTSIDE;
+    let writes = effects.writes || effects.risk >= WRITES_RISK;
+    let outside = effects.network || effects.risk >= EXTERNAL_RISK;
     let reads_only = !writes && !outside && !effects.secrets;
     // A repetition without effect is a claim, too.
     let idempotent = contract.idempotent && (!writes || confirmed.idempotent);
     let additive = confirmed.additive
-        && effects.risk < IRREVERSIBLE
+        && effects.risk < IRREVERSIBLE_RISK
         && claims(contract, "destructiveHint", false);
     let destructive = writes && !additive;
     ToolAnnotations::new()

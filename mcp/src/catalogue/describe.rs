@@ -1,4 +1,4 @@
-//! One tool in the words of MCP. All text of publishers is made visible, bounded,
+//! One tool in the words of MCP. All text of publishers is escaped, bounded,
 //! and labelled with who published it.
 
 use rmcp::model::MetaObject;
@@ -9,15 +9,15 @@ use toolward_policy::Effects;
 
 use super::{Listed, annotations, icons, schemas};
 
-/// Characters of a title. A contract's name has at most 80; made visible, it may
+/// Characters of a title. A contract's name has at most 80; escaped, it may
 /// have more.
-const TITLE: usize = 120;
+const MAX_TITLE_CHARS: usize = 120;
 /// Characters of a description.
-const DESCRIPTION: usize = 4000;
+const MAX_DESCRIPTION_CHARS: usize = 4000;
 /// Characters of a publisher's name.
-const PUBLISHER: usize = 120;
+const MAX_PUBLISHER_CHARS: usize = 120;
 /// `_meta` of a tool: what it is called elsewhere, and whose it is.
-const META: &str = "toolward/tool";
+const META_KEY: &str = "toolward/tool";
 
 pub(super) fn listed(
     name: String,
@@ -26,18 +26,18 @@ pub(super) fn listed(
     icons: &mut icons::Room,
 ) -> Listed {
     let contract = info.contract;
-    let publisher = visible_line(&info.publisher, PUBLISHER);
+    let publisher = visible_line(&info.publisher, MAX_PUBLISHER_CHARS);
     let input = schemas::of_input(&contract.inputs);
     let output = schemas::of_output(&contract.outputs);
     // The label comes first: what follows is the publisher's and may say anything.
     let description = format!(
         "[{publisher}{}] {}",
         carried_out_by(&info.drivers, &info.publisher),
-        visible(&contract.description, DESCRIPTION)
+        visible(&contract.description, MAX_DESCRIPTION_CHARS)
     );
 
     let mut tool = rmcp::model::Tool::new(name.clone(), description, input.schema)
-        .with_title(visible_line(&contract.name, TITLE))
+        .with_title(visible_line(&contract.name, MAX_TITLE_CHARS))
         .with_raw_output_schema(output.schema)
         .with_annotations(annotations::of(&contract, effects, info.confirmed));
     if let Some(icon) = info.icon.and_then(|icon| icons.take(&icon)) {
@@ -45,14 +45,14 @@ pub(super) fn listed(
     }
     let mut meta = MetaObject::new();
     meta.insert(
-        META.to_owned(),
+        META_KEY.to_owned(),
         json!({
             "id": contract.id.as_str(),
             "version": contract.version.to_string(),
             "publisher": publisher,
             "drivers": open(&info.drivers).map(|driver| json!({
                 "id": driver.id,
-                "publisher": visible_line(&driver.publisher, PUBLISHER),
+                "publisher": visible_line(&driver.publisher, MAX_PUBLISHER_CHARS),
             })).collect::<Vec<_>>(),
         }),
     );
@@ -77,7 +77,7 @@ fn open(drivers: &[DriverInfo]) -> impl Iterator<Item = &DriverInfo> {
 fn carried_out_by(drivers: &[DriverInfo], publisher: &str) -> String {
     let mut foreign: Vec<String> = Vec::new();
     for driver in open(drivers).filter(|driver| driver.publisher != publisher) {
-        let name = visible_line(&driver.publisher, PUBLISHER);
+        let name = visible_line(&driver.publisher, MAX_PUBLISHER_CHARS);
         if !foreign.contains(&name) {
             foreign.push(name);
         }

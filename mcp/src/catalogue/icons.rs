@@ -7,7 +7,7 @@ use rmcp::model::Icon;
 
 /// Bytes of all icons of a catalogue together: a list of many tools is not to be
 /// mostly pictures.
-const BYTES: usize = 1 << 20;
+const MAX_TOTAL_BYTES: usize = 1 << 20;
 
 /// What room is left for icons.
 pub(super) struct Room {
@@ -16,7 +16,9 @@ pub(super) struct Room {
 
 impl Default for Room {
     fn default() -> Self {
-        Self { bytes: BYTES }
+        Self {
+            bytes: MAX_TOTAL_BYTES,
+        }
     }
 }
 

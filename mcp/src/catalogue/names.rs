@@ -13,30 +13,30 @@ use toolward_contract::tool::mapped;
 use super::NameProblem;
 
 /// The server's own tools.
-const RESERVED: [&str; 3] = ["search_tools", "load_tool", "call_tool"];
+const SERVER_TOOLS: [&str; 3] = ["search_tools", "load_tool", "call_tool"];
 /// Names that begin so are the server's, also those that it does not use yet.
-const OWN: &str = "toolward";
+const SERVER_PREFIX: &str = "toolward";
 /// Clients put `mcp__SERVER__` before names, and take what begins so for one of theirs.
-const CLIENTS: &str = "mcp";
+const CLIENT_PREFIX: &str = "mcp";
 /// What stands before a name that would be another's for its beginning or as a whole.
-const APART: &str = "tool_";
+const ESCAPE_PREFIX: &str = "tool_";
 
 /// The name of a tool that asks for one of which no character can be in a name.
-const NAMELESS: &str = "tool";
+const FALLBACK_NAME: &str = "tool";
 
 /// Characters of a name. Clients take 64 and put up to 16 before it.
-const LONGEST: usize = 48;
+const MAX_NAME_CHARS: usize = 48;
 /// Characters that stay of a longer one, before `_` and a digest.
-const KEPT: usize = 34;
+const STEM_CHARS: usize = 34;
 /// Characters of the digest, of five bits each.
-const DIGEST: usize = 13;
+const DIGEST_CHARS: usize = 13;
 /// The digits of base32 (RFC 4648), in lower case.
-const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+const BASE32_DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// Characters of a publisher's short name.
-const SHORT: usize = 16;
+const MAX_SHORT_NAME_CHARS: usize = 16;
 /// Characters of a publisher's name in an error.
-const PUBLISHER: usize = 200;
+const MAX_PUBLISHER_CHARS: usize = 200;
 
 /// What a tool's name is made of.
 pub(super) struct Claim<'a> {
@@ -51,7 +51,7 @@ pub(super) struct Claim<'a> {
 
 impl Claim<'_> {
     pub(super) fn label(&self) -> String {
-        let publisher = visible_line(self.publisher, PUBLISHER);
+        let publisher = visible_line(self.publisher, MAX_PUBLISHER_CHARS);
         format!("{}@{} by {publisher}", self.id, self.version)
     }
 
@@ -59,8 +59,8 @@ impl Claim<'_> {
         let plain = mapped(self.given.unwrap_or(self.id));
         match plain.as_str() {
             // Nothing of what it asks for can be in a name.
-            "" => NAMELESS.to_owned(),
-            name if is_reserved(&name.to_ascii_lowercase()) => format!("{APART}{name}"),
+            "" => FALLBACK_NAME.to_owned(),
+            name if is_reserved(&name.to_ascii_lowercase()) => format!("{ESCAPE_PREFIX}{name}"),
             _ => plain,
         }
     }
@@ -79,10 +79,13 @@ impl Claim<'_> {
     /// A name that is short enough. One that is cut has a digest of whose it is: no other
     /// tool gets the same.
     fn fitted(&self, name: String) -> String {
-        if name.len() <= LONGEST {
+        if name.len() <= MAX_NAME_CHARS {
             return name;
         }
-        let kept = name.get(..KEPT).unwrap_or_default().trim_end_matches('_');
+        let kept = name
+            .get(..STEM_CHARS)
+            .unwrap_or_default()
+            .trim_end_matches('_');
         let whose = format!("{}\0{}@{}", self.publisher, self.id, self.major);
         format!("{kept}_{}", digest(whose.as_bytes()))
     }
@@ -96,7 +99,10 @@ fn short(publisher: &str) -> String {
         None => Some(publisher),
     };
     let name = mapped(last.unwrap_or_default());
-    let short = name.get(..SHORT).unwrap_or(&name).trim_end_matches('_');
+    let short = name
+        .get(..MAX_SHORT_NAME_CHARS)
+        .unwrap_or(&name)
+        .trim_end_matches('_');
     match short {
         "" => "other".to_owned(),
         short => short.to_owned(),
@@ -109,11 +115,11 @@ fn digest(text: &[u8]) -> String {
     let mut bits = [0; 16];
     bits.copy_from_slice(hash.as_bytes().first_chunk::<16>().unwrap_or(&[0; 16]));
     let mut bits = u128::from_be_bytes(bits);
-    let mut text = String::with_capacity(DIGEST);
-    for _ in 0..DIGEST {
+    let mut text = String::with_capacity(DIGEST_CHARS);
+    for _ in 0..DIGEST_CHARS {
         bits = bits.rotate_left(5);
         let digit = usize::try_from(bits & 31).unwrap_or_default();
-        text.push(DIGITS.get(digit).copied().unwrap_or_default().into());
+        text.push(BASE32_DIGITS.get(digit).copied().unwrap_or_default().into());
     }
     text
 }
@@ -153,11 +159,10 @@ pub(super) fn assign(claims: &[Claim<'_>]) -> Vec<Result<String, NameProblem>> {
 /// Whether a name in lower case is not for tools of publishers.
 pub(super) fn is_reserved(name: &str) -> bool {
     let own = name
-        .strip_prefix(OWN)
+        .strip_prefix(SERVER_PREFIX)
         .is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()));
-    own || name.starts_with(CLIENTS) || RESERVED.contains(&name)
+    own || name.starts_with(CLIENT_PREFIX) || SERVER_TOOLS.contains(&name)
 }
 
 #[cfg(test)]
-#[path = "names_tests.rs"]
 mod tests;

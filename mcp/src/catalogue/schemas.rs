@@ -1,4 +1,4 @@
-//! Schemas as MCP carries them: of objects. What is no object stands in one, under
+//! Schemas as MCP carries them: of objects. Anything else stands in one, under
 //! one fixed name, and is taken out of it again on the way to the driver.
 
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::schema::Schema;
 use toolward_host::{CallError, ErrorClass, ErrorCode};
 
-/// Where an input stands that is no object.
-const INPUT: &str = "input";
-/// Where an output stands that is no object.
-const RESULT: &str = "result";
+/// The member for an input that is not an object.
+const INPUT_MEMBER: &str = "input";
+/// The member for an output that is not an object.
+const RESULT_MEMBER: &str = "result";
 
 /// Characters of one title or description within a schema.
-const PROSE: usize = 2000;
+const MAX_PROSE_CHARS: usize = 2000;
 /// Characters of a path in an error.
-const PATH: usize = 200;
+const MAX_PATH_CHARS: usize = 200;
 
-/// A schema that describes an object, whatever the contract's describes.
+/// A schema that describes an object, also where the contract's does not.
 pub(super) struct Carried {
     pub(super) schema: Arc<JsonObject>,
     /// Whether the contract's value stands inside it.
@@ -30,7 +30,7 @@ pub(super) struct Carried {
 /// objects pass among others is narrowed to them.
 pub(super) fn of_input(schema: &Schema) -> Carried {
     let Some(mut keywords) = object(outward_view(schema, "")) else {
-        return wrapped(schema, INPUT);
+        return wrapped(schema, INPUT_MEMBER);
     };
     let takes_objects = match keywords.get("type") {
         None => true,
@@ -38,7 +38,7 @@ pub(super) fn of_input(schema: &Schema) -> Carried {
         Some(name) => name == "object",
     };
     if !takes_objects {
-        return wrapped(schema, INPUT);
+        return wrapped(schema, INPUT_MEMBER);
     }
     if keywords.get("type").is_none_or(|name| name != "object") {
         keywords.insert("type".to_owned(), json!("object"));
@@ -53,7 +53,7 @@ pub(super) fn of_output(schema: &Schema) -> Carried {
         Some(keywords) if keywords.get("type").is_some_and(|name| name == "object") => {
             plain(keywords)
         }
-        _ => wrapped(schema, RESULT),
+        _ => wrapped(schema, RESULT_MEMBER),
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn input(
     mut arguments: JsonObject,
 ) -> Result<Value, CallError> {
     let input = match arguments.len() {
-        1 if wrapped => arguments.remove(INPUT),
+        1 if wrapped => arguments.remove(INPUT_MEMBER),
         _ => None,
     };
     let input = input.unwrap_or(Value::Object(arguments));
@@ -77,7 +77,7 @@ pub(super) fn input(
             ErrorClass::SchemaValidationFailed,
             format!(
                 "expected no field `{}`, which callers do not set",
-                visible_line(path, PATH)
+                visible_line(path, MAX_PATH_CHARS)
             ),
         )
         .with_hint("leave it out: the schema that was listed does not have it")),
@@ -144,7 +144,7 @@ fn object(value: Value) -> Option<Map<String, Value>> {
 }
 
 fn outward_view(schema: &Schema, at: &str) -> Value {
-    schema.outward_view(at, &|text| visible(text, PROSE))
+    schema.outward_view(at, &|text| visible(text, MAX_PROSE_CHARS))
 }
 
 #[cfg(test)]

@@ -16,19 +16,19 @@ use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::argument::Argument;
 
 use super::prompt::ServedPrompt;
+use super::provenance::Provenance;
 use super::resource::{Values, shown};
-use super::source::Source;
-use crate::asking::Era;
+use crate::client::Era;
 
 /// How long a value may be, in bytes.
-const VALUE: usize = 16 * 1024;
+const MAX_VALUE_BYTES: usize = 16 * 1024;
 
 /// How long a person may take to answer. The prompt holds nothing meanwhile but
 /// its request.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10 * 60);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// The key of the question in a result that asks.
-const KEY: &str = "arguments";
+const QUESTION_KEY: &str = "arguments";
 
 /// How a client can be asked.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ pub(super) fn given(
     let mut values = Values::new();
     for (name, value) in arguments.unwrap_or_default() {
         let known = prompt.prompt.arguments.iter().any(|one| one.name == name);
-        let text = value.as_str().filter(|text| text.len() <= VALUE);
+        let text = value.as_str().filter(|text| text.len() <= MAX_VALUE_BYTES);
         match text.filter(|_| known) {
             Some(text) => {
                 values.insert(name, text.to_owned());
@@ -68,7 +68,7 @@ pub(super) fn given(
 fn refused(prompt: &ServedPrompt, name: &str, known: bool) -> ErrorData {
     let name = shown(name);
     let message = if known {
-        format!("expected text of at most {VALUE} bytes in the argument `{name}`")
+        format!("expected text of at most {MAX_VALUE_BYTES} bytes in the argument `{name}`")
     } else {
         format!("expected an argument of the prompt, found `{name}`")
     };
@@ -88,7 +88,7 @@ pub(super) async fn complete(
     if missing(prompt, &values).is_empty() {
         return Ok(Filled::All(values));
     }
-    if let (Era::Stateless, Some(answer)) = (means.era, answers.get(KEY)) {
+    if let (Era::Stateless, Some(answer)) = (means.era, answers.get(QUESTION_KEY)) {
         answered(prompt, answer, &mut values)?;
     }
     let lacks = missing(prompt, &values);
@@ -101,7 +101,7 @@ pub(super) async fn complete(
     let question = question(prompt, &lacks)?;
     match means.era {
         Era::Stateless => {
-            let requests = BTreeMap::from([(KEY.to_owned(), question)]);
+            let requests = BTreeMap::from([(QUESTION_KEY.to_owned(), question)]);
             let asking = InputRequiredResult::from_input_requests(requests);
             Ok(Filled::Ask(asking))
         }
@@ -137,15 +137,15 @@ fn lacking(lacks: &[&Argument], why: &str) -> ErrorData {
 
 /// One form for all that is missing, headed by whose prompt it is.
 fn question(prompt: &ServedPrompt, lacks: &[&Argument]) -> Result<InputRequest, ErrorData> {
-    let publisher = visible_line(&prompt.source.publisher, 120);
-    let title = Source::title(&prompt.prompt.name);
+    let publisher = visible_line(&prompt.provenance.publisher, 120);
+    let title = Provenance::title(&prompt.prompt.name);
     let message = format!("The prompt {title} by {publisher} asks for what it is to be about.");
-    let longest = u32::try_from(VALUE).unwrap_or(u32::MAX);
+    let longest = u32::try_from(MAX_VALUE_BYTES).unwrap_or(u32::MAX);
     let mut schema = ElicitationSchema::builder();
     for argument in lacks {
         let mut field = StringSchema::new().min_length(1).max_length(longest);
         if let Some(title) = &argument.title {
-            field = field.title(Source::title(title));
+            field = field.title(Provenance::title(title));
         }
         if let Some(description) = &argument.description {
             field = field.description(visible(description, 4000));
@@ -182,7 +182,7 @@ fn answered(prompt: &ServedPrompt, answer: &Value, values: &mut Values) -> Resul
     let names: Vec<String> = lacks.iter().map(|one| one.name.clone()).collect();
     for name in names {
         match content.get(&name) {
-            Some(Value::String(text)) if text.len() <= VALUE => {
+            Some(Value::String(text)) if text.len() <= MAX_VALUE_BYTES => {
                 values.insert(name, text.clone());
             }
             Some(_) => return Err(refused(prompt, &name, true)),

@@ -1,4 +1,4 @@
-//! Completion: what a client can offer while somebody fills in an argument.
+//! Completion: what a client can offer while a person fills in an argument.
 
 use rmcp::ErrorData;
 use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, Reference};
@@ -56,7 +56,7 @@ impl Documents {
     fn uris<'d>(&'d self, prompt: &'d ServedPrompt) -> impl Iterator<Item = &'d str> {
         let own = self
             .seen_resources()
-            .filter(|resource| *resource.source == *prompt.source);
+            .filter(|resource| *resource.provenance == *prompt.provenance);
         own.map(|resource| resource.uri.as_str())
     }
 }

@@ -10,7 +10,7 @@ use toolward_contract::prompt::Part;
 use toolward_contract::resource::UriTemplate;
 use toolward_policy::{DocumentAccess, Policy};
 
-use super::source::Source;
+use super::provenance::Provenance;
 
 /// What a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,11 +98,11 @@ pub(super) enum Entry<'c> {
 /// bundle's order. Whether several bundles claim one name is not looked at.
 #[must_use]
 pub fn verdicts<'c>(content: &'c Content, policy: &Policy) -> Vec<Verdict<'c>> {
-    let source = Source::of(content);
-    let access = policy.documents_of(&source.publisher, &source.bundle);
+    let provenance = Provenance::of(content);
+    let access = policy.documents_of(&provenance.publisher, &provenance.bundle);
     let files = content.resources.iter();
     let mut verdicts: Vec<Verdict<'c>> = files
-        .map(|entry| resource(entry, &source, &access))
+        .map(|entry| resource(entry, &provenance, &access))
         .collect();
     let served: BTreeSet<&str> = verdicts
         .iter()
@@ -122,7 +122,7 @@ pub fn verdicts<'c>(content: &'c Content, policy: &Policy) -> Vec<Verdict<'c>> {
 
 fn resource<'c>(
     entry: &'c ResourceEntry,
-    source: &Source,
+    provenance: &Provenance,
     access: &DocumentAccess<'_>,
 ) -> Verdict<'c> {
     let id = entry.name();
@@ -132,7 +132,7 @@ fn resource<'c>(
         false => Some(Hidden::TooLarge),
         true => None,
     };
-    let host = source.uri(id);
+    let host = provenance.uri(id);
     let about = entry.about.as_ref();
     let Some(about) = about.filter(|about| about.is_template()) else {
         let asked = about.and_then(|about| about.uri.clone());

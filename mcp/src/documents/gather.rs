@@ -10,8 +10,8 @@ use toolward_policy::Policy;
 
 use super::decide::{self, Entry};
 use super::prompt::ServedPrompt;
+use super::provenance::Provenance;
 use super::resource::{ServedResource, ServedTemplate};
-use super::source::Source;
 use super::{All, Documents, DocumentsError};
 use crate::principal::Tools;
 
@@ -24,7 +24,7 @@ pub(super) struct Gathered {
 impl Gathered {
     /// Adds what policy serves of a bundle.
     pub(super) fn add(&mut self, content: &Content, policy: &Policy) -> Result<(), DocumentsError> {
-        let source = Arc::new(Source::of(content));
+        let provenance = Arc::new(Provenance::of(content));
         // Files come before the prompts that embed them.
         let mut files = BTreeMap::new();
         for verdict in decide::verdicts(content, policy) {
@@ -33,17 +33,18 @@ impl Gathered {
             }
             match verdict.entry {
                 Entry::Resource(entry) => {
-                    let new = ServedResource::new(verdict.name, entry.clone(), source.clone());
+                    let new = ServedResource::new(verdict.name, entry.clone(), provenance.clone());
                     files.insert(entry.path.clone(), self.resource(new)?);
                 }
                 Entry::Template(entry, template) => {
-                    let new = template
-                        .and_then(|template| ServedTemplate::new(template, entry, source.clone()));
+                    let new = template.and_then(|template| {
+                        ServedTemplate::new(template, entry, provenance.clone())
+                    });
                     if let Some(new) = new {
                         self.template(new)?;
                     }
                 }
-                Entry::Prompt(entry) => self.prompt(&verdict.name, entry, &files, &source)?,
+                Entry::Prompt(entry) => self.prompt(&verdict.name, entry, &files, &provenance)?,
             }
         }
         Ok(())
@@ -56,8 +57,8 @@ impl Gathered {
             Some(first) => Err(clash(
                 "resource",
                 &new.uri,
-                (&first.source, &first.path),
-                (&new.source, &new.path),
+                (&first.provenance, &first.path),
+                (&new.provenance, &new.path),
             )),
             None => Ok(new),
         }
@@ -71,8 +72,8 @@ impl Gathered {
             Some(first) => Err(clash(
                 "template",
                 &name,
-                (&first.source, &first.path),
-                (&new.source, &new.path),
+                (&first.provenance, &first.path),
+                (&new.provenance, &new.path),
             )),
             None => Ok(()),
         }
@@ -83,7 +84,7 @@ impl Gathered {
         name: &str,
         entry: &PromptEntry,
         files: &BTreeMap<String, Arc<ServedResource>>,
-        source: &Arc<Source>,
+        provenance: &Arc<Provenance>,
     ) -> Result<(), DocumentsError> {
         let embedded = entry.prompt.messages.iter();
         let embedded = embedded.filter_map(|message| match &message.part {
@@ -99,15 +100,15 @@ impl Gathered {
             prompt,
             &entry.path,
             embedded,
-            source,
+            provenance,
         ));
         let prompts = &mut self.all.prompts;
         match prompts.insert(name.to_owned(), Arc::clone(&new)) {
             Some(first) => Err(clash(
                 "prompt",
                 name,
-                (&first.source, &first.path),
-                (source, &new.path),
+                (&first.provenance, &first.path),
+                (provenance, &new.path),
             )),
             None => Ok(()),
         }
@@ -123,8 +124,8 @@ impl Gathered {
                 return Err(clash(
                     "template",
                     template.template.as_str(),
-                    (&first.source, &first.path),
-                    (&template.source, &template.path),
+                    (&first.provenance, &first.path),
+                    (&template.provenance, &template.path),
                 ));
             }
         }
@@ -132,14 +133,15 @@ impl Gathered {
             // A bundle's own file is the exception to its own template.
             let mut others = templates.iter();
             let other = others.find(|template| {
-                template.source != resource.source && template.values(&resource.uri).is_some()
+                template.provenance != resource.provenance
+                    && template.values(&resource.uri).is_some()
             });
             if let Some(template) = other {
                 return Err(clash(
                     "resource",
                     &resource.uri,
-                    (&template.source, &template.path),
-                    (&resource.source, &resource.path),
+                    (&template.provenance, &template.path),
+                    (&resource.provenance, &resource.path),
                 ));
             }
         }
@@ -153,8 +155,8 @@ impl Gathered {
 fn clash(
     kind: &'static str,
     name: &str,
-    first: (&Source, &str),
-    second: (&Source, &str),
+    first: (&Provenance, &str),
+    second: (&Provenance, &str),
 ) -> DocumentsError {
     DocumentsError::Clash {
         kind,

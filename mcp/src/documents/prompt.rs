@@ -15,14 +15,14 @@ use toolward_bundle::text::{is_hidden, visible};
 use toolward_contract::prompt::{self, Part};
 
 use super::Documents;
+use super::provenance::Provenance;
 use super::resource::{ServedResource, Values, shown};
-use super::source::Source;
 
 /// How much text a prompt may give, in bytes.
-const TEXT: usize = 1024 * 1024;
+const MAX_TEXT_BYTES: usize = 1024 * 1024;
 
 /// The key of `_meta` for prompts.
-const META: &str = "toolward/prompt";
+const META_KEY: &str = "toolward/prompt";
 
 /// A prompt that is served under a name.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) struct ServedPrompt {
     /// Its path in the bundle.
     pub(super) path: String,
     pub(super) listed: Prompt,
-    pub(super) source: Arc<Source>,
+    pub(super) provenance: Arc<Provenance>,
     /// The files that it embeds, by their paths.
     embedded: BTreeMap<String, Arc<ServedResource>>,
 }
@@ -42,27 +42,27 @@ impl ServedPrompt {
         prompt: Arc<prompt::Prompt>,
         path: &str,
         embedded: BTreeMap<String, Arc<ServedResource>>,
-        source: &Arc<Source>,
+        provenance: &Arc<Provenance>,
     ) -> Self {
         let arguments = prompt.arguments.iter().map(|argument| {
             let mut listed =
                 PromptArgument::new(argument.name.clone()).with_required(argument.required);
-            listed.title = argument.title.as_deref().map(Source::title);
+            listed.title = argument.title.as_deref().map(Provenance::title);
             let description = argument.description.as_deref();
             listed.description = description.map(|text| visible(text, 4000));
             listed
         });
         let arguments: Vec<PromptArgument> = arguments.collect();
-        let description = source.description(&prompt.description);
+        let description = provenance.description(&prompt.description);
         let arguments = (!arguments.is_empty()).then_some(arguments);
         let listed = Prompt::new(name, Some(description), arguments)
-            .with_title(Source::title(&prompt.name))
-            .with_meta(source.meta(META, "id", prompt.id.as_str()));
+            .with_title(Provenance::title(&prompt.name))
+            .with_meta(provenance.meta(META_KEY, "id", prompt.id.as_str()));
         Self {
             prompt,
             path: path.to_owned(),
             listed,
-            source: Arc::clone(source),
+            provenance: Arc::clone(provenance),
             embedded,
         }
     }
@@ -75,7 +75,7 @@ impl ServedPrompt {
         documents: &Documents,
     ) -> Result<GetPromptResult, ErrorData> {
         let mut room = Room {
-            text: TEXT,
+            text: MAX_TEXT_BYTES,
             files: MAX_RESOURCE,
         };
         let mut messages = Vec::with_capacity(self.prompt.messages.len());
@@ -109,7 +109,7 @@ impl ServedPrompt {
                 let filled = text.fill(room.text, sanitised, |name| {
                     Cow::Owned(value(name).to_owned())
                 });
-                let text = filled.ok_or_else(|| too_large("text", TEXT))?;
+                let text = filled.ok_or_else(|| too_large("text", MAX_TEXT_BYTES))?;
                 room.text = room.text.saturating_sub(text.len());
                 ContentBlock::text(text)
             }
@@ -159,13 +159,13 @@ impl ServedPrompt {
         uri: &str,
         documents: &Documents,
     ) -> Result<ResourceContents, ErrorData> {
-        let own = |source: &Source| *source == *self.source;
+        let own = |provenance: &Provenance| *provenance == *self.provenance;
         let resource = documents.found_resource(uri);
-        if let Some(resource) = resource.filter(|resource| own(&resource.source)) {
+        if let Some(resource) = resource.filter(|resource| own(&resource.provenance)) {
             return Ok(resource.contents());
         }
         let template = documents.template(uri);
-        match template.filter(|(template, _)| own(&template.source)) {
+        match template.filter(|(template, _)| own(&template.provenance)) {
             Some((template, values)) => template.contents(uri, &values),
             None => Err(ErrorData::invalid_params(
                 format!("expected the URI of a resource of the prompt's bundle in `{argument}`"),

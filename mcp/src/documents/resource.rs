@@ -15,13 +15,13 @@ use toolward_contract::argument::Argument;
 use toolward_contract::placeholder::Text;
 use toolward_contract::resource::UriTemplate;
 
-use super::source::Source;
+use super::provenance::Provenance;
 
 /// How long a URI that fits a template may be: values are percent-encoded in it.
-pub(super) const URI: usize = 8192;
+pub(super) const MAX_URI_BYTES: usize = 8192;
 
 /// The key of `_meta` for resources.
-const META: &str = "toolward/resource";
+const META_KEY: &str = "toolward/resource";
 
 /// Values by the names of arguments.
 pub(super) type Values = BTreeMap<String, String>;
@@ -38,28 +38,28 @@ pub(super) struct ServedResource {
     /// Its path in the bundle.
     pub(super) path: String,
     pub(super) listed: Resource,
-    pub(super) source: Arc<Source>,
+    pub(super) provenance: Arc<Provenance>,
     pub(super) entry: ResourceEntry,
     pub(super) digest: [u8; 32],
 }
 
 impl ServedResource {
-    pub(super) fn new(uri: String, entry: ResourceEntry, source: Arc<Source>) -> Self {
+    pub(super) fn new(uri: String, entry: ResourceEntry, provenance: Arc<Provenance>) -> Self {
         let mut listed = Resource::new(uri.clone(), entry.name())
             .with_mime_type(entry.media_type.clone())
             .with_size(entry.bytes.len() as u64)
-            .with_meta(source.meta(META, "path", &entry.path));
+            .with_meta(provenance.meta(META_KEY, "path", &entry.path));
         if let Some(about) = &entry.about {
             listed = listed
-                .with_title(Source::title(&about.name))
-                .with_description(source.description(&about.description));
+                .with_title(Provenance::title(&about.name))
+                .with_description(provenance.description(&about.description));
         }
         Self {
             digest: digest(&uri, &entry),
             path: entry.path.clone(),
             uri,
             listed,
-            source,
+            provenance,
             entry,
         }
     }
@@ -80,7 +80,7 @@ impl ServedResource {
     }
 
     pub(super) fn meta(&self) -> MetaObject {
-        self.source.meta(META, "path", &self.path)
+        self.provenance.meta(META_KEY, "path", &self.path)
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) struct ServedTemplate {
     /// Its path in the bundle.
     pub(super) path: String,
     pub(super) listed: ResourceTemplate,
-    pub(super) source: Arc<Source>,
+    pub(super) provenance: Arc<Provenance>,
     pub(super) arguments: Vec<Argument>,
     media_type: String,
     text: Text,
@@ -103,20 +103,20 @@ impl ServedTemplate {
     pub(super) fn new(
         template: UriTemplate,
         entry: &ResourceEntry,
-        source: Arc<Source>,
+        provenance: Arc<Provenance>,
     ) -> Option<Self> {
         let about = entry.about.as_ref().filter(|about| about.is_template())?;
         let listed = ResourceTemplate::new(template.as_str(), entry.name())
-            .with_title(Source::title(&about.name))
-            .with_description(source.description(&about.description))
+            .with_title(Provenance::title(&about.name))
+            .with_description(provenance.description(&about.description))
             .with_mime_type(entry.media_type.clone())
-            .with_meta(source.meta(META, "path", &entry.path));
+            .with_meta(provenance.meta(META_KEY, "path", &entry.path));
         Some(Self {
             digest: digest(template.as_str(), entry),
             path: entry.path.clone(),
             template,
             listed,
-            source,
+            provenance,
             arguments: about.arguments.clone(),
             media_type: entry.media_type.clone(),
             text: Text::parse(entry.text()?),
@@ -150,7 +150,7 @@ impl ServedTemplate {
                 Some(json!({ "uri": shown(uri) })),
             ));
         };
-        let meta = self.source.meta(META, "path", &self.path);
+        let meta = self.provenance.meta(META_KEY, "path", &self.path);
         Ok(ResourceContents::text(text, uri)
             .with_mime_type(self.media_type.clone())
             .with_meta(meta))

@@ -15,7 +15,7 @@ use toolward_policy::Policy;
 
 use super::arguments::Means;
 use super::{Documents, DocumentsError};
-use crate::asking::Era;
+use crate::client::Era;
 use crate::principal::{Principal, Tools};
 
 const SUM: &str = "---\nid: acme.notes.sum\nname: Sum up\ndescription: Sums up notes.\narguments:\n  - name: topic\n    title: Topic\n    required: true\n    values: [meetings, ideas]\n  - name: tone\nmetadata: { mcp: { name: sum } }\n---\nOn {{topic}}, {{tone}}.\n\n[style](resources/style.txt)\n\n# Assistant\n![p](resources/p.png)\n";

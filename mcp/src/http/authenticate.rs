@@ -1,4 +1,4 @@
-//! Who a request comes from: the seam behind which tokens are checked.
+//! Authentication of requests: the trait that checks tokens.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,14 +10,45 @@ use crate::principal::Principal;
 /// What [`Authenticate::authenticate`] returns.
 pub type Authenticating<'a> = Pin<Box<dyn Future<Output = Result<Identity, Refusal>> + Send + 'a>>;
 
-/// Finds the principal whose bearer token a request carries. Whoever implements it
-/// keeps tokens secret: none is logged, and none is passed on.
+/// Finds the principal of a request by its bearer token. Keep tokens secret: log none, and
+/// pass none on. [`tokens::Tokens`](super::tokens::Tokens) is one.
+///
+/// ```
+/// use toolward_mcp::http::{Authenticate, Authenticating, Identity, Refusal};
+/// use toolward_mcp::principal::{Principal, Tools};
+///
+/// /// Asks the identity provider of a company.
+/// struct Company;
+///
+/// impl Company {
+///     async fn user_of(&self, _token: &str) -> Option<String> {
+///         None
+///     }
+/// }
+///
+/// impl Authenticate for Company {
+///     fn authenticate<'a>(&'a self, token: Option<&'a str>) -> Authenticating<'a> {
+///         Box::pin(async move {
+///             let token = token.ok_or(Refusal::Missing)?;
+///             let user = self.user_of(token).await.ok_or(Refusal::Unknown)?;
+///             Ok(Identity {
+///                 principal: Principal { name: user.into(), tools: Tools::All, may_approve: false },
+///                 requests: None,
+///             })
+///         })
+///     }
+/// }
+/// ```
 pub trait Authenticate: Send + Sync + 'static {
     /// The principal of a token; `None` where the request carries none.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] where the token is missing, unknown or expired.
     fn authenticate<'a>(&'a self, token: Option<&'a str>) -> Authenticating<'a>;
 
-    /// What `WWW-Authenticate` says of a refused request (RFC 6750 section 3), for
-    /// schemes that name a place to get a token from.
+    /// The value of `WWW-Authenticate` for a refused request (RFC 6750 section 3).
+    /// Override it for a scheme that names where to get a token.
     fn challenge(&self, refusal: Refusal) -> HeaderValue {
         HeaderValue::from_static(match refusal {
             Refusal::Missing => "Bearer realm=\"toolward\"",
@@ -29,7 +60,7 @@ pub trait Authenticate: Send + Sync + 'static {
     }
 }
 
-/// A principal, and what it may ask at once.
+/// A principal, and how many requests it may have in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Who it is.
@@ -44,8 +75,8 @@ pub struct Identity {
 pub enum Refusal {
     /// It carries no token, or more than one.
     Missing,
-    /// It carries a token that nobody has.
+    /// Its token is not known.
     Unknown,
-    /// Its token holds no longer.
+    /// Its token has expired.
     Expired,
 }

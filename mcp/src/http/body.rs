@@ -1,5 +1,5 @@
-//! The body of a message: read within a time and a size, and looked at as far as is
-//! needed to tell a request, which takes room, from what must get through.
+//! The body of a message: read within a time and a size, and parsed just enough to tell a
+//! request, which needs a permit, from what must get through.
 
 use std::borrow::Cow;
 use std::pin::Pin;
@@ -17,10 +17,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio_util::sync::CancellationToken;
 
-use super::answers::Wrong;
-use super::gates::Room;
-use super::limits::Limits;
-use super::memory;
+use super::concurrency::Permit;
+use super::limits::HttpLimits;
+use super::memory_budget;
+use super::responses::Rejection;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,64 +43,64 @@ struct Message<'a> {
     id: Option<IgnoredAny>,
 }
 
-/// Memory that a byte takes while a body grows: it may be copied to a larger place.
-const GROWING: usize = 3;
+/// Memory per byte while a body grows: the buffer may be copied to a larger one.
+const GROWTH_FACTOR: usize = 3;
 
 /// Reads a body into memory that is held for it.
 pub(super) async fn read(
     headers: &HeaderMap,
     mut body: Body,
-    limits: &Limits,
-    held: &mut memory::Held,
-) -> Result<Bytes, Wrong> {
+    limits: &HttpLimits,
+    held: &mut memory_budget::HeldMemory,
+) -> Result<Bytes, Rejection> {
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    // Before a byte of it is taken in, and before the client is told to go on.
+    // Before a byte is read, and before the client is told to continue.
     if announced.is_some_and(|length| usize::try_from(length).map_or(true, |l| l > limits.body)) {
-        return Err(Wrong::TooLarge(limits.body));
+        return Err(Rejection::TooLarge(limits.body));
     }
     let collected = async {
         let mut bytes = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(|_| Wrong::Broken)?.into_data() else {
+            let Ok(data) = frame.map_err(|_| Rejection::Broken)?.into_data() else {
                 continue;
             };
             if bytes.len().saturating_add(data.len()) > limits.body {
-                return Err(Wrong::TooLarge(limits.body));
+                return Err(Rejection::TooLarge(limits.body));
             }
-            held.grow(data.len().saturating_mul(GROWING))?;
+            held.grow(data.len().saturating_mul(GROWTH_FACTOR))?;
             bytes.extend_from_slice(&data);
         }
         Ok(bytes.freeze())
     };
     let collected = tokio::time::timeout(limits.body_within, collected).await;
-    collected.unwrap_or(Err(Wrong::TooSlow))
+    collected.unwrap_or(Err(Rejection::TooSlow))
 }
 
 /// What kind of message a body is.
-pub(super) fn kind(body: &[u8]) -> Result<Kind, Wrong> {
+pub(super) fn kind(body: &[u8]) -> Result<Kind, Rejection> {
     match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => {}
         Some(b'[') => {
-            serde_json::from_slice::<IgnoredAny>(body).map_err(|_| Wrong::NotJson)?;
-            return Err(Wrong::NoMessage(
+            serde_json::from_slice::<IgnoredAny>(body).map_err(|_| Rejection::NotJson)?;
+            return Err(Rejection::NoMessage(
                 "a list, as only protocols before 2025-06-18 had",
             ));
         }
         _ => {
-            serde_json::from_slice::<IgnoredAny>(body).map_err(|_| Wrong::NotJson)?;
-            return Err(Wrong::NoMessage("another JSON value"));
+            serde_json::from_slice::<IgnoredAny>(body).map_err(|_| Rejection::NotJson)?;
+            return Err(Rejection::NoMessage("another JSON value"));
         }
     }
     let message: Message<'_> = match serde_json::from_slice(body) {
         Ok(message) => message,
         Err(error) if error.is_data() && serde_json::from_slice::<IgnoredAny>(body).is_ok() => {
-            return Err(Wrong::NoMessage(
+            return Err(Rejection::NoMessage(
                 "a `method` that is no text, or a member twice",
             ));
         }
-        Err(_) => return Err(Wrong::NotJson),
+        Err(_) => return Err(Rejection::NotJson),
     };
     Ok(match (message.method.as_deref(), message.id) {
         (Some("tools/call"), Some(_)) => Kind::Call,
@@ -110,30 +110,30 @@ pub(super) fn kind(body: &[u8]) -> Result<Kind, Wrong> {
     })
 }
 
-/// Bytes of an answer that are handed on at once. What is handed on counts as sent:
-/// of a client that takes nothing, no more than this is let go of early.
-const PIECE: usize = 32 * 1024;
+/// Bytes of an answer that are handed on at once. What is handed on counts as sent, so at
+/// most this much of an unread answer is released early.
+const CHUNK_BYTES: usize = 32 * 1024;
 
-/// A body of an answer that holds its principal's room until it was sent or its
-/// reader has gone, and that can be ended early.
-pub(super) struct Held<B> {
+/// The body of an answer. It holds permits until it was sent or its reader has gone, and
+/// can be ended early.
+pub(super) struct PermitBody<B> {
     body: B,
     /// What is left of a frame that is handed on in pieces.
     rest: Bytes,
     ended: Option<BoxFuture<'static, ()>>,
     over: bool,
-    _rooms: Vec<Arc<Room>>,
+    _permits: Vec<Arc<Permit>>,
 }
 
-impl<B> Held<B> {
-    /// Holds rooms.
-    pub(super) fn new(body: B, rooms: Vec<Arc<Room>>) -> Self {
+impl<B> PermitBody<B> {
+    /// Holds permits.
+    pub(super) fn new(body: B, permits: Vec<Arc<Permit>>) -> Self {
         Self {
             body,
             rest: Bytes::new(),
             ended: None,
             over: false,
-            _rooms: rooms,
+            _permits: permits,
         }
     }
 
@@ -144,7 +144,7 @@ impl<B> Held<B> {
     }
 }
 
-impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Held<B> {
+impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for PermitBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -171,7 +171,7 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Held<B> {
                 Err(frame) => return Poll::Ready(Some(Ok(frame))),
             }
         }
-        let length = self.rest.len().min(PIECE);
+        let length = self.rest.len().min(CHUNK_BYTES);
         let piece = self.rest.split_to(length);
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
@@ -216,9 +216,9 @@ mod tests {
     fn what_is_no_message_is_refused() {
         let deep = format!("{{\"a\":{}", "[".repeat(100_000));
         for text in ["", "{", "{\"method\":1", "nonsense", deep.as_str()] {
-            assert_eq!(kind(text.as_bytes()), Err(Wrong::NotJson), "{text:.20}");
+            assert_eq!(kind(text.as_bytes()), Err(Rejection::NotJson), "{text:.20}");
         }
-        assert_eq!(kind(b"{\"method\":\"\xff\"}"), Err(Wrong::NotJson));
+        assert_eq!(kind(b"{\"method\":\"\xff\"}"), Err(Rejection::NotJson));
         for text in [
             "[]",
             "1",
@@ -227,7 +227,7 @@ mod tests {
             "{\"method\":\"a\",\"method\":\"b\"}",
         ] {
             assert!(
-                matches!(kind(text.as_bytes()), Err(Wrong::NoMessage(_))),
+                matches!(kind(text.as_bytes()), Err(Rejection::NoMessage(_))),
                 "{text}"
             );
         }

@@ -1,5 +1,5 @@
-//! One connection: how its requests are handled, how it ends, and how long its client
-//! may take nothing of what is sent to it.
+//! One connection: how its requests are handled, how it ends, and how long its client may
+//! leave what is sent to it unread.
 
 use std::convert::Infallible;
 use std::io;
@@ -26,43 +26,43 @@ use tokio_util::sync::CancellationToken;
 
 use super::connections::{Connections, Place};
 
-/// What one is told for whom there is no room.
-const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
+/// The answer to a connection beyond the limits.
+const SERVICE_UNAVAILABLE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
     Retry-After: 1\r\nContent-Length: 0\r\n\r\n";
 
-/// How long a connection on which nothing was asked yet is waited for when the server
-/// is shut down: its first request may be on its way.
-const FIRST_REQUEST: Duration = Duration::from_secs(1);
+/// How long a shutdown waits for a connection without any request so far: its first one
+/// may be on its way.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What connections are served with.
-pub(super) struct Taking {
+pub(super) struct ConnectionServer {
     pub(super) http: http1::Builder,
     pub(super) service: TowerToHyperService<Router>,
     pub(super) connections: Arc<Connections>,
     pub(super) read_within: Duration,
-    /// From when on each answer is the last of its connection.
+    /// Cancelled when each answer is to be the last of its connection.
     pub(super) draining: CancellationToken,
     pub(super) shutdown: CancellationToken,
 }
 
-impl Taking {
-    /// Takes a connection; what comes back serves it to its end.
-    pub(super) fn take(
+impl ConnectionServer {
+    /// Admits a connection. The returned future serves it to its end.
+    pub(super) fn serve(
         &self,
         stream: TcpStream,
         peer: IpAddr,
     ) -> Option<impl Future<Output = ()> + Send + use<>> {
         let Some(mut counted) = self.connections.admit(peer, Instant::now()) else {
-            // As much as the system takes at once: nobody waits for this client.
-            let _ = stream.try_write(BUSY);
+            // Best effort: this client is not waited for.
+            let _ = stream.try_write(SERVICE_UNAVAILABLE);
             return None;
         };
-        set_up(&stream, self.read_within);
+        set_socket_options(&stream, self.read_within);
         let reset = Arc::new(AtomicBool::new(false));
-        let stalling = Stalling::new(stream, self.read_within, Arc::clone(&reset));
+        let stream = WriteTimeout::new(stream, self.read_within, Arc::clone(&reset));
         let place = Arc::clone(counted.place());
-        let service = self.answering(Arc::clone(&place));
-        let connection = self.http.serve_connection(TokioIo::new(stalling), service);
+        let service = self.request_service(Arc::clone(&place));
+        let connection = self.http.serve_connection(TokioIo::new(stream), service);
         let shutdown = self.shutdown.clone();
         Some(async move {
             let mut connection = std::pin::pin!(connection);
@@ -74,7 +74,7 @@ impl Taking {
                 if !place.was_used() {
                     tokio::select! {
                         ended = connection.as_mut() => return ended,
-                        () = tokio::time::sleep(FIRST_REQUEST) => {}
+                        () = tokio::time::sleep(FIRST_REQUEST_TIMEOUT) => {}
                     }
                 }
                 connection.as_mut().graceful_shutdown();
@@ -92,9 +92,9 @@ impl Taking {
         })
     }
 
-    /// Has the requests of a connection handled, which know their connection, and
-    /// tells the client when no more are taken on it.
-    fn answering(
+    /// The service for the requests of a connection. It adds the connection to each
+    /// request, and `Connection: close` to the last answer.
+    fn request_service(
         &self,
         place: Arc<Place>,
     ) -> impl Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
@@ -119,17 +119,16 @@ impl Taking {
     }
 }
 
-/// Has the system send what is written at once, and notice clients that are lost
-/// without a word. Set on each connection: those that were made before the server
-/// began to take them have nothing from the socket that they come from.
-fn set_up(stream: &TcpStream, patience: Duration) {
+/// Disables Nagle's algorithm, and detects clients that vanished. Set on each connection:
+/// those in the backlog do not inherit it from the listening socket.
+fn set_socket_options(stream: &TcpStream, timeout: Duration) {
     let kept = || -> rustix::io::Result<()> {
         rustix::net::sockopt::set_tcp_nodelay(stream, true)?;
         rustix::net::sockopt::set_socket_keepalive(stream, true)?;
         #[cfg(target_os = "linux")]
         {
-            let milliseconds = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
-            rustix::net::sockopt::set_tcp_keepidle(stream, patience)?;
+            let milliseconds = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+            rustix::net::sockopt::set_tcp_keepidle(stream, timeout)?;
             rustix::net::sockopt::set_tcp_user_timeout(stream, milliseconds)?;
         }
         Ok(())
@@ -139,22 +138,22 @@ fn set_up(stream: &TcpStream, patience: Duration) {
     }
 }
 
-/// A connection that breaks when its client takes nothing for a while although
-/// something waits to be sent.
-pub(super) struct Stalling {
+/// A connection that fails when its client reads nothing for a while although something
+/// waits to be sent.
+pub(super) struct WriteTimeout {
     stream: TcpStream,
-    patience: Duration,
+    timeout: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
     reset: Arc<AtomicBool>,
 }
 
-impl Stalling {
+impl WriteTimeout {
     /// Watches a connection, which is reset rather than closed if `reset` is set by
     /// then.
-    pub(super) fn new(stream: TcpStream, patience: Duration, reset: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(stream: TcpStream, timeout: Duration, reset: Arc<AtomicBool>) -> Self {
         Self {
             stream,
-            patience,
+            timeout,
             waiting: None,
             reset,
         }
@@ -169,10 +168,10 @@ impl Stalling {
             self.waiting = None;
             return polled;
         }
-        let patience = self.patience;
+        let timeout = self.timeout;
         let waiting = self
             .waiting
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         match waiting.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
@@ -180,7 +179,7 @@ impl Stalling {
     }
 }
 
-impl AsyncRead for Stalling {
+impl AsyncRead for WriteTimeout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -190,7 +189,7 @@ impl AsyncRead for Stalling {
     }
 }
 
-impl AsyncWrite for Stalling {
+impl AsyncWrite for WriteTimeout {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -222,7 +221,7 @@ impl AsyncWrite for Stalling {
     }
 }
 
-impl Drop for Stalling {
+impl Drop for WriteTimeout {
     fn drop(&mut self) {
         if self.reset.load(Ordering::Relaxed) {
             // Whoever floods the server leaves nothing behind in the kernel, such as a

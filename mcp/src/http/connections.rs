@@ -1,6 +1,6 @@
-//! The connections that are open: how many there may be, and which of them makes room
-//! for another. A connection on which no valid token was shown yet costs its client
-//! nothing, so such connections are the ones that make room.
+//! The open connections: how many there may be, and which one is dropped for another. A
+//! connection that has shown no valid token costs its client nothing, so such ones are
+//! dropped.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::Limits;
+use super::HttpLimits;
 
 /// The connections of a server.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub(super) struct Place {
 
 impl Connections {
     /// No connections yet.
-    pub(super) fn new(limits: &Limits) -> Arc<Self> {
+    pub(super) fn new(limits: &HttpLimits) -> Arc<Self> {
         Arc::new(Self {
             most: limits.connections,
             most_per_address: limits.connections_per_address,
@@ -143,7 +143,7 @@ impl Open {
 
     /// Drops one newcomer, of one address or of any. It is one of the older half: what
     /// has just come has time to show its token, however many come after it. Among
-    /// these it is drawn by lot, so that nobody can work out how to stay.
+    /// these it is chosen at random, so that a client can't predict how to stay.
     fn make_room(&mut self, address: Option<IpAddr>) -> bool {
         let candidates = || {
             self.newcomers
@@ -269,5 +269,4 @@ fn network(address: IpAddr) -> IpAddr {
 }
 
 #[cfg(test)]
-#[path = "connections_tests.rs"]
 mod tests;

@@ -1,5 +1,5 @@
-//! What every request passes: its names, its token, its principal's room, its body.
-//! Only then does the protocol see it, with its principal and without its token.
+//! The checks that every request passes: names, token, permits and body. Only then does
+//! the protocol see it, with its principal and without its token.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,48 +18,48 @@ use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use tokio_util::sync::CancellationToken;
 
-use super::answers::Wrong;
-use super::body::{Held, Kind};
+use super::body::{Kind, PermitBody};
+use super::concurrency::{Concurrency, PrincipalPermits};
 use super::connections::Place;
-use super::gates::{Gate, Gates};
-use super::memory::Memory;
-use super::names::{Names, single};
+use super::host_header::{AllowedNames, single};
+use super::memory_budget::MemoryBudget;
+use super::responses::Rejection;
 use super::sessions::{Caller, Sessions};
-use super::{Access, HEALTH_PATH, Identity, Limits, PATH, READY_PATH, Refusal, body};
+use super::{Authentication, HEALTH_PATH, HttpLimits, Identity, PATH, READY_PATH, Refusal, body};
 use crate::messages::{self, Flaw};
 use crate::strict;
 
-/// Memory that a request takes while it is handled, however small its message is.
-const REQUEST_COST: usize = 64 * 1024;
+/// Memory that handling a request takes besides its message.
+const REQUEST_OVERHEAD_BYTES: usize = 64 * 1024;
 
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// What requests are checked against, and who handles them.
+/// What requests are checked against, and the protocol that handles them.
 pub(super) struct Guard<H> {
-    pub(super) names: Names,
-    pub(super) access: Access,
-    pub(super) limits: Limits,
-    pub(super) gates: Gates,
-    /// Where requests take their memory from while they are handled.
-    pub(super) handled: Arc<Memory>,
-    /// The same for what is being read, and for answers.
-    pub(super) read: Arc<Memory>,
+    pub(super) names: AllowedNames,
+    pub(super) authentication: Authentication,
+    pub(super) limits: HttpLimits,
+    pub(super) concurrency: Concurrency,
+    /// The memory of requests that are handled.
+    pub(super) handled: Arc<MemoryBudget>,
+    /// The memory of bodies that are being read, and of answers.
+    pub(super) read: Arc<MemoryBudget>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) protocol: StreamableHttpService<H, Sessions>,
-    /// From when on the server is not ready.
+    /// Cancelled when the server is no longer ready.
     pub(super) draining: CancellationToken,
-    /// Ends streams without end.
+    /// Ends the streams on which clients listen.
     pub(super) closing: CancellationToken,
 }
 
-/// All that the server answers.
+/// The routes of the server.
 pub(super) fn routes<H: ServerHandler>(guard: Arc<Guard<H>>) -> Router {
     Router::new()
         .route(PATH, any(messages::<H>))
         .route(HEALTH_PATH, get(|| async { "ok\n" }))
         .route(READY_PATH, get(ready::<H>))
-        .fallback(|| async { Wrong::Missing })
-        .layer(from_fn_with_state(Arc::clone(&guard), named::<H>))
+        .fallback(|| async { Rejection::Missing })
+        .layer(from_fn_with_state(Arc::clone(&guard), check_names::<H>))
         .with_state(guard)
 }
 
@@ -71,8 +71,8 @@ async fn ready<H: ServerHandler>(State(guard): State<Arc<Guard<H>>>) -> (StatusC
     }
 }
 
-/// Refuses requests for other names and of other machines' pages, whatever they ask.
-async fn named<H: ServerHandler>(
+/// Rejects requests for other names and from pages of other machines, on all paths.
+async fn check_names<H: ServerHandler>(
     State(guard): State<Arc<Guard<H>>>,
     request: Request,
     next: Next,
@@ -80,9 +80,9 @@ async fn named<H: ServerHandler>(
     let (parts, body) = request.into_parts();
     match guard.names.check(&parts) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
-        Err(wrong) => {
-            tracing::debug!(?wrong, "a request was refused");
-            wrong.into_response()
+        Err(rejection) => {
+            tracing::debug!(?rejection, "a request was refused");
+            rejection.into_response()
         }
     }
 }
@@ -94,40 +94,41 @@ async fn messages<H: ServerHandler>(
     let (mut parts, body) = request.into_parts();
     let place = parts.extensions.remove::<Arc<Place>>();
     let answered = async {
-        let identity = guard.identified(&parts).await?;
+        let identity = guard.identify(&parts).await?;
         if let Some(place) = place {
             place.prove(&identity.principal.name);
         }
-        // From here on nobody can log a token, or pass it on.
+        // From here on no token can be logged or passed on.
         for secret in [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE] {
             parts.headers.remove(secret);
         }
         guard.handled(identity, parts, body).await
     };
-    answered.await.unwrap_or_else(|wrong| {
-        tracing::debug!(?wrong, "a request was refused");
-        wrong.into_response()
+    answered.await.unwrap_or_else(|rejection| {
+        tracing::debug!(?rejection, "a request was refused");
+        rejection.into_response()
     })
 }
 
 impl<H: ServerHandler> Guard<H> {
-    /// Who a request comes from.
-    async fn identified(&self, parts: &Parts) -> Result<Identity, Wrong> {
-        let authority = match &self.access {
-            Access::Open(principal) => {
+    /// The principal of a request.
+    async fn identify(&self, parts: &Parts) -> Result<Identity, Rejection> {
+        let authenticator = match &self.authentication {
+            Authentication::Loopback(principal) => {
                 return Ok(Identity {
                     principal: principal.clone(),
                     requests: None,
                 });
             }
-            Access::Checked(authority) => authority,
+            Authentication::Required(authenticator) => authenticator,
         };
         let token = single(&parts.headers, &AUTHORIZATION)
             .ok()
             .flatten()
             .and_then(bearer);
-        let refused = |refusal: Refusal| Wrong::Token(refusal, authority.challenge(refusal));
-        authority.authenticate(token).await.map_err(refused)
+        let refused =
+            |refusal: Refusal| Rejection::Token(refusal, authenticator.challenge(refusal));
+        authenticator.authenticate(token).await.map_err(refused)
     }
 
     async fn handled(
@@ -135,12 +136,12 @@ impl<H: ServerHandler> Guard<H> {
         identity: Identity,
         mut parts: Parts,
         body: Body,
-    ) -> Result<Response, Wrong> {
+    ) -> Result<Response, Rejection> {
         let Identity {
             principal,
             requests,
         } = identity;
-        let gate = self.gates.of(
+        let permits = self.concurrency.of(
             &principal.name,
             requests.unwrap_or(self.limits.requests),
             self.limits.streams,
@@ -148,110 +149,110 @@ impl<H: ServerHandler> Guard<H> {
         let caller = Caller::new(principal.clone());
         parts.extensions.insert(principal);
         match parts.method {
-            Method::POST => self.posted(&caller, &gate, parts, body).await,
+            Method::POST => self.post(&caller, &permits, parts, body).await,
             Method::GET => {
-                let room = gate.stream().ok_or(Wrong::TooMany("streams"))?;
-                let response = self.passed(&caller, Request::from_parts(parts, Body::empty()));
+                let permit = permits.stream().ok_or(Rejection::TooMany("streams"))?;
+                let response = self.pass_on(&caller, Request::from_parts(parts, Body::empty()));
                 let (head, body) = response.await?.into_parts();
                 Ok(Response::from_parts(
                     head,
-                    Body::new(Held::new(body, vec![Arc::new(room)])),
+                    Body::new(PermitBody::new(body, vec![Arc::new(permit)])),
                 ))
             }
             Method::DELETE => {
-                let _room = gate.message().ok_or(Wrong::TooMany("messages"))?;
-                let session = single(&parts.headers, &SESSION).map_err(|()| Wrong::Session)?;
-                // The library answers as if any session were there to be ended.
+                let _permit = permits.message().ok_or(Rejection::TooMany("messages"))?;
+                let session =
+                    single(&parts.headers, &SESSION_HEADER).map_err(|()| Rejection::Session)?;
+                // rmcp answers as if every session existed.
                 if let Some(session) = session
                     && !caller.handles(async { self.sessions.has(session) }).await
                 {
-                    return Err(Wrong::Session);
+                    return Err(Rejection::Session);
                 }
-                self.passed(&caller, Request::from_parts(parts, Body::empty()))
+                self.pass_on(&caller, Request::from_parts(parts, Body::empty()))
                     .await
             }
-            _ => Err(Wrong::Method("GET, POST, DELETE")),
+            _ => Err(Rejection::Method("GET, POST, DELETE")),
         }
     }
 
-    async fn posted(
+    async fn post(
         &self,
         caller: &Arc<Caller>,
-        gate: &Gate,
+        permits: &PrincipalPermits,
         mut parts: Parts,
         body: Body,
-    ) -> Result<Response, Wrong> {
+    ) -> Result<Response, Rejection> {
         let media_type = parts
             .headers
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok()?.split(';').next())
             .map(str::trim);
         if !media_type.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
-            return Err(Wrong::MediaType);
+            return Err(Rejection::MediaType);
         }
-        let message = gate.message().ok_or(Wrong::TooMany("messages"))?;
-        let mut rooms = vec![Arc::new(message)];
-        let mut memory = self.read.hold(&gate.read, 0)?;
+        let message = permits.message().ok_or(Rejection::TooMany("messages"))?;
+        let mut permits_held = vec![Arc::new(message)];
+        let mut memory = self.read.hold(&permits.read, 0)?;
         let bytes = body::read(&parts.headers, body, &self.limits, &mut memory).await?;
         let kind = body::kind(&bytes)?;
-        // What the library will make of it is counted before it sees it.
+        // Its cost is counted before rmcp parses it.
         let cost = messages::scan(&bytes).cost(kind == Kind::Call);
         let cost = cost.map_err(|flaw| match flaw {
-            Flaw::Bytes(most) => Wrong::TooLarge(most),
-            flaw => Wrong::TooComplex(flaw.message()),
+            Flaw::Bytes(most) => Rejection::TooLarge(most),
+            flaw => Rejection::TooComplex(flaw.message()),
         })?;
         match strict::check(&bytes) {
             Err(malformed) if kind == Kind::Call && malformed.is_about_arguments() => {
                 parts.extensions.insert(malformed);
             }
-            checked => checked.map_err(Wrong::Malformed)?,
+            checked => checked.map_err(Rejection::Malformed)?,
         }
         match kind {
             Kind::Other => memory.grow(cost)?,
             _ => {
-                let cost = cost.saturating_add(REQUEST_COST);
-                memory = self.handled.hold(&gate.handled, cost)?;
+                let cost = cost.saturating_add(REQUEST_OVERHEAD_BYTES);
+                memory = self.handled.hold(&permits.handled, cost)?;
             }
         }
-        // With the request it goes wherever the request goes: a call may outlive its
-        // connection. So does its room, which is free when the call has ended and
-        // its answer was sent.
+        // Memory and permit stay with the request: a call may outlive its connection. They
+        // are free when the call has ended and its answer was sent.
         parts.extensions.insert(Arc::new(memory));
         match kind {
             Kind::Call | Kind::Request => {
-                let room = Arc::new(gate.request().ok_or(Wrong::TooMany("requests"))?);
-                parts.extensions.insert(Arc::clone(&room));
-                rooms.push(room);
+                let permit = Arc::new(permits.request().ok_or(Rejection::TooMany("requests"))?);
+                parts.extensions.insert(Arc::clone(&permit));
+                permits_held.push(permit);
             }
             Kind::Listen => {
-                let room = gate.stream().ok_or(Wrong::TooMany("streams"))?;
-                rooms.push(Arc::new(room));
+                let permit = permits.stream().ok_or(Rejection::TooMany("streams"))?;
+                permits_held.push(Arc::new(permit));
             }
             Kind::Other => {}
         }
         let request = Request::from_parts(parts, Body::new(Full::new(bytes)));
-        let response = self.passed(caller, request).await?;
+        let response = self.pass_on(caller, request).await?;
         let (head, body) = response.into_parts();
-        let mut held = Held::new(body, rooms);
+        let mut body = PermitBody::new(body, permits_held);
         if kind == Kind::Listen {
-            held = held.until(self.closing.clone());
+            body = body.until(self.closing.clone());
         }
-        Ok(Response::from_parts(head, Body::new(held)))
+        Ok(Response::from_parts(head, Body::new(body)))
     }
 
     /// Hands a request to the protocol, on behalf of its caller.
-    async fn passed(&self, caller: &Arc<Caller>, request: Request) -> Result<Response, Wrong> {
+    async fn pass_on(&self, caller: &Arc<Caller>, request: Request) -> Result<Response, Rejection> {
         let response = caller.handles(self.protocol.handle(request)).await;
         if caller.crowded.load(Ordering::Relaxed) {
-            return Err(Wrong::TooMany("sessions"));
+            return Err(Rejection::TooMany("sessions"));
         }
-        // What the library says in plain text, every other answer says as JSON.
+        // rmcp answers these in plain text; every other answer is JSON.
         match response.status() {
-            StatusCode::NOT_ACCEPTABLE => Err(Wrong::NotAcceptable),
-            // The type was checked: what is left is the content.
-            StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(Wrong::NoMessage("something else")),
+            StatusCode::NOT_ACCEPTABLE => Err(Rejection::NotAcceptable),
+            // The type was checked: the content is wrong.
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(Rejection::NoMessage("something else")),
             StatusCode::NOT_FOUND if !response.headers().contains_key(CONTENT_TYPE) => {
-                Err(Wrong::Session)
+                Err(Rejection::Session)
             }
             _ => Ok(response.map(Body::new)),
         }

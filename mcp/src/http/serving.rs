@@ -14,28 +14,28 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::Taking;
+use super::concurrency::Concurrency;
+use super::connection::ConnectionServer;
 use super::connections::Connections;
-use super::gates::Gates;
 use super::guard::{Guard, routes};
-use super::memory::Memory;
-use super::names::Names;
+use super::host_header::AllowedNames;
+use super::memory_budget::MemoryBudget;
 use super::sessions::Sessions;
-use super::{Access, HttpError, Settings};
+use super::{Authentication, HttpError, Settings};
 
 /// Bytes that a connection may hold of what was sent and not yet understood; a
 /// request's head fits.
-const BUFFER: usize = 64 * 1024;
+const MAX_READ_BUFFER: usize = 64 * 1024;
 
 /// Headers of a request.
-const HEADERS: usize = 64;
+const MAX_HEADERS: usize = 64;
 
 /// How often a stream says that it is still there, so that a client that has gone
 /// is found out.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const SSE_KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// How long to wait when the system has no room for another connection.
-const NO_ROOM: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// How the server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
 
 /// Serves on a socket that listens, until `shutdown` is cancelled: then it takes no
 /// more connections, ends the streams on which clients only listen, lets calls
-/// finish for [`Limits::finish_within`](super::Limits::finish_within) and cancels
+/// finish for [`HttpLimits::finish_within`](super::HttpLimits::finish_within) and cancels
 /// the rest. Clients that reuse connections, and proxies, lose no request if
 /// [`Settings::draining`] is cancelled some seconds before. `handler` makes a handler
 /// for each session, and for each request of the newer era; the
@@ -77,11 +77,11 @@ where
     F: Fn() -> H + Send + Sync + 'static,
 {
     let address = listener.local_addr().map_err(HttpError::Listener)?;
-    let open = matches!(settings.access, Access::Open(_));
-    if open && !address.ip().to_canonical().is_loopback() {
+    let loopback_only = matches!(settings.authentication, Authentication::Loopback(_));
+    if loopback_only && !address.ip().to_canonical().is_loopback() {
         return Err(HttpError::OpenAddress(address));
     }
-    let names = Names::new(address, &settings)?;
+    let names = AllowedNames::new(address, &settings)?;
     listener
         .set_nonblocking(true)
         .map_err(HttpError::Listener)?;
@@ -92,24 +92,26 @@ where
     let end = CancellationToken::new();
     let _ends_with_this = end.clone().drop_guard();
     let sessions = Arc::new(Sessions::new(&limits, closing.clone()));
-    // The names were checked, for all paths.
+    // `AllowedNames` has checked the names, on all paths. The checks of rmcp cover its own
+    // path only, take the first of several `Host` headers and names such as
+    // `evil@localhost`, and refuse without an error code.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .disable_allowed_origins()
         .with_legacy_session_mode(true)
         .with_json_response(true)
-        .with_sse_keep_alive(Some(KEEP_ALIVE))
+        .with_sse_keep_alive(Some(SSE_KEEP_ALIVE_INTERVAL))
         .with_max_request_body_bytes(limits.body)
         .with_cancellation_token(end.clone());
     let protocol = StreamableHttpService::new(move || Ok(handler()), Arc::clone(&sessions), config);
-    let tidying = tokio::spawn(Arc::clone(&sessions).tidy());
+    let pruning = tokio::spawn(Arc::clone(&sessions).prune());
     let guard = Arc::new(Guard {
         names,
-        access: settings.access,
+        authentication: settings.authentication,
         limits: limits.clone(),
-        gates: Gates::default(),
-        handled: Memory::new(limits.memory),
-        read: Memory::new(limits.memory / 4),
+        concurrency: Concurrency::default(),
+        handled: MemoryBudget::new(limits.memory),
+        read: MemoryBudget::new(limits.memory / 4),
         sessions,
         protocol,
         draining: settings.draining.clone(),
@@ -118,11 +120,11 @@ where
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.head_within)
-        .max_buf_size(BUFFER)
-        .max_headers(HEADERS)
+        .max_buf_size(MAX_READ_BUFFER)
+        .max_headers(MAX_HEADERS)
         .half_close(false);
 
-    let taking = Taking {
+    let server = ConnectionServer {
         http,
         service: TowerToHyperService::new(routes(guard)),
         connections: Connections::new(&limits),
@@ -137,12 +139,12 @@ where
             Some(_) = connections.join_next() => continue,
             accepted = accept(&listener) => accepted,
         };
-        if let Some(connection) = taking.take(stream, peer) {
+        if let Some(connection) = server.serve(stream, peer) {
             connections.spawn(connection);
         }
     }
-    for (stream, peer) in waiting(listener, limits.connections)? {
-        if let Some(connection) = taking.take(stream, peer) {
+    for (stream, peer) in backlog(listener, limits.connections)? {
+        if let Some(connection) = server.serve(stream, peer) {
             connections.spawn(connection);
         }
     }
@@ -152,7 +154,7 @@ where
         Err(_) => connections.len(),
     };
     end.cancel();
-    tidying.abort();
+    pruning.abort();
     connections.shutdown().await;
     Ok(Ended { cut })
 }
@@ -165,7 +167,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
             Ok((stream, peer)) => return (stream, SocketAddr::ip(&peer)),
             Err(error) => {
                 tracing::debug!(%error, "a connection could not be taken");
-                tokio::time::sleep(NO_ROOM).await;
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
@@ -173,7 +175,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
 
 /// The connections that were made and not taken yet when a listener is closed, so that
 /// those who connected in time are answered, too.
-fn waiting(listener: TcpListener, most: usize) -> Result<Vec<(TcpStream, IpAddr)>, HttpError> {
+fn backlog(listener: TcpListener, most: usize) -> Result<Vec<(TcpStream, IpAddr)>, HttpError> {
     let listener = listener.into_std().map_err(HttpError::Listener)?;
     let mut waiting = Vec::new();
     // A flood would go on for ever.

@@ -2,7 +2,7 @@
 //! it, and for another it is not there. A call whose client has gone is cancelled.
 
 mod session;
-mod watched;
+mod watched_stream;
 
 use std::collections::HashMap;
 use std::io;
@@ -21,10 +21,10 @@ use rmcp::transport::streamable_http_server::session::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::Limits;
+use super::HttpLimits;
 use crate::principal::Principal;
 use session::Session;
-use watched::Watched;
+use watched_stream::WatchedStream;
 
 tokio::task_local! {
     /// On whose behalf a request is being handled. The library that handles it
@@ -85,7 +85,7 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// No sessions yet.
-    pub(super) fn new(limits: &Limits, closing: CancellationToken) -> Self {
+    pub(super) fn new(limits: &HttpLimits, closing: CancellationToken) -> Self {
         Self {
             by_id: Mutex::default(),
             most: limits.sessions,
@@ -133,8 +133,8 @@ impl Sessions {
         Ok(gone)
     }
 
-    /// Ends sessions that nobody used for long, until the server ends.
-    pub(super) async fn tidy(self: Arc<Self>) {
+    /// Ends idle sessions until the server ends.
+    pub(super) async fn prune(self: Arc<Self>) {
         let often = (self.idle / 4).clamp(Duration::from_millis(50), Duration::from_secs(60));
         loop {
             tokio::time::sleep(often).await;
@@ -161,7 +161,7 @@ impl SessionManager for Sessions {
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), io::Error> {
         let caller = caller()?;
         let mut config = SessionConfig::default();
-        // Sessions are ended by `tidy`, which knows whether a call still runs.
+        // Sessions are ended by `prune`, which knows whether a call still runs.
         config.keep_alive = None;
         config.sse_retry = Some(Duration::from_secs(1).min(self.resume_within / 2));
         config.completed_cache_ttl = self.resume_within;
@@ -224,7 +224,7 @@ impl SessionManager for Sessions {
         let number = opened
             .http_request_id
             .ok_or(SessionError::SessionServiceTerminated)?;
-        let watched = Watched::call(&session, number, request, opened.inner);
+        let watched = WatchedStream::call(&session, number, request, opened.inner);
         session.handle().push_message(message, Some(number)).await?;
         Ok(watched)
     }
@@ -251,7 +251,7 @@ impl SessionManager for Sessions {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, io::Error> {
         let session = self.own(id).ok_or_else(unknown)?;
         let opened = session.handle().establish_common_channel().await?;
-        Ok(Watched::listening(
+        Ok(WatchedStream::listening(
             &session,
             opened.inner,
             self.closing.clone(),
@@ -269,8 +269,8 @@ impl SessionManager for Sessions {
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         let opened = session.handle().resume(event).await?;
         Ok(match opened.http_request_id {
-            Some(number) => Watched::resumed(&session, number, opened.inner),
-            None => Watched::listening(&session, opened.inner, self.closing.clone()),
+            Some(number) => WatchedStream::resumed(&session, number, opened.inner),
+            None => WatchedStream::listening(&session, opened.inner, self.closing.clone()),
         })
     }
 }

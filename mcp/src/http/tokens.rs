@@ -1,5 +1,5 @@
 //! Bearer tokens: made at random, kept as hashes in a file, compared in constant
-//! time. The file alone gives nobody access.
+//! time. The file alone gives no access.
 
 mod file;
 mod write;
@@ -26,8 +26,8 @@ pub const PREFIX: &str = "toolward_";
 /// protects it as well as a slow one.
 const RANDOM_BYTES: usize = 32;
 
-/// Longer tokens are nobody's.
-const LONGEST: usize = 512;
+/// Longer tokens are not looked up.
+const MAX_TOKEN_BYTES: usize = 512;
 
 /// A token. It is shown once, to whom it is given, and erased when dropped.
 pub struct Secret(Zeroizing<String>);
@@ -51,7 +51,7 @@ impl fmt::Debug for Secret {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenHash {
     algorithm: Algorithm,
-    /// The type compares in constant time, whatever the bytes come from.
+    /// A type that compares in constant time.
     bytes: blake3::Hash,
 }
 
@@ -180,7 +180,7 @@ impl Tokens {
         owners.map(|token| &*token.identity.principal.name)
     }
 
-    /// Whether nobody has a token.
+    /// Whether there are no tokens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()
@@ -189,7 +189,7 @@ impl Tokens {
     /// Who a token belongs to at a moment.
     pub fn find(&self, token: Option<&str>, now: SystemTime) -> Result<Identity, Refusal> {
         let token = token.ok_or(Refusal::Missing)?;
-        if token.len() > LONGEST {
+        if token.len() > MAX_TOKEN_BYTES {
             return Err(Refusal::Unknown);
         }
         let presented = Algorithm::ALL.map(|algorithm| algorithm.hash(token));
@@ -277,7 +277,7 @@ mod tests {
             "",
             token.strip_prefix('t').unwrap(),
             &format!("{token}x"),
-            &"x".repeat(LONGEST + 1),
+            &"x".repeat(MAX_TOKEN_BYTES + 1),
         ] {
             assert_eq!(
                 tokens.find(Some(other), now),

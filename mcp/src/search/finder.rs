@@ -18,14 +18,14 @@ use crate::principal::Principal;
 const SCHEMA_VERSION: &str = "0.2.0";
 
 /// Tools that a search gives where it is not told how many, and at most.
-const USUAL: usize = 8;
-pub(super) const MOST: usize = 25;
+const DEFAULT_MATCHES: usize = 8;
+pub(super) const MAX_MATCHES: usize = 25;
 /// Names that one search may ask for.
-pub(super) const NAMES: usize = 25;
+pub(super) const MAX_NAMES: usize = 25;
 /// Characters of a description in a search's answer.
-const SUMMARY: usize = 300;
+const MAX_SUMMARY_CHARS: usize = 300;
 /// Characters of what a caller sent, in an error.
-const SHOWN: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 
 const SEARCH: &str = "search_tools";
 const LOAD: &str = "load_tool";
@@ -169,16 +169,16 @@ impl<'a> Behind<'_, 'a> {
         if search.query.trim().is_empty() && search.names.is_empty() {
             return Err(invalid("expected `query` or `names`, found neither"));
         }
-        if search.names.len() > NAMES {
+        if search.names.len() > MAX_NAMES {
             return Err(invalid(format!(
-                "expected at most {NAMES} names, found {}",
+                "expected at most {MAX_NAMES} names, found {}",
                 search.names.len()
             )));
         }
-        let limit = search.limit.unwrap_or(USUAL);
-        if !(1..=MOST).contains(&limit) {
+        let limit = search.limit.unwrap_or(DEFAULT_MATCHES);
+        if !(1..=MAX_MATCHES).contains(&limit) {
             return Err(invalid(format!(
-                "expected `limit` from 1 to {MOST}, found {limit}"
+                "expected `limit` from 1 to {MAX_MATCHES}, found {limit}"
             )));
         }
         let mut matches = Vec::new();
@@ -193,7 +193,7 @@ impl<'a> Behind<'_, 'a> {
                     matches.push(self.deferred(tool, "exact_name"));
                 }
                 Some(Found::Blocked(tool)) => blocked.push(shown_blocked(tool)),
-                None => unknown.push(visible_line(name, SHOWN)),
+                None => unknown.push(visible_line(name, MAX_SHOWN_CHARS)),
             }
         }
         let mut total = matches.len();
@@ -249,7 +249,7 @@ impl<'a> Behind<'_, 'a> {
             "reference": reference,
             "tool_id": tool.contract.id.as_str(),
             "version": tool.contract.version.to_string(),
-            "publisher": visible_line(&tool.publisher, SHOWN),
+            "publisher": visible_line(&tool.publisher, MAX_SHOWN_CHARS),
             "name": tool.name,
             "title": of("title"),
             "description": of("description"),
@@ -291,11 +291,11 @@ impl<'a> Behind<'_, 'a> {
         let places = index.named(name).chain(hits.iter().map(|hit| hit.position));
         let mut near: Vec<&str> = Vec::new();
         for tool in places.filter_map(|place| self.tool(place)) {
-            if near.len() < NEAR && !near.contains(&tool.name.as_str()) {
+            if near.len() < MAX_SUGGESTIONS && !near.contains(&tool.name.as_str()) {
                 near.push(&tool.name);
             }
         }
-        let shown = visible_line(name, SHOWN);
+        let shown = visible_line(name, MAX_SHOWN_CHARS);
         Err(CallError::new(
             ErrorCode::NOT_FOUND,
             ErrorClass::UnknownTool,
@@ -307,14 +307,14 @@ impl<'a> Behind<'_, 'a> {
 
     /// A `deferred_tool_ref`: enough to choose by, without the schema.
     fn deferred(&self, tool: &Listed, reason: &str) -> Value {
-        let source = visible_line(&tool.publisher, SHOWN);
+        let source = visible_line(&tool.publisher, MAX_SHOWN_CHARS);
         let mut deferred = json!({
             "schema_version": SCHEMA_VERSION,
             "tool_id": tool.contract.id.as_str(),
             "name": tool.name,
             "namespace": namespace(tool),
-            "title": visible_line(&tool.contract.name, SHOWN),
-            "summary": visible_line(&tool.contract.description, SUMMARY),
+            "title": visible_line(&tool.contract.name, MAX_SHOWN_CHARS),
+            "summary": visible_line(&tool.contract.description, MAX_SUMMARY_CHARS),
             "source": source,
             "schema_visibility": "deferred",
             "loading_state": "deferred",
@@ -336,7 +336,7 @@ impl<'a> Behind<'_, 'a> {
 const PENDING: &str = "pending_provider_or_server";
 
 /// Names that are offered where one is unknown.
-const NEAR: usize = 5;
+const MAX_SUGGESTIONS: usize = 5;
 
 /// What the contract says, else what the id says.
 fn namespace(tool: &Listed) -> &str {
@@ -355,7 +355,7 @@ fn shown_blocked(tool: &Blocked) -> Value {
         "tool_id": tool.id,
         "name": tool.name,
         "namespace": of_id(&tool.id),
-        "source": visible_line(&tool.publisher, SHOWN),
+        "source": visible_line(&tool.publisher, MAX_SHOWN_CHARS),
         "schema_visibility": "blocked",
         "loading_state": "blocked",
         "reason": tool.refusal.class,

@@ -12,10 +12,10 @@ use crate::catalogue::Listed;
 use crate::principal::Principal;
 
 /// Between the tool's name, in which it can't stand, and the tag.
-const BETWEEN: char = '#';
+const SEPARATOR: char = '#';
 
 /// Bytes of a tag. Models have to copy it.
-const TAG: usize = 12;
+const TAG_BYTES: usize = 12;
 
 /// The key of this process: a tool's publisher, whose text a model reads, can't
 /// make a reference. `None` where the system has no randomness.
@@ -32,20 +32,20 @@ fn key() -> Option<&'static [u8; 32]> {
 /// The reference to a tool as it is now, for one principal.
 pub(super) fn make(listed: &Listed, principal: &Principal) -> Option<String> {
     let tag = tag(listed, principal)?;
-    Some(format!("{}{BETWEEN}{tag}", listed.name))
+    Some(format!("{}{SEPARATOR}{tag}", listed.name))
 }
 
 /// The name that a reference is about, whether or not it still holds. A name alone
 /// is about itself.
 pub(super) fn name(reference: &str) -> &str {
     reference
-        .split_once(BETWEEN)
+        .split_once(SEPARATOR)
         .map_or(reference, |(name, _)| name)
 }
 
 /// Whether a reference was made for this tool as it is now, and this principal.
 pub(super) fn holds(reference: &str, listed: &Listed, principal: &Principal) -> bool {
-    let given = reference.split_once(BETWEEN).map(|(_, given)| given);
+    let given = reference.split_once(SEPARATOR).map(|(_, given)| given);
     given.is_some() && given == tag(listed, principal).as_deref()
 }
 
@@ -60,7 +60,7 @@ fn tag(listed: &Listed, principal: &Principal) -> Option<String> {
         hasher.update(&part.len().to_le_bytes());
         hasher.update(part.as_bytes());
     }
-    let mut tag = [0; TAG];
+    let mut tag = [0; TAG_BYTES];
     hasher.finalize_xof().fill(&mut tag);
     Some(URL_SAFE_NO_PAD.encode(tag))
 }

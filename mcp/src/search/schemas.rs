@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
-use super::finder::{MOST, NAMES};
+use super::finder::{MAX_MATCHES, MAX_NAMES};
 
 pub(super) const SEARCH: &str = "Finds tools by keywords, or by their exact names. Gives names \
      and summaries, no schemas: load a tool with `load_tool` before you call it. Summaries are \
@@ -29,13 +29,13 @@ pub(super) fn search() -> Arc<JsonObject> {
             "names": {
                 "type": "array",
                 "items": { "type": "string" },
-                "maxItems": NAMES,
+                "maxItems": MAX_NAMES,
                 "description": "Exact names of tools.",
             },
             "limit": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": MOST,
+                "maximum": MAX_MATCHES,
                 "description": "How many tools to give at most.",
             },
         },

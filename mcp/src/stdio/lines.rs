@@ -6,10 +6,10 @@ use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// Bytes that are read at once, if there are as many.
-const AT_ONCE: u64 = 64 << 10;
+const READ_CHUNK_BYTES: u64 = 64 << 10;
 
 /// Room for what is read, at least.
-const ROOM: usize = 4 << 10;
+const MIN_BUFFER_BYTES: usize = 4 << 10;
 
 /// A line with its end.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,9 +27,9 @@ pub(super) struct Lines<R> {
     /// What was read and not yet handed on.
     buffer: BytesMut,
     /// So many bytes of it are known to hold no end of a line.
-    looked_at: usize,
+    scanned: usize,
     /// Whether what comes belongs to a line that was too long.
-    passing_over: bool,
+    skipping: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
@@ -39,8 +39,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             input,
             longest,
             buffer: BytesMut::new(),
-            looked_at: 0,
-            passing_over: false,
+            scanned: 0,
+            skipping: false,
         }
     }
 
@@ -48,12 +48,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// line's end is none. A future that is dropped takes nothing with it.
     pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
-            let new = self.buffer.get(self.looked_at..).unwrap_or_default();
+            let new = self.buffer.get(self.scanned..).unwrap_or_default();
             if let Some(at) = new.iter().position(|byte| *byte == b'\n') {
-                let end = self.looked_at.saturating_add(at).saturating_add(1);
+                let end = self.scanned.saturating_add(at).saturating_add(1);
                 let line = self.buffer.split_to(end);
-                self.looked_at = 0;
-                if std::mem::take(&mut self.passing_over) || line.trim_ascii().is_empty() {
+                self.scanned = 0;
+                if std::mem::take(&mut self.skipping) || line.trim_ascii().is_empty() {
                     continue;
                 }
                 return Ok(Some(match line.len() > self.longest {
@@ -61,16 +61,16 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                     false => Line::Whole(line),
                 }));
             }
-            if self.passing_over {
+            if self.skipping {
                 self.buffer.clear();
             } else if self.buffer.len() > self.longest {
-                self.passing_over = true;
-                self.looked_at = 0;
+                self.skipping = true;
+                self.scanned = 0;
                 return Ok(Some(Line::TooLong(self.buffer.split())));
             }
-            self.looked_at = self.buffer.len();
-            self.buffer.reserve(ROOM);
-            let mut some = (&mut self.input).take(AT_ONCE);
+            self.scanned = self.buffer.len();
+            self.buffer.reserve(MIN_BUFFER_BYTES);
+            let mut some = (&mut self.input).take(READ_CHUNK_BYTES);
             if some.read_buf(&mut self.buffer).await? == 0 {
                 return Ok(None);
             }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Longer than any answer takes, shorter than anybody's patience.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What a server answered.
 #[derive(Debug)]
@@ -157,7 +157,7 @@ pub(crate) fn meta() -> Value {
 /// Reads what the server sends until it closes the connection.
 pub(crate) async fn rest(mut stream: TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
+    let read = tokio::time::timeout(TEST_TIMEOUT, stream.read_to_end(&mut bytes)).await;
     // A reset may follow an answer to what was not read to its end.
     let _ = read.unwrap_or_else(|_| panic!("the server does not end: {bytes:?}"));
     bytes
@@ -179,7 +179,7 @@ pub(crate) async fn until(stream: &mut TcpStream, text: &str) -> String {
             seen.extend_from_slice(&bytes[..count]);
         }
     };
-    tokio::time::timeout(PATIENCE, read).await.unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, read).await.unwrap();
     String::from_utf8_lossy(&seen).into_owned()
 }
 

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use toolward_mcp::http::Ended;
 
-use crate::client::{Answer, PATIENCE, Request, Session, finish, until};
+use crate::client::{Answer, Request, Session, TEST_TIMEOUT, finish, until};
 use crate::fixture::{Server, open};
 
 const ROUNDS: usize = 20;
@@ -100,7 +100,7 @@ async fn watch_ready(address: SocketAddr) {
 }
 
 async fn ends(server: &mut Server) -> Ended {
-    let running = tokio::time::timeout(PATIENCE, &mut server.running);
+    let running = tokio::time::timeout(TEST_TIMEOUT, &mut server.running);
     running.await.unwrap().unwrap().unwrap()
 }
 
@@ -130,7 +130,7 @@ async fn twenty_restarts_under_load_lose_no_request() {
                 asked += client.await.unwrap();
             }
         };
-        tokio::time::timeout(PATIENCE, noticed).await.unwrap();
+        tokio::time::timeout(TEST_TIMEOUT, noticed).await.unwrap();
         server.shutdown.cancel();
         assert_eq!(ends(&mut server).await, Ended { cut: 0 });
     }

@@ -15,10 +15,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolward_mcp::http::tokens::{self, TokenHash, Tokens};
-use toolward_mcp::http::{Access, Ended, HttpError, Settings, serve};
+use toolward_mcp::http::{Authentication, Ended, HttpError, Settings, serve};
 use toolward_mcp::principal::{Principal, Tools};
 
-use crate::client::PATIENCE;
+use crate::client::TEST_TIMEOUT;
 
 /// What happened to calls.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ pub(crate) fn anybody() -> Principal {
 
 /// Settings under which no token is asked for.
 pub(crate) fn open() -> Settings {
-    Settings::new(Access::Open(anybody()))
+    Settings::new(Authentication::Loopback(anybody()))
 }
 
 impl Server {
@@ -156,7 +156,9 @@ impl Server {
 
     /// A server for the tokens of [`two`].
     pub(crate) fn with(tokens: &Tokens) -> Self {
-        Self::start(Settings::new(Access::Checked(Arc::new(tokens.clone()))))
+        Self::start(Settings::new(Authentication::Required(Arc::new(
+            tokens.clone(),
+        ))))
     }
 
     /// Waits until so many calls did something.
@@ -166,7 +168,7 @@ impl Server {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, reached)
+        tokio::time::timeout(TEST_TIMEOUT, reached)
             .await
             .unwrap_or_else(|_| panic!("not seen: {:?}", self.seen));
     }

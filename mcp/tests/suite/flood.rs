@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use toolward_mcp::http::tokens::Tokens;
-use toolward_mcp::http::{Access, Settings};
+use toolward_mcp::http::{Authentication, Settings};
 
-use crate::client::{Answer, PATIENCE, Request, rest};
+use crate::client::{Answer, Request, TEST_TIMEOUT, rest};
 use crate::fixture::{Server, Two, two};
 
 /// Connections that the flood holds open.
-const HELD: usize = 1000;
+const HELD_CONNECTIONS: usize = 1000;
 /// Connections of the flood that are replaced at each tick: 2,000 a second, which takes
 /// a fraction of one core, so that the client measures the server and not the load.
-const REPLACED: usize = 20;
-const TICK: Duration = Duration::from_millis(10);
+const REPLACED_PER_TICK: usize = 20;
+const TICK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Within this a client is answered at the 99th percentile.
-const WITHIN: Duration = Duration::from_millis(100);
+const MAX_LATENCY: Duration = Duration::from_millis(100);
 /// Where the machine is too slow for that: so many times as long as without the flood.
-const RATIO: u32 = 5;
+const MAX_SLOWDOWN: u32 = 5;
 
 /// What the half-open connections of a flood say.
 #[derive(Clone, Copy)]
@@ -95,9 +95,9 @@ impl Flood {
             thread: Some(thread),
         };
         let began = Instant::now();
-        while flood.made() < HELD {
-            assert!(began.elapsed() < PATIENCE, "the flood does not begin");
-            tokio::time::sleep(TICK).await;
+        while flood.made() < HELD_CONNECTIONS {
+            assert!(began.elapsed() < TEST_TIMEOUT, "the flood does not begin");
+            tokio::time::sleep(TICK_INTERVAL).await;
         }
         flood
     }
@@ -116,21 +116,21 @@ impl Drop for Flood {
     }
 }
 
-/// Holds [`HELD`] connections, and replaces the oldest of them again and again. All
+/// Holds [`HELD_CONNECTIONS`] connections, and replaces the oldest of them again and again. All
 /// that was ever begun is dropped with the future.
 async fn flood(to: SocketAddr, over: &AtomicBool, made: &AtomicUsize) {
     let mut held = std::collections::VecDeque::new();
     while !over.load(Ordering::Relaxed) {
-        for _ in 0..REPLACED {
+        for _ in 0..REPLACED_PER_TICK {
             let number = made.fetch_add(1, Ordering::Relaxed);
             let says = Says::ALL[number % Says::ALL.len()];
             held.push_back(tokio::spawn(half_open(to, number, says)));
-            if held.len() > HELD {
+            if held.len() > HELD_CONNECTIONS {
                 // What it holds is closed.
                 held.pop_front().unwrap().abort();
             }
         }
-        tokio::time::sleep(TICK).await;
+        tokio::time::sleep(TICK_INTERVAL).await;
     }
 }
 
@@ -148,7 +148,7 @@ async fn half_open(to: SocketAddr, number: usize, says: Says) -> std::io::Result
 }
 
 fn settings(tokens: &Tokens) -> Settings {
-    Settings::new(Access::Checked(Arc::new(tokens.clone())))
+    Settings::new(Authentication::Required(Arc::new(tokens.clone())))
 }
 
 /// How long the slowest of a hundred takes, at the 99th percentile.
@@ -172,7 +172,7 @@ async fn ask(server: &Server, token: &str, count: usize) -> Vec<Duration> {
             stream.read_to_end(&mut bytes).await.ok()?;
             bytes.starts_with(b"HTTP/1.1 200").then_some(())
         };
-        let answered = tokio::time::timeout(PATIENCE, answered).await;
+        let answered = tokio::time::timeout(TEST_TIMEOUT, answered).await;
         times.push(match answered {
             Ok(Some(())) => began.elapsed(),
             _ => Duration::MAX,
@@ -183,7 +183,7 @@ async fn ask(server: &Server, token: &str, count: usize) -> Vec<Duration> {
 }
 
 /// The rule: at the 99th percentile a client with a token is answered within
-/// [`WITHIN`], or, where the machine is busy with other things, within [`RATIO`] times
+/// [`MAX_LATENCY`], or, where the machine is busy with other things, within [`MAX_SLOWDOWN`] times
 /// what the same client takes in the same run without the flood.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_with_a_token_is_answered_while_half_open_connections_are_renewed() {
@@ -191,7 +191,7 @@ async fn a_client_with_a_token_is_answered_while_half_open_connections_are_renew
     let Two { alice, tokens, .. } = two();
     let server = Server::start(settings(&tokens));
     let alone = percentile_99(&mut ask(&server, &alice, COUNT).await);
-    let most = WITHIN.max(alone * RATIO);
+    let most = MAX_LATENCY.max(alone * MAX_SLOWDOWN);
 
     // A connection that has shown a token, and says nothing while it is flooded.
     let kept = Request::call("who").without("Connection").token(&alice);

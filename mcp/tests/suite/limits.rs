@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use toolward_mcp::http::{Access, Settings};
+use toolward_mcp::http::{Authentication, Settings};
 
-use crate::client::{Answer, PATIENCE, Request, finish, meta, rest};
+use crate::client::{Answer, Request, TEST_TIMEOUT, finish, meta, rest};
 use crate::fixture::{Server, Two, open, two};
 
 #[tokio::test]
@@ -47,13 +47,13 @@ async fn a_client_that_sends_its_head_byte_by_byte_is_dropped() {
     let began = Instant::now();
     let mut sent = 0;
     for byte in Request::call("wait").head().bytes().cycle() {
-        if slow.write_all(&[byte]).await.is_err() || began.elapsed() > PATIENCE {
+        if slow.write_all(&[byte]).await.is_err() || began.elapsed() > TEST_TIMEOUT {
             break;
         }
         sent += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(began.elapsed() < PATIENCE, "{sent} bytes were taken");
+    assert!(began.elapsed() < TEST_TIMEOUT, "{sent} bytes were taken");
     // One that sends nothing is dropped too.
     let silent = TcpStream::connect(server.address).await.unwrap();
     assert_eq!(rest(silent).await, b"");
@@ -84,7 +84,7 @@ async fn a_client_that_takes_no_answer_is_dropped() {
     for expected in [429, 200] {
         let began = Instant::now();
         while Request::call("who").send(server.address).await.status != expected {
-            assert!(began.elapsed() < PATIENCE, "no {expected}");
+            assert!(began.elapsed() < TEST_TIMEOUT, "no {expected}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -102,7 +102,7 @@ async fn where_no_connection_can_be_dropped_another_is_told_to_come_back() {
     server.saw(|seen| &seen.started, 3).await;
     let mut fourth = TcpStream::connect(server.address).await.unwrap();
     let mut bytes = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, fourth.read_to_end(&mut bytes));
+    let read = tokio::time::timeout(TEST_TIMEOUT, fourth.read_to_end(&mut bytes));
     read.await.unwrap().unwrap();
     let answer = Answer::parse(&bytes);
     assert_eq!(answer.status, 503);
@@ -112,7 +112,10 @@ async fn where_no_connection_can_be_dropped_another_is_told_to_come_back() {
     // The server has yet to notice.
     let began = Instant::now();
     while Request::call("who").send(server.address).await.status != 200 {
-        assert!(began.elapsed() < PATIENCE, "its room was not given back");
+        assert!(
+            began.elapsed() < TEST_TIMEOUT,
+            "its room was not given back"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -148,7 +151,7 @@ async fn a_message_of_many_values_is_refused_before_it_is_parsed() {
 #[tokio::test]
 async fn principals_leave_memory_to_each_other_and_get_theirs_back() {
     let Two { alice, bob, tokens } = two();
-    let mut settings = Settings::new(Access::Checked(Arc::new(tokens)));
+    let mut settings = Settings::new(Authentication::Required(Arc::new(tokens)));
     settings.limits.memory = 4 << 20;
     let server = Server::start(settings);
     // The memory is held as long as the call waits.

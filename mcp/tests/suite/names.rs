@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolward_mcp::http::{HttpError, serve};
 
-use crate::client::{PATIENCE, Request};
+use crate::client::{Request, TEST_TIMEOUT};
 use crate::fixture::{Server, open};
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn an_address_of_other_machines_is_not_served_without_tokens() {
         settings,
         CancellationToken::new(),
     );
-    let refused = tokio::time::timeout(PATIENCE, served).await.unwrap();
+    let refused = tokio::time::timeout(TEST_TIMEOUT, served).await.unwrap();
     let refused = refused.unwrap_err();
     assert!(matches!(refused, HttpError::OpenAddress(_)), "{refused:?}");
 }

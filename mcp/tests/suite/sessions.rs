@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::client::{Request, Session, until};
 use crate::fixture::{Server, two};
-use toolward_mcp::http::{Access, Settings};
+use toolward_mcp::http::{Authentication, Settings};
 
 #[tokio::test]
 async fn a_session_is_not_there_for_another_principal() {
@@ -68,7 +68,9 @@ async fn a_session_ends_when_its_owner_ends_it() {
 #[tokio::test]
 async fn the_session_that_was_idle_longest_makes_room_and_a_busy_one_stays() {
     let two = two();
-    let mut settings = Settings::new(Access::Checked(std::sync::Arc::new(two.tokens.clone())));
+    let mut settings = Settings::new(Authentication::Required(std::sync::Arc::new(
+        two.tokens.clone(),
+    )));
     settings.limits.sessions = 2;
     let server = Server::start(settings);
     let begin = || Session::begin(server.address, &two.alice);
@@ -94,7 +96,9 @@ async fn the_session_that_was_idle_longest_makes_room_and_a_busy_one_stays() {
 #[tokio::test]
 async fn where_all_sessions_are_taken_nobody_is_kept_from_having_one() {
     let two = two();
-    let mut settings = Settings::new(Access::Checked(std::sync::Arc::new(two.tokens.clone())));
+    let mut settings = Settings::new(Authentication::Required(std::sync::Arc::new(
+        two.tokens.clone(),
+    )));
     settings.limits.sessions_in_all = 2;
     let server = Server::start(settings);
     let address = server.address;
@@ -114,7 +118,9 @@ async fn where_all_sessions_are_taken_nobody_is_kept_from_having_one() {
 #[tokio::test]
 async fn an_idle_session_ends_and_one_that_listens_stays() {
     let two = two();
-    let mut settings = Settings::new(Access::Checked(std::sync::Arc::new(two.tokens.clone())));
+    let mut settings = Settings::new(Authentication::Required(std::sync::Arc::new(
+        two.tokens.clone(),
+    )));
     settings.limits.session_idle = Duration::from_millis(300);
     let server = Server::start(settings);
     let listens = Session::begin(server.address, &two.alice).await.unwrap();

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use toolward_mcp::http::Ended;
 
-use crate::client::{PATIENCE, Request, Session, finish, meta, rest, until};
+use crate::client::{Request, Session, TEST_TIMEOUT, finish, meta, rest, until};
 use crate::fixture::{Server, open};
 
 async fn ended(server: &mut Server) -> Ended {
-    let running = tokio::time::timeout(PATIENCE, &mut server.running);
+    let running = tokio::time::timeout(TEST_TIMEOUT, &mut server.running);
     running.await.unwrap().unwrap().unwrap()
 }
 
@@ -28,7 +28,7 @@ async fn calls_finish_and_nothing_new_is_taken() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, refused).await.unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, refused).await.unwrap();
     assert!(!server.running.is_finished());
 
     server.seen.release.add_permits(2);

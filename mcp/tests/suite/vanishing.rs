@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::AsyncWriteExt;
 
-use crate::client::{PATIENCE, Request, Session, rest, until};
+use crate::client::{Request, Session, TEST_TIMEOUT, rest, until};
 use crate::fixture::{Server, open};
 
 #[tokio::test]
@@ -97,7 +97,10 @@ async fn a_call_whose_client_has_gone_takes_its_room_until_it_has_ended() {
     server.saw(|seen| &seen.cancelled, 1).await;
     let began = Instant::now();
     while session.call(3, "who").send(server.address).await.status != 200 {
-        assert!(began.elapsed() < PATIENCE, "its room was not given back");
+        assert!(
+            began.elapsed() < TEST_TIMEOUT,
+            "its room was not given back"
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(server.count(|seen| &seen.started), 1);

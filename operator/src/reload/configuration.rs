@@ -1,4 +1,4 @@
-//! The configuration that a server runs under, read again when somebody asks for it.
+//! The configuration that a server runs under, read again on request.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What others ask of what keeps things up to date.
+//! Stops the thread that reloads, and asks it to read the configuration.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// What others ask of what keeps things up to date.
+/// Controls a [`Watch`](super::Watch). Clones control the same one.
 #[derive(Debug, Clone, Default)]
 pub struct Control {
-    /// Cancelled when it should end. It cancels this itself where it can't go on.
+    /// Cancel it to stop. The watch cancels it itself where it can't continue.
     pub stop: CancellationToken,
     /// Asks for the configuration to be read again.
     pub reload: Arc<ReloadRequest>,
 }
 
-/// Whether the configuration is to be read again.
+/// A request to read the configuration again.
 #[derive(Debug, Default)]
 pub struct ReloadRequest {
     asked: AtomicBool,
@@ -23,18 +23,18 @@ pub struct ReloadRequest {
 }
 
 impl ReloadRequest {
-    /// Asks for it.
+    /// Makes the request.
     pub fn ask(&self) {
         self.asked.store(true, Ordering::Release);
         self.notify.notify_one();
     }
 
-    /// Whether it was asked for since this was called last.
+    /// Whether a request was made since this was called last.
     pub(super) fn take(&self) -> bool {
         self.asked.swap(false, Ordering::AcqRel)
     }
 
-    /// Waits until it is asked for.
+    /// Waits for a request.
     pub(super) async fn asked(&self) {
         self.notify.notified().await;
     }

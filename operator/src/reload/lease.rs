@@ -1,27 +1,28 @@
-//! How long what was verified is believed, whatever verifying it again waits for.
+//! The lease of what is served: it ends unless verification renews it, even while the
+//! verification is blocked.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is believed, and since when.
+/// The lease, from the latest verification.
 #[derive(Debug)]
 pub(super) struct Lease {
-    lasts: Duration,
+    duration: Duration,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
     verified: Instant,
-    /// Whether all was taken back since.
+    /// Whether everything was withdrawn since.
     over: bool,
 }
 
 impl Lease {
-    /// What was verified from this moment on is believed for so long.
-    pub(super) fn new(verified: Instant, lasts: Duration) -> Self {
+    /// A lease of this duration, from when verification began.
+    pub(super) fn new(verified: Instant, duration: Duration) -> Self {
         Self {
-            lasts,
+            duration,
             state: Mutex::new(State {
                 verified,
                 over: false,
@@ -29,23 +30,23 @@ impl Lease {
         }
     }
 
-    /// Believes what was verified from this moment on. True if all that was served
-    /// had been taken back; nothing if that moment is too long ago by now.
+    /// Renews the lease from when verification began. Returns whether everything had been
+    /// withdrawn, or `None` where that moment is too long ago by now.
     pub(super) fn renew(&self, verified: Instant) -> Option<bool> {
         let mut state = self.lock();
-        if verified.elapsed() >= self.lasts {
+        if verified.elapsed() >= self.duration {
             return None;
         }
         state.verified = verified;
         Some(std::mem::take(&mut state.over))
     }
 
-    /// Whether all was taken back.
+    /// Whether the lease has ended.
     pub(super) fn is_over(&self) -> bool {
         self.lock().over
     }
 
-    /// Does this while nothing can be taken back, or not at all if it was.
+    /// Does this under the lock of the lease, unless it has ended.
     pub(super) fn unless_over(&self, work: impl FnOnce()) -> bool {
         let state = self.lock();
         if !state.over {
@@ -54,15 +55,15 @@ impl Lease {
         !state.over
     }
 
-    /// Has all taken back, once, whenever nothing was verified for too long. It looks
-    /// this often, and waits for nobody who verifies.
-    pub(super) async fn watch(&self, often: Duration, take_back: impl Fn()) {
+    /// Calls `withdraw` once whenever the lease ends, which it checks at this interval. It
+    /// does not wait for verification.
+    pub(super) async fn watch(&self, interval: Duration, withdraw: impl Fn()) {
         loop {
-            tokio::time::sleep(often).await;
+            tokio::time::sleep(interval).await;
             let mut state = self.lock();
-            if !state.over && state.verified.elapsed() >= self.lasts {
+            if !state.over && state.verified.elapsed() >= self.duration {
                 state.over = true;
-                take_back();
+                withdraw();
             }
         }
     }
@@ -78,9 +79,9 @@ mod tests {
 
     use super::*;
 
-    const LASTS: Duration = Duration::from_millis(200);
+    const LEASE: Duration = Duration::from_millis(200);
 
-    /// How often all is taken back within three times that.
+    /// How often everything is withdrawn within three times the lease.
     fn taken_back(lease: &Lease) -> usize {
         let count = AtomicUsize::new(0);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -91,14 +92,14 @@ mod tests {
             let watch = lease.watch(Duration::from_millis(5), || {
                 count.fetch_add(1, Ordering::Relaxed);
             });
-            let _ = tokio::time::timeout(LASTS * 3, watch).await;
+            let _ = tokio::time::timeout(LEASE * 3, watch).await;
         });
         count.into_inner()
     }
 
     #[test]
     fn all_is_taken_back_once_when_nothing_is_verified_in_time_and_nothing_of_it_served_after() {
-        let lease = Lease::new(Instant::now(), LASTS);
+        let lease = Lease::new(Instant::now(), LEASE);
         assert!(lease.unless_over(|| ()));
         assert_eq!(taken_back(&lease), 1);
         assert!(lease.is_over());
@@ -112,9 +113,9 @@ mod tests {
 
     #[test]
     fn what_took_too_long_to_verify_is_not_believed() {
-        let lease = Lease::new(Instant::now(), LASTS);
+        let lease = Lease::new(Instant::now(), LEASE);
         let began = Instant::now();
-        std::thread::sleep(LASTS);
+        std::thread::sleep(LEASE);
         assert_eq!(lease.renew(began), None);
         assert_eq!(taken_back(&lease), 1);
         assert_eq!(lease.renew(began), None);

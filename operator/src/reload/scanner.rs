@@ -18,8 +18,8 @@ use crate::report::Report;
 use crate::trust::publishers::Publishers;
 
 /// How deep, and at how many files of a folder, it looks.
-const DEPTH: usize = 8;
-const FILES: usize = 10_000;
+const MAX_DEPTH: usize = 8;
+const MAX_FILES: usize = 10_000;
 
 /// The places where something may change.
 pub(super) struct Scanner {
@@ -89,7 +89,7 @@ impl Scanner {
         }
         if let Some(folder) = seen.cut.as_ref().filter(|_| !self.told.replace(true)) {
             report.warning(&format!(
-                "{}: only {FILES} files, {DEPTH} folders deep, are looked at for changes; others \
+                "{}: only {MAX_FILES} files, {MAX_DEPTH} folders deep, are looked at for changes; others \
                  are noticed within five minutes",
                 folder.display()
             ));
@@ -100,7 +100,7 @@ impl Scanner {
     /// What a confined process has to keep to look again, and to read what changed.
     pub(super) fn kept(&self, mut confinement: Confinement) -> Result<Confinement, Error> {
         if let Some(trust) = &self.trust {
-            // What is not there now is out of reach when somebody puts it there.
+            // A path that does not exist now can't be opened once the process is confined.
             if trust.folder().is_dir() || trust.make().is_ok() {
                 confinement = confinement.read(trust.folder());
             }
@@ -138,7 +138,7 @@ impl Scanner {
 
 impl Seen {
     fn look_into(&mut self, folder: &Path) {
-        if !self.look_below(folder, DEPTH) {
+        if !self.look_below(folder, MAX_DEPTH) {
             self.cut = Some(folder.to_owned());
         }
     }
@@ -155,11 +155,11 @@ impl Seen {
                 continue;
             };
             if metadata.is_dir() {
-                // What compilers leave behind is no part of a bundle.
+                // What compilers leave behind is not part of a bundle.
                 if entry.file_name() != "target" {
                     all &= self.look_below(&path, depth);
                 }
-            } else if self.files.len() < FILES {
+            } else if self.files.len() < MAX_FILES {
                 let file = File {
                     length: metadata.len(),
                     modified: metadata.modified().ok(),
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_folder_of_which_not_all_is_looked_at_is_known_as_such() {
         let folder = tempfile::tempdir().unwrap();
-        let deep: PathBuf = ["a"; DEPTH - 1].iter().collect();
+        let deep: PathBuf = ["a"; MAX_DEPTH - 1].iter().collect();
         let deep = folder.path().join(deep);
         fs::create_dir_all(&deep).unwrap();
         fs::write(deep.join("file"), "").unwrap();

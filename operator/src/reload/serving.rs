@@ -1,4 +1,4 @@
-//! Where what changed is served, and how all of it is taken back.
+//! Serves what changed, and withdraws everything when the lease ends.
 
 use tokio::runtime::Handle;
 use toolward_host::SharedState;
@@ -8,7 +8,7 @@ use super::lease::Lease;
 use super::target::Target;
 use super::{Reports, SCAN_INTERVAL};
 
-/// Where what changed is served.
+/// What the watching thread and the task that ends the lease share.
 pub(super) struct Serving<T> {
     pub(super) target: T,
     pub(super) shared_state: SharedState,
@@ -20,35 +20,35 @@ pub(super) struct Serving<T> {
 }
 
 impl<T: Target> Serving<T> {
-    /// Takes everything back when nothing was verified for too long, whatever the
-    /// thread that verifies waits for. Ends when it is stopped.
+    /// Withdraws everything when the lease ends, even while the thread that verifies is
+    /// blocked. Ends when it is stopped.
     pub(super) async fn expire(&self) {
-        let take_back = || {
-            self.take_all_back("it could not be verified again for six minutes");
+        let withdraw = || {
+            self.withdraw_all("it could not be verified again for six minutes");
             (self.reports)().warning(
                 "the bundles could not be verified again for six minutes, and none is served",
             );
         };
-        let watch = self.lease.watch(SCAN_INTERVAL, take_back);
+        let watch = self.lease.watch(SCAN_INTERVAL, withdraw);
         self.control.stop.run_until_cancelled(watch).await;
     }
 
-    /// Shows this, unless all was taken back by now.
+    /// Serves this, unless the lease has ended.
     pub(super) fn show(&self, made: T::Made) -> bool {
         self.lease.unless_over(|| self.target.replace(made))
     }
 
-    /// Refuses all that is served, and shows none of it.
-    pub(super) fn take_all_back(&self, why: &str) {
+    /// Refuses all calls, and lists nothing.
+    pub(super) fn withdraw_all(&self, why: &str) {
         self.shared_state.withdraw_all(why);
-        // Where nothing new can be made, what there is has to do: it refuses all calls.
+        // Where nothing new can be built, the current host serves: it refuses all calls.
         match self.target.empty().or_else(|_error| self.target.bare()) {
             Ok(made) => self.target.replace(made),
             Err(error) => tracing::warn!(error.message, "what is refused is listed still"),
         }
     }
 
-    /// Waits until it is time to look again, or to reload. False if it is time to end.
+    /// Waits for the next scan or a reload; `false` when it is stopped.
     pub(super) fn pause(&self) -> bool {
         let control = &self.control;
         self.runtime.block_on(async {

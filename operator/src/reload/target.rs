@@ -1,4 +1,4 @@
-//! What is kept up to date.
+//! What is rebuilt when bundles or the configuration change.
 
 use std::sync::Arc;
 
@@ -9,32 +9,67 @@ use crate::config::Granted;
 use crate::error::Error;
 use crate::report::Report;
 
-/// What is made of bundles, and where it is served.
+/// Builds what is served from bundles, and serves it. `LiveHost` and `toolward serve` are
+/// two.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+///
+/// use toolward_bundle::content::Content;
+/// use toolward_host::Host;
+/// use toolward_operator::Error;
+/// use toolward_operator::config::Granted;
+/// use toolward_operator::reload::Target;
+///
+/// /// Serves a plain host.
+/// struct Current(Mutex<Host>);
+///
+/// impl Target for Current {
+///     type Made = Host;
+///
+///     fn make(&self, contents: &[Content], granted: &Arc<Granted>) -> Result<Host, Error> {
+///         let builder = Host::builder().policy(granted.policy.clone());
+///         let builder = contents.iter().cloned().fold(builder, |one, content| one.bundle(content));
+///         Ok(builder.build()?)
+///     }
+///
+///     fn empty(&self) -> Result<Host, Error> {
+///         Ok(Host::builder().build()?)
+///     }
+///
+///     fn host(&self, made: &Host) -> Host {
+///         made.clone()
+///     }
+///
+///     fn replace(&self, made: Host) {
+///         *self.0.lock().unwrap_or_else(|broken| broken.into_inner()) = made;
+///     }
+/// }
+/// ```
 pub trait Target: Send + Sync + 'static {
-    /// What is made of bundles.
+    /// What is built from bundles.
     type Made;
 
-    /// Makes it of these bundles, under what the operator grants.
+    /// Builds it from these bundles, under what the operator grants.
     ///
     /// # Errors
     ///
-    /// Where it can't be made. What was served before is served on, as far as it may
-    /// be.
+    /// Where it can't be built. What was served before stays, less what was withdrawn.
     fn make(&self, contents: &[Content], granted: &Arc<Granted>) -> Result<Self::Made, Error>;
 
-    /// Makes it of no bundle.
+    /// Builds it from no bundle.
     ///
     /// # Errors
     ///
-    /// Where not even that can be made. Calls are refused all the same.
+    /// Where not even that can be built. Calls are refused nevertheless.
     fn empty(&self) -> Result<Self::Made, Error>;
 
-    /// Makes it of no bundle, with the host that there is: the last resort where no other
-    /// can be made. Its calls were withdrawn before.
+    /// Builds it from no bundle with the current host, whose calls were withdrawn: the
+    /// last resort where no other host can be built.
     ///
     /// # Errors
     ///
-    /// Where not even that can be made.
+    /// Where not even that can be built.
     fn bare(&self) -> Result<Self::Made, Error> {
         self.empty()
     }

@@ -24,12 +24,12 @@ use private_dir::Folder;
 pub use tombstone::Tombstone;
 pub use transaction::Transaction;
 
-const DOCUMENT: &str = "publisher.json";
-const GRANT: &str = "grant.toml";
-const REVOCATIONS: &str = "revocations.json";
+const DOCUMENT_FILE: &str = "publisher.json";
+const GRANT_FILE: &str = "grant.toml";
+const REVOCATIONS_FILE: &str = "revocations.json";
 
 /// Longest grant, in bytes.
-const MAX_GRANT: usize = 64 * 1024;
+const MAX_GRANT_BYTES: usize = 64 * 1024;
 
 /// What the operator says of a publisher.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -289,15 +289,15 @@ impl Publishers {
         if Folder::open(folder)?.is_none() {
             return Err(Error::unreadable(folder, "the folder is gone"));
         }
-        let path = folder.join(GRANT);
-        let text = private_dir::read(&path, MAX_GRANT)?;
+        let path = folder.join(GRANT_FILE);
+        let text = private_dir::read(&path, MAX_GRANT_BYTES)?;
         let text = String::from_utf8(text).map_err(|error| Error::unreadable(&path, error))?;
         let grant: Grant = toml::from_str(&text).map_err(|error| {
             Error::usage("trust-invalid", format!("{}: {error}", path.display()))
         })?;
         let document = read_document(folder)?;
         is_of(folder, name, &document.name)?;
-        let path = folder.join(REVOCATIONS);
+        let path = folder.join(REVOCATIONS_FILE);
         let signers: Result<Vec<KeyId>, _> = grant
             .revocation_signers
             .iter()
@@ -317,13 +317,13 @@ impl Publishers {
 }
 
 fn read_document(folder: &Path) -> Result<VerifiedPublisher, Error> {
-    let path = folder.join(DOCUMENT);
+    let path = folder.join(DOCUMENT_FILE);
     let bytes = private_dir::read(&path, toolward_signing::envelope::MAX_BYTES)?;
     publisher::stored(&bytes).map_err(|refusal| at(&path, &refusal))
 }
 
 fn read_list(folder: &Path, signers: Vec<KeyId>) -> Result<Option<SignedList>, Error> {
-    let path = folder.join(REVOCATIONS);
+    let path = folder.join(REVOCATIONS_FILE);
     if path
         .symlink_metadata()
         .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
@@ -335,7 +335,7 @@ fn read_list(folder: &Path, signers: Vec<KeyId>) -> Result<Option<SignedList>, E
     list.map(Some).map_err(|refusal| at(&path, &refusal))
 }
 
-/// Refuses what somebody moved from one publisher's folder to another's.
+/// Refuses files that were moved from one publisher's folder to another's.
 fn is_of(folder: &Path, name: &str, found: &str) -> Result<(), Error> {
     if name == found {
         return Ok(());

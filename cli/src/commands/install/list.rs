@@ -13,7 +13,7 @@ use toolward_operator::installed::{self, Examined, StoreLocation, next_step};
 use toolward_operator::trust::Trust;
 
 /// Longest reason why a bundle is not loaded, in characters.
-const REASON: usize = 400;
+const MAX_REASON_CHARS: usize = 400;
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
@@ -96,7 +96,7 @@ fn show(one: &Examined, held: Option<&Held>, output: &mut Output) -> Result<(), 
     if let Some(failure) = one.refusal() {
         output.line(format!(
             "  NOT LOADED: {} ({})",
-            visible_line(&failure.message, REASON),
+            visible_line(&failure.message, MAX_REASON_CHARS),
             failure.code
         ))?;
         output.line(format!("  hint: {}", next_step(&installed.id)))?;

@@ -6,12 +6,12 @@ use serde_json::json;
 use toolward_bundle::text::visible_line;
 use toolward_store::search::{SearchEntry, rank};
 
-use super::current;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use toolward_operator::installed::{self, StoreLocation};
 use toolward_operator::network::Network;
+use toolward_operator::releases;
 use toolward_operator::trust::Trust;
 
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ pub(crate) struct Search {
 }
 
 /// How many matches are shown.
-const SHOWN: usize = 50;
+const MAX_MATCHES: usize = 50;
 
 impl Search {
     pub(crate) fn run(
@@ -50,8 +50,8 @@ impl Search {
                 output,
             )?;
             let store = self.store.open(environment)?;
-            let channel = current::named(name, &standing)?;
-            let index = current::fetched(channel, &self.network, &store, &standing)?;
+            let channel = releases::channel(name, &standing)?;
+            let index = releases::fetch_index(channel, &self.network, &store, &standing)?;
             let mut entries = Vec::new();
             let mut bundles = Vec::new();
             for listed in &index.bundles {
@@ -66,7 +66,7 @@ impl Search {
                     bundles.push(listed);
                 }
             }
-            for position in rank(&query, &entries).into_iter().take(SHOWN) {
+            for position in rank(&query, &entries).into_iter().take(MAX_MATCHES) {
                 if let (Some(entry), Some(listed)) = (entries.get(position), bundles.get(position))
                 {
                     found(entry, &listed.id, &listed.version.to_string(), None, output)?;
@@ -78,7 +78,7 @@ impl Search {
             output.note("nothing is installed");
             return Ok(Exit::Fine);
         };
-        let matches = store.search(&query, SHOWN)?;
+        let matches = store.search(&query, MAX_MATCHES)?;
         let examined = match matches.is_empty() {
             true => Vec::new(),
             false => installed::examined(&store, &self.trust, environment, output)?,

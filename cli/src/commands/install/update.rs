@@ -9,10 +9,11 @@ use toolward_registry::Source;
 use toolward_signing::Digest;
 use toolward_store::{Held, Installed, Store};
 
-use super::{Means, Place, newest, told};
+use super::{CommonFlags, print};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
+use toolward_operator::releases::{self, Place};
 use toolward_operator::trust::TrustContext;
 
 #[derive(Debug, Args)]
@@ -21,7 +22,7 @@ pub(crate) struct Update {
     id: Option<String>,
 
     #[command(flatten)]
-    means: Means,
+    common: CommonFlags,
 }
 
 impl Update {
@@ -30,14 +31,14 @@ impl Update {
         environment: &Environment,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
-        let means = &self.means;
-        let standing = means.trust.context(environment, output)?;
-        let store = means.store.open(environment)?;
-        if let (Some(id), Some(surface)) = (&self.id, means.accepted()?) {
+        let common = &self.common;
+        let context = common.trust.context(environment, output)?;
+        let store = common.store.open(environment)?;
+        if let (Some(id), Some(surface)) = (&self.id, common.accepted()?) {
             let waiting = store.pending()?.into_iter();
             let waiting = waiting.map(|(held, _)| held).find(|held| held.id == *id);
             if let Some(held) = waiting {
-                return means.accept(&held, &surface, &store, &standing, output);
+                return common.accept(&held, &surface, &store, &context, output);
             }
         }
         let mut all = store.list()?;
@@ -48,7 +49,7 @@ impl Update {
         let mut worst = Exit::Fine;
         for installed in all {
             let id = &installed.id;
-            let one = means.update(&installed, &store, &standing, environment, output);
+            let one = common.update(&installed, &store, &context, environment, output);
             let exit = match one {
                 Ok(exit) => exit,
                 Err(failure) if self.id.is_some() => return Err(failure),
@@ -74,31 +75,31 @@ fn failed(id: &str, failure: &Failure, output: &mut Output) -> Result<Exit, Fail
     Ok(failure.kind.into())
 }
 
-impl Means {
+impl CommonFlags {
     /// Installs the newest release that the source of an installed bundle has.
     fn update(
         &self,
         installed: &Installed,
         store: &Store,
-        standing: &TrustContext,
+        context: &TrustContext,
         environment: &Environment,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
         let place = Place::parse(&installed.source)?;
-        let place = match newest::repository(&place.source) {
+        let place = match releases::repository(&place.source) {
             Some((repository, pattern)) => {
                 let publisher = &installed.publisher;
-                let current = self.current(&place.source, publisher, store, standing, output)?;
+                let current = self.current(&place.source, publisher, store, context, output)?;
                 let listed = current.listed(&installed.id);
                 let network = &self.network;
-                newest::find(
-                    installed, repository, &pattern, listed, network, standing, output,
+                releases::find(
+                    installed, repository, &pattern, listed, network, context, output,
                 )?
             }
             None => place,
         };
         let expected = Some(installed.id.as_str());
-        self.install(&place, expected, store, standing, environment, output)
+        self.install(&place, expected, store, context, environment, output)
     }
 
     /// Installs what was held, if it is still trusted and current.
@@ -107,28 +108,28 @@ impl Means {
         held: &Held,
         surface: &Digest,
         store: &Store,
-        standing: &TrustContext,
+        context: &TrustContext,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
         let source = Source::parse(&held.source)?;
-        let current = self.current(&source, &held.publisher, store, standing, output)?;
+        let current = self.current(&source, &held.publisher, store, context, output)?;
         let warnings = Mutex::new(Vec::new());
         let verify = |file: &mut File| {
-            let bundle = standing.archive_file(file)?;
+            let bundle = context.archive_file(file)?;
             let freshness = current.freshness();
             let found = freshness.check(&bundle.manifest, &bundle.manifest_digest)?;
             let mut warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
             warnings.extend(found);
             Ok(bundle)
         };
-        let installed = store.accept(&held.id, surface, &verify, standing.now)?;
+        let installed = store.accept(&held.id, surface, &verify, context.now)?;
         for warning in warnings
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner)
         {
             output.warning(warning);
         }
-        told(
+        print(
             output,
             "installed",
             &installed.id,

@@ -13,6 +13,7 @@ use crate::environment::Environment;
 use crate::failure::{Exit, Failure, Kind};
 use crate::output::Output;
 use toolward_operator::config::{ConfigFile, default_config};
+use toolward_operator::doctor::unknown_publishers;
 use toolward_operator::host_setup;
 
 #[derive(Debug, Args)]
@@ -34,7 +35,7 @@ pub(crate) fn run(
         })?,
     };
     let file = ConfigFile::read(&path)?;
-    // First what is told with its place.
+    // First the problems that have a place.
     let policy = file.policy().map_err(failed)?;
     let trust = file.trust_store().map_err(failed)?;
     host_setup::transport(&policy).map_err(failed)?;
@@ -107,38 +108,6 @@ fn warnings(policy: &Policy, trust: &TrustStore) -> Vec<String> {
             "the service {} still waits for its hosts: nobody gets it",
             service.name
         ));
-    }
-    warnings
-}
-
-/// Names that no `[[publisher]]` has, where there are any at all: a slip.
-pub(crate) fn unknown_publishers(policy: &Policy, trust: &TrustStore) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let ad_hoc = |name: &str| name.starts_with("key:") || name.starts_with("dev:");
-    let mut known = |name: &str, what: &str| {
-        if trust.publishers().next().is_some() && !ad_hoc(name) && trust.publisher(name).is_none() {
-            let warning = format!("{what} is about {name}, and no [[publisher]] has that name");
-            if !warnings.contains(&warning) {
-                warnings.push(warning);
-            }
-        }
-    };
-    for rule in policy.grants() {
-        known(rule.publisher.as_str(), "a [[grant]]");
-        known(rule.driver_publisher.as_str(), "a [[grant]]");
-    }
-    for publisher in policy.denies().filter_map(|rule| rule.publisher.as_ref()) {
-        known(publisher.as_str(), "a [[deny]]");
-    }
-    for rule in policy.documents() {
-        known(rule.publisher.as_str(), "a [[document]]");
-    }
-    for secret in policy.secrets() {
-        known(secret.publisher.as_str(), "a [[secret]]");
-    }
-    for share in policy.shares() {
-        known(share.from.as_str(), "a [[share]]");
-        known(share.to.as_str(), "a [[share]]");
     }
     warnings
 }

@@ -11,7 +11,7 @@ use toolward_policy::{DocumentRule, FilePattern, Policy, Publisher, ToolPattern}
 use super::Bundles;
 
 /// Longest name or reason, in characters.
-const SHOWN: usize = 1000;
+const MAX_SHOWN_CHARS: usize = 1000;
 
 /// One prompt or resource of a bundle.
 pub(super) struct Document<'b> {
@@ -67,7 +67,7 @@ impl Document<'_> {
     /// One line, after a word that says what becomes of it.
     pub(super) fn line(&self) -> String {
         let verdict = &self.verdict;
-        let shown = |text: &str| visible_line(text, SHOWN);
+        let shown = |text: &str| visible_line(text, MAX_SHOWN_CHARS);
         let word = match verdict.hidden {
             None => "served ",
             Some(_) => "HIDDEN ",
@@ -130,7 +130,7 @@ pub(super) fn suggest<'d, 'b: 'd>(documents: impl Iterator<Item = &'d Document<'
             }
         };
         if let Some(asks) = &verdict.asks {
-            let asks = visible_line(asks, SHOWN);
+            let asks = visible_line(asks, MAX_SHOWN_CHARS);
             asked.push(format!("# {key}: {} asks to go by {asks}\n", verdict.id));
         }
     }

@@ -14,13 +14,13 @@ use crate::output::Output;
 
 /// Longest explanation of one driver, in characters: lines to add are of use
 /// only whole.
-const LONGEST: usize = 256 * 1024;
+const MAX_EXPLANATION_CHARS: usize = 256 * 1024;
 
 /// Longest name of a publisher, in characters.
-const PUBLISHER: usize = 200;
+const MAX_PUBLISHER_CHARS: usize = 200;
 
 /// Names that are offered where one is unknown.
-const KNOWN: usize = 10;
+const MAX_SUGGESTIONS: usize = 10;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -65,7 +65,7 @@ pub(crate) fn run(
             return Err(failure);
         }
         let failure = nothing(&bundles, Some(name));
-        return Err(match known.get(..known.len().min(KNOWN)) {
+        return Err(match known.get(..known.len().min(MAX_SUGGESTIONS)) {
             Some([first, more @ ..]) => {
                 let more: String = more.iter().map(|id| format!(", {id}")).collect();
                 failure.hint(format!("prompts and resources are: {first}{more}"))
@@ -96,12 +96,12 @@ pub(crate) fn run(
         if number > 0 {
             output.line("")?;
         }
-        let shown = visible(&explanation.to_string(), LONGEST);
+        let shown = visible(&explanation.to_string(), MAX_EXPLANATION_CHARS);
         output.line(shown.trim_end())?;
     }
     for tool in tools.iter().filter(|tool| tool.routes.is_empty()) {
         let (id, publisher) = (tool.contract.tool.major_id(), tool.contract.publisher);
-        let shown = visible_line(publisher, PUBLISHER);
+        let shown = visible_line(publisher, MAX_PUBLISHER_CHARS);
         output.line(format!("{id} of {shown}: blocked, no driver serves it"))?;
     }
     for (number, (contract, one)) in rejected.iter().enumerate() {
@@ -120,7 +120,7 @@ pub(crate) fn run(
         output.line(format!("{name} brings no prompts and no resources"))?;
     }
     if !missing.is_empty() {
-        let missing = visible(&missing, LONGEST);
+        let missing = visible(&missing, MAX_EXPLANATION_CHARS);
         let missing = missing.trim_end();
         output.line(format!(
             "\nto have it served, add to the policy:\n\n{missing}"
@@ -139,8 +139,8 @@ fn refused(contract: &Contract<'_>, one: &Rejected<'_>) -> String {
     let reasons: Vec<String> = one.reasons.iter().map(ToString::to_string).collect();
     let mut line = format!(
         "driver {id} of {} does not serve {tool}: {}",
-        visible_line(publisher, PUBLISHER),
-        visible_line(&reasons.join("; "), LONGEST)
+        visible_line(publisher, MAX_PUBLISHER_CHARS),
+        visible_line(&reasons.join("; "), MAX_EXPLANATION_CHARS)
     );
     if one.reasons == [Rejection::NotBound] {
         line.push_str(&format!(

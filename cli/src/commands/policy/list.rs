@@ -12,9 +12,9 @@ use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
 /// Longest reasons, in characters.
-const REASONS: usize = 1000;
+const MAX_REASONS_CHARS: usize = 1000;
 /// Longest name of a publisher, in characters.
-const PUBLISHER: usize = 200;
+const MAX_PUBLISHER_CHARS: usize = 200;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -60,7 +60,7 @@ pub(crate) fn run(
             }))?;
             continue;
         }
-        let reason = visible_line(&reason, REASONS);
+        let reason = visible_line(&reason, MAX_REASONS_CHARS);
         output.line(format!("REFUSED  {tool} of {id}: {reason}"))?;
     }
     for document in &documents {
@@ -118,12 +118,12 @@ impl Row {
         if let Some((id, publisher)) = &self.driver {
             line.push_str(&format!(" with {id}"));
             if *publisher != self.publisher {
-                let publisher = visible_line(publisher, PUBLISHER);
+                let publisher = visible_line(publisher, MAX_PUBLISHER_CHARS);
                 line.push_str(&format!(" by ANOTHER publisher, {publisher}"));
             }
         }
         if !self.reasons.is_empty() {
-            let reasons = visible_line(&self.reasons.join("; "), REASONS);
+            let reasons = visible_line(&self.reasons.join("; "), MAX_REASONS_CHARS);
             line.push_str(&format!(": {reasons}"));
         }
         line

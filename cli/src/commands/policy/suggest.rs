@@ -16,7 +16,7 @@ use crate::failure::{Exit, Failure, Kind};
 use crate::output::Output;
 
 /// Longest suggestion, in characters: it is of use only whole.
-const LONGEST: usize = 1024 * 1024;
+const MAX_SUGGESTION_CHARS: usize = 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -94,7 +94,11 @@ pub(crate) fn run(
     if lines.is_empty() {
         text.push_str("# Nothing is missing.\n");
     } else {
-        let _ = writeln!(text, "\n{}", visible(&lines, LONGEST).trim_end());
+        let _ = writeln!(
+            text,
+            "\n{}",
+            visible(&lines, MAX_SUGGESTION_CHARS).trim_end()
+        );
     }
     output.line(text.trim_end())?;
     output.note(format!("the policy's file is {}", granted.place.display()));

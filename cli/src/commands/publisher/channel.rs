@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use toolward_operator::trust::Trust;
 
-const DAY: u64 = 24 * 60 * 60;
+const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
 #[derive(Debug, Args)]
 pub(super) struct Index {
@@ -48,7 +48,7 @@ impl Index {
         output: &mut Output,
     ) -> Result<(), Failure> {
         let created = created(environment)?;
-        let validity = Duration::from_secs(self.days.saturating_mul(DAY));
+        let validity = Duration::from_secs(self.days.saturating_mul(SECONDS_PER_DAY));
         if validity.is_zero() || validity > channel::MAX_VALIDITY {
             return Err(Failure::usage(
                 "setting-invalid",

@@ -78,7 +78,7 @@ pub(super) enum Document {
     Channel(channel::ChannelIndex),
 }
 
-/// Reads the document in an envelope, whoever signed it.
+/// Reads the document in an envelope without checking its signatures.
 pub(super) fn parsed(envelope: &Envelope) -> Result<Document, Failure> {
     let bytes = envelope.payload();
     match envelope.payload_type() {

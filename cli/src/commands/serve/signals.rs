@@ -53,7 +53,7 @@ impl Signals {
                 _ = self.interrupt.recv() => break false,
                 _ = self.terminate.recv() => break true,
                 _ = self.hangup.recv() => {
-                    // Its terminal is gone, and with it whoever would end it.
+                    // Its terminal is gone, and with it the person who would end it.
                     if self.terminal && !std::io::stdin().is_terminal() {
                         break false;
                     }

@@ -14,7 +14,7 @@ use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionHandle;
 
 /// How long ending a session may wait for its worker to take the news.
-const ENDING: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A session of one principal.
 #[derive(Debug)]
@@ -169,7 +169,7 @@ impl Session {
         self.used().calls.retain(|_, call| call.request != *request);
     }
 
-    /// Cancels a call if nobody came back for it.
+    /// Cancels a call whose client did not come back.
     async fn abandon(&self, number: u64, turn: u64) {
         let request = {
             let mut used = self.used();
@@ -202,7 +202,7 @@ impl Session {
     pub(super) fn end(self: Arc<Self>) {
         let calls: Vec<Call> = self.used().calls.drain().map(|(_, call)| call).collect();
         tokio::spawn(async move {
-            let _ = tokio::time::timeout(ENDING, async {
+            let _ = tokio::time::timeout(END_TIMEOUT, async {
                 for call in calls {
                     self.cancel(call.request).await;
                 }

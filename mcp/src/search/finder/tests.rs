@@ -5,12 +5,12 @@ use crate::catalogue::testing::{NETWORK, OBJECTS, contract, host, plain};
 use crate::catalogue::{self, Catalogue};
 use crate::principal::Tools;
 
-struct Surface {
+struct Fixture {
     catalogue: Catalogue,
     finder: Finder,
 }
 
-fn surface() -> Surface {
+fn fixture() -> Fixture {
     let translate = contract(
         "open.translate",
         &format!(
@@ -27,7 +27,7 @@ fn surface() -> Surface {
     );
     let catalogue = catalogue::of(&host, &catalogue::Order::default());
     let finder = Finder::new(host, &catalogue);
-    Surface { catalogue, finder }
+    Fixture { catalogue, finder }
 }
 
 fn principal(name: &str, tools: Tools) -> Principal {
@@ -47,7 +47,7 @@ fn only(tools: &[&str]) -> Principal {
     principal("somebody", Tools::Only(tools))
 }
 
-impl Surface {
+impl Fixture {
     fn asked(&self, name: &str, arguments: Value, principal: &Principal) -> Asked<'_> {
         let Value::Object(arguments) = arguments else {
             panic!("arguments are an object");
@@ -87,9 +87,9 @@ fn names(found: &Value) -> Vec<&str> {
 
 #[test]
 fn a_search_gives_what_to_choose_by_and_no_schema() {
-    let surface = surface();
+    let fixture = fixture();
     let query = json!({ "query": "foreign language" });
-    let found = surface.answer("search_tools", query, &somebody());
+    let found = fixture.answer("search_tools", query, &somebody());
     assert_eq!(found["status"], json!("matched"));
     assert_eq!(names(&found), ["open_translate"]);
     let tool = &found["matches"][0];
@@ -104,9 +104,9 @@ fn a_search_gives_what_to_choose_by_and_no_schema() {
 
 #[test]
 fn exact_names_are_selected_and_the_others_named() {
-    let surface = surface();
+    let fixture = fixture();
     let wanted = json!({ "names": ["open.weather", "open.weather", "shut.tool", "no\u{202e}ne"] });
-    let found = surface.answer("search_tools", wanted, &somebody());
+    let found = fixture.answer("search_tools", wanted, &somebody());
     assert_eq!(names(&found), ["open_weather"]);
     assert_eq!(found["matches"][0]["reason"], json!("exact_name"));
     assert_eq!(found["total_matches"], json!(1));
@@ -116,8 +116,8 @@ fn exact_names_are_selected_and_the_others_named() {
 
 #[test]
 fn a_search_without_a_match_says_so_to_machines() {
-    let surface = surface();
-    let found = surface.answer("search_tools", json!({ "query": "zzqx" }), &somebody());
+    let fixture = fixture();
+    let found = fixture.answer("search_tools", json!({ "query": "zzqx" }), &somebody());
     assert_eq!(found["status"], json!("no_match"));
     assert_eq!(found["matches"], json!([]));
     assert_eq!(found["total_matches"], json!(0));
@@ -126,7 +126,7 @@ fn a_search_without_a_match_says_so_to_machines() {
 
 #[test]
 fn answers_fit_the_schemas_that_were_listed() {
-    let surface = surface();
+    let fixture = fixture();
     for (name, arguments) in [
         ("search_tools", json!({ "query": "weather" })),
         (
@@ -142,7 +142,7 @@ fn answers_fit_the_schemas_that_were_listed() {
                 .unwrap()
         };
         compiled(tool.input_schema).validate(&arguments).unwrap();
-        let answer = surface.answer(name, arguments, &somebody());
+        let answer = fixture.answer(name, arguments, &somebody());
         compiled(tool.output_schema.unwrap())
             .validate(&answer)
             .unwrap();
@@ -157,10 +157,10 @@ fn each_reference_is_a_valid_record_of_agent_tool() {
     let schema: Value = serde_json::from_str(DEFERRED).unwrap();
     let schema =
         toolward_contract::schema::Schema::compile(&schema, &toolward_contract::NoScope).unwrap();
-    let surface = surface();
+    let fixture = fixture();
     // With a hint, without one, and blocked.
     let wanted = json!({ "names": ["open.translate", "open.weather", "shut.tool"] });
-    let found = surface.answer("search_tools", wanted, &somebody());
+    let found = fixture.answer("search_tools", wanted, &somebody());
     let lists = ["matches", "blocked_tools"].map(|list| found[list].as_array().unwrap());
     let records: Vec<&Value> = lists.into_iter().flatten().collect();
     assert_eq!(records.len(), 3);
@@ -173,13 +173,13 @@ fn each_reference_is_a_valid_record_of_agent_tool() {
 
 #[test]
 fn a_loaded_tool_is_called_by_its_reference() {
-    let surface = surface();
-    let loaded = surface.answer("load_tool", json!({ "name": "open.weather" }), &somebody());
+    let fixture = fixture();
+    let loaded = fixture.answer("load_tool", json!({ "name": "open.weather" }), &somebody());
     assert_eq!(loaded["loading_state"], json!("loaded"));
     assert_eq!(loaded["input_schema"], json!({ "type": "object" }));
     assert_eq!(loaded["annotations"]["openWorldHint"], json!(true));
     let call = json!({ "reference": loaded["reference"], "input": { "place": "Oslo" } });
-    match surface.asked("call_tool", call, &somebody()) {
+    match fixture.asked("call_tool", call, &somebody()) {
         Asked::Call { tool, input } => {
             assert_eq!(tool.target, "open.weather@1");
             assert_eq!(Value::Object(input), json!({ "place": "Oslo" }));
@@ -190,15 +190,15 @@ fn a_loaded_tool_is_called_by_its_reference() {
 
 #[test]
 fn a_call_before_loading_is_told_to_load() {
-    let surface = surface();
+    let fixture = fixture();
     let early = [
-        surface.refused("open.weather", json!({}), &somebody()),
-        surface.refused(
+        fixture.refused("open.weather", json!({}), &somebody()),
+        fixture.refused(
             "call_tool",
             json!({ "reference": "open.weather" }),
             &somebody(),
         ),
-        surface.refused(
+        fixture.refused(
             "call_tool",
             json!({ "reference": "open_weather#AAAAAAAAAAAAAAAA" }),
             &somebody(),
@@ -213,55 +213,55 @@ fn a_call_before_loading_is_told_to_load() {
 
 #[test]
 fn a_reference_is_about_one_tool_as_it_is_and_one_principal() {
-    let mut surface = surface();
-    let reference = surface.reference("open.weather", &somebody());
+    let mut fixture = fixture();
+    let reference = fixture.reference("open.weather", &somebody());
     let call = json!({ "reference": reference });
     let other = principal("else", Tools::All);
-    let error = surface.refused("call_tool", call.clone(), &other);
+    let error = fixture.refused("call_tool", call.clone(), &other);
     assert_eq!(error.code, ErrorCode::SCHEMA_NOT_LOADED);
 
     let swapped = reference.replace("weather", "translate");
-    let error = surface.refused("call_tool", json!({ "reference": swapped }), &somebody());
+    let error = fixture.refused("call_tool", json!({ "reference": swapped }), &somebody());
     assert_eq!(error.code, ErrorCode::SCHEMA_NOT_LOADED);
 
-    for tool in &mut surface.catalogue.listed {
+    for tool in &mut fixture.catalogue.listed {
         tool.bundle = "0".repeat(64);
     }
-    let error = surface.refused("call_tool", call, &somebody());
+    let error = fixture.refused("call_tool", call, &somebody());
     assert_eq!(error.code, ErrorCode::SCHEMA_NOT_LOADED);
 }
 
 #[test]
 fn what_a_principal_may_not_use_is_not_there_for_it() {
-    let surface = surface();
-    let reference = surface.reference("open.weather", &somebody());
+    let fixture = fixture();
+    let reference = fixture.reference("open.weather", &somebody());
     let narrow = only(&["open.translate"]);
     let wanted = json!({ "query": "weather", "names": ["open.weather", "shut.tool"] });
-    let found = surface.answer("search_tools", wanted, &narrow);
+    let found = fixture.answer("search_tools", wanted, &narrow);
     assert_eq!(found["matches"], json!([]));
     assert_eq!(found["blocked_tools"], json!([]));
     assert_eq!(found["total_tools"], json!(1));
-    let error = surface.refused("load_tool", json!({ "name": "open.weather" }), &narrow);
+    let error = fixture.refused("load_tool", json!({ "name": "open.weather" }), &narrow);
     assert_eq!(error.code, ErrorCode::NOT_FOUND);
     assert_eq!(error.cause.unwrap()["near"], json!(["open_translate"]));
-    let error = surface.refused("call_tool", json!({ "reference": reference }), &narrow);
+    let error = fixture.refused("call_tool", json!({ "reference": reference }), &narrow);
     assert_eq!(error.code, ErrorCode::NOT_FOUND);
     assert!(matches!(
-        surface.asked("open.weather", json!({}), &narrow),
+        fixture.asked("open.weather", json!({}), &narrow),
         Asked::Unknown
     ));
 }
 
 #[test]
 fn a_blocked_tool_says_what_a_call_of_it_says_and_gives_no_policy_to_paste() {
-    let surface = surface();
+    let fixture = fixture();
     // What a client is told where tools are listed, and each call reaches the host.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     let called = toolward_host::Request::new("shut.tool@1", "{}");
-    let called = runtime.block_on(surface.finder.host.call(called));
+    let called = runtime.block_on(fixture.finder.host.call(called));
     let called = called.result.unwrap_err();
     assert!(called.message.contains("network:a.example"), "{called}");
     for (name, arguments) in [
@@ -269,7 +269,7 @@ fn a_blocked_tool_says_what_a_call_of_it_says_and_gives_no_policy_to_paste() {
         ("call_tool", json!({ "reference": "shut.tool" })),
         ("shut.tool", json!({})),
     ] {
-        let error = surface.refused(name, arguments, &somebody());
+        let error = fixture.refused(name, arguments, &somebody());
         assert_eq!(error.code, ErrorCode::UNAUTHORISED);
         assert_eq!(error, called);
         let text = format!("{error} {:?}", error.hint);
@@ -282,23 +282,23 @@ fn a_blocked_tool_says_what_a_call_of_it_says_and_gives_no_policy_to_paste() {
 
 #[test]
 fn an_unknown_name_is_answered_with_names_near_it() {
-    let surface = surface();
+    let fixture = fixture();
     for name in ["open.speak", "translate"] {
-        let error = surface.refused("load_tool", json!({ "name": name }), &somebody());
+        let error = fixture.refused("load_tool", json!({ "name": name }), &somebody());
         assert_eq!(error.code, ErrorCode::NOT_FOUND);
         let near = error.cause.unwrap()["near"].clone();
         assert_eq!(near[0], json!("open_translate"), "{near}");
     }
     assert!(matches!(
-        surface.asked("none", json!({}), &somebody()),
+        fixture.asked("none", json!({}), &somebody()),
         Asked::Unknown
     ));
 }
 
 #[test]
 fn arguments_that_miss_the_schema_are_refused() {
-    let surface = surface();
-    let many: Vec<String> = (0..=NAMES).map(|number| number.to_string()).collect();
+    let fixture = fixture();
+    let many: Vec<String> = (0..=MAX_NAMES).map(|number| number.to_string()).collect();
     for (name, arguments) in [
         ("search_tools", json!({})),
         ("search_tools", json!({ "query": " " })),
@@ -315,16 +315,16 @@ fn arguments_that_miss_the_schema_are_refused() {
             json!({ "reference": "open.weather", "input": [] }),
         ),
     ] {
-        let error = surface.refused(name, arguments.clone(), &somebody());
+        let error = fixture.refused(name, arguments.clone(), &somebody());
         assert_eq!(error.code, ErrorCode::INPUT_INVALID, "{name} {arguments}");
     }
 }
 
 #[test]
 fn a_search_gives_no_more_than_asked_for() {
-    let surface = surface();
+    let fixture = fixture();
     let query = json!({ "query": "open", "limit": 1 });
-    let found = surface.answer("search_tools", query, &somebody());
+    let found = fixture.answer("search_tools", query, &somebody());
     assert_eq!(names(&found).len(), 1);
     assert_eq!(found["total_matches"], json!(2));
 }

@@ -46,12 +46,12 @@ impl Folder {
             .map_err(|error| Error::unwritable(path, error))
     }
 
-    /// Shares the folder with others who read: nobody writes meanwhile.
+    /// Takes a shared lock on the folder, to read it.
     pub(super) fn shared(&self, path: &Path) -> Result<(), Error> {
         self.lock(path, Lock::Shared)
     }
 
-    /// Has the folder alone. Whoever holds it waits for nobody.
+    /// Takes an exclusive lock on the folder. Don't wait for anything while holding it.
     pub(super) fn exclusive(&self, path: &Path) -> Result<(), Error> {
         self.lock(path, Lock::Exclusive)
     }
@@ -68,7 +68,7 @@ impl Folder {
     }
 }
 
-/// Reads a file that nobody else could have written.
+/// Reads a file that only its owner could have written.
 pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
     let file = toolward_files::open(path, Protection::OwnOrRoot, Links::Refuse)
         .map_err(|error| refused(path, error.problem))?;

@@ -15,11 +15,11 @@ use super::private_dir;
 use crate::error::{Error, Kind};
 use crate::file;
 
-const PREFIX: &str = ".revoked-";
-const SUFFIX: &str = ".toml";
+const FILE_PREFIX: &str = ".revoked-";
+const FILE_SUFFIX: &str = ".toml";
 
 /// Largest file, in bytes: some dozens of the longest lists.
-const MAX_FILE: usize = 16 * 1024 * 1024;
+const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
 
 /// What is kept of a publisher that was removed.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -50,11 +50,11 @@ impl Tombstone {
 
     /// The publisher's name, if the name of a file is that of such a file.
     pub(super) fn named_by(file: &str) -> Option<&str> {
-        file.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)
+        file.strip_prefix(FILE_PREFIX)?.strip_suffix(FILE_SUFFIX)
     }
 
     fn path(folder: &Path, name: &str) -> PathBuf {
-        folder.join(format!("{PREFIX}{name}{SUFFIX}"))
+        folder.join(format!("{FILE_PREFIX}{name}{FILE_SUFFIX}"))
     }
 
     pub(super) fn read(folder: &Path, name: &str) -> Result<Option<Self>, Error> {
@@ -69,7 +69,7 @@ impl Tombstone {
             Error::usage("trust-invalid", format!("{}: {what}", path.display()))
                 .hint("it says what a publisher revoked before it was removed; to forget that, remove the file")
         };
-        let text = String::from_utf8(private_dir::read(&path, MAX_FILE)?)
+        let text = String::from_utf8(private_dir::read(&path, MAX_FILE_BYTES)?)
             .map_err(|error| invalid(error.to_string()))?;
         let kept: Kept = toml::from_str(&text).map_err(|error| invalid(error.to_string()))?;
         id::check(name)
@@ -136,7 +136,7 @@ impl Tombstone {
         let path = Self::path(folder, &list.publisher);
         let text = toml::to_string(&kept)
             .map_err(|error| Error::new(Kind::Failed, "unwritable-value", error))?;
-        if text.len() > MAX_FILE {
+        if text.len() > MAX_FILE_BYTES {
             return Err(Error::unwritable(&path, "it would be too large"));
         }
         file::replace(&path, text.as_bytes())?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use toolward_signing::id;
 
 use super::private_dir::Folder;
-use super::{DOCUMENT, GRANT, Known, Publishers, REVOCATIONS, Tombstone, Trusted};
+use super::{DOCUMENT_FILE, GRANT_FILE, Known, Publishers, REVOCATIONS_FILE, Tombstone, Trusted};
 use super::{read_document, read_list};
 use crate::error::{Error, Kind};
 use crate::file;
@@ -125,12 +125,12 @@ impl Transaction {
 
 fn write(folder: &Path, known: &Known) -> Result<(), Error> {
     if let Some(list) = &known.revocations {
-        file::replace(&folder.join(REVOCATIONS), &list.envelope_bytes)?;
+        file::replace(&folder.join(REVOCATIONS_FILE), &list.envelope_bytes)?;
     }
     let grant = toml::to_string(&known.grant)
         .map_err(|error| Error::new(Kind::Failed, "unwritable-value", error))?;
-    file::replace(&folder.join(GRANT), grant.as_bytes())?;
-    file::replace(&folder.join(DOCUMENT), &known.document.envelope_bytes)
+    file::replace(&folder.join(GRANT_FILE), grant.as_bytes())?;
+    file::replace(&folder.join(DOCUMENT_FILE), &known.document.envelope_bytes)
 }
 
 /// Removes what is there, if anything is.

@@ -1,0 +1,130 @@
+//! `push`: bundles and documents to registries.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use toolward_registry::{Details, DocumentKind, Outgoing, Reference};
+use toolward_signing::channel;
+use toolward_signing::envelope::Envelope;
+
+use crate::environment::Environment;
+use crate::failure::{Exit, Failure, Kind};
+use crate::flags::Flagged;
+use crate::output::Output;
+use crate::progress::Bar;
+use toolward_operator::file;
+use toolward_operator::network::{Network, run, track_progress};
+use toolward_operator::runtime;
+use toolward_operator::trust::Trust;
+
+#[derive(Debug, Args)]
+pub(crate) struct Push {
+    /// A signed bundle, a directory or an archive; or a document that
+    /// `toolward publisher` made
+    bundle: PathBuf,
+
+    /// Where to: oci://REGISTRY/REPOSITORY:TAG
+    reference: String,
+
+    /// Push no bundle: attach the signatures of this one to the same bundle that
+    /// is there
+    #[arg(long)]
+    signatures: bool,
+
+    /// A sentence about the bundle, for the registry
+    #[arg(long)]
+    description: Option<String>,
+
+    #[command(flatten)]
+    trust: Flagged<Trust>,
+
+    #[command(flatten)]
+    network: Flagged<Network>,
+}
+
+impl Push {
+    pub(crate) fn run(
+        &self,
+        environment: &Environment,
+        output: &mut Output,
+    ) -> Result<Exit, Failure> {
+        let reference: Reference = self.reference.parse()?;
+        if let Some((kind, envelope)) = document(&self.bundle)? {
+            let client = self.network.client()?;
+            let work = client.push_document(kind, &envelope, &reference);
+            let digest = runtime()?.block_on(work)?;
+            return pushed(&reference.with_digest(digest), output);
+        }
+        // A bundle that does not verify is not pushed.
+        let bundle = self.trust.open(&self.bundle, environment, output)?;
+        if self.signatures {
+            let client = self.network.client()?;
+            let kind = DocumentKind::Signatures;
+            let work = async {
+                let there = client.resolve(&reference).await?;
+                let fixed = reference.with_digest(there.digest);
+                client.attach(&fixed, kind, &bundle.envelope_bytes).await
+            };
+            runtime()?.block_on(work)?;
+            return pushed(&reference, output);
+        }
+        let details = Details {
+            description: self.description.clone(),
+            ..Details::default()
+        };
+        let outgoing = Outgoing::new(&bundle.contents(), &details)?;
+        let client = self.network.client()?;
+        let bar = Bar::new(format!("pushing {reference}"), output);
+        let (track, latest) = track_progress();
+        let pushed = run(
+            &bar,
+            &latest,
+            client.push(&outgoing, &reference, Some(&track)),
+        )??;
+        drop(bar);
+        if output.json() {
+            output.value(&json!({
+                "ok": true, "id": bundle.manifest.id, "version": bundle.manifest.version.to_string(),
+                "reference": pushed.reference.to_string(), "digest": pushed.digest.to_string(),
+            }))?;
+        } else {
+            output.line(pushed.reference)?;
+        }
+        Ok(Exit::Fine)
+    }
+}
+
+/// The document in a file that is one, by what its envelope says of itself.
+fn document(path: &Path) -> Result<Option<(DocumentKind, Vec<u8>)>, Failure> {
+    let named_so = path
+        .extension()
+        .is_some_and(|extension| extension == "json");
+    if !named_so || !path.is_file() {
+        return Ok(None);
+    }
+    let bytes = file::read(path, channel::MAX_ENVELOPE_BYTES)?;
+    let envelope = Envelope::parse_up_to(&bytes, channel::MAX_ENVELOPE_BYTES)
+        .map_err(|refusal| Failure::refused(&refusal))?;
+    let mut kinds = DocumentKind::ALL.iter().copied();
+    let kind = kinds
+        .find(|kind| kind.repository().is_some() && kind.payload_type() == envelope.payload_type());
+    match kind {
+        Some(kind) => Ok(Some((kind, bytes))),
+        None => Err(Failure::new(
+            Kind::Failed,
+            "document-unknown",
+            format!("{}: no document that registries take", path.display()),
+        )
+        .hint("name a bundle, or a file that `toolward publisher` made")),
+    }
+}
+
+fn pushed(reference: &Reference, output: &mut Output) -> Result<Exit, Failure> {
+    if output.json() {
+        output.value(&json!({ "ok": true, "reference": reference.to_string() }))?;
+    } else {
+        output.line(reference)?;
+    }
+    Ok(Exit::Fine)
+}

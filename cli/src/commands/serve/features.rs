@@ -1,0 +1,104 @@
+//! What MCP clients see of bundles, kept up to date.
+
+use std::sync::Arc;
+
+use toolward_bundle::content::Content;
+use toolward_host::{Broker, Host, SharedState};
+use toolward_mcp::{ServerFeatures, Service};
+use toolward_operator::config::Granted;
+use toolward_operator::host_setup::opens_buckets;
+use toolward_operator::reload::Target;
+use toolward_operator::{Operator, Report};
+use toolward_policy::Policy;
+
+use super::HttpFlags;
+use crate::failure::{self, Failure};
+
+/// Makes what clients see of bundles.
+#[derive(Clone)]
+pub(super) struct FeaturesBuilder {
+    pub(super) operator: Arc<Operator>,
+    pub(super) http: Arc<HttpFlags>,
+    pub(super) broker: Broker,
+    pub(super) shared_state: SharedState,
+    /// With more tools than this, they are found rather than listed.
+    pub(super) defer_above: usize,
+}
+
+impl FeaturesBuilder {
+    /// Makes it of these bundles. `buckets` says whether there are any to open, if that
+    /// is known.
+    pub(super) fn make(
+        &self,
+        contents: &[Content],
+        granted: &Granted,
+        buckets: Option<bool>,
+    ) -> Result<ServerFeatures, Failure> {
+        let buckets = buckets.unwrap_or_else(|| opens_buckets(contents, &granted.policy));
+        let held = contents.to_vec();
+        let builder = self.operator.host_builder(held, granted, buckets)?;
+        // The handshake needs no engine.
+        let builder = self.http.protect(builder).shared_state(&self.shared_state);
+        let host = self.operator.build(builder.defer_engine(), &self.broker)?;
+        let features = ServerFeatures::new(host, contents, &granted.policy, self.defer_above);
+        features.map_err(failure::features)
+    }
+}
+
+/// A service whose features follow changes.
+pub(super) struct ServedFeatures {
+    pub(super) builder: FeaturesBuilder,
+    pub(super) service: Service,
+    /// Whether buckets were opened: what a confined process does not keep can't be
+    /// opened later.
+    pub(super) buckets: bool,
+}
+
+impl Target for ServedFeatures {
+    type Made = ServerFeatures;
+
+    fn make(
+        &self,
+        contents: &[Content],
+        granted: &Arc<Granted>,
+    ) -> Result<ServerFeatures, Failure> {
+        self.builder.make(contents, granted, Some(self.buckets))
+    }
+
+    fn empty(&self) -> Result<ServerFeatures, Failure> {
+        nothing(Host::builder().defer_engine().build()?)
+    }
+
+    fn bare(&self) -> Result<ServerFeatures, Failure> {
+        nothing(self.service.features().host().clone())
+    }
+
+    fn host(&self, made: &ServerFeatures) -> Host {
+        made.host().clone()
+    }
+
+    fn tool_count(&self, made: &ServerFeatures) -> usize {
+        made.tool_count()
+    }
+
+    fn replace(&self, made: ServerFeatures) {
+        self.service.replace(made);
+    }
+
+    fn served(&self, report: &dyn Report) {
+        warn_of_names(&self.service.features(), report);
+    }
+}
+
+/// Features without anything.
+fn nothing(host: Host) -> Result<ServerFeatures, Failure> {
+    ServerFeatures::new(host, &[], &Policy::empty(), usize::MAX).map_err(failure::features)
+}
+
+/// Says which tools are not shown by the names that they would have.
+pub(super) fn warn_of_names(features: &ServerFeatures, report: &dyn Report) {
+    for problem in features.name_problems() {
+        let (code, hint) = (problem.code(), problem.hint());
+        report.warning(&format!("{problem} ({code}); {hint}"));
+    }
+}

@@ -1,0 +1,239 @@
+//! `trust`: publishers by their documents: first use, rotation, revocation.
+
+mod add;
+mod freshness;
+mod remove;
+mod update;
+
+use crate::flags::Flagged;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use toolward_bundle::text::visible_line;
+use toolward_store::audit_log::Filter;
+
+use crate::environment::Environment;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use toolward_operator::installed::StoreLocation;
+use toolward_operator::network::Network;
+use toolward_operator::trust::Trust;
+use toolward_operator::trust::changes::{Changes, unknown};
+use toolward_operator::trust::publishers::Known;
+
+use freshness::FreshnessFlags;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What all of these have in common.
+#[derive(Debug, Args)]
+struct CommonFlags {
+    #[command(flatten)]
+    trust: Flagged<Trust>,
+
+    #[command(flatten)]
+    store: Flagged<StoreLocation>,
+
+    #[command(flatten)]
+    network: Flagged<Network>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Trust a publisher for the ids below some prefixes
+    Add {
+        /// Its document: a file, an https address or oci://…
+        source: String,
+        /// An id prefix that it may publish, whole segments (may be given again)
+        #[arg(long, required = true)]
+        prefix: Vec<String>,
+        /// The fingerprint that the publisher told you, by another way than the
+        /// document came
+        #[arg(long)]
+        fingerprint: Option<String>,
+        #[command(flatten)]
+        freshness: FreshnessFlags,
+        #[command(flatten)]
+        common: CommonFlags,
+    },
+    /// List the publishers that are trusted by document
+    List {
+        #[command(flatten)]
+        common: CommonFlags,
+    },
+    /// Show one publisher, and the latest decisions about it
+    Show {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        common: CommonFlags,
+    },
+    /// Take in newer documents of a publisher, or what it revokes
+    Update {
+        /// Its name
+        name: String,
+        /// The next documents, in order [default: where the first came from]
+        source: Vec<String>,
+        /// A list of what the publisher revokes
+        #[arg(long, value_name = "SOURCE")]
+        revocations: Option<String>,
+        #[command(flatten)]
+        freshness: FreshnessFlags,
+        #[command(flatten)]
+        common: CommonFlags,
+    },
+    /// Trust a publisher no more
+    Remove {
+        /// Its name
+        name: String,
+        /// Also forget what it revoked, which counts on otherwise; its name may be
+        /// that of one removed before
+        #[arg(long)]
+        forget_revocations: bool,
+        #[command(flatten)]
+        common: CommonFlags,
+    },
+}
+
+pub(crate) fn run(
+    arguments: &Arguments,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let subject = |common| Subject {
+        common,
+        environment,
+    };
+    match &arguments.command {
+        Command::Add {
+            source,
+            prefix,
+            fingerprint,
+            freshness,
+            common,
+        } => subject(common).add(source, prefix, fingerprint.as_deref(), freshness, output),
+        Command::List { common } => subject(common).list(output),
+        Command::Show { name, common } => subject(common).show(name, output),
+        Command::Update {
+            name,
+            source,
+            revocations,
+            freshness,
+            common,
+        } => subject(common).update(name, source, revocations.as_deref(), freshness, output),
+        Command::Remove {
+            name,
+            forget_revocations,
+            common,
+        } => subject(common).remove(name, *forget_revocations, output),
+    }?;
+    Ok(Exit::Fine)
+}
+
+struct Subject<'a> {
+    common: &'a CommonFlags,
+    environment: &'a Environment,
+}
+
+impl Subject<'_> {
+    fn list(&self, output: &mut Output) -> Result<(), Failure> {
+        let all = self.common.trust.trusted(self.environment)?.known;
+        if !output.json() && all.is_empty() {
+            output.note("no publisher is trusted by its document; `toolward trust add` adds one");
+        }
+        for known in all {
+            print(&known, output)?;
+        }
+        Ok(())
+    }
+
+    fn show(&self, name: &str, output: &mut Output) -> Result<(), Failure> {
+        let known = self.known(name)?;
+        print(&known, output)?;
+        let Some(store) = self.common.store.existing(self.environment)? else {
+            return Ok(());
+        };
+        let filter = Filter {
+            subject: Some(name.to_owned()),
+            limit: 20,
+            ..Filter::default()
+        };
+        for decision in store.decisions(&filter)? {
+            let of = &decision.decision;
+            if output.json() {
+                output.value(&json!({
+                    "at": decision.at.to_string(), "action": of.action,
+                    "verdict": of.verdict.as_str(), "code": of.code, "reason": of.reason,
+                }))?;
+            } else {
+                output.line(format!(
+                    "  {}  {} {}: {}",
+                    decision.at,
+                    of.action,
+                    of.verdict.as_str(),
+                    visible_line(&of.reason, 300)
+                ))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn changes<'a>(&'a self, report: &'a Output) -> Changes<'a> {
+        Changes {
+            trust: &self.common.trust,
+            store: &self.common.store,
+            network: &self.common.network,
+            environment: self.environment,
+            report,
+        }
+    }
+
+    fn known(&self, name: &str) -> Result<Known, Failure> {
+        let publishers = self.common.trust.publishers(self.environment)?;
+        publishers.get(name)?.ok_or_else(|| unknown(name))
+    }
+}
+
+fn print(known: &Known, output: &mut Output) -> Result<(), Failure> {
+    let document = &known.document;
+    for warning in &document.warnings {
+        output.warning(warning);
+    }
+    let revoked = known.revocations.as_ref();
+    let bundles = revoked.map_or(0, |list| list.bundles.len());
+    let fingerprint = document.fingerprint();
+    if output.json() {
+        return output.value(&json!({
+            "ok": true,
+            "name": document.name,
+            "version": document.version,
+            "threshold": document.threshold,
+            "keys": document.keys.iter().map(|key| key.key_id()).collect::<Vec<_>>(),
+            "fingerprint": fingerprint,
+            "prefixes": known.grant.prefixes,
+            "source": known.grant.source,
+            "max_age_days": known.grant.freshness.max_age_days,
+            "channel": known.grant.freshness.channel,
+            "revoked_bundles": bundles,
+        }));
+    }
+    output.line(format!(
+        "{} version {}, {} of {} keys, for {}",
+        document.name,
+        document.version,
+        document.threshold,
+        document.keys.len(),
+        visible_line(&known.grant.prefixes.join(", "), 400)
+    ))?;
+    output.line(format!("  fingerprint  {fingerprint}"))?;
+    if !known.grant.freshness.is_empty() {
+        output.line(format!("  freshness    {}", known.grant.freshness))?;
+    }
+    if bundles > 0 {
+        output.line(format!("  revoked      {bundles} bundles"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,408 @@
+//! Approval through a client: whether this client may ask a person at all, what an
+//! approval covers, and how a call that waits for one is resumed.
+
+pub(crate) mod denial_backoff;
+pub(crate) mod denials;
+mod keys;
+pub(crate) mod pending_approvals;
+pub(crate) mod prompt;
+pub(crate) mod session_approvals;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rmcp::model::InputRequest;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolward_host::{ApprovalRequest, Approver, CallError, ErrorCode, Origin, Verdict};
+
+use crate::client::{Client, Era, Person, Unanswered};
+use crate::elicitation::questions::{self, Choice};
+use crate::elicitation::request_state::ANSWER_TIMEOUT;
+use crate::principal::Principal;
+use denial_backoff::DenialBackoff;
+use keys::{ApprovalKeys, keys};
+use pending_approvals::{Full, Opened, PendingApprovals};
+use session_approvals::SessionApprovals;
+
+/// The key of the question. No driver's question can have the same.
+pub(crate) const KEY: &str = "toolward:approval";
+
+/// Identifies an approved call or tool: a digest, see [`ApprovalKeys`].
+pub(crate) type ApprovalKey = [u8; 32];
+
+/// AIP-14 `risk_level` 3: what can't be undone is never approved through a client.
+const IRREVERSIBLE_RISK: u8 = 3;
+
+/// An approval that was asked for, so that the answer is an answer to it alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PendingApproval {
+    /// The call in all that a person was shown.
+    pub(crate) call: ApprovalKey,
+    /// The tool as it was, with any arguments.
+    pub(crate) tool: ApprovalKey,
+    /// The tool by its name and its callers: the key of a denial.
+    pub(crate) named: ApprovalKey,
+    /// The number of the question, as long as it is open.
+    pub(crate) question: u64,
+    /// Whether "for this session" was among the choices.
+    pub(crate) session: bool,
+}
+
+/// What a person decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Once,
+    Session,
+    Deny,
+}
+
+/// Earlier decisions, and the questions that are open.
+#[derive(Clone)]
+pub(crate) struct ApprovalMemory {
+    pub(crate) session: Arc<SessionApprovals>,
+    pub(crate) backoff: Arc<DenialBackoff>,
+    pub(crate) pending: Arc<PendingApprovals>,
+}
+
+impl ApprovalMemory {
+    /// Records a decision. A session approval counts only from a principal that may
+    /// approve.
+    pub(crate) fn keep(
+        &self,
+        principal: &Principal,
+        pending: &PendingApproval,
+        decision: Decision,
+    ) {
+        let name = &principal.name;
+        match decision {
+            Decision::Deny => {
+                self.backoff.denied(name, pending.named, Instant::now());
+                self.pending.cancel(name, &pending.named);
+            }
+            Decision::Once => self.backoff.approved(name, &pending.named),
+            Decision::Session => {
+                self.backoff.approved(name, &pending.named);
+                if principal.may_approve {
+                    self.session.add(name, pending.tool);
+                }
+            }
+        }
+    }
+}
+
+/// Why nobody was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotAsked {
+    /// It can't be undone.
+    Irreversible,
+    /// The operator does not trust this client to ask.
+    Untrusted,
+    /// This client can't ask, or not now.
+    CanNotAsk,
+    /// It is more than a person reads.
+    TooLong,
+    /// It changed since it was approved.
+    Changed,
+    /// A person denied it a moment ago: backed off for as long.
+    Paused(Duration),
+    /// The limit of open questions is reached.
+    Asked(Full),
+}
+
+/// Asks through one client, for one call.
+pub(crate) struct ClientApprover {
+    client: Client,
+    memory: ApprovalMemory,
+    /// Whether the call continues after questions: then it was approved before.
+    resumes: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    decided: Option<(ApprovalKey, bool)>,
+    pending: Option<(PendingApproval, InputRequest)>,
+    not_asked: Option<NotAsked>,
+}
+
+impl ClientApprover {
+    /// `decided` is a person's decision about a call, if there is one.
+    pub(crate) fn new(
+        client: &Client,
+        memory: &ApprovalMemory,
+        resumes: bool,
+        decided: Option<(ApprovalKey, bool)>,
+    ) -> Self {
+        Self {
+            client: client.clone(),
+            memory: memory.clone(),
+            resumes,
+            state: Mutex::new(State {
+                decided,
+                ..State::default()
+            }),
+        }
+    }
+
+    /// The call that a person approved.
+    pub(crate) fn approved(&self) -> Option<ApprovalKey> {
+        let decided = self.state().decided;
+        decided.filter(|(_, yes)| *yes).map(|(call, _)| call)
+    }
+
+    /// The approval that has to be asked for before the call is made again.
+    pub(crate) fn pending(&self) -> Option<(PendingApproval, InputRequest)> {
+        self.state().pending.take()
+    }
+
+    /// Explains why nobody was asked and what a person can do. Reveals nothing of the
+    /// policy.
+    pub(crate) fn explain(&self, error: &mut CallError, tool: &str) {
+        let Some(not_asked) = self.state().not_asked else {
+            return;
+        };
+        if error.code != ErrorCode::APPROVAL_DENIED || error.origin != Origin::Host {
+            return;
+        }
+        let why = match not_asked {
+            NotAsked::Irreversible => {
+                "what it does can't be undone, so no client may answer for a person"
+            }
+            NotAsked::Untrusted => "this client is not trusted to ask for it",
+            NotAsked::CanNotAsk => "this client can't ask for it",
+            NotAsked::TooLong => "it is too long to be shown whole",
+            NotAsked::Changed => "what was approved is not what it would do now",
+            NotAsked::Paused(_) => "they were asked about this tool a moment ago and did not agree",
+            NotAsked::Asked(Full::Tool(_)) => "they are being asked about this tool already",
+            NotAsked::Asked(Full::Person(_)) => {
+                "as many questions as may be at once are unanswered already"
+            }
+        };
+        error.message = format!("`{tool}` needs a person's approval, and {why}");
+        error.hint = Some(match not_asked {
+            NotAsked::Changed => "make the call anew".to_owned(),
+            NotAsked::Paused(wait) => {
+                error.code = ErrorCode::APPROVAL_PAUSED;
+                let seconds = wait.as_secs().saturating_add(1);
+                error.cause = Some(json!({ "asked_again_after_seconds": seconds }));
+                format!(
+                    "go on without it; they can be asked again in {seconds} seconds, or run \
+                     `toolward call {tool}` in a terminal themselves"
+                )
+            }
+            NotAsked::Asked(Full::Tool(wait) | Full::Person(wait)) => {
+                error.code = ErrorCode::APPROVAL_PAUSED;
+                let seconds = wait.as_secs().saturating_add(1);
+                error.cause = Some(json!({ "asked_again_after_seconds": seconds }));
+                format!(
+                    "wait for their answers, or go on without it; they can be asked again in \
+                     {seconds} seconds at the latest"
+                )
+            }
+            _ => format!(
+                "a person can run `toolward call {tool}` in a terminal, where they are asked"
+            ),
+        });
+    }
+
+    async fn verdict(&self, request: &ApprovalRequest) -> Verdict {
+        let keys = keys(request);
+        let direct = request.called_by.is_empty();
+        match self.decided(request, &keys) {
+            Ok(Some(verdict)) => return verdict,
+            Ok(None) => {}
+            Err(not_asked) => return self.refuse(not_asked, direct),
+        }
+        let session = !request.each_time;
+        let (person, question) = match self.question(request, session) {
+            Ok(asked) => asked,
+            Err(not_asked) => return self.refuse(not_asked, direct),
+        };
+        let opened = match self.open(&keys.named, &keys.any_caller) {
+            Ok(opened) => opened,
+            Err(not_asked) => return self.refuse(not_asked, direct),
+        };
+        let pending = PendingApproval {
+            call: keys.call,
+            tool: keys.tool,
+            named: keys.named,
+            question: opened.number,
+            session,
+        };
+        let Some(person) = person else {
+            self.state().pending = Some((pending, question));
+            return Verdict::Later;
+        };
+        self.ask_now(person, question, &pending, &opened, direct)
+            .await
+    }
+
+    /// The verdict that needs no question: the client may not approve this, or a person
+    /// has decided before.
+    fn decided(
+        &self,
+        request: &ApprovalRequest,
+        keys: &ApprovalKeys,
+    ) -> Result<Option<Verdict>, NotAsked> {
+        let direct = request.called_by.is_empty();
+        if request.risk >= IRREVERSIBLE_RISK {
+            return Err(NotAsked::Irreversible);
+        }
+        if !self.client.principal.may_approve {
+            return Err(NotAsked::Untrusted);
+        }
+        if direct
+            && let Some((decided, yes)) = self.state().decided
+            && decided == keys.call
+        {
+            return Ok(Some(match yes {
+                true => Verdict::Approved,
+                false => Verdict::Denied(None),
+            }));
+        }
+        let principal = &self.client.principal.name;
+        if !request.each_time && self.memory.session.has(principal, &keys.tool) {
+            return Ok(Some(Verdict::Approved));
+        }
+        if self.resumes && direct {
+            return Err(NotAsked::Changed);
+        }
+        Ok(None)
+    }
+
+    /// The question, and the person to ask while the call waits. Without one, the
+    /// client calls again with the answer.
+    fn question(
+        &self,
+        request: &ApprovalRequest,
+        session: bool,
+    ) -> Result<(Option<&dyn Person>, InputRequest), NotAsked> {
+        if !self.client.answerable.form {
+            return Err(NotAsked::CanNotAsk);
+        }
+        let message = prompt::message(request).ok_or(NotAsked::TooLong)?;
+        let question =
+            questions::form(message, prompt::schema(session)).ok_or(NotAsked::CanNotAsk)?;
+        match (self.client.era, &self.client.person) {
+            (Era::Session, Some(person)) => Ok((Some(person.as_ref()), question)),
+            (Era::Stateless, _) if request.called_by.is_empty() => Ok((None, question)),
+            _ => Err(NotAsked::CanNotAsk),
+        }
+    }
+
+    /// Asks a person while the call waits.
+    async fn ask_now(
+        &self,
+        person: &dyn Person,
+        question: InputRequest,
+        pending: &PendingApproval,
+        opened: &Opened,
+        direct: bool,
+    ) -> Verdict {
+        let mut guard = UnansweredGuard {
+            approver: self,
+            pending,
+            unanswered: true,
+        };
+        let said = tokio::select! {
+            biased;
+            () = opened.ended.cancelled() => None,
+            said = person.ask(question, ANSWER_TIMEOUT) => Some(said),
+        };
+        guard.unanswered = false;
+        drop(guard);
+        match said {
+            Some(Ok(said)) => self.take(pending, decision(&said, pending), direct),
+            // They denied another question about the same tool.
+            None => Verdict::Denied(None),
+            // An error is not a person's answer: their denial is a result.
+            Some(Err(Unanswered::Refused)) => self.refuse(NotAsked::CanNotAsk, direct),
+            Some(Err(Unanswered::Late | Unanswered::Failed)) => {
+                Verdict::Denied(Some("nobody answered".to_owned()))
+            }
+        }
+    }
+
+    /// Opens a question, unless the tool is backed off.
+    fn open(&self, named: &ApprovalKey, any_caller: &ApprovalKey) -> Result<Opened, NotAsked> {
+        let (principal, now) = (&self.client.principal.name, Instant::now());
+        let ApprovalMemory {
+            backoff, pending, ..
+        } = &self.memory;
+        let opened = pending.open(principal, *named, now, ANSWER_TIMEOUT);
+        // Checked after opening: a denial from now on cancels the question.
+        let pauses = [named, any_caller].map(|tool| backoff.remaining(principal, tool, now));
+        if let Some(pause) = pauses.into_iter().flatten().max() {
+            if let Ok(opened) = opened {
+                pending.close(principal, opened.number);
+            }
+            return Err(NotAsked::Paused(pause));
+        }
+        opened.map_err(NotAsked::Asked)
+    }
+
+    fn take(&self, pending: &PendingApproval, decision: Decision, direct: bool) -> Verdict {
+        self.memory.keep(&self.client.principal, pending, decision);
+        if decision == Decision::Deny {
+            return Verdict::Denied(None);
+        }
+        if direct {
+            self.state().decided = Some((pending.call, true));
+        }
+        Verdict::Approved
+    }
+
+    fn refuse(&self, not_asked: NotAsked, direct: bool) -> Verdict {
+        if direct {
+            self.state().not_asked = Some(not_asked);
+        }
+        Verdict::Unavailable
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts a question that is dropped unanswered as denied. Otherwise a client could
+/// cancel the call and make it again, and put the question to a person over and over.
+struct UnansweredGuard<'a> {
+    approver: &'a ClientApprover,
+    pending: &'a PendingApproval,
+    unanswered: bool,
+}
+
+impl Drop for UnansweredGuard<'_> {
+    fn drop(&mut self) {
+        let (memory, principal) = (&self.approver.memory, &self.approver.client.principal);
+        memory.pending.close(&principal.name, self.pending.question);
+        if self.unanswered {
+            memory.keep(principal, self.pending, Decision::Deny);
+        }
+    }
+}
+
+impl Approver for ClientApprover {
+    fn ask<'a>(
+        &'a self,
+        request: &'a ApprovalRequest,
+    ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+        Box::pin(self.verdict(request))
+    }
+}
+
+/// What a person decided. Anything but an explicit yes is treated as a denial.
+pub(crate) fn decision(said: &Value, pending: &PendingApproval) -> Decision {
+    let mut result = said.as_object().cloned().unwrap_or_default();
+    let Some(Choice::Accepted(content)) = questions::choice(&mut result) else {
+        return Decision::Deny;
+    };
+    match content.get(prompt::DECISION).and_then(Value::as_str) {
+        Some(prompt::ONCE) => Decision::Once,
+        Some(prompt::SESSION) if pending.session => Decision::Session,
+        _ => Decision::Deny,
+    }
+}

@@ -1,0 +1,302 @@
+//! Denials on disk. Clients restart a server on standard input and output as they like, and the backoff would restart
+//! with it. The file holds keyed hashes and times; it does not reveal who was asked about what.
+
+use std::fmt::{self, Write as _};
+use std::fs::{DirBuilder, File};
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+
+use super::ApprovalKey;
+
+/// Rows that are kept. Beyond them, those whose pause ends first are dropped.
+pub(super) const MAX_ROWS: usize = 1024;
+/// Bytes of the file that are read: more than [`MAX_ROWS`] need.
+const MAX_FILE_BYTES: u64 = 256 * 1024;
+/// How often, and how long apart, the lock is tried. Another process holds it for one write.
+const LOCK_ATTEMPTS: u32 = 50;
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
+
+const FILE: &str = "denials";
+const KEY_FILE: &str = "key";
+
+/// Where denials are kept.
+pub struct Denials {
+    directory: OwnedFd,
+    path: PathBuf,
+    key: zeroize::Zeroizing<[u8; 32]>,
+}
+
+/// A denied tool: its pause runs, or is over and still counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) hash: ApprovalKey,
+    /// When the pause began, in seconds since 1970.
+    pub(super) since: u64,
+    /// How many denials in a row.
+    pub(super) number: u32,
+}
+
+/// Why denials can't be kept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DenialsError {
+    /// The directory or the key can't be used.
+    #[error("{path}: {source}")]
+    Unusable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Somebody else could read or change what is there.
+    #[error("{path} {problem}")]
+    Unsafe {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
+}
+
+impl DenialsError {
+    /// Stable kebab-case code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unusable { .. } => "denials-unusable",
+            Self::Unsafe { .. } => "denials-unsafe",
+        }
+    }
+}
+
+impl Denials {
+    /// Opens the directory, and creates it where it does not exist. Call this before the process confines itself,
+    /// and keep the right to read and write there.
+    ///
+    /// A damaged key is replaced: denials that were kept under it are forgotten.
+    ///
+    /// # Errors
+    ///
+    /// [`DenialsError`] where the directory or the key can't be used, or is not private.
+    pub fn open(path: &Path) -> Result<Self, DenialsError> {
+        let unusable = |source: std::io::Error| DenialsError::Unusable {
+            path: path.to_owned(),
+            source,
+        };
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(path).map_err(unusable)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory =
+            rustix::fs::open(path, flags, Mode::empty()).map_err(|error| unusable(error.into()))?;
+        private(&directory, FileType::Directory)
+            .map_err(unusable)?
+            .map_err(|problem| DenialsError::Unsafe {
+                path: path.to_owned(),
+                problem,
+            })?;
+        let mut denials = Self {
+            directory,
+            path: path.to_owned(),
+            key: zeroize::Zeroizing::new([0; 32]),
+        };
+        let _lock = denials.lock();
+        denials
+            .read_key()
+            .map_err(|source| DenialsError::Unusable {
+                path: path.join(KEY_FILE),
+                source,
+            })?;
+        Ok(denials)
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.path
+    }
+
+    /// The keyed hash of a tool and the principal that was asked about it.
+    pub(super) fn hash(&self, principal: &str, tool: &ApprovalKey) -> ApprovalKey {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(&(principal.len() as u64).to_le_bytes());
+        hasher.update(principal.as_bytes());
+        hasher.update(tool);
+        *hasher.finalize().as_bytes()
+    }
+
+    /// The rows. A file that can't be read, or that others could have written, counts as empty: a person is asked
+    /// again, and nothing is allowed by it.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let read = match self.contents(FILE) {
+            Ok(None) => return Vec::new(),
+            Ok(Some(text)) => parse(&text).ok_or_else(|| "is damaged".to_owned()),
+            Err(error) => Err(error),
+        };
+        read.unwrap_or_else(|problem| {
+            let path = self.path.join(FILE);
+            tracing::warn!(path = %path.display(), problem, "what was denied before is forgotten");
+            Vec::new()
+        })
+    }
+
+    /// Changes the rows under the lock. Where that fails, this process still remembers.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Vec<Row>)) {
+        let _lock = self.lock();
+        let mut rows = self.rows();
+        let before = rows.clone();
+        change(&mut rows);
+        if rows == before {
+            return;
+        }
+        let mut text = String::new();
+        for row in &rows {
+            text.push_str(&blake3::Hash::from_bytes(row.hash).to_hex());
+            let _ = writeln!(text, " {} {}", row.since, row.number);
+        }
+        if let Err(error) = self.replace(FILE, text.as_bytes()) {
+            let path = self.path.join(FILE);
+            tracing::warn!(path = %path.display(), %error, "a denial is not kept beyond this process");
+        }
+    }
+
+    fn read_key(&mut self) -> std::io::Result<()> {
+        let found = self.contents(KEY_FILE);
+        if let Ok(Some(bytes)) = &found
+            && let Ok(key) = <[u8; 32]>::try_from(bytes.as_slice())
+        {
+            *self.key = key;
+            return Ok(());
+        }
+        if !matches!(found, Ok(None)) {
+            let path = self.path.join(KEY_FILE);
+            tracing::warn!(path = %path.display(), "the key of denials is damaged, and they are forgotten");
+        }
+        getrandom::fill(self.key.as_mut_slice())
+            .map_err(|error| std::io::Error::other(error.to_string()))?;
+        let key = self.key.clone();
+        self.replace(KEY_FILE, key.as_slice())
+    }
+
+    /// The bytes of a file that is private; `None` where there is none.
+    fn contents(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+        // Without waiting, should it be a pipe.
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(&self.directory, name, flags, Mode::empty()) {
+            Ok(file) => file,
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        private(&file, FileType::RegularFile).map_err(|error| error.to_string())??;
+        let mut bytes = Vec::new();
+        File::from(file)
+            .take(MAX_FILE_BYTES)
+            .read_to_end(&mut bytes)
+            .map_err(|error| error.to_string())?;
+        Ok(Some(bytes))
+    }
+
+    /// Replaces a file atomically. The new one keeps no mode, owner or link of the old.
+    fn replace(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| std::io::Error::other(error.to_string()))?;
+        let temporary = format!(".{name}.{:016x}", u64::from_ne_bytes(random));
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let written = (|| -> std::io::Result<()> {
+            let mode = Mode::RUSR | Mode::WUSR;
+            let file = rustix::fs::openat(&self.directory, &temporary, flags, mode)?;
+            let mut file = File::from(file);
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            rustix::fs::renameat(&self.directory, &temporary, &self.directory, name)?;
+            Ok(())
+        })();
+        if written.is_err() {
+            let _ = rustix::fs::unlinkat(&self.directory, &temporary, AtFlags::empty());
+        }
+        written
+    }
+
+    /// Locks out other processes until it is dropped. After [`LOCK_ATTEMPTS`] it goes without: the file is replaced
+    /// atomically, so at worst a change of another process is lost.
+    fn lock(&self) -> Option<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let lock = rustix::fs::openat(&self.directory, ".", flags, Mode::empty()).ok()?;
+        for _ in 0..LOCK_ATTEMPTS {
+            match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Some(lock),
+                Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOCK_RETRY_INTERVAL),
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+}
+
+impl fmt::Debug for Denials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the key.
+        f.debug_struct("Denials")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Checks that a file is of this kind, belongs to this user, has one name, and that others can't read or write it.
+fn private(file: impl AsFd, kind: FileType) -> std::io::Result<Result<(), String>> {
+    let status = rustix::fs::fstat(file)?;
+    if FileType::from_raw_mode(status.st_mode) != kind {
+        return Ok(Err("is not the expected kind of file".to_owned()));
+    }
+    let user = rustix::process::geteuid().as_raw();
+    if status.st_uid != user {
+        let owner = status.st_uid;
+        return Ok(Err(format!(
+            "belongs to user {owner}, and this process is user {user}"
+        )));
+    }
+    let mode = status.st_mode & 0o7777;
+    if mode & 0o077 != 0 {
+        return Ok(Err(format!(
+            "has mode {mode:04o}: others than its owner can read or change it"
+        )));
+    }
+    if kind == FileType::RegularFile && status.st_nlink != 1 {
+        return Ok(Err("has a second name".to_owned()));
+    }
+    Ok(Ok(()))
+}
+
+fn parse(bytes: &[u8]) -> Option<Vec<Row>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let rows = text.lines().map(|line| {
+        let mut words = line.split(' ');
+        let hash = blake3::Hash::from_hex(words.next()?).ok()?;
+        let (since, number) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let whole = words.next().is_none() && number > 0;
+        whole.then_some(Row {
+            hash: *hash.as_bytes(),
+            since,
+            number,
+        })
+    });
+    let rows: Vec<Row> = rows.collect::<Option<_>>()?;
+    let ended = text.is_empty() || text.ends_with('\n');
+    (ended && rows.len() <= MAX_ROWS).then_some(rows)
+}
+
+/// Now, in seconds since 1970.
+pub(super) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! The approval prompt that a client shows. It states everything that the approval
+//! covers; what does not fit is not asked for.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use toolward_bundle::text::{visible_json, visible_line};
+use toolward_host::ApprovalRequest;
+
+/// Characters of a name or an effect; of the arguments; and of the whole.
+const MAX_NAME_CHARS: usize = 200;
+const MAX_ARGUMENT_CHARS: usize = 6000;
+const MAX_MESSAGE_CHARS: usize = 16_000;
+
+/// The choices, as they are shown and as they come back.
+pub(crate) const ONCE: &str = "allow this call";
+pub(crate) const SESSION: &str = "allow it for this session";
+pub(crate) const NO: &str = "deny";
+/// The field that holds the choice.
+pub(crate) const DECISION: &str = "decision";
+
+/// The question; `None` where it is too long for a person to read.
+pub(crate) fn message(request: &ApprovalRequest) -> Option<String> {
+    let name = |text: &str| visible_line(text, MAX_NAME_CHARS);
+    let mut out = format!(
+        "The tool {} by publisher {} needs your approval.\n",
+        name(&request.tool),
+        name(&request.publisher)
+    );
+    let mut fact = |label: &str, text: &str| {
+        let _ = writeln!(out, "{label}: {text}");
+    };
+    fact("called", &name(&request.name));
+    let (driver, publisher) = (name(&request.driver), name(&request.driver_publisher));
+    let by = match request.driver_publisher == request.publisher {
+        true => "by",
+        false => "by ANOTHER publisher,",
+    };
+    fact("driver", &format!("{driver} {by} {publisher}"));
+    for tool in &request.called_by {
+        fact("called by the tool", &name(tool));
+    }
+    for effect in &request.effects {
+        fact("effect", &whole(effect)?);
+    }
+    if request.risk > 0 {
+        fact("risk", &format!("{} of 3", request.risk));
+    }
+    for reason in &request.reasons {
+        fact("because", &name(reason));
+    }
+    for chained in &request.chain {
+        let tool = whole(&chained.tool)?;
+        let by = match chained.publisher == request.publisher {
+            true => String::new(),
+            false => format!(" by ANOTHER publisher, {}", name(&chained.publisher)),
+        };
+        fact("may call, and your yes covers it", &format!("{tool}{by}"));
+        for publisher in chained.foreign_drivers() {
+            fact(
+                "  its driver",
+                &format!("by ANOTHER publisher, {}", name(publisher)),
+            );
+        }
+        if chained.risk > 0 {
+            fact("  its risk", &format!("{} of 3", chained.risk));
+        }
+        for effect in &chained.effects {
+            fact("  its effect", &whole(effect)?);
+        }
+    }
+    for tool in &request.apart {
+        fact("may call, and your yes does not cover it", &name(tool));
+    }
+    let arguments = serde_json::to_string_pretty(&request.input).ok()?;
+    let arguments = visible_json(&arguments);
+    if arguments.chars().nth(MAX_ARGUMENT_CHARS).is_some() {
+        return None;
+    }
+    out.push_str("arguments:\n");
+    // Behind a bar, so that an argument can't imitate one of the lines above.
+    for line in arguments.lines() {
+        let _ = writeln!(out, "| {line}");
+    }
+    out.chars().nth(MAX_MESSAGE_CHARS).is_none().then_some(out)
+}
+
+fn whole(text: &str) -> Option<String> {
+    let fits = text.chars().nth(MAX_NAME_CHARS).is_none();
+    fits.then(|| visible_line(text, MAX_NAME_CHARS))
+}
+
+/// The form below it.
+pub(crate) fn schema(session: bool) -> Value {
+    let choices = match session {
+        true => json!([ONCE, SESSION, NO]),
+        false => json!([ONCE, NO]),
+    };
+    json!({
+        "type": "object",
+        "properties": {
+            DECISION: { "type": "string", "title": "Your decision", "enum": choices },
+        },
+        "required": [DECISION],
+    })
+}

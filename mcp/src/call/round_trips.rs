@@ -1,0 +1,387 @@
+//! The round trips of one call: a driver's questions and approvals are put to
+//! whoever stands behind the client, and the call continues with the answers. A
+//! client of the session era is asked while the call waits; one of the stateless era
+//! carries sealed state from the question to the answer.
+
+#[cfg(test)]
+mod approval_tests;
+#[cfg(test)]
+mod backoff_tests;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rmcp::model::{
+    CallToolRequestParams, ClientCapabilities, ElicitationCapability, ErrorData,
+    FormElicitationCapability, InputRequest, InputRequiredResult, InputResponses, JsonObject,
+    RootsCapabilities, SamplingCapability,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolward_host::digest;
+use toolward_host::{
+    Answer, Answerable, Asked, CallError, ErrorClass, ErrorCode, Host, Origin, Reply, Request,
+    Resume,
+};
+
+use crate::approval::denial_backoff::DenialBackoff;
+use crate::approval::denials::Denials;
+use crate::approval::session_approvals::SessionApprovals;
+use crate::approval::{
+    self, ApprovalKey, ApprovalMemory, ClientApprover, Decision, PendingApproval,
+};
+use crate::client::{Client, Era, Unanswered};
+use crate::elicitation::questions;
+use crate::elicitation::request_state::{ANSWER_TIMEOUT, Binding, Sealer, StateError};
+
+/// How a call ended, as far as the client is concerned.
+pub(crate) enum Finished {
+    /// With a result.
+    Reply(Box<Reply>),
+    /// Not yet: the client has to be asked first.
+    InputRequired(InputRequiredResult),
+}
+
+/// Open questions, approvals and denials of all clients.
+pub(crate) struct RoundTrips {
+    sealer: Sealer,
+    memory: ApprovalMemory,
+}
+
+/// How often a question is repeated to a client that leaves answers out.
+const MAX_REPEATS: u8 = 3;
+
+/// What a client carries from a question to its answer.
+#[derive(Serialize, Deserialize)]
+enum State {
+    /// A person is asked whether the call may run.
+    Approval(PendingApproval),
+    /// The driver asks; the call was approved if it had to be.
+    Questions {
+        asked: Box<Asked>,
+        approved: Option<ApprovalKey>,
+        /// How often this was repeated.
+        repeats: u8,
+    },
+}
+
+/// What a call starts with: nothing, or what was answered.
+#[derive(Default)]
+struct Start {
+    decided: Option<(ApprovalKey, bool)>,
+    resume: Option<Box<Resume>>,
+}
+
+/// What was made of a client's answers.
+enum Opened {
+    Start(Start),
+    /// Answers are missing: the question is repeated, with the time that is left.
+    Repeat(State, BTreeMap<String, InputRequest>, Instant),
+}
+
+impl RoundTrips {
+    /// Denials are remembered as long as the process runs, and in `denials`, where
+    /// given, beyond it.
+    pub(crate) fn new(denials: Option<Denials>) -> Self {
+        Self {
+            sealer: Sealer::new(ANSWER_TIMEOUT),
+            memory: ApprovalMemory {
+                session: Arc::new(SessionApprovals::new()),
+                backoff: Arc::new(DenialBackoff::new(denials)),
+                pending: Arc::default(),
+            },
+        }
+    }
+
+    /// Carries a call out: puts its questions to the client and continues with the
+    /// answers. `tool` and `input` are the call's, as the client sent them.
+    ///
+    /// # Errors
+    ///
+    /// A fault of the protocol: answers that belong to no question of this call, or
+    /// a client that lacks a capability that the call needs.
+    pub(crate) async fn carry_out(
+        &self,
+        client: &Client,
+        host: &Host,
+        request: Request,
+        tool: &str,
+        input: &JsonObject,
+        parameters: &CallToolRequestParams,
+    ) -> Result<Finished, ErrorData> {
+        let subject = ["call", tool];
+        let mut start = Start::default();
+        if let Some(state) = &parameters.request_state {
+            let responses = parameters.input_responses.as_ref();
+            match self.opened(client, subject, input, state, responses)? {
+                Opened::Start(opened) => start = opened,
+                Opened::Repeat(state, requests, until) => {
+                    return self.ask(client, subject, input, &state, requests, Some(until));
+                }
+            }
+        }
+        let mut request = Some(request.answerable(client.answerable));
+        loop {
+            // Only a client that is asked while the call waits needs a second copy.
+            let call = match client.person {
+                Some(_) => request.clone(),
+                None => request.take(),
+            };
+            let call = call.ok_or_else(|| ErrorData::internal_error("no request is left", None))?;
+            let resumes = start.resume.is_some();
+            let approver = ClientApprover::new(client, &self.memory, resumes, start.decided);
+            let approver = Arc::new(approver);
+            let mut call = call.approver(approver.clone());
+            if let Some(resume) = start.resume.take() {
+                call = call.resume(*resume);
+            }
+            let mut reply = host.call(call).await;
+            if let Some((pending, question)) = approver.pending() {
+                let requests = BTreeMap::from([(approval::KEY.to_owned(), question)]);
+                let state = State::Approval(pending);
+                return self.ask(client, subject, input, &state, requests, None);
+            }
+            if let Some(asked) = reply.asked.take() {
+                let Some(requests) = requests(&asked) else {
+                    reply.result = Err(unaskable(&asked));
+                    return Ok(Finished::Reply(Box::new(reply)));
+                };
+                let approved = approver.approved();
+                if client.era == Era::Stateless {
+                    let state = State::Questions {
+                        asked,
+                        approved,
+                        repeats: 0,
+                    };
+                    return self.ask(client, subject, input, &state, requests, None);
+                }
+                start = Start {
+                    decided: approved.map(|call| (call, true)),
+                    resume: Some(Box::new(answered(client, *asked, requests).await)),
+                };
+                continue;
+            }
+            if let Err(error) = &mut reply.result {
+                if let Some(fault) = lacking(client, error) {
+                    return Err(fault);
+                }
+                approver.explain(error, tool_id(&reply.metadata.tool));
+            }
+            return Ok(Finished::Reply(Box::new(reply)));
+        }
+    }
+
+    /// What the answers that came with a state mean.
+    fn opened(
+        &self,
+        client: &Client,
+        subject: [&str; 2],
+        input: &JsonObject,
+        state: &str,
+        responses: Option<&InputResponses>,
+    ) -> Result<Opened, ErrorData> {
+        let (state, until) = self.open(client, subject, input, state)?;
+        let state =
+            serde_json::from_slice(&state).map_err(|_other| refused(StateError::Foreign))?;
+        let response = |key: &str| responses.and_then(|responses| responses.get(key));
+        match state {
+            State::Approval(pending) => {
+                let open = &self.memory.pending;
+                let was_open = open.close(&client.principal.name, pending.question);
+                let said = response(approval::KEY);
+                let decision = said.map(|said| approval::decision(said, &pending));
+                let decided = match decision {
+                    // This question was not answered. The call asks again.
+                    None => None,
+                    // A denial of another question about the tool has ended this one.
+                    Some(Decision::Once | Decision::Session) if !was_open => None,
+                    Some(decision) => {
+                        self.memory.keep(&client.principal, &pending, decision);
+                        Some((pending.call, decision != Decision::Deny))
+                    }
+                };
+                let resume = None;
+                Ok(Opened::Start(Start { decided, resume }))
+            }
+            State::Questions {
+                asked,
+                approved,
+                repeats,
+            } => {
+                let answers = asked.questions.iter().map(|question| {
+                    let said = response(&question.key)?.clone();
+                    Some((
+                        question.key.clone(),
+                        questions::answer(&question.ask, said)?,
+                    ))
+                });
+                let answers: Option<Vec<(String, Answer)>> = answers.collect();
+                match answers {
+                    Some(answers) => Ok(Opened::Start(Start {
+                        decided: approved.map(|call| (call, true)),
+                        resume: Some(Box::new(Resume {
+                            asked: *asked,
+                            answers,
+                        })),
+                    })),
+                    None if repeats >= MAX_REPEATS => Err(unanswered()),
+                    None => {
+                        let requests = requests(&asked).unwrap_or_default();
+                        let state = State::Questions {
+                            asked,
+                            approved,
+                            repeats: repeats.saturating_add(1),
+                        };
+                        Ok(Opened::Repeat(state, requests, until))
+                    }
+                }
+            }
+        }
+    }
+
+    fn open(
+        &self,
+        client: &Client,
+        subject: [&str; 2],
+        input: &JsonObject,
+        state: &str,
+    ) -> Result<(Vec<u8>, Instant), ErrorData> {
+        let binding = Binding {
+            principal: &client.principal.name,
+            subject,
+            input: &digest::object(input),
+        };
+        match client.era {
+            Era::Stateless => self.sealer.open(binding, state).map_err(refused),
+            // Nothing was sealed for such a client.
+            Era::Session => Err(refused(StateError::Foreign)),
+        }
+    }
+
+    /// A result that asks. A repeated question keeps its deadline `until`; a new one
+    /// gets [`ANSWER_TIMEOUT`].
+    fn ask(
+        &self,
+        client: &Client,
+        subject: [&str; 2],
+        input: &JsonObject,
+        state: &State,
+        requests: BTreeMap<String, InputRequest>,
+        until: Option<Instant>,
+    ) -> Result<Finished, ErrorData> {
+        let binding = Binding {
+            principal: &client.principal.name,
+            subject,
+            input: &digest::object(input),
+        };
+        let failed = || ErrorData::internal_error("the question can't be sealed", None);
+        let state = serde_json::to_vec(state).map_err(|_unserialisable| failed())?;
+        let until = until.or_else(|| self.sealer.deadline());
+        let state = until.and_then(|until| self.sealer.seal(binding, state, until));
+        let state = state.ok_or_else(failed)?;
+        let required = InputRequiredResult::new(Some(requests), Some(state));
+        Ok(Finished::InputRequired(required))
+    }
+}
+
+/// The requests for all questions; `None` where the protocol has none for one.
+fn requests(asked: &Asked) -> Option<BTreeMap<String, InputRequest>> {
+    let requests = asked.questions.iter().map(|question| {
+        let request = questions::request(asked, question)?;
+        Some((question.key.clone(), request))
+    });
+    requests.collect()
+}
+
+/// Asks a client that can be asked while the call waits, one question after the
+/// other.
+async fn answered(
+    client: &Client,
+    asked: Asked,
+    mut requests: BTreeMap<String, InputRequest>,
+) -> Resume {
+    let mut answers = Vec::with_capacity(asked.questions.len());
+    for question in &asked.questions {
+        let request = requests.remove(&question.key);
+        let said = match (&client.person, request) {
+            (Some(person), Some(request)) => person.ask(request, ANSWER_TIMEOUT).await,
+            _ => Err(Unanswered::Failed),
+        };
+        let answer = match said {
+            Ok(said) => questions::answer(&question.ask, said).unwrap_or(Answer::Cancelled),
+            Err(Unanswered::Refused) => Answer::Declined,
+            Err(Unanswered::Late | Unanswered::Failed) => Answer::Cancelled,
+        };
+        answers.push((question.key.clone(), answer));
+    }
+    Resume { asked, answers }
+}
+
+/// The fault of a client of the stateless era that lacks what a question needs.
+fn lacking(client: &Client, error: &CallError) -> Option<ErrorData> {
+    let ours = error.code == ErrorCode::INPUT_UNAVAILABLE && error.origin == Origin::Host;
+    if client.era != Era::Stateless || !ours {
+        return None;
+    }
+    let kinds = error.cause.as_ref()?.get("lacking")?.as_array()?;
+    if kinds.is_empty() {
+        return None;
+    }
+    let has = |kind: &str| kinds.iter().any(|named| named == kind);
+    let needed = Answerable {
+        form: has("form"),
+        sample: has("sample"),
+        roots: has("roots"),
+    };
+    let mut required = ClientCapabilities::default();
+    required.sampling = needed.sample.then(SamplingCapability::default);
+    required.roots = needed.roots.then(RootsCapabilities::default);
+    required.elicitation = needed
+        .form
+        .then(|| ElicitationCapability::default().with_form(FormElicitationCapability::default()));
+    Some(ErrorData::missing_required_client_capability(required))
+}
+
+/// The driver's question fits the host's rules, but not the protocol's.
+fn unaskable(asked: &Asked) -> CallError {
+    let tool = &asked.tool_id;
+    CallError::new(
+        ErrorCode::UPSTREAM_ERROR,
+        ErrorClass::ExecutionFailed,
+        format!("`{tool}` asks what the protocol has no question for"),
+    )
+    .with_hint("report this to the driver's publisher")
+}
+
+/// `id` of `id@version`.
+fn tool_id(tool: &str) -> &str {
+    tool.split_once('@').map_or(tool, |(id, _)| id)
+}
+
+fn unanswered() -> ErrorData {
+    let message = format!(
+        "expected an answer to every question in `inputResponses`, and asked {MAX_REPEATS} times again; \
+         make the request anew"
+    );
+    let data = json!({ "code": "toolward:answers_missing" });
+    ErrorData::invalid_params(message, Some(data))
+}
+
+fn refused(unsealable: StateError) -> ErrorData {
+    let (code, message) = match unsealable {
+        StateError::Foreign => (
+            "toolward:state_refused",
+            "the `requestState` was not given out for this request, or was changed",
+        ),
+        StateError::Spent => (
+            "toolward:state_spent",
+            "the `requestState` was used before, or is too old; make the request anew",
+        ),
+    };
+    ErrorData::invalid_params(message, Some(json!({ "code": code })))
+}

@@ -1,0 +1,287 @@
+//! What the tests of asking stand on: a host of real drivers that ask and need
+//! approval, and clients that say what they are told to.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, ErrorCode as Fault, InputRequest, InputRequiredResult, JsonObject,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use toolward_bundle::content::Content;
+use toolward_host::{Answerable, Cache, Host, Reply, Request};
+use toolward_policy::Policy;
+
+use super::{ErrorData, Finished, RoundTrips};
+use crate::client::{Client, Era, Person, Said, Unanswered};
+use crate::principal::{Principal, Tools};
+
+/// `notes.ask` asks; `notes.write` changes something; `notes.always` asks and needs
+/// approval each time; `notes.burn` can't be undone; `notes.calls` calls `notes.always`,
+/// and `notes.through` a tool of the bundle `helper`.
+const TOOLS: &[(&str, &str)] = &[
+    ("notes.ask", "requires: { user: [form, sample, roots] }\n"),
+    ("notes.write", "mutates: [\"database:notes\"]\n"),
+    (
+        "notes.always",
+        "approval: always\nrequires: { user: [form] }\n",
+    ),
+    (
+        "notes.burn",
+        "risk_level: 3\nmutates: [\"database:notes\"]\n",
+    ),
+    ("notes.calls", "requires: { tools: [notes.always] }\n"),
+    (
+        "notes.through",
+        "mutates: [\"database:notes\"]\nrequires: { tools: [helper.write] }\n",
+    ),
+];
+
+/// The bundle `helper`.
+const HELPER: &[(&str, &str)] = &[("helper.write", "mutates: [\"database:notes\"]\n")];
+
+/// A host of these tools, with a description of the test's own: another one makes
+/// another bundle.
+pub(crate) fn host(description: &str) -> (TempDir, Host) {
+    let directory = tempfile::tempdir().unwrap();
+    write("notes", TOOLS, description, directory.path());
+    let host = host_of(&[directory.path()]);
+    (directory, host)
+}
+
+/// The same with the bundle `helper` beside it, both in directories of the test's own.
+pub(crate) fn host_with_helper(notes: &Path, helper: &Path, description: &str) -> Host {
+    write("notes", TOOLS, "Notes.", notes);
+    write("helper", HELPER, description, helper);
+    host_of(&[notes, helper])
+}
+
+/// Writes a bundle of these tools.
+fn write(id: &str, tools: &[(&str, &str)], description: &str, directory: &Path) {
+    let write = |path: &str, content: &[u8]| {
+        let path = directory.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    };
+    let bundle = format!(
+        "id = \"{id}\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"acme\"\n\
+         created = \"2026-01-01T00:00:00Z\"\n"
+    );
+    write("bundle.toml", bundle.as_bytes());
+    let mut implements = String::new();
+    for (tool_id, extra) in tools {
+        let tool = format!(
+            "---\nname: Notes\nid: {tool_id}\ndescription: {description}\nversion: 1.0.0\ninputs:\n  \
+             type: object\noutputs:\n  type: object\n{extra}---\n"
+        );
+        write(&format!("tools/{tool_id}/TOOL.md"), tool.as_bytes());
+        implements.push_str(&format!("  - tool: {tool_id}\n    version: ^1.0.0\n"));
+    }
+    let driver = format!(
+        "---\nname: Notes\nid: {id}\ndescription: Keeps notes.\nversion: 1.0.0\n\
+         kind: component\ncomponent: driver.wasm\nimplements:\n{implements}---\n"
+    );
+    write(&format!("drivers/{id}/DRIVER.md"), driver.as_bytes());
+    let wasm = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../tests/guests/hostile/drivers/hostile/driver.wasm");
+    let wasm = std::fs::read(&wasm)
+        .unwrap_or_else(|_| panic!("{} is missing: run `cargo xtask guests`", wasm.display()));
+    write(&format!("drivers/{id}/driver.wasm"), &wasm);
+}
+
+fn host_of(directories: &[&Path]) -> Host {
+    static CACHE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+    let mut policy = String::new();
+    let mut builder = Host::builder().cache(Cache::open(CACHE.path().join("cache")).unwrap());
+    for directory in directories {
+        policy.push_str(&format!(
+            "[[grant]]\npublisher = \"dev:{}\"\nrequires = [\"user:form\", \"user:sample\", \
+             \"user:roots\", \"tool:notes.always\", \"tool:helper.write\"]\n\
+             mutates = [\"database:notes\"]\n",
+            directory.display()
+        ));
+        builder = builder.bundle(Content::from_dev(directory).unwrap());
+    }
+    builder
+        .policy(Policy::from_toml(&policy).unwrap())
+        .build()
+        .unwrap()
+}
+
+/// A person who says the given things in turn, and then nothing.
+#[derive(Default)]
+pub(crate) struct Scripted {
+    says: Mutex<VecDeque<Value>>,
+    asked: Mutex<Vec<Value>>,
+}
+
+impl Scripted {
+    pub(crate) fn saying(says: impl IntoIterator<Item = Value>) -> Arc<Self> {
+        let says = Mutex::new(says.into_iter().collect());
+        let asked = Mutex::default();
+        Arc::new(Self { says, asked })
+    }
+
+    /// What they were asked, as JSON.
+    pub(crate) fn asked(&self) -> Vec<Value> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Person for Scripted {
+    fn ask(&self, request: InputRequest, _: Duration) -> Said<'_> {
+        let request = serde_json::to_value(request).unwrap();
+        self.asked.lock().unwrap().push(request);
+        let said = self.says.lock().unwrap().pop_front();
+        Box::pin(async move { said.ok_or(Unanswered::Late) })
+    }
+}
+
+/// A client of the stateless era that can answer everything, and is trusted.
+pub(crate) fn stateless(name: &str) -> Client {
+    Client {
+        principal: Principal {
+            name: name.into(),
+            tools: Tools::All,
+            may_approve: true,
+        },
+        era: Era::Stateless,
+        answerable: Answerable {
+            form: true,
+            sample: true,
+            roots: true,
+        },
+        person: None,
+    }
+}
+
+/// One of the session era, with this person behind it.
+pub(crate) fn session(person: &Arc<Scripted>) -> Client {
+    Client {
+        era: Era::Session,
+        person: Some(person.clone()),
+        ..stateless("alice")
+    }
+}
+
+/// A call as a client sends it.
+#[derive(Clone)]
+pub(crate) struct Sent {
+    pub(crate) tool: &'static str,
+    pub(crate) input: JsonObject,
+    responses: Option<BTreeMap<String, Value>>,
+    state: Option<String>,
+}
+
+impl Sent {
+    pub(crate) fn new(tool: &'static str, input: Value) -> Self {
+        Self {
+            tool,
+            input: input.as_object().unwrap().clone(),
+            responses: None,
+            state: None,
+        }
+    }
+
+    /// The same call with these answers to what was asked.
+    pub(crate) fn answering(&self, asked: &InputRequiredResult, responses: Value) -> Self {
+        let responses = responses.as_object().unwrap().clone();
+        Self {
+            responses: Some(responses.into_iter().collect()),
+            state: asked.request_state.clone(),
+            ..self.clone()
+        }
+    }
+
+    pub(crate) async fn to(
+        &self,
+        round_trips: &RoundTrips,
+        client: &Client,
+        host: &Host,
+    ) -> Result<Finished, ErrorData> {
+        let mut parameters = CallToolRequestParams::new(self.tool);
+        parameters.input_responses = self.responses.clone();
+        parameters.request_state = self.state.clone();
+        let request = Request::with_value(self.tool, Value::Object(self.input.clone()))
+            .principal(client.principal.name.as_ref());
+        let (tool, input) = (self.tool, &self.input);
+        round_trips
+            .carry_out(client, host, request, tool, input, &parameters)
+            .await
+    }
+}
+
+/// The reply of a call that has ended.
+pub(crate) fn ended(finished: Result<Finished, ErrorData>) -> Reply {
+    match finished.unwrap() {
+        Finished::Reply(reply) => *reply,
+        Finished::InputRequired(required) => panic!("it asks: {required:?}"),
+    }
+}
+
+/// What a call asks.
+pub(crate) fn asks(finished: Result<Finished, ErrorData>) -> InputRequiredResult {
+    match finished.unwrap() {
+        Finished::InputRequired(required) => required,
+        Finished::Reply(reply) => panic!("it has ended: {}", reply.envelope()),
+    }
+}
+
+/// The keys of what was asked.
+pub(crate) fn keys(asked: &InputRequiredResult) -> Vec<&str> {
+    let requests = asked.input_requests.as_ref().unwrap();
+    requests.keys().map(String::as_str).collect()
+}
+
+/// A form filled in.
+pub(crate) fn accepted(content: Value) -> Value {
+    json!({"action": "accept", "content": content})
+}
+
+/// An approval question answered.
+pub(crate) fn decided(decision: &str) -> Value {
+    json!({"toolward:approval": accepted(json!({"decision": decision}))})
+}
+
+/// The fault of a request, and what came with it.
+pub(crate) fn fault(finished: Result<Finished, ErrorData>) -> (Fault, Value) {
+    match finished {
+        Err(error) => (error.code, error.data.unwrap_or_default()),
+        Ok(Finished::Reply(reply)) => panic!("it has ended: {}", reply.envelope()),
+        Ok(Finished::InputRequired(required)) => panic!("it asks: {required:?}"),
+    }
+}
+
+/// The code of an error.
+pub(crate) fn code(reply: &Reply) -> &str {
+    match &reply.result {
+        Ok(output) => panic!("an output: {}", output.structured),
+        Err(error) => error.code.as_str(),
+    }
+}
+
+/// What a driver gave.
+pub(crate) fn value(reply: &Reply) -> &Value {
+    match &reply.result {
+        Ok(output) => &output.structured["value"],
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+/// A call that asks one question.
+pub(crate) fn asking_call() -> Sent {
+    Sent::new("notes.ask", json!({"do": "ask"}))
+}
+
+/// A call of a driver that gives back what it got.
+pub(crate) fn echo(tool: &'static str) -> Sent {
+    Sent::new(tool, json!({"do": "echo", "value": 7}))
+}
+
+/// Yes to the question of [`asking_call`].
+pub(crate) fn yes() -> Value {
+    json!({"q": accepted(json!({"ok": true}))})
+}

@@ -1,0 +1,146 @@
+//! The client of one request: its principal, and how it can be asked.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{ClientCapabilities, InputRequest, ProtocolVersion, ServerRequest};
+use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer, ServiceError};
+use serde_json::Value;
+use toolward_host::Answerable;
+
+use crate::principal::Principal;
+
+/// How a client is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// By requests of the server, while the call waits (before 2026-07-28).
+    Session,
+    /// By a result that names what is missing; the client calls again with it.
+    Stateless,
+}
+
+/// Why a client gave no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// The answer timed out.
+    Late,
+    /// The client answered with an error. A person's answer is a result.
+    Refused,
+    /// The client failed or disconnected.
+    Failed,
+}
+
+/// The future of a client's answer.
+pub(crate) type Said<'a> = Pin<Box<dyn Future<Output = Result<Value, Unanswered>> + Send + 'a>>;
+
+/// A client that can be asked while a call waits.
+pub(crate) trait Person: Send + Sync {
+    /// Sends a request to it and returns the result as JSON.
+    fn ask(&self, request: InputRequest, timeout: Duration) -> Said<'_>;
+}
+
+/// The client that calls, and how it can be asked.
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) principal: Principal,
+    pub(crate) era: Era,
+    pub(crate) answerable: Answerable,
+    /// `None` where it can't be asked while a call waits.
+    pub(crate) person: Option<Arc<dyn Person>>,
+}
+
+impl Client {
+    /// The client that sent a request.
+    pub(crate) fn new(context: &RequestContext<RoleServer>, principal: &Principal) -> Self {
+        let version = context.protocol_version();
+        let stateless = version.is_some_and(|version| version >= ProtocolVersion::NO_INITIALIZE);
+        let era = match stateless {
+            true => Era::Stateless,
+            false => Era::Session,
+        };
+        let capabilities = context.client_capabilities();
+        let answerable = capabilities.as_ref().map(answerable).unwrap_or_default();
+        let asked = era == Era::Session && answerable != Answerable::default();
+        Self {
+            principal: principal.clone(),
+            era,
+            answerable,
+            person: asked.then(|| Arc::new(context.peer.clone()) as Arc<dyn Person>),
+        }
+    }
+}
+
+/// The capabilities that a client declares. An elicitation capability without a mode
+/// means forms.
+fn answerable(capabilities: &ClientCapabilities) -> Answerable {
+    let form = capabilities.elicitation.as_ref();
+    Answerable {
+        form: form.is_some_and(|modes| modes.form.is_some() || modes.url.is_none()),
+        sample: capabilities.sampling.is_some(),
+        roots: capabilities.roots.is_some(),
+    }
+}
+
+impl Person for Peer<RoleServer> {
+    fn ask(&self, request: InputRequest, timeout: Duration) -> Said<'_> {
+        Box::pin(async move {
+            let request = match request {
+                InputRequest::CreateMessage(request) => {
+                    ServerRequest::CreateMessageRequest(request)
+                }
+                InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
+                InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
+                _ => return Err(Unanswered::Failed),
+            };
+            let options = PeerRequestOptions::with_timeout(timeout);
+            let handle = self.send_request_with_option(request, options).await;
+            let handle = handle.map_err(|error| unanswered(&error))?;
+            let guard = CancelOnDrop {
+                peer: self,
+                id: Some(handle.id.clone()),
+            };
+            let result = handle.await_response().await;
+            guard.disarm();
+            let result = result.map_err(|error| unanswered(&error))?;
+            serde_json::to_value(result).map_err(|_unserialisable| Unanswered::Failed)
+        })
+    }
+}
+
+/// Cancels a request whose answer is no longer awaited, so that the client does not
+/// keep showing a stale question.
+struct CancelOnDrop<'a> {
+    peer: &'a Peer<RoleServer>,
+    id: Option<rmcp::model::RequestId>,
+}
+
+impl CancelOnDrop<'_> {
+    fn disarm(mut self) {
+        self.id = None;
+    }
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current())
+        else {
+            return;
+        };
+        let peer = self.peer.clone();
+        runtime.spawn(async move {
+            let reason = Some("the call has ended".to_owned());
+            let cancelled = rmcp::model::CancelledNotificationParam::new(Some(id), reason);
+            let _ = peer.notify_cancelled(cancelled).await;
+        });
+    }
+}
+
+fn unanswered(error: &ServiceError) -> Unanswered {
+    match error {
+        ServiceError::Timeout { .. } => Unanswered::Late,
+        ServiceError::McpError(_) => Unanswered::Refused,
+        _ => Unanswered::Failed,
+    }
+}

@@ -1,0 +1,209 @@
+//! The features of the server at one moment: a host, and the tools, prompts and resources
+//! that clients see of it.
+
+use std::collections::BTreeSet;
+
+use rmcp::model::Tool;
+use toolward_bundle::content::Content;
+use toolward_host::Host;
+use toolward_policy::Policy;
+
+use crate::catalogue::{self, Catalogue, Found, Listed, NameProblem, Order};
+use crate::documents::{Documents, DocumentsError};
+use crate::principal::Principal;
+use crate::search::Finder;
+
+/// The tools, prompts and resources that clients see of a host.
+///
+/// ```
+/// use toolward_host::Host;
+/// use toolward_mcp::ServerFeatures;
+/// use toolward_policy::Policy;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let host = Host::builder().build()?;
+/// let features = ServerFeatures::new(host, &[], &Policy::empty(), 100)?;
+/// assert_eq!(features.tool_count(), 0);
+/// # Ok(())
+/// # }
+/// ```
+pub struct ServerFeatures {
+    pub(crate) host: Host,
+    catalogue: Catalogue,
+    documents: Documents,
+    /// Present where tools are found rather than listed.
+    finder: Option<Finder>,
+}
+
+/// Why a host can't be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerFeaturesError {
+    /// Two prompts or resources have one name.
+    #[error(transparent)]
+    Documents(#[from] DocumentsError),
+}
+
+impl ServerFeaturesError {
+    /// The stable code of this error, as the book lists it.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Documents(error) => error.code(),
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Documents(error) => error.hint().to_owned(),
+        }
+    }
+}
+
+/// Which lists changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    pub(crate) tools: bool,
+    pub(crate) prompts: bool,
+    pub(crate) resources: bool,
+}
+
+impl ServerFeatures {
+    /// The features of `host`, whose bundles are `contents`. Tools get their names over MCP in
+    /// the order of the bundles; installed ones in that of their
+    /// [`ToolEntry::arrival`](toolward_bundle::content::ToolEntry::arrival). More than
+    /// `defer_above` tools are not listed: clients find them through three tools of the
+    /// server.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerFeaturesError`] when two documents would have one name.
+    pub fn new(
+        host: Host,
+        contents: &[Content],
+        policy: &Policy,
+        defer_above: usize,
+    ) -> Result<Self, ServerFeaturesError> {
+        let catalogue = catalogue::of(&host, &Order::new(contents, policy));
+        let documents = Documents::of(contents, policy)?;
+        let finder =
+            (catalogue.listed.len() > defer_above).then(|| Finder::new(host.clone(), &catalogue));
+        Ok(Self {
+            host,
+            catalogue,
+            documents,
+            finder,
+        })
+    }
+
+    /// The host whose tools these are.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// How many tools can be called.
+    #[must_use]
+    pub fn tool_count(&self) -> usize {
+        self.catalogue.listed.len()
+    }
+
+    /// The names of tools that policy blocks, with the ids of their contracts.
+    pub fn blocked(&self) -> impl Iterator<Item = (&str, &str)> {
+        let blocked = self.catalogue.blocked.iter();
+        blocked.map(|tool| (tool.name.as_str(), tool.id.as_str()))
+    }
+
+    pub(crate) fn documents(&self) -> &Documents {
+        &self.documents
+    }
+
+    pub(crate) fn finder(&self) -> Option<&Finder> {
+        self.finder.as_ref()
+    }
+
+    pub(crate) fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// Tools that did not get the name they ask for. Report them to the operator.
+    pub fn name_problems(&self) -> impl Iterator<Item = &NameProblem> {
+        self.catalogue.problems.iter()
+    }
+
+    /// The tool that may be called, by its name or its id, if `principal` may use it.
+    pub(crate) fn find(&self, name: &str, principal: &Principal) -> Option<&Listed> {
+        match self.catalogue.find(name, principal)? {
+            Found::Listed(tool) => Some(tool),
+            Found::Blocked(_) => None,
+        }
+    }
+
+    /// The tools that a principal is shown: its own, or those that find them.
+    pub(crate) fn tools(&self, principal: &Principal) -> Vec<Tool> {
+        match &self.finder {
+            Some(_) => crate::search::tools(),
+            None => self.own(principal).cloned().collect(),
+        }
+    }
+
+    fn own(&self, principal: &Principal) -> impl Iterator<Item = &Tool> {
+        let listed = self.catalogue.listed.iter();
+        let own = listed.filter(|tool| tool.is_for(principal));
+        own.map(|tool| &tool.tool)
+    }
+
+    /// The instructions for models.
+    pub(crate) fn instructions(&self) -> String {
+        let mut text = "Each tool runs in a sandbox of its own and reaches only what the operator \
+             granted. Descriptions and results are text of the tools' publishers, not of this \
+             server."
+            .to_owned();
+        if self.finder.is_some() {
+            text.push_str(
+                " There are more tools than are listed: find them with `search_tools`, load one \
+                 with `load_tool`, and call it with `call_tool`.",
+            );
+        }
+        text
+    }
+
+    /// Which lists changed for a principal since `before`. What it may not use does not
+    /// count.
+    pub(crate) fn changes_since(&self, before: &Self, principal: &Principal) -> Changes {
+        let same = match (&self.finder, &before.finder) {
+            (Some(_), Some(_)) => true,
+            (None, None) => self.own(principal).eq(before.own(principal)),
+            _ => false,
+        };
+        let [now, then] = [self, before].map(|features| features.documents.seen_by(principal));
+        Changes {
+            tools: !same,
+            prompts: !now.lists_prompts_as(&then),
+            resources: !now.lists_resources_as(&then),
+        }
+    }
+
+    /// Those of `watched` whose content has changed for a principal, or is gone.
+    pub(crate) fn updated_since(
+        &self,
+        before: &Self,
+        watched: &BTreeSet<String>,
+        principal: &Principal,
+    ) -> Vec<String> {
+        let [now, then] = [self, before].map(|features| features.documents.seen_by(principal));
+        let other = |uri: &&String| now.digest(uri) != then.digest(uri);
+        watched.iter().filter(other).cloned().collect()
+    }
+}
+
+impl std::fmt::Debug for ServerFeatures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerFeatures")
+            .field("tools", &self.catalogue.listed.len())
+            .field("blocked", &self.catalogue.blocked.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,315 @@
+//! The names by which the server is called, so that a page somewhere, whose name is
+//! made to lead here, reaches nothing (DNS rebinding).
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::header::{HOST, ORIGIN};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{HeaderMap, HeaderName};
+
+use super::responses::Rejection;
+use super::{HttpError, Settings};
+
+/// Names of this machine that only it can use.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// A name, and the port if only one will do.
+#[derive(Debug, PartialEq, Eq)]
+struct Name {
+    host: String,
+    port: Option<u16>,
+}
+
+impl Name {
+    /// `name`, `name:port`, `[::1]`, `[::1]:port`.
+    fn parse(text: &str) -> Option<Self> {
+        let authority = Authority::try_from(text).ok()?;
+        let host = authority.host();
+        // A user, or a port of more than 16 bits, which the library leaves out.
+        let port = match text.strip_prefix(host)? {
+            "" => None,
+            rest => Some(rest.strip_prefix(':')?.parse().ok()?),
+        };
+        let host = host
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+            .unwrap_or(host);
+        (!host.is_empty()).then(|| Self {
+            host: host.to_ascii_lowercase(),
+            port,
+        })
+    }
+
+    fn admits(&self, other: &Self) -> bool {
+        self.host == other.host && (self.port.is_none() || self.port == other.port)
+    }
+}
+
+/// An origin (RFC 6454): its port is always known.
+#[derive(Debug, PartialEq, Eq)]
+struct Origin {
+    scheme: &'static str,
+    host: String,
+    port: u16,
+}
+
+impl Origin {
+    fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        let (scheme, port) = match scheme {
+            "http" => ("http", 80),
+            "https" => ("https", 443),
+            _ => return None,
+        };
+        let name = Name::parse(rest)?;
+        Some(Self {
+            scheme,
+            host: name.host,
+            port: name.port.unwrap_or(port),
+        })
+    }
+}
+
+/// The names that are allowed.
+#[derive(Debug)]
+pub(super) struct AllowedNames {
+    hosts: Vec<Name>,
+    origins: Vec<Origin>,
+    /// Whether pages of this machine may call: only this machine reaches the
+    /// server then.
+    loopback: bool,
+}
+
+impl AllowedNames {
+    /// The names of an address, and those that the settings add.
+    pub(super) fn new(address: SocketAddr, settings: &Settings) -> Result<Self, HttpError> {
+        let ip = address.ip().to_canonical();
+        let named = |host: &str| Name {
+            host: host.to_owned(),
+            port: None,
+        };
+        let mut hosts = if ip.is_loopback() {
+            LOOPBACK.map(named).into()
+        } else if ip.is_unspecified() {
+            Vec::new()
+        } else {
+            vec![named(&ip.to_string())]
+        };
+        for host in &settings.hosts {
+            hosts.push(Name::parse(host).ok_or_else(|| HttpError::Name {
+                found: host.clone(),
+                expected: "host",
+            })?);
+        }
+        if hosts.is_empty() {
+            return Err(HttpError::NoHosts(address));
+        }
+        let origins = settings.origins.iter().map(|origin| {
+            Origin::parse(origin).ok_or_else(|| HttpError::Name {
+                found: origin.clone(),
+                expected: "origin",
+            })
+        });
+        Ok(Self {
+            hosts,
+            origins: origins.collect::<Result<_, _>>()?,
+            loopback: ip.is_loopback(),
+        })
+    }
+
+    /// Refuses a request for another name, or of a page from elsewhere.
+    pub(super) fn check(&self, parts: &Parts) -> Result<(), Rejection> {
+        // A request that names a host in its target too means that one (RFC 9112
+        // section 3.2.2): both must be ours.
+        let host = single(&parts.headers, &HOST)
+            .map_err(|()| Rejection::NoHost)?
+            .ok_or(Rejection::NoHost)?;
+        let target = parts.uri.authority().map(Authority::as_str);
+        for name in [Some(host), target].into_iter().flatten() {
+            let name = Name::parse(name).ok_or(Rejection::Host)?;
+            if !self.hosts.iter().any(|allowed| allowed.admits(&name)) {
+                return Err(Rejection::Host);
+            }
+        }
+        match single(&parts.headers, &ORIGIN).map_err(|()| Rejection::Origin)? {
+            None => Ok(()),
+            Some(origin) => {
+                let origin = Origin::parse(origin).ok_or(Rejection::Origin)?;
+                let here = self.loopback && is_loopback(&origin.host);
+                if here || self.origins.contains(&origin) {
+                    Ok(())
+                } else {
+                    Err(Rejection::Origin)
+                }
+            }
+        }
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    LOOPBACK.contains(&host)
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|ip| ip.to_canonical().is_loopback())
+}
+
+/// The one value of a header, as text.
+pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.next().is_some() {
+        return Err(());
+    }
+    first
+        .map(|value| value.to_str().map_err(|_| ()))
+        .transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Authentication;
+    use crate::http::tokens::Tokens;
+    use std::sync::Arc;
+
+    fn names(address: &str, hosts: &[&str], origins: &[&str]) -> Result<AllowedNames, HttpError> {
+        let mut settings = Settings::new(Authentication::Required(Arc::new(Tokens::default())));
+        settings.hosts = hosts.iter().map(ToString::to_string).collect();
+        settings.origins = origins.iter().map(ToString::to_string).collect();
+        AllowedNames::new(address.parse().unwrap(), &settings)
+    }
+
+    fn checked(names: &AllowedNames, uri: &str, headers: &[(&str, &str)]) -> Result<(), Rejection> {
+        let mut request = http::Request::builder().uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        names.check(&request.body(()).unwrap().into_parts().0)
+    }
+
+    #[test]
+    fn on_loopback_only_this_machines_names_are_answered_to() {
+        let names = names("127.0.0.1:8000", &[], &[]).unwrap();
+        for host in [
+            "localhost",
+            "LOCALHOST:8000",
+            "127.0.0.1:1",
+            "[::1]:8000",
+            "[::1]",
+        ] {
+            assert_eq!(checked(&names, "/mcp", &[("host", host)]), Ok(()), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:8000",
+            "localhost.evil.example",
+            "evil@localhost",
+            "localhost:99999",
+            "localhost:",
+            "localhost:8000:1",
+            "127.0.0.2",
+            "127.0.0.1.",
+            "",
+            "::1",
+            "[::1",
+            "0x7f.1",
+        ] {
+            assert_eq!(
+                checked(&names, "/mcp", &[("host", host)]),
+                Err(Rejection::Host),
+                "{host}"
+            );
+        }
+        assert_eq!(checked(&names, "/mcp", &[]), Err(Rejection::NoHost));
+        assert_eq!(
+            checked(
+                &names,
+                "/mcp",
+                &[("host", "localhost"), ("host", "localhost")]
+            ),
+            Err(Rejection::NoHost)
+        );
+        assert_eq!(
+            checked(&names, "http://evil.example/mcp", &[("host", "localhost")]),
+            Err(Rejection::Host)
+        );
+    }
+
+    #[test]
+    fn pages_from_elsewhere_are_refused() {
+        let local = names("127.0.0.1:8000", &[], &[]).unwrap();
+        let host = ("host", "localhost");
+        for origin in [
+            "http://localhost:6274",
+            "http://127.0.0.1",
+            "https://[::1]:9",
+        ] {
+            assert_eq!(checked(&local, "/", &[host, ("origin", origin)]), Ok(()));
+        }
+        for origin in [
+            "http://evil.example",
+            "http://localhost.evil.example",
+            "http://localhost@evil.example",
+            "null",
+            "",
+            "file://",
+            "localhost",
+            "http://localhost/path",
+        ] {
+            assert_eq!(
+                checked(&local, "/", &[host, ("origin", origin)]),
+                Err(Rejection::Origin),
+                "{origin}"
+            );
+        }
+
+        let public = names("0.0.0.0:8000", &["tools.example"], &["https://app.example"]).unwrap();
+        let host = ("host", "tools.example:443");
+        for (origin, allowed) in [
+            ("https://app.example", true),
+            ("https://app.example:443", true),
+            ("https://app.example:444", false),
+            ("http://app.example", false),
+            ("http://localhost", false),
+        ] {
+            assert_eq!(
+                checked(&public, "/", &[host, ("origin", origin)]).is_ok(),
+                allowed,
+                "{origin}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_address_without_a_name_needs_names() {
+        assert_eq!(
+            names("0.0.0.0:80", &[], &[]).unwrap_err().code(),
+            "http-no-hosts"
+        );
+        assert!(names("0.0.0.0:80", &["tools.example"], &[]).is_ok());
+        let own = names("192.0.2.7:80", &[], &[]).unwrap();
+        assert_eq!(checked(&own, "/", &[("host", "192.0.2.7:80")]), Ok(()));
+        assert_eq!(
+            checked(&own, "/", &[("host", "localhost")]),
+            Err(Rejection::Host)
+        );
+    }
+
+    #[test]
+    fn what_is_no_name_can_not_be_allowed() {
+        for host in ["", "https://tools.example", "a b", "*"] {
+            let error = names("127.0.0.1:80", &[host], &[]).map(|_| ());
+            if host != "*" {
+                assert_eq!(error.unwrap_err().code(), "http-name-invalid", "{host}");
+            }
+        }
+        for origin in ["", "tools.example", "null", "*", "ftp://a"] {
+            assert_eq!(
+                names("127.0.0.1:80", &[], &[origin]).unwrap_err().code(),
+                "http-name-invalid",
+                "{origin}"
+            );
+        }
+    }
+}

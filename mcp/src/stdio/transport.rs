@@ -1,0 +1,367 @@
+//! The transport on standard input and output. It bounds a message before it is parsed,
+//! and the requests that are open. Answers and notifications always get through.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use rmcp::model::{
+    ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+};
+use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::{JsonRpcMessageCodec, JsonRpcMessageCodecError};
+use serde::Serialize;
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::codec::Decoder as _;
+use toolward_host::{CallError, ErrorClass};
+
+use super::lines::{Line, Lines};
+use super::writer::LineWriter;
+use crate::messages::{self, Flaw, MAX_MESSAGE_BYTES, Scan};
+use crate::strict::{self, Malformed};
+
+/// Open requests of the client: neither answered nor cancelled.
+const MAX_OPEN_REQUESTS: usize = 2048;
+/// Memory that they may take together.
+const MAX_OPEN_BYTES: usize = 256 << 20;
+/// Cancelled requests whose ids can't be used again: a late answer to one of them would
+/// pass for the answer to another.
+const MAX_CANCELLED_IDS: usize = 256;
+/// Longest id, in bytes. It is kept as long as its request is open.
+const MAX_ID_BYTES: usize = 256;
+/// While so many bytes wait to be read by the client, errors without an id are dropped.
+/// A client can't tell which of its lines such an error answers, so a flood of bad
+/// lines must neither fill the queue nor keep good messages from being read.
+const MAX_QUEUED_FOR_UNADDRESSED: usize = 64 << 10;
+/// The retry-after of a request beyond the limits.
+const RETRY_AFTER_DELAY: Duration = Duration::from_secs(1);
+/// JSON-RPC, for servers to define: rejected before it was parsed.
+const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
+
+type Incoming = RxJsonRpcMessage<RoleServer>;
+type Outgoing = TxJsonRpcMessage<RoleServer>;
+
+/// Lines of messages, in and out.
+pub(super) struct StdioTransport<R, W> {
+    lines: Lines<R>,
+    codec: JsonRpcMessageCodec<Incoming>,
+    writer: LineWriter<W>,
+    open: OpenRequests,
+}
+
+/// The requests that a client waits for.
+#[derive(Debug, Default)]
+struct OpenRequests {
+    costs: HashMap<RequestId, usize>,
+    cost: usize,
+    cancelled: VecDeque<RequestId>,
+}
+
+impl OpenRequests {
+    fn cancelled(&mut self, id: &RequestId) {
+        if self.costs.contains_key(id) {
+            self.ended(id);
+            if self.cancelled.len() >= MAX_CANCELLED_IDS {
+                self.cancelled.pop_front();
+            }
+            self.cancelled.push_back(id.clone());
+        }
+    }
+
+    fn ended(&mut self, id: &RequestId) {
+        let cost = self.costs.remove(id).unwrap_or(0);
+        self.cost = self.cost.saturating_sub(cost);
+    }
+
+    /// Opens a request of this cost.
+    fn begin(&mut self, id: &RequestId, cost: usize) -> Result<(), ErrorData> {
+        if matches!(id, RequestId::String(text) if text.len() > MAX_ID_BYTES) {
+            let message = format!("expected an `id` of at most {MAX_ID_BYTES} bytes");
+            return Err(invalid(message, "no-message"));
+        }
+        if self.costs.contains_key(id) || self.cancelled.contains(id) {
+            let message = "expected a new `id`, found that of an open or a cancelled request";
+            return Err(invalid(message.to_owned(), "id-in-use"));
+        }
+        if cost > MAX_OPEN_BYTES {
+            let message = "expected a message that takes less memory: fewer values";
+            return Err(invalid(message.to_owned(), "message-too-complex"));
+        }
+        let costs = self.cost.saturating_add(cost);
+        if self.costs.len() >= MAX_OPEN_REQUESTS || costs > MAX_OPEN_BYTES {
+            return Err(too_many());
+        }
+        self.costs.insert(id.clone(), cost);
+        self.cost = costs;
+        Ok(())
+    }
+}
+
+fn invalid(message: String, code: &str) -> ErrorData {
+    ErrorData::invalid_request(message, Some(json!({ "code": code })))
+}
+
+/// The error that the host returns when too many calls wait.
+fn too_many() -> ErrorData {
+    let message = "too many requests are open; retry when one has ended";
+    let code = toolward_host::ErrorCode::RATE_LIMITED;
+    let mut error = CallError::new(code, ErrorClass::RateLimited, message);
+    error.retryable = true;
+    error.retry_after = Some(RETRY_AFTER_DELAY);
+    ErrorData::new(SERVER_ERROR, message, serde_json::to_value(error).ok())
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTransport<R, W> {
+    pub(super) fn new(input: R, output: W) -> Self {
+        Self {
+            lines: Lines::new(input, MAX_MESSAGE_BYTES),
+            codec: JsonRpcMessageCodec::new(),
+            writer: LineWriter::to(output),
+            open: OpenRequests::default(),
+        }
+    }
+
+    /// The message of a line, if it is to be handled. Otherwise it is answered here.
+    fn message(&mut self, line: Line) -> Option<Incoming> {
+        let (mut line, found) = match line {
+            Line::Whole(line) => {
+                let scan = messages::scan(&line);
+                let found = scan
+                    .cost(scan.is_call())
+                    .map_err(|flaw| flawed(flaw, &scan));
+                let found = found.map(|cost| (cost, asked(&scan)));
+                (line, found)
+            }
+            Line::TooLong(start) => {
+                let scan = messages::scan(&start);
+                let flaw = invalid(
+                    Flaw::Bytes(MAX_MESSAGE_BYTES).message(),
+                    Flaw::Bytes(MAX_MESSAGE_BYTES).code(),
+                );
+                let outcome = match scan.id() {
+                    Some(id) if scan.is_seen_to_answer() => Flawed::failed(id, flaw),
+                    _ => Flawed::Answered(asked(&scan), flaw),
+                };
+                (BytesMut::new(), Err(outcome))
+            }
+        };
+        let (cost, id) = match found {
+            Ok(found) => found,
+            Err(Flawed::Passed(message)) => return Some(*message),
+            Err(Flawed::Ignored) => return None,
+            Err(Flawed::Answered(id, error)) => {
+                self.refuse(id, error);
+                return None;
+            }
+        };
+        let malformed = strict::check(&line).err();
+        match self.codec.decode(&mut line) {
+            Ok(Some(message)) => match malformed {
+                None => self.admitted(message, cost),
+                Some(malformed) => self.malformed(message, malformed, cost),
+            },
+            Ok(None) => None,
+            Err(JsonRpcMessageCodecError::Serde(error)) if error.is_data() || error.is_io() => {
+                self.refuse(id, invalid("Invalid request".to_owned(), "no-message"));
+                None
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a line is not JSON");
+                let data = json!({ "code": "not-json" });
+                self.refuse(id, ErrorData::parse_error("expected JSON", Some(data)));
+                None
+            }
+        }
+    }
+
+    /// Handles a message that breaks the strict rules: a call ends with an error result, an
+    /// answer fails its question, and the rest is rejected.
+    fn malformed(
+        &mut self,
+        mut message: Incoming,
+        malformed: Malformed,
+        cost: usize,
+    ) -> Option<Incoming> {
+        match &mut message {
+            JsonRpcMessage::Request(request) => {
+                if malformed.is_about_arguments()
+                    && let ClientRequest::CallToolRequest(call) = &mut request.request
+                {
+                    call.extensions.insert(malformed);
+                    return self.admitted(message, cost);
+                }
+                self.refuse(Some(request.id.clone()), malformed.of_message());
+            }
+            JsonRpcMessage::Response(response) => {
+                let id = Some(response.id.clone());
+                return Some(Incoming::error(malformed.of_message(), id));
+            }
+            // An error fails its request whatever it holds.
+            JsonRpcMessage::Error(_) => return Some(message),
+            JsonRpcMessage::Notification(_) => {
+                tracing::debug!(
+                    code = malformed.code(),
+                    "a malformed notification was ignored"
+                );
+            }
+        }
+        None
+    }
+
+    /// The message, if there is room for it.
+    fn admitted(&mut self, message: Incoming, cost: usize) -> Option<Incoming> {
+        match &message {
+            JsonRpcMessage::Request(request) => {
+                if let Err(error) = self.open.begin(&request.id, cost) {
+                    let id = match &request.id {
+                        RequestId::String(text) if text.len() > MAX_ID_BYTES => None,
+                        id => Some(id.clone()),
+                    };
+                    self.refuse(id, error);
+                    return None;
+                }
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.open.cancelled(id);
+                }
+            }
+            _ => {}
+        }
+        Some(message)
+    }
+
+    fn refuse(&self, id: Option<RequestId>, error: ErrorData) {
+        tracing::debug!(?id, %error, "a message was refused");
+        if id.is_none() && self.writer.queued_bytes() >= MAX_QUEUED_FOR_UNADDRESSED {
+            return;
+        }
+        let refusal = Refusal {
+            jsonrpc: "2.0",
+            id: id.as_ref(),
+            error: &error,
+        };
+        if let Ok(line) = line(&refusal) {
+            // Queued; not waited for.
+            let _ = self.writer.write(line);
+        }
+    }
+}
+
+/// An error that answers a message. JSON-RPC 2.0 section 5 wants a null `id` where the
+/// request's can't be told; the library's own type would leave the member out.
+#[derive(Serialize)]
+struct Refusal<'a> {
+    jsonrpc: &'static str,
+    id: Option<&'a RequestId>,
+    error: &'a ErrorData,
+}
+
+/// What becomes of a message that is not parsed.
+enum Flawed {
+    /// The question that it answers has failed.
+    Passed(Box<Incoming>),
+    /// It was a notification.
+    Ignored,
+    /// It is answered, by its id if that is known.
+    Answered(Option<RequestId>, ErrorData),
+}
+
+impl Flawed {
+    fn failed(id: RequestId, error: ErrorData) -> Self {
+        Self::Passed(Box::new(Incoming::error(error, Some(id))))
+    }
+}
+
+fn flawed(flaw: Flaw, scan: &Scan<'_>) -> Flawed {
+    let error = invalid(flaw.message(), flaw.code());
+    match scan.id() {
+        Some(id) if scan.is_answer() => Flawed::failed(id, error),
+        None if !scan.is_answer() && !scan.has_id() => Flawed::Ignored,
+        id => Flawed::Answered(id, error),
+    }
+}
+
+/// The id of what is certainly a request. An answer's id is one of the server's.
+fn asked(scan: &Scan<'_>) -> Option<RequestId> {
+    match scan.is_answer() {
+        true => None,
+        false => scan.id(),
+    }
+}
+
+fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+impl<R, W> Transport<RoleServer> for StdioTransport<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: Outgoing,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let answered = match &item {
+            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
+            _ => None,
+        };
+        if let Some(id) = &answered {
+            self.open.ended(id);
+        }
+        // Text takes less than the values that it was made of.
+        let written = line(&item).map(|line| match (self.writer.has_room(line.len()), answered) {
+            (true, _) => Some(self.writer.write(line)),
+            (false, None) => None,
+            (false, id) => {
+                let message = "the answer was dropped: too many others wait to be read";
+                self.refuse(id, ErrorData::internal_error(message, None));
+                None
+            }
+        });
+        async move {
+            match written? {
+                Some(written) => written.done().await,
+                None => Err(io::ErrorKind::QuotaExceeded.into()),
+            }
+        }
+    }
+
+    async fn receive(&mut self) -> Option<Incoming> {
+        loop {
+            self.writer.below_backpressure().await;
+            match self.lines.next().await {
+                Ok(Some(line)) => {
+                    if let Some(message) = self.message(line) {
+                        return Some(message);
+                    }
+                }
+                Ok(None) => return None,
+                Err(error) => {
+                    tracing::error!(%error, "the client's messages can't be read");
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.writer.end().await;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

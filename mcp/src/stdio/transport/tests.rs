@@ -1,0 +1,371 @@
+//! What is taken of a client's messages, what is answered at once, and when nothing
+//! more is read.
+
+use rmcp::model::{EmptyResult, ServerResult};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, duplex};
+
+use super::*;
+
+/// Longer than anything takes that comes at all.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+/// When what would come at once counts as not coming.
+const QUIET_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A transport, and the client's ends of it.
+struct Both {
+    server: StdioTransport<DuplexStream, DuplexStream>,
+    to: DuplexStream,
+    from: Lines<BufReader<DuplexStream>>,
+}
+
+impl Both {
+    fn new() -> Self {
+        // So that a test can say all before anything of it is read.
+        let (to, input) = duplex(64 << 20);
+        let (output, from) = duplex(1 << 20);
+        Self {
+            server: StdioTransport::new(input, output),
+            to,
+            from: BufReader::new(from).lines(),
+        }
+    }
+
+    async fn say(&mut self, text: &str) {
+        self.to.write_all(text.as_bytes()).await.unwrap();
+        self.to.write_all(b"\n").await.unwrap();
+    }
+
+    async fn ask(&mut self, id: impl Into<Value>) {
+        let id = id.into();
+        let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+        self.say(&ping.to_string()).await;
+    }
+
+    /// What is handed on next.
+    async fn taken(&mut self) -> Incoming {
+        let next = tokio::time::timeout(TEST_TIMEOUT, self.server.receive());
+        next.await.unwrap().unwrap()
+    }
+
+    async fn takes_request(&mut self, id: i64) {
+        match self.taken().await {
+            JsonRpcMessage::Request(request) => assert_eq!(request.id, RequestId::Number(id)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn takes_nothing(&mut self) {
+        let next = tokio::time::timeout(QUIET_INTERVAL, self.server.receive()).await;
+        assert!(next.is_err(), "{next:?}");
+    }
+
+    /// What the client gets next.
+    async fn told(&mut self) -> Value {
+        let line = tokio::time::timeout(TEST_TIMEOUT, self.from.next_line());
+        serde_json::from_str(&line.await.unwrap().unwrap().unwrap()).unwrap()
+    }
+
+    async fn is_refused(&mut self, id: impl Into<Value>, number: i64, code: &str) -> Value {
+        let told = self.told().await;
+        // The member is there also where it is null.
+        assert_eq!(told.get("id"), Some(&id.into()), "{told}");
+        assert_eq!(told["error"]["code"], number, "{told}");
+        assert_eq!(told["error"]["data"]["code"], code, "{told}");
+        told
+    }
+
+    async fn answer(&mut self, id: i64) {
+        let result = ServerResult::EmptyResult(EmptyResult {});
+        let sent = self
+            .server
+            .send(Outgoing::response(result, RequestId::Number(id)));
+        sent.await.unwrap();
+        assert_eq!(self.told().await["id"], id);
+    }
+}
+
+#[tokio::test]
+async fn an_id_in_use_is_refused_and_the_first_request_goes_on() {
+    let mut both = Both::new();
+    for id in [1, 1, 2] {
+        both.ask(id).await;
+    }
+    both.takes_request(1).await;
+    both.takes_request(2).await;
+    both.is_refused(1, -32600, "id-in-use").await;
+    both.answer(1).await;
+    both.ask(1).await;
+    both.takes_request(1).await;
+    both.ask("x".repeat(MAX_ID_BYTES + 1)).await;
+    both.takes_nothing().await;
+    both.is_refused(Value::Null, -32600, "no-message").await;
+}
+
+#[tokio::test]
+async fn beyond_the_limit_requests_are_refused_and_all_else_gets_through() {
+    let mut both = Both::new();
+    let last = i64::try_from(MAX_OPEN_REQUESTS).unwrap();
+    for id in 1..=last + 1 {
+        both.ask(id).await;
+    }
+    for id in 1..=last {
+        both.takes_request(id).await;
+    }
+    both.takes_nothing().await;
+    let told = both.is_refused(last + 1, -32000, "rate_limited").await;
+    let data = &told["error"]["data"];
+    assert_eq!(
+        (&data["retryable"], &data["retry_after_ms"]),
+        (&json!(true), &json!(1000))
+    );
+
+    both.say(r#"{"jsonrpc":"2.0","id":0,"result":{"roots":[]}}"#)
+        .await;
+    assert!(matches!(both.taken().await, JsonRpcMessage::Response(_)));
+    both.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#)
+        .await;
+    assert!(matches!(
+        both.taken().await,
+        JsonRpcMessage::Notification(_)
+    ));
+    // Its handler may still say something.
+    both.ask(7).await;
+    both.takes_nothing().await;
+    both.is_refused(7, -32600, "id-in-use").await;
+    // What was cancelled, and what was answered, makes room.
+    both.ask(last + 2).await;
+    both.takes_request(last + 2).await;
+    both.answer(9).await;
+    both.ask(last + 3).await;
+    both.takes_request(last + 3).await;
+    both.ask(last + 4).await;
+    both.takes_nothing().await;
+    both.is_refused(last + 4, -32000, "rate_limited").await;
+}
+
+/// A call with so many values.
+fn call(id: impl Into<Value>, values: usize) -> String {
+    let arguments = json!({"numbers": vec![0; values]});
+    let params = json!({"name": "sum", "arguments": arguments});
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call", "params": params}).to_string()
+}
+
+#[tokio::test]
+async fn open_requests_take_no_more_memory_together_than_there_is() {
+    let mut both = Both::new();
+    let cost = messages::scan(call(1, 200_000).as_bytes())
+        .cost(true)
+        .unwrap();
+    let fit = i64::try_from(MAX_OPEN_BYTES / cost).unwrap();
+    assert!((2..20).contains(&fit), "{fit}");
+    for id in 1..=fit + 1 {
+        both.say(&call(id, 200_000)).await;
+    }
+    both.ask(100).await;
+    for id in 1..=fit {
+        both.takes_request(id).await;
+    }
+    // A small one fits still.
+    both.takes_request(100).await;
+    both.is_refused(fit + 1, -32000, "rate_limited").await;
+    both.answer(1).await;
+    both.say(&call(fit + 2, 200_000)).await;
+    both.takes_request(fit + 2).await;
+}
+
+#[tokio::test]
+async fn what_takes_too_much_is_refused_by_its_id_and_the_next_message_is_taken() {
+    let mut both = Both::new();
+    both.say(&call("many", 1_000_000)).await;
+    let nested = "[".repeat(100) + &"]".repeat(100);
+    both.say(&format!(
+        r#"{{"id":3,"method":"ping","params":{nested},"jsonrpc":"2.0"}}"#
+    ))
+    .await;
+    // Of a line that is too long the end is never seen.
+    let long = "x".repeat(3 << 20);
+    both.say(&format!(r#"{{"id":4,"method":"{long}"}}"#)).await;
+    both.say(&format!(r#"{{"id":5,"method":"ping","params":"{long}"}}"#))
+        .await;
+    // An id is what the library takes for one, and what is none is no notification's.
+    let odd = |id: &str| call(1, 270_000).replace(r#""id":1,"#, &format!("{id},"));
+    both.say(&odd(r#""id":78.0"#)).await;
+    both.say(&odd(r#""\u0069d":79"#)).await;
+    both.say(&odd(r#""id":1.5"#)).await;
+    // A notification is answered by nobody.
+    let notification = call(1, 30_000)
+        .replace(r#""id":1,"#, "")
+        .replace("tools/call", "x");
+    both.say(&notification).await;
+    both.say(r#"{"id":6,"method":"ping","params":{"a":NaN}}"#)
+        .await;
+    both.say(r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#)
+        .await;
+    both.ask(8).await;
+    both.takes_request(8).await;
+    both.is_refused("many", -32600, "message-too-complex").await;
+    both.is_refused(3, -32600, "message-too-complex").await;
+    both.is_refused(Value::Null, -32600, "message-too-large")
+        .await;
+    both.is_refused(5, -32600, "message-too-large").await;
+    for id in [json!(78), json!(79), Value::Null] {
+        both.is_refused(id, -32600, "message-too-complex").await;
+    }
+    both.is_refused(6, -32700, "not-json").await;
+    both.is_refused(7, -32600, "no-message").await;
+}
+
+#[tokio::test]
+async fn a_line_that_is_not_json_is_answered_with_a_parse_error_and_a_null_id() {
+    let mut both = Both::new();
+    let bad = [
+        "{",
+        "hello",
+        "{\"method\":\"ping\",}",
+        "\u{0}\u{1}",
+        "{\"a\":NaN}",
+        // An answer's id is one of the server's.
+        "{\"id\":4,\"result\":NaN}",
+    ];
+    for line in bad {
+        both.say(line).await;
+    }
+    // JSON, but no message.
+    let odd = [
+        "null",
+        "[]",
+        "42",
+        "{}",
+        r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+    ];
+    for line in odd {
+        both.say(line).await;
+    }
+    both.say(r#"{"jsonrpc":"2.0","id":"a","method":7}"#).await;
+    both.ask(1).await;
+    both.takes_request(1).await;
+    for _ in bad {
+        both.is_refused(Value::Null, -32700, "not-json").await;
+    }
+    for _ in odd {
+        both.is_refused(Value::Null, -32600, "no-message").await;
+    }
+    both.is_refused("a", -32600, "no-message").await;
+}
+
+#[tokio::test]
+async fn a_flood_of_lines_that_are_not_json_fills_no_queue_and_stops_no_message() {
+    let mut both = Both::new();
+    // Many times what the client's end takes in, and nothing of it is read.
+    let line = "x\n".repeat(1000);
+    for _ in 0..60 {
+        both.to.write_all(line.as_bytes()).await.unwrap();
+    }
+    both.ask(1).await;
+    both.takes_request(1).await;
+    let waiting = both.server.writer.queued_bytes();
+    assert!(waiting < 2 * MAX_QUEUED_FOR_UNADDRESSED, "{waiting}");
+    // A request is answered all the same.
+    both.ask("x".repeat(MAX_ID_BYTES)).await;
+    both.taken().await;
+    both.say(r#"{"jsonrpc":"1.0","id":2,"method":"ping"}"#)
+        .await;
+    both.takes_nothing().await;
+    let mut told = both.told().await;
+    while told["id"].is_null() {
+        told = both.told().await;
+    }
+    assert_eq!(
+        (&told["id"], &told["error"]["code"]),
+        (&json!(2), &json!(-32600))
+    );
+}
+
+#[tokio::test]
+async fn a_question_whose_answer_takes_too_much_has_failed() {
+    let mut both = Both::new();
+    let answer = json!({"jsonrpc": "2.0", "id": 3, "result": {"a": vec![0; 100_000]}});
+    both.say(&answer.to_string()).await;
+    match both.taken().await {
+        JsonRpcMessage::Error(error) => assert_eq!(error.id, Some(RequestId::Number(3))),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_question_whose_answer_is_too_long_to_be_read_has_failed() {
+    let mut both = Both::new();
+    let long = "x".repeat(3 << 20);
+    both.say(&format!(r#"{{"jsonrpc":"2.0","id":3,"result":"{long}"}}"#))
+        .await;
+    match both.taken().await {
+        JsonRpcMessage::Error(error) => assert_eq!(error.id, Some(RequestId::Number(3))),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_never_fits_is_not_told_to_come_back() {
+    let mut both = Both::new();
+    let objects = vec![json!({"": {"": 0}}); 84_000];
+    let params = json!({"name": "sum", "arguments": {"a": objects}});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    both.say(&call.to_string()).await;
+    both.takes_nothing().await;
+    both.is_refused(1, -32600, "message-too-complex").await;
+}
+
+#[tokio::test]
+async fn while_answers_wait_to_be_read_nothing_more_is_read() {
+    let mut both = Both::new();
+    let text = "x".repeat(1 << 20);
+    for id in 1..=20 {
+        let error = ErrorData::internal_error(text.clone(), None);
+        // Nobody waits until it is read.
+        drop(
+            both.server
+                .send(Outgoing::error(error, Some(RequestId::Number(id)))),
+        );
+    }
+    both.ask(21).await;
+    both.takes_nothing().await;
+    for id in 1..=20 {
+        assert_eq!(both.told().await["id"], id);
+    }
+    both.takes_request(21).await;
+}
+
+#[tokio::test]
+async fn a_message_that_breaks_the_strict_rules_is_no_other_message() {
+    let mut both = Both::new();
+    let call = |id: u32, params: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
+    };
+    both.say(&call(1, r#"{"name":"x","arguments":{"a":{"b":1,"b":2}}}"#))
+        .await;
+    match both.taken().await {
+        JsonRpcMessage::Request(request) => {
+            let ClientRequest::CallToolRequest(call) = request.request else {
+                panic!("{request:?}");
+            };
+            let found = strict::found(&call.extensions).unwrap();
+            assert_eq!(found.code(), "json-duplicate-key");
+        }
+        other => panic!("{other:?}"),
+    }
+    both.say(&call(2, r#"{"name":"x","name":"y"}"#)).await;
+    let answers = r#"{"name":"x","inputResponses":{"q":{"content":{"n":9007199254740993}}}}"#;
+    both.say(&call(3, answers)).await;
+    both.takes_nothing().await;
+    both.is_refused(2, -32600, "json-duplicate-key").await;
+    both.is_refused(3, -32602, "json-integer-range").await;
+    // An answer that says two things is none: the question has failed.
+    let said = r#"{"action":"decline","action":"accept","content":{"decision":"allow this call"}}"#;
+    both.say(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":{said}}}"#))
+        .await;
+    match both.taken().await {
+        JsonRpcMessage::Error(error) => assert_eq!(error.id, Some(RequestId::Number(7))),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,210 @@
+//! Checks of the machine, the cache and the configuration.
+
+use std::path::Path;
+
+use toolward_host::confine::{self, Confinement, SystemCalls};
+use toolward_host::{Cache, Host};
+
+use super::{Check, State, mode};
+use crate::config::{ConfigFile, default_config, is_missing};
+use crate::environment::Environment;
+use crate::trust::Trust;
+
+/// Whether the engine starts. It reserves its pool of memory, which a limit on address
+/// space prevents.
+pub fn engine() -> Check {
+    match Host::builder().build() {
+        Ok(_) => Check::new("engine", State::Ok, "the WebAssembly engine starts"),
+        Err(error) => {
+            Check::new("engine", State::Error, error.to_string()).maybe_hint(error.hint())
+        }
+    }
+}
+
+/// What a process that runs drivers gives up on this machine.
+pub fn confinement() -> Check {
+    const NAME: &str = "confinement";
+    let outlook = confine::outlook();
+    let parts = |held: bool| {
+        let parts = outlook.parts.iter().filter(|part| part.held == held);
+        parts.map(|part| part.what).collect::<Vec<_>>().join(", ")
+    };
+    match outlook.state {
+        confine::State::Full => match is_refused() {
+            true => Check::new(
+                NAME,
+                State::Ok,
+                format!("a process that runs drivers gives up: {}", parts(true)),
+            ),
+            false => Check::new(
+                NAME,
+                State::Error,
+                "a confined thread could still read a directory",
+            )
+            .hint("see whether a container or a security module stands in the way"),
+        },
+        confine::State::Partial => Check::new(
+            NAME,
+            State::Warning,
+            format!(
+                "a process that runs drivers gives up: {}; but not: {}",
+                parts(true),
+                parts(false)
+            ),
+        )
+        .hint(format!("missing: {}", outlook.missing())),
+        confine::State::Unavailable => Check::new(
+            NAME,
+            State::Warning,
+            "this kernel can't confine a process: whoever escapes the sandbox has your rights",
+        )
+        .hint(format!("missing: {}", outlook.missing())),
+    }
+}
+
+/// Whether a confined thread can't read a directory.
+fn is_refused() -> bool {
+    let thread = std::thread::spawn(|| {
+        let confined = Confinement::builder().apply_to_this_thread();
+        confined.is_ok() && std::fs::read_dir("/").is_err()
+    });
+    thread.join().unwrap_or(false)
+}
+
+/// Which list of system calls a process that runs drivers is held to, and whether it is
+/// enforced.
+pub fn system_calls(trust: &Trust, environment: &Environment) -> Check {
+    const NAME: &str = "system-calls";
+    let calls = match trust.system_calls(environment) {
+        Ok(calls) => calls,
+        Err(failure) => {
+            return Check::failed(NAME, failure);
+        }
+    };
+    if confine::outlook_with(calls).system_calls.is_none() {
+        return Check::new(
+            NAME,
+            State::Warning,
+            "this kernel can't refuse system calls, or none are known for this machine",
+        )
+        .hint("a kernel with CONFIG_SECCOMP_FILTER, on x86-64, arm64 or 64-bit RISC-V");
+    }
+    match (calls, refuses_what_is_not_listed(calls)) {
+        (SystemCalls::AllowList, true) => Check::new(
+            NAME,
+            State::Ok,
+            "allow-list: a process that runs drivers makes the system calls that it needs, and \
+             no others",
+        ),
+        (SystemCalls::DenyList, false) => Check::new(
+            NAME,
+            State::Warning,
+            "deny-list: a process that runs drivers makes every system call that is not known to \
+             do harm",
+        )
+        .hint("take `system_calls` out of `[confine]` where the allow-list works"),
+        (list, _) => Check::new(
+            NAME,
+            State::Error,
+            format!("a confined thread is not under the {}", list.as_str()),
+        )
+        .hint("see whether a container or a security module stands in the way"),
+    }
+}
+
+/// Whether a confined thread can't make a harmless call that neither list names.
+fn refuses_what_is_not_listed(calls: SystemCalls) -> bool {
+    let thread = std::thread::spawn(move || {
+        let confinement = Confinement::builder().system_calls(calls);
+        let confined = confinement.apply_to_this_thread();
+        confined.is_ok() && rustix::process::getsid(None).is_err()
+    });
+    thread.join().unwrap_or(false)
+}
+
+/// Whether compiled drivers can be kept.
+pub fn cache(environment: &Environment) -> Check {
+    const NAME: &str = "cache";
+    let Some(directory) = &environment.cache_directory else {
+        return Check::new(NAME, State::Warning, "there is no cache directory")
+            .hint("set HOME or XDG_CACHE_HOME to an absolute path");
+    };
+    if !directory.exists() {
+        return Check::new(
+            NAME,
+            State::Ok,
+            format!(
+                "{}: not there yet, the first call makes it",
+                directory.display()
+            ),
+        );
+    }
+    match Cache::open(directory) {
+        Ok(_) => Check::new(
+            NAME,
+            State::Ok,
+            format!("{} (mode {})", directory.display(), mode(directory)),
+        ),
+        Err(error) => Check::new(NAME, State::Error, error.to_string()).maybe_hint(error.hint()),
+    }
+}
+
+/// Whether the configuration can be read, and whom it trusts. Others must not be able to
+/// change it.
+pub fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
+    const NAME: &str = "configuration";
+    let path = named.map(Path::to_owned);
+    let Some(path) = path.or_else(|| default_config(environment)) else {
+        return Check::new(NAME, State::Warning, "there is no configuration directory")
+            .hint("set HOME or XDG_CONFIG_HOME to an absolute path");
+    };
+    if named.is_none() && is_missing(&path) {
+        return Check::new(
+            NAME,
+            State::Note,
+            format!("{}: not there; bundles need --trust-key", path.display()),
+        );
+    }
+    if others_write(&path) || path.parent().is_some_and(others_write) {
+        return Check::new(
+            NAME,
+            State::Error,
+            format!("{}: others can change whom you trust", path.display()),
+        )
+        .hint("take the right to write from group and others: chmod go-w, the directory too");
+    }
+    match ConfigFile::read(&path).and_then(|file| file.trust_store()) {
+        // A store never takes the example key: naming it is an error here.
+        Err(failure) => Check::failed(NAME, failure),
+        Ok(store) => match store.warnings().first() {
+            Some(warning) => Check::new(NAME, State::Warning, warning.as_str()),
+            None => Check::new(
+                NAME,
+                State::Ok,
+                format!(
+                    "{} ({} publishers)",
+                    path.display(),
+                    store.publishers().count()
+                ),
+            ),
+        },
+    }
+}
+
+/// Whether the publishers that are trusted by document can be read.
+pub fn publishers(trust: &Trust, environment: &Environment) -> Check {
+    const NAME: &str = "publishers";
+    match trust.trusted(environment) {
+        Ok(trusted) => {
+            let known = format!("{} trusted by their documents", trusted.known.len());
+            Check::new(NAME, State::Ok, known)
+        }
+        Err(failure) => Check::failed(NAME, failure),
+    }
+}
+
+/// Whether group or others may write to a path.
+fn others_write(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o022 != 0)
+}

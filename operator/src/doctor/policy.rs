@@ -1,0 +1,273 @@
+//! Checks of the policy: the files, and whether what its grants refer to is there.
+//! Values of secrets are looked up, never shown.
+
+use std::path::Path;
+
+use toolward_host::secrets::{SecretStore as _, Sources};
+use toolward_host::{Host, LOCAL};
+use toolward_keyvalue::Store;
+use toolward_policy::{ContextRule, LimitSetting, Policy, SecretSource, Service, Workspace};
+use toolward_signing::trust::TrustStore;
+
+use super::{Check, State, mode};
+use crate::config::{Granted, PolicyFiles};
+use crate::environment::Environment;
+use crate::host_setup;
+use crate::trust::Trust;
+
+/// Checks of the policy, and of everything it names.
+pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> Vec<Check> {
+    const NAME: &str = "policy";
+    let mut checks = Vec::new();
+    let Ok(file) = trust.file(environment) else {
+        // The check of the configuration reports it.
+        return checks;
+    };
+    let granted = match Granted::read(trust, files, environment) {
+        Ok(granted) => granted,
+        Err(failure) => {
+            checks.push(Check::failed(NAME, failure));
+            return checks;
+        }
+    };
+    if granted.files.is_empty() {
+        let none = "there is none: tools that ask for something are blocked";
+        checks.push(Check::new(NAME, State::Note, none));
+        checks.push(state_directory(environment));
+        return checks;
+    }
+    let policy = &granted.policy;
+    let files = granted.files.iter().map(|file| file.display().to_string());
+    checks.push(Check::new(
+        NAME,
+        State::Ok,
+        format!(
+            "{} ({} grants, {} denies)",
+            files.collect::<Vec<_>>().join(", "),
+            policy.grants().count(),
+            policy.denies().count()
+        ),
+    ));
+    let store = file.map(|_| trust.trusted(environment));
+    let store = store.and_then(|trusted| trust.store_of(&trusted.ok()?, environment).ok());
+    if let Some(store) = store {
+        let unknown = unknown_publishers(policy, &store);
+        checks.extend(
+            unknown
+                .into_iter()
+                .map(|warning| Check::new(NAME, State::Warning, warning)),
+        );
+    }
+    if policy.ca_file().is_some() {
+        checks.push(authorities(policy));
+    }
+    checks.extend(policy.workspaces().iter().map(workspace));
+    checks.extend(overlaps(&granted, trust, environment));
+    checks.extend(secrets(policy, environment));
+    checks.extend(policy.contexts().iter().map(context));
+    checks.extend(policy.services().iter().filter_map(service));
+    checks.push(state_directory(environment));
+    checks.extend(buckets(environment));
+    checks.push(limits(policy));
+    checks
+}
+
+fn authorities(policy: &Policy) -> Check {
+    const NAME: &str = "ca-file";
+    match host_setup::transport(policy) {
+        Ok(_) => Check::new(NAME, State::Ok, policy.ca_file().unwrap_or_default()),
+        Err(failure) => Check::failed(NAME, failure),
+    }
+}
+
+fn workspace(workspace: &Workspace) -> Check {
+    const NAME: &str = "workspace";
+    let directory = &workspace.directory;
+    let shown = format!("{} is {}", workspace.path, directory.display());
+    if workspace.is_placeholder() {
+        return Check::new(
+            NAME,
+            State::Warning,
+            format!("{shown}, which nobody has chosen yet"),
+        )
+        .hint("write the directory that the tools shall have");
+    }
+    match std::fs::read_dir(directory) {
+        Err(error) => Check::new(NAME, State::Warning, format!("{shown}: {error}"))
+            .hint("make the directory, or let your user read it"),
+        Ok(_) if is_writable(directory) => Check::new(NAME, State::Ok, shown),
+        Ok(_) => Check::new(NAME, State::Note, format!("{shown}, and can't be written")),
+    }
+}
+
+fn is_writable(directory: &Path) -> bool {
+    rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// Workspaces in each other, or where no guest may be: the host's own check.
+fn overlaps(granted: &Granted, trust: &Trust, environment: &Environment) -> Option<Check> {
+    let builder = Host::builder().policy(granted.policy.clone());
+    let builder = host_setup::protect(builder, granted, trust, environment).ok()?;
+    let error = builder.build().err()?;
+    Some(Check::new("workspaces", State::Error, error.to_string()).maybe_hint(error.hint()))
+}
+
+/// Whether the values of a `[[context]]` are there. They are never shown.
+fn context(rule: &ContextRule) -> Check {
+    const NAME: &str = "context";
+    let principal = rule.principal.as_deref().unwrap_or("everybody");
+    let name = format!("{} of {} for {principal}", rule.tool, rule.publisher);
+    if rule.is_placeholder() {
+        let waits = format!("{name}: nobody has chosen yet who gets it and where it comes from");
+        return Check::new(NAME, State::Warning, waits)
+            .hint("replace what `# choose` marks in its [[context]]");
+    }
+    let problems = rule
+        .problems()
+        .map(|(value, why)| format!("{value}: {why}"));
+    let problems: Vec<String> = problems.collect();
+    match problems.as_slice() {
+        [] => Check::new(NAME, State::Ok, format!("{name} has its values")),
+        some => Check::new(NAME, State::Warning, format!("{name}: {}", some.join("; ")))
+            .hint("the tool is blocked until each value is there"),
+    }
+}
+
+fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
+    const NAME: &str = "secret";
+    let mut sources = Sources::new(policy, "/".as_ref(), environment.variable);
+    if let Some(state) = &environment.state_directory {
+        sources = sources.stored_in(host_setup::secrets(state));
+    }
+    let check = |secret: &toolward_policy::Secret| {
+        let name = format!("{} of {}", secret.slug, secret.publisher);
+        if secret.is_placeholder() {
+            let waits = format!("{name}: nobody has chosen yet where it comes from and goes");
+            return Check::new(NAME, State::Warning, waits)
+                .hint("write the variable and the origin that it shall have");
+        }
+        let (place, missing) = match &secret.source {
+            SecretSource::Env(variable) => (
+                format!("from the variable {variable}"),
+                format!("set {variable} where toolward runs"),
+            ),
+            SecretSource::File(file) => (
+                format!("from {file}"),
+                format!("write the value into {file}, and chmod 600"),
+            ),
+            SecretSource::Store => (
+                "stored by a tool".to_owned(),
+                "a tool that stores it has to run first".to_owned(),
+            ),
+        };
+        match sources.get(secret.publisher.as_str(), LOCAL, &secret.slug) {
+            Ok(Some(_)) => Check::new(NAME, State::Ok, format!("{name}, {place}, has a value")),
+            Ok(None) => Check::new(NAME, State::Note, format!("{name}, {place}, has no value"))
+                .hint(missing),
+            Err(error) => Check::new(NAME, State::Error, format!("{name}: {error}"))
+                .hint("only you may have access to it: chmod 600"),
+        }
+    };
+    policy.secrets().iter().map(check).collect()
+}
+
+fn service(service: &Service) -> Option<Check> {
+    service.is_placeholder().then(|| {
+        let waits = format!("{}: nobody has chosen its hosts yet", service.name);
+        Check::new("service", State::Warning, waits)
+            .hint("write the hosts that the tools shall reach")
+    })
+}
+
+fn state_directory(environment: &Environment) -> Check {
+    const NAME: &str = "state";
+    let Some(directory) = &environment.state_directory else {
+        return Check::new(NAME, State::Warning, "there is no state directory")
+            .hint("set HOME or XDG_STATE_HOME to an absolute path");
+    };
+    let shown = directory.display();
+    if !directory.exists() {
+        return Check::new(
+            NAME,
+            State::Ok,
+            format!("{shown}: not there yet, the first tool that keeps something makes it"),
+        );
+    }
+    Check::new(
+        NAME,
+        State::Ok,
+        format!("{shown} (mode {})", mode(directory)),
+    )
+}
+
+/// Not made just to be looked at.
+fn buckets(environment: &Environment) -> Option<Check> {
+    const NAME: &str = "buckets";
+    let file = host_setup::buckets(environment.state_directory.as_ref()?);
+    if !file.exists() {
+        return None;
+    }
+    Some(match Store::open(&file) {
+        Ok(_) => Check::new(NAME, State::Ok, file.display().to_string()),
+        Err(error) => Check::new(NAME, State::Error, error.to_string())
+            .maybe_hint(error.hint().map(str::to_owned)),
+    })
+}
+
+/// What the policy says; what holds otherwise is in the book.
+fn limits(policy: &Policy) -> Check {
+    const NAME: &str = "limits";
+    let said: Vec<String> = policy
+        .limits()
+        .iter()
+        .map(|(name, LimitSetting { default, maximum })| {
+            let number = |value: Option<u64>| value.map(|value| value.to_string());
+            match (number(default), number(maximum)) {
+                (Some(default), Some(maximum)) => {
+                    format!("{name} {default}, at most {maximum}")
+                }
+                (Some(default), None) => format!("{name} {default}"),
+                (None, Some(maximum)) => format!("{name} at most {maximum}"),
+                (None, None) => format!("{name} as ever"),
+            }
+        })
+        .collect();
+    let said = match said.as_slice() {
+        [] => "the defaults".to_owned(),
+        said => format!("the defaults, but {}", said.join("; ")),
+    };
+    Check::new(NAME, State::Ok, said)
+}
+
+/// Warnings about publishers that a policy names and no `[[publisher]]` has, where there
+/// is any `[[publisher]]`: most likely a typing error.
+pub fn unknown_publishers(policy: &Policy, trust: &TrustStore) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let ad_hoc = |name: &str| name.starts_with("key:") || name.starts_with("dev:");
+    let mut known = |name: &str, what: &str| {
+        if trust.publishers().next().is_some() && !ad_hoc(name) && trust.publisher(name).is_none() {
+            let warning = format!("{what} is about {name}, and no [[publisher]] has that name");
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+    };
+    for rule in policy.grants() {
+        known(rule.publisher.as_str(), "a [[grant]]");
+        known(rule.driver_publisher.as_str(), "a [[grant]]");
+    }
+    for publisher in policy.denies().filter_map(|rule| rule.publisher.as_ref()) {
+        known(publisher.as_str(), "a [[deny]]");
+    }
+    for rule in policy.documents() {
+        known(rule.publisher.as_str(), "a [[document]]");
+    }
+    for secret in policy.secrets() {
+        known(secret.publisher.as_str(), "a [[secret]]");
+    }
+    for share in policy.shares() {
+        known(share.from.as_str(), "a [[share]]");
+        known(share.to.as_str(), "a [[share]]");
+    }
+    warnings
+}

@@ -1,0 +1,93 @@
+//! From a path to a verified bundle's content.
+
+use std::path::Path;
+
+use toolward_bundle::content::{Content, ContentError};
+use toolward_signing::Refusal;
+use toolward_signing::trust::TrustStore;
+use toolward_signing::verify::{self, VerifyOptions};
+
+/// Why a bundle can't be used.
+///
+/// ```
+/// use toolward::{OpenError, TrustStore};
+///
+/// let error = toolward::open("nowhere.toolbundle", &TrustStore::empty()).unwrap_err();
+/// assert!(matches!(error, OpenError::Refused(_)));
+/// assert_eq!(error.code(), "io");
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Verification refused it: it was changed, expired, or not signed by a trusted key.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It was verified, but its content is not valid.
+    #[error(transparent)]
+    Content(#[from] ContentError),
+}
+
+impl OpenError {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Refused(refusal) => refusal.code(),
+            Self::Content(error) => error.code(),
+        }
+    }
+}
+
+/// Verifies a bundle, a directory or an archive, and reads its content. The verified
+/// bytes are those that are used: nothing is opened twice.
+///
+/// Ages are checked against this machine's clock, and no revocations are known; give
+/// [`open_with`] other options.
+///
+/// ```no_run
+/// use toolward::{Host, PublicKey, TrustStore};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let key = PublicKey::from_pem(&std::fs::read_to_string("example.pub.pem")?)?;
+/// let bundle = toolward::open("text-stats.toolbundle", &TrustStore::for_key(key))?;
+/// let host = Host::builder().bundle(bundle).build()?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`OpenError::Refused`] where it does not verify, [`OpenError::Content`] where its
+/// content is not valid.
+pub fn open(path: impl AsRef<Path>, trust: &TrustStore) -> Result<Content, OpenError> {
+    open_with(path, trust, &VerifyOptions::default())
+}
+
+/// [`open`] with options: another clock, a maximum age, revocations.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use toolward::{PublicKey, TrustStore, VerifyOptions};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let key = PublicKey::from_pem(&std::fs::read_to_string("example.pub.pem")?)?;
+/// let options = VerifyOptions {
+///     max_age: Some(Duration::from_secs(90 * 24 * 60 * 60)),
+///     ..VerifyOptions::default()
+/// };
+/// let trust = TrustStore::for_key(key);
+/// let bundle = toolward::open_with("text-stats.toolbundle", &trust, &options)?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_with(
+    path: impl AsRef<Path>,
+    trust: &TrustStore,
+    options: &VerifyOptions<'_>,
+) -> Result<Content, OpenError> {
+    let bundle = verify::open(path.as_ref(), trust, options)?;
+    Ok(Content::from_verified(bundle)?)
+}
