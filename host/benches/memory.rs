@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use toolward_bundle::content::Content;
-use toolward_host::{Cache, Host, Limits, Request};
+use toolward_host::{Cache, Host, Limit, Limits, Request};
 
 const DRIVERS: usize = 10;
 /// As many as the pool keeps warm slots: what they keep is the host's, whether
@@ -73,7 +73,7 @@ fn bundle(directory: &Path, number: usize) -> Content {
 fn host(directory: &Path) -> Host {
     let limits = Limits {
         concurrency: CALLS,
-        timeout: Duration::from_secs(60),
+        timeout: Limit::fixed(Duration::from_secs(60)),
         ..Limits::default()
     };
     let cache = Cache::open(directory.join("cache")).expect("a cache");

@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OwnedSemaphorePermit;
+use toolward_policy::LimitName;
 
-use crate::limits::Limits;
 use crate::principal::LOCAL;
 use crate::result::CallError;
+use toolward_policy::Limits;
 
 pub(crate) use gate::Gate;
 
@@ -101,7 +102,7 @@ impl Admission {
         Self {
             local: for_a_principal(limits),
             limits: limits.clone(),
-            host: Gate::new("concurrency", limits.concurrency, limits.queue),
+            host: Gate::new(LimitName::Concurrency, limits.concurrency, limits.queue),
             principals: Default::default(),
             tools: Mutex::default(),
             publishers: Mutex::default(),
@@ -128,7 +129,7 @@ impl Admission {
         // No `id@major` has a space in it.
         lock(&self.tools).get(&format!("{tool} {publisher}"), || {
             Gate::new(
-                "concurrency_per_tool",
+                LimitName::ConcurrencyPerTool,
                 limits.concurrency_per_tool,
                 limits.queue,
             )
@@ -140,7 +141,7 @@ impl Admission {
         let limits = &self.limits;
         lock(&self.publishers).get(publisher, || {
             Gate::new(
-                "concurrency_per_publisher",
+                LimitName::ConcurrencyPerPublisher,
                 limits.concurrency_per_publisher,
                 limits.queue,
             )
@@ -172,7 +173,7 @@ impl Admission {
 
 fn for_a_principal(limits: &Limits) -> Arc<Gate> {
     Gate::new(
-        "concurrency_per_principal",
+        LimitName::ConcurrencyPerPrincipal,
         limits.concurrency_per_principal,
         limits.queue,
     )

@@ -13,12 +13,12 @@ use crate::approval::Approver;
 use crate::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
 use crate::error::HostError;
 use crate::host::Host;
-use crate::limits::Limits;
 use crate::listener::CallListener;
 use crate::secrets::SecretStore;
 use crate::services::Services;
 use crate::shared_state::SharedState;
 use crate::workspace::{self, Mapping, Workspaces};
+use toolward_policy::Limits;
 
 impl Host {
     /// A host under construction, with nothing loaded.

@@ -13,7 +13,7 @@ pub(crate) use questions::{Asker, Questions};
 pub(crate) use resume::{Facts, Resumed, check, gone};
 
 /// How often one call may ask: a person is not to be worn down.
-pub(crate) const MAX_ROUNDS: u32 = 3;
+pub(crate) const MAX_ROUNDS: u32 = toolward_policy::own::ROUNDS as u32;
 
 /// The kinds of questions that a caller can have answered. Default: none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,22 +2,40 @@
 
 use std::fmt;
 
-/// The limit `memory`, where the guest's own memory went beyond it.
-pub(crate) const MEMORY: &str = "memory";
-/// The same limit, where what the host holds for the guest did. Callers are told of
-/// the one limit that there is.
-pub(crate) const HOST_MEMORY: &str = "host_memory";
+use toolward_policy::LimitName;
 
 /// A guest asked for more than a limit allows. Raised as a host error, so that
 /// the guest is ended where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exceeded {
-    /// The limit's name, as in [`crate::Limits`].
-    pub(crate) limit: &'static str,
+    /// Which limit.
+    pub(crate) limit: LimitName,
     /// What the guest asked for in total.
     pub(crate) used: u64,
     /// What it may have.
     pub(crate) allowed: u64,
+    /// Of the limit on memory: whether what the host holds for the guest went beyond
+    /// it, instead of the guest's own memory. Callers are told of the one limit.
+    pub(crate) by_host: bool,
+}
+
+impl Exceeded {
+    pub(crate) const fn new(limit: LimitName, used: u64, allowed: u64) -> Self {
+        Self {
+            limit,
+            used,
+            allowed,
+            by_host: false,
+        }
+    }
+
+    /// By what the host holds for the guest.
+    pub(crate) const fn by_host(self) -> Self {
+        Self {
+            by_host: true,
+            ..self
+        }
+    }
 }
 
 impl fmt::Display for Exceeded {

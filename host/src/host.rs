@@ -207,7 +207,7 @@ impl Host {
         if request.is_below(validation_pool::short_bytes(&resolved.tool.contract.inputs)) {
             return validate::validate(resolved, request, &inner.services.limits);
         }
-        let longest = inner.services.limits.timeout;
+        let longest = inner.services.limits.timeout.maximum;
         let allowed = request.timeout.unwrap_or(longest).min(longest);
         let started = Instant::now();
         let deadline = started.checked_add(allowed).unwrap_or(started);

@@ -71,7 +71,6 @@ pub use compile::{
 pub use elicitation::{Answer, Answerable, Ask, Asked, Question, Resume, Spent};
 pub use error::HostError;
 pub use host::Host;
-pub use limits::{Limit, Limits};
 pub use listener::{CallListener, CallStage, FinishedCall};
 pub use observer::{Canceled, Compiling, Observer, Progress};
 pub use principal::LOCAL;
@@ -84,4 +83,5 @@ pub use result::{
 pub use sandbox::engine::EngineProfile;
 pub use shared_state::SharedState;
 pub use tool_info::{DriverInfo, ToolInfo};
+pub use toolward_policy::{Limit, LimitName, Limits};
 pub use violations::{Violation, ViolationKind};

@@ -8,10 +8,10 @@ use toolward_keyvalue::Store;
 use toolward_policy::{Machine, Policy};
 
 use crate::approval::Approver;
-use crate::limits::Limits;
 use crate::listener::CallListener;
 use crate::secrets::SecretStore;
 use crate::workspace::Workspaces;
+use toolward_policy::Limits;
 
 /// Everything beyond bundles that calls depend on.
 pub(crate) struct Services {

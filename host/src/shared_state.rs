@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::admission::Admission;
 use crate::error::HostError;
-use crate::limits::Limits;
 use crate::sandbox::engine::{EngineProfile, Ready};
 use crate::sandbox::turns::Turns;
 use crate::validation_pool::ValidationPool;
 use crate::withdrawal::Withdrawal;
+use toolward_policy::Limits;
 
 /// Ties hosts together of which each takes the place of the one before, while calls
 /// that began there go on: a server that loads its bundles anew has one for all its

@@ -12,12 +12,12 @@ use toolward_policy::{ContextLack, ContextText};
 
 use crate::catalogue::{LoadedDriver, Route, ToolEntry};
 use crate::elicitation::{self, Facts, Resumed};
-use crate::limits::Limits;
 use crate::request::{Input, Request};
 use crate::resolve::Resolved;
 use crate::result::shortened;
 use crate::result::{CallError, ErrorClass, ErrorCode};
 use crate::sandbox::call_scope::CallScope;
+use toolward_policy::Limits;
 
 /// A value that has passed validation. Made by [`validate`] only.
 pub(crate) struct Validated<T>(T);

@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use toolward_contract::schema::Schema;
 
+use toolward_policy::{LimitName, own};
+
 use crate::admission::{Gate, Gates};
 use crate::cores::cores;
 use crate::result::{CallError, ErrorClass, ErrorCode};
@@ -32,10 +34,7 @@ pub(crate) fn short_bytes(schema: &Schema) -> usize {
 }
 
 /// Checks that may wait for a place: for one of their principal's, and for one of all.
-const MAX_WAITING: u32 = 1024;
-
-/// What a check that may not wait is refused by.
-const LIMIT_NAME: &str = "long_checks";
+const MAX_WAITING: u32 = own::LONG_CHECKS as u32;
 
 /// The places for long checks of a host, and of those that take its place.
 #[derive(Debug)]
@@ -58,7 +57,7 @@ impl Default for ValidationPool {
 impl ValidationPool {
     fn new(share: u32, all: u32, waiting: u32) -> Self {
         Self {
-            all: Gate::fixed(LIMIT_NAME, all, waiting),
+            all: Gate::new(LimitName::LongChecks, all, waiting),
             principals: Mutex::default(),
             share,
         }
@@ -71,7 +70,7 @@ impl ValidationPool {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         gates.get(principal, || {
-            Gate::fixed(LIMIT_NAME, self.share, MAX_WAITING)
+            Gate::new(LimitName::LongChecks, self.share, MAX_WAITING)
         })
     }
 

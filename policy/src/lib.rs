@@ -47,7 +47,7 @@ pub use grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretBinding, SecretGrant, UserGrant,
     WorkspaceGrant,
 };
-pub use limits::{LimitSetting, LimitSettings};
+pub use limits::{Limit, LimitName, LimitSetting, LimitSettings, Limits, fuel_for, own};
 pub use machine::{Machine, UnusableDirectory};
 pub use name::{Publisher, ToolPattern};
 pub use narrowing::Wider;

@@ -1,7 +1,82 @@
-//! `[limits]`: the operator's numbers by name. What they bound, and what holds
-//! where the operator says nothing, is the host's.
+//! Limits on what a call may spend: the table of all of them, and what an
+//! operator says about them in `[limits]`. Only numbers; they are enforced where the
+//! resource is spent.
+
+mod table;
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+pub use table::{LimitName, Limits, own};
+
+/// One limit: what a call gets when nobody asks, and the most it can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit<T> {
+    /// What a call gets when neither contract nor driver asks for a value.
+    pub default: T,
+    /// The most that a contract or driver gets, whatever it asks for.
+    pub maximum: T,
+}
+
+impl<T: Ord + Copy> Limit<T> {
+    /// A limit whose default is also its maximum.
+    pub const fn fixed(value: T) -> Self {
+        Self {
+            default: value,
+            maximum: value,
+        }
+    }
+
+    /// `min(request or default, maximum)`.
+    pub fn apply(&self, request: Option<T>) -> T {
+        request.unwrap_or(self.default).min(self.maximum)
+    }
+}
+
+/// What a policy can set a limit to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settable {
+    /// Any number.
+    Any,
+    /// At least 1: each call needs some of it.
+    Positive,
+    /// Nothing: only an embedder sets it.
+    Embedder,
+    /// Nothing: it is the host's own.
+    Never,
+}
+
+impl LimitName {
+    /// Those that a policy can set, in order of their names.
+    pub fn settable_by_policy() -> impl Iterator<Item = LimitName> {
+        let mut names: Vec<LimitName> = Self::ALL
+            .iter()
+            .copied()
+            .filter(|name| matches!(name.settable(), Settable::Any | Settable::Positive))
+            .collect();
+        names.sort_unstable_by_key(|name| name.as_str());
+        names.into_iter()
+    }
+}
+
+impl fmt::Display for LimitName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl PartialEq<&str> for LimitName {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl serde::Serialize for LimitName {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
 
 /// What the operator says about one limit. `None`: the host's own value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,73 +92,37 @@ pub struct LimitSetting {
 /// (`min(request or default, maximum)`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LimitSettings {
-    set: BTreeMap<&'static str, LimitSetting>,
+    set: BTreeMap<LimitName, LimitSetting>,
 }
 
-/// The limits that a policy can set, and whether 0 is a value: it is none for
-/// what every call needs.
-const NAMES: &[(&str, bool)] = &[
-    ("bucket_bytes", true),
-    ("bucket_keys", true),
-    ("component_bytes", false),
-    ("concurrency", false),
-    ("concurrency_per_principal", false),
-    ("concurrency_per_publisher", false),
-    ("concurrency_per_tool", false),
-    ("egress_bytes", true),
-    ("fuel", false),
-    ("http_body_bytes", true),
-    ("http_requests", true),
-    ("http_requests_total", true),
-    ("http_timeout_ms", false),
-    ("input_bytes", false),
-    ("json_depth", false),
-    ("json_values", false),
-    ("log_bytes", true),
-    ("log_records", true),
-    ("memory_bytes", false),
-    ("nested_calls", true),
-    ("nested_depth", true),
-    ("open_files", true),
-    ("output_bytes", false),
-    ("queue", true),
-    ("resources", false),
-    ("stdio_bytes", true),
-    ("table_elements", false),
-    ("timeout_ms", false),
-    ("workspace_bytes", true),
-    ("workspace_files", true),
-];
-
 impl LimitSettings {
-    /// The names that a policy can set, in order.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        NAMES.iter().map(|(name, _)| *name)
-    }
-
-    /// What is said about a limit; nothing about an unknown one.
+    /// What is said about a limit.
     #[must_use]
-    pub fn get(&self, name: &str) -> LimitSetting {
-        self.set.get(name).copied().unwrap_or_default()
+    pub fn get(&self, name: LimitName) -> LimitSetting {
+        self.set.get(&name).copied().unwrap_or_default()
     }
 
-    /// All that is said.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, LimitSetting)> {
-        self.set.iter().map(|(name, setting)| (*name, *setting))
+    /// All that is said, in order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (LimitName, LimitSetting)> {
+        LimitName::settable_by_policy().filter_map(|name| Some((name, *self.set.get(&name)?)))
     }
 
     /// Says something about a limit.
     ///
     /// # Errors
-    /// What is wrong, for people: an unknown name, a default above the maximum,
-    /// 0 for what every call needs.
-    pub fn set(&mut self, name: &str, setting: LimitSetting) -> Result<(), String> {
-        let Some((name, zero)) = NAMES.iter().find(|(known, _)| *known == name) else {
-            return Err(format!("expected the name of a limit, found {name:?}"));
-        };
+    /// What is wrong, for people: a limit that no policy sets, a default above the
+    /// maximum, 0 for what every call needs.
+    pub fn set(&mut self, name: LimitName, setting: LimitSetting) -> Result<(), String> {
         let values = [setting.default, setting.maximum];
-        if !zero && values.contains(&Some(0)) {
-            return Err(format!("expected `{name}` to be at least 1, found 0"));
+        match name.settable() {
+            Settable::Any => {}
+            Settable::Positive if !values.contains(&Some(0)) => {}
+            Settable::Positive => {
+                return Err(format!("expected `{name}` to be at least 1, found 0"));
+            }
+            Settable::Embedder | Settable::Never => {
+                return Err(format!("no policy sets the limit `{name}`"));
+            }
         }
         if let (Some(default), Some(maximum)) = (setting.default, setting.maximum)
             && default > maximum
@@ -100,7 +139,7 @@ impl LimitSettings {
     /// The numbers of `later` win, one by one.
     pub(crate) fn layer(mut self, later: &LimitSettings) -> Self {
         for (name, setting) in &later.set {
-            let own = self.set.entry(name).or_default();
+            let own = self.set.entry(*name).or_default();
             own.default = setting.default.or(own.default);
             own.maximum = setting.maximum.or(own.maximum);
         }
@@ -108,32 +147,119 @@ impl LimitSettings {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Fuel for each second of the default timeout. An interpreter burns about 16 G in
+/// a second on a fast machine.
+const FUEL_PER_SECOND: u64 = 20_000_000_000;
 
-    #[test]
-    fn unknown_names_and_values_that_end_every_call_are_refused() {
-        let mut settings = LimitSettings::default();
-        let maximum = |maximum| LimitSetting {
-            default: None,
-            maximum: Some(maximum),
-        };
-        assert!(settings.set("fule", maximum(1)).is_err());
-        assert!(settings.set("fuel", maximum(0)).is_err());
-        assert!(settings.set("http_requests", maximum(0)).is_ok());
-        let crossed = LimitSetting {
-            default: Some(2),
-            maximum: Some(1),
-        };
-        assert!(settings.set("fuel", crossed).is_err());
-        assert_eq!(settings.get("fuel"), LimitSetting::default());
-    }
+/// More fuel than an interpreter spends in this time.
+#[must_use]
+pub fn fuel_for(timeout: Duration) -> u64 {
+    let fuel = timeout.as_millis() * u128::from(FUEL_PER_SECOND / 1000);
+    u64::try_from(fuel).unwrap_or(u64::MAX)
+}
 
-    #[test]
-    fn names_are_sorted_and_unique() {
-        let names: Vec<_> = LimitSettings::names().collect();
-        assert!(names.is_sorted());
-        assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+impl Limits {
+    /// These limits, with what a policy says on top of them. Where it says something
+    /// about the timeout and nothing about fuel, fuel's default follows.
+    #[must_use]
+    pub fn with(mut self, settings: &LimitSettings) -> Self {
+        let follows = self.fuel.default == fuel_for(self.timeout.default)
+            && settings.get(LimitName::Fuel).default.is_none();
+        self.adjust(settings);
+        let timeout = settings.get(LimitName::Timeout);
+        if let (Some(default), None) = (timeout.default, timeout.maximum) {
+            self.timeout.maximum = Duration::from_millis(default);
+        }
+        self.timeout.default = self.timeout.default.min(self.timeout.maximum);
+        if follows {
+            self.fuel.default = fuel_for(self.timeout.default).max(1);
+        }
+        self
     }
 }
+
+/// A field of [`Limits`].
+trait Field {
+    /// Takes over what a policy says.
+    fn adjust(&mut self, setting: LimitSetting);
+
+    /// Its value as numbers in the limit's unit.
+    fn range(&self) -> Limit<u64>;
+}
+
+impl<T: Number> Field for Limit<T> {
+    fn adjust(&mut self, setting: LimitSetting) {
+        self.default = setting.default.map_or(self.default, T::of);
+        self.maximum = setting.maximum.map_or(self.maximum, T::of);
+    }
+
+    fn range(&self) -> Limit<u64> {
+        Limit {
+            default: self.default.number(),
+            maximum: self.maximum.number(),
+        }
+    }
+}
+
+impl<T: Number> Field for T {
+    fn adjust(&mut self, setting: LimitSetting) {
+        let value = setting.maximum.or(setting.default);
+        *self = value.map_or(*self, T::of);
+    }
+
+    fn range(&self) -> Limit<u64> {
+        Limit::fixed(self.number())
+    }
+}
+
+/// The value of a limit: a number, or a time in milliseconds.
+trait Number: Copy {
+    /// The nearest value to this number.
+    fn of(number: u64) -> Self;
+
+    /// The number of it.
+    fn number(self) -> u64;
+}
+
+impl Number for u64 {
+    fn of(number: u64) -> Self {
+        number
+    }
+
+    fn number(self) -> u64 {
+        self
+    }
+}
+
+impl Number for u32 {
+    fn of(number: u64) -> Self {
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    fn number(self) -> u64 {
+        u64::from(self)
+    }
+}
+
+impl Number for usize {
+    fn of(number: u64) -> Self {
+        usize::try_from(number).unwrap_or(usize::MAX)
+    }
+
+    fn number(self) -> u64 {
+        self as u64
+    }
+}
+
+impl Number for Duration {
+    fn of(number: u64) -> Self {
+        Duration::from_millis(number)
+    }
+
+    fn number(self) -> u64 {
+        u64::try_from(self.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests;

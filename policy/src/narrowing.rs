@@ -6,7 +6,7 @@ use std::fmt;
 use ipnet::IpNet;
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
 
-use crate::limits::LimitSettings;
+use crate::limits::{LimitName, LimitSettings};
 use crate::policy::Policy;
 use crate::rule::{ApprovalClass, Rule, Workspace};
 
@@ -178,7 +178,7 @@ fn is_within(workspace: &Workspace, known: &Workspace) -> bool {
 }
 
 fn limits(now: &LimitSettings, before: &LimitSettings) -> Result<(), Wider> {
-    for name in LimitSettings::names() {
+    for name in LimitName::settable_by_policy() {
         let (now, before) = (now.get(name), before.get(name));
         if !is_at_most(now.default, before.default) || !is_at_most(now.maximum, before.maximum) {
             return wider(format_args!(

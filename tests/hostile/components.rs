@@ -99,7 +99,7 @@ async fn memories_and_tables_are_counted_together_however_many_there_are() {
         (
             "(module (memory 700))",
             2,
-            ("toolward:memory_exceeded", "memory"),
+            ("toolward:memory_exceeded", "memory_bytes"),
         ),
         (
             "(module (table 60000 funcref))",
@@ -162,14 +162,14 @@ async fn a_guest_that_was_refused_memory_and_goes_on_is_told_of_whatever_its_end
     let host = bundle.builder("").limits(limits).build().unwrap();
     let own = json!({"do": "error", "name": "internal"});
     let own = error(&host, TOOL, own).await;
-    assert_eq!(hit(&own), ("internal", "memory"));
+    assert_eq!(hit(&own), ("internal", "memory_bytes"));
     assert_eq!(own.origin, Origin::Driver);
     assert!(own.limit.unwrap().used > 60_000 << 16, "{own:?}");
     for what in ["trap", "panic", "exit"] {
         let ended = error(&host, TOOL, json!({"do": what, "name": "x"})).await;
         assert_eq!(
             hit(&ended),
-            ("toolward:memory_exceeded", "memory"),
+            ("toolward:memory_exceeded", "memory_bytes"),
             "{what}"
         );
         assert_eq!(ended.hint, own.hint, "{what}");

@@ -36,7 +36,7 @@ pub(crate) fn hit(error: &CallError) -> (&str, &'static str) {
         error.hint.as_ref().is_some_and(|hint| !hint.is_empty()),
         "{error:#?}"
     );
-    (error.code.as_str(), hit.limit)
+    (error.code.as_str(), hit.limit.as_str())
 }
 
 pub(crate) async fn still_serves(host: &Host) {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolward_host::{CallError, Host, Limits, Observer, Progress, Request};
+use toolward_host::{CallError, Host, Limit, Limits, Observer, Progress, Request};
 
 use crate::limits::hit;
 use crate::server::{Server, to_loopback};
@@ -102,7 +102,7 @@ fn yard(guest: Guest, limits: &str) -> Yard {
         .builder(&policy)
         .transport(to_loopback())
         .limits(Limits {
-            timeout: Duration::from_secs(120),
+            timeout: Limit::fixed(Duration::from_secs(120)),
             ..Limits::default()
         });
     if guest == Guest::Buckets {
@@ -160,7 +160,7 @@ fn told(error: &CallError) -> String {
     assert!(
         matches!(
             (code, limit),
-            ("toolward:memory_exceeded", "memory")
+            ("toolward:memory_exceeded", "memory_bytes")
                 | (
                     "toolward:limit_exceeded",
                     "resources"
@@ -264,7 +264,7 @@ fn results_of_small_values() {
                 let small = "limits:\n  memory_mib: 16\n";
                 let input = json!({"do": "hoard", "name": name, "n": n});
                 let error = ends(input, small, 16 * MIB).await.result.unwrap_err();
-                assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory"));
+                assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory_bytes"));
             }
         },
     );

@@ -88,7 +88,7 @@ async fn a_flood_of_calls_ends_at_the_roots_limit_however_it_fans_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_called_tool_does_not_outlive_its_callers_deadline() {
     let (_bundle, host) = pair(Limits {
-        timeout: Duration::from_millis(500),
+        timeout: Limit::fixed(Duration::from_millis(500)),
         // The clock is to end it, however fast the machine computes.
         fuel: Limit::fixed(u64::MAX / 2),
         ..Limits::default()

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use toolward_policy::LimitName;
 
 use crate::result::{CallError, ErrorClass, ErrorCode, Hit};
 
@@ -21,33 +22,21 @@ pub(crate) struct Gate {
     /// as there are places.
     parked: Arc<Semaphore>,
     inside: u32,
-    name: &'static str,
-    /// Whether the operator sets how many there are.
-    is_set: bool,
+    name: LimitName,
 }
 
 impl Gate {
-    pub(super) fn new(name: &'static str, slots: u32, queue: u32) -> Arc<Self> {
-        Arc::new(Self::made(name, slots, queue, true))
-    }
-
-    /// A gate whose bounds are the host's own: whom it refuses is told to raise no limit.
-    pub(crate) fn fixed(name: &'static str, slots: u32, queue: u32) -> Arc<Self> {
-        Arc::new(Self::made(name, slots, queue, false))
-    }
-
-    fn made(name: &'static str, slots: u32, queue: u32, is_set: bool) -> Self {
+    pub(crate) fn new(name: LimitName, slots: u32, queue: u32) -> Arc<Self> {
         let inside = slots.max(1);
         let places = || Arc::new(Semaphore::new(inside as usize));
-        Self {
+        Arc::new(Self {
             slots: places(),
             waiting: AtomicU32::new(0),
             queue,
             parked: places(),
             inside,
             name,
-            is_set,
-        }
+        })
     }
 
     /// A place inside, at once or after waiting; first come, first served.
@@ -98,15 +87,16 @@ impl<'a> Place<'a> {
             })
             .map(|_before| Self(&gate.waiting))
             .map_err(|now| {
-                let (limit, hint) = match gate.is_set {
-                    true => (
-                        "queue",
+                let (limit, hint) = match gate.name.own() {
+                    None => (
+                        LimitName::Queue,
                         format!(
                             "try again later, or raise the limits `{}` or `queue`",
                             gate.name
                         ),
                     ),
-                    false => (gate.name, "try again later".to_owned()),
+                    // What is the host's own can't be raised.
+                    Some(_) => (gate.name, "try again later".to_owned()),
                 };
                 full(
                     format!("{now} calls are waiting already ({})", gate.name),
@@ -125,7 +115,7 @@ impl Drop for Place<'_> {
     }
 }
 
-fn full(message: String, limit: &'static str, used: u64, allowed: u64, hint: String) -> CallError {
+fn full(message: String, limit: LimitName, used: u64, allowed: u64, hint: String) -> CallError {
     CallError::new(ErrorCode::RATE_LIMITED, ErrorClass::RateLimited, message)
         .with_limit(Hit {
             limit,

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use toolward_policy::LimitName;
+
 use crate::result::{CallError, ErrorClass, ErrorCode, Hit};
 
 /// The clock of one call: starts when it gets its first slot.
@@ -62,7 +64,7 @@ pub(crate) fn timed_out(allowed: Duration, took: Duration) -> CallError {
         format!("the call did not end within {} ms", millis(allowed)),
     )
     .with_limit(Hit {
-        limit: "timeout_ms",
+        limit: LimitName::Timeout,
         used: millis(took),
         allowed: millis(allowed),
     })

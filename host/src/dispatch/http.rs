@@ -13,6 +13,7 @@ use toolward_contract::driver::{HeaderPiece, HttpCall, RenderErrorKind, Rendered
 use toolward_contract::json::{self as strict, JsonErrorKind};
 use toolward_egress::{Call, Error as EgressError, SecretProblem, Timeouts, target};
 use toolward_policy::Grant;
+use toolward_policy::LimitName;
 
 use super::attempts::{Attempt, Attempted, Attempts};
 use super::clock::Clock;
@@ -160,7 +161,7 @@ impl Requests<'_> {
                 format!("the request went over a limit: {error}"),
             )
             .with_limit(Hit {
-                limit: "http_body_bytes",
+                limit: LimitName::HttpBody,
                 used: limit.used,
                 allowed: limit.allowed,
             }),

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolward_policy::LimitName;
 
 use super::attempts::Attempted;
 use crate::elicitation::{Asker, Questions};
-use crate::exceeded::{Exceeded, HOST_MEMORY, MEMORY};
+use crate::exceeded::Exceeded;
 use crate::invocation::{DriverError, InputRequest, Returned};
 use crate::limits::CallLimits;
 use crate::result::{CallError, ErrorClass, ErrorCode, Hit, Origin, too_large};
@@ -38,7 +39,7 @@ pub(super) fn output_of(
             format!("the driver used up its {allowed} units of fuel"),
         )
         .with_limit(Hit {
-            limit: "fuel",
+            limit: LimitName::Fuel,
             used: allowed,
             allowed,
         })
@@ -161,36 +162,29 @@ pub(crate) fn ended(violation: &Violation) -> CallError {
 
 fn over(exceeded: Exceeded) -> CallError {
     let hit = Hit::from(exceeded);
-    let (code, raise) = match exceeded.limit {
-        "output" => return too_large(hit.used, hit.allowed),
-        HOST_MEMORY => return held_too_much(hit),
-        MEMORY => (ErrorCode::MEMORY_EXCEEDED, RAISE_MEMORY.to_owned()),
-        "stack" => (
+    let limit = exceeded.limit;
+    let (code, raise) = match limit {
+        LimitName::Output => return too_large(hit.used, hit.allowed),
+        LimitName::Memory if exceeded.by_host => return held_too_much(hit),
+        LimitName::Memory => (ErrorCode::MEMORY_EXCEEDED, RAISE_MEMORY.to_owned()),
+        _ if limit.own().is_none() => (
             ErrorCode::LIMIT_EXCEEDED,
-            "the driver recurses too deeply; report this to its publisher".to_owned(),
+            format!("raise the host's limit `{limit}`"),
         ),
-        "stdout" | "stderr" => (
-            ErrorCode::LIMIT_EXCEEDED,
-            "raise the host's limit `stdio_bytes`".to_owned(),
-        ),
-        "host_call_bytes" => (
-            ErrorCode::LIMIT_EXCEEDED,
-            "the driver hands the host too much at once; report this to its publisher".to_owned(),
-        ),
-        "secret_stores" | "secret_store_bytes" => (
-            ErrorCode::LIMIT_EXCEEDED,
-            "the driver stores too many secrets in one call; report this to its publisher"
-                .to_owned(),
-        ),
-        "bucket_operations" | "bucket_traffic" => (
-            ErrorCode::LIMIT_EXCEEDED,
-            "the driver does too much with its buckets in one call; report this to its publisher"
-                .to_owned(),
-        ),
-        other => (
-            ErrorCode::LIMIT_EXCEEDED,
-            format!("raise the host's limit `{other}`"),
-        ),
+        _ => {
+            let does = match limit {
+                LimitName::Stack => "recurses too deeply",
+                LimitName::HostCall => "hands the host too much at once",
+                LimitName::SecretStores | LimitName::SecretStoreBytes => {
+                    "stores too many secrets in one call"
+                }
+                _ => "does too much with its buckets in one call",
+            };
+            (
+                ErrorCode::LIMIT_EXCEEDED,
+                format!("the driver {does}; report this to its publisher"),
+            )
+        }
     };
     CallError::new(
         code,
@@ -198,7 +192,7 @@ fn over(exceeded: Exceeded) -> CallError {
         format!(
             "the driver asked for {} {}, {} are allowed (limit `{}`)",
             hit.used,
-            unit(hit.limit),
+            hit.limit.unit(),
             hit.allowed,
             hit.limit
         ),
@@ -218,30 +212,12 @@ fn held_too_much(hit: Hit) -> CallError {
         ErrorClass::ExecutionFailed,
         format!(
             "the host would hold too much for the driver (handles, header fields, bodies, \
-             records): {} bytes with the driver's own memory, {} are allowed (limit `memory`)",
+             records): {} bytes with the driver's own memory, {} are allowed (limit `memory_bytes`)",
             hit.used, hit.allowed
         ),
     )
-    .with_limit(Hit {
-        limit: MEMORY,
-        ..hit
-    })
+    .with_limit(hit)
     .with_hint(RAISE_MEMORY)
-}
-
-/// What a limit counts.
-fn unit(limit: &str) -> &'static str {
-    match limit {
-        "log_records" => "log records",
-        "resources" => "handles",
-        "table_elements" => "table elements",
-        "workspace_files" => "files and directories",
-        "open_files" => "open files, streams and listings",
-        "directory_entries" => "directory entries",
-        "bucket_operations" => "operations on buckets",
-        "secret_stores" => "stored secrets",
-        _ => "bytes",
-    }
 }
 
 /// What the guest SDK's panic hook printed before the trap, if it did.

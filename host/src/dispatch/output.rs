@@ -6,6 +6,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use toolward_contract::json as strict;
 use toolward_contract::tool::Tool;
+use toolward_policy::LimitName;
 
 use crate::invocation::DriverOutput;
 use crate::limits::CallLimits;
@@ -115,7 +116,7 @@ fn not_allowed(error: &strict::JsonError, limits: &CallLimits) -> CallError {
             format!("the result has more than the {allowed} JSON values that are allowed"),
         )
         .with_limit(Hit {
-            limit: "json_values",
+            limit: LimitName::JsonValues,
             used: allowed.saturating_add(1),
             allowed,
         })

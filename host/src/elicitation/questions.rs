@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use toolward_contract::json;
+use toolward_policy::LimitName;
 use toolward_policy::UserGrant;
 
 use super::{Answerable, Ask, MAX_ROUNDS, Question, form, sample};
@@ -210,7 +211,7 @@ fn worn_out() -> CallError {
         format!("the driver asks again after {MAX_ROUNDS} rounds of questions"),
     )
     .with_limit(Hit {
-        limit: "rounds",
+        limit: LimitName::Rounds,
         used: u64::from(MAX_ROUNDS).saturating_add(1),
         allowed: u64::from(MAX_ROUNDS),
     })

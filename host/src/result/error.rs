@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use toolward_contract::json::JsonError;
+use toolward_policy::LimitName;
 
 use super::{ErrorClass, ErrorCode};
-use crate::exceeded::{Exceeded, MEMORY};
+use crate::exceeded::Exceeded;
 
 /// Who says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -22,8 +23,8 @@ pub enum Origin {
 /// A limit that a call hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Hit {
-    /// The limit's name.
-    pub limit: &'static str,
+    /// Which limit; its name serialised.
+    pub limit: LimitName,
     /// What the call used or asked for, in the limit's unit.
     pub used: u64,
     /// What it was allowed.
@@ -173,11 +174,11 @@ pub(crate) fn too_much_memory(allowed: u64) -> CallError {
         ErrorClass::ExecutionFailed,
         format!(
             "the result would take more of the host's memory than the {allowed} bytes that are \
-             allowed (limit `memory`)"
+             allowed (limit `memory_bytes`)"
         ),
     )
     .with_limit(Hit {
-        limit: MEMORY,
+        limit: LimitName::Memory,
         used: allowed.saturating_add(1),
         allowed,
     })
@@ -194,7 +195,7 @@ pub(crate) fn too_large(used: u64, allowed: u64) -> CallError {
         format!("the result is larger than the {allowed} bytes that are allowed"),
     )
     .with_limit(Hit {
-        limit: "output",
+        limit: LimitName::Output,
         used,
         allowed,
     })

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use toolward_egress::Meter;
+use toolward_policy::LimitName;
 
 use super::files::{FileCounters, FileLimits};
 use super::keyvalue;
@@ -64,11 +65,11 @@ impl CallBudget {
         };
         let depth = (depth as u64).saturating_add(1);
         if depth > u64::from(self.depth_allowed) {
-            return over("nested_depth", depth, u64::from(self.depth_allowed));
+            return over(LimitName::NestedDepth, depth, u64::from(self.depth_allowed));
         }
         let used = self.calls.fetch_add(1, Ordering::AcqRel).saturating_add(1);
         if used > self.calls_allowed {
-            return over("nested_calls", used, self.calls_allowed);
+            return over(LimitName::NestedCalls, used, self.calls_allowed);
         }
         Ok(())
     }

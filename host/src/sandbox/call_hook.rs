@@ -24,7 +24,7 @@ const FUEL_TO_YIELD: u64 = 100;
 
 /// Bytes that one host call may copy out of the guest. More than a log message
 /// or a write to a stream needs, and copied in some microseconds.
-pub(super) const HOST_CALL_BYTES: usize = 256 << 10;
+pub(super) const HOST_CALL_BYTES: usize = toolward_policy::own::HOST_CALL_BYTES as usize;
 
 /// The state of one store's hook.
 pub(crate) struct StoreHook {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
+use toolward_policy::LimitName;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
@@ -15,7 +16,7 @@ use super::held::Shared;
 #[derive(Debug, Clone)]
 pub(crate) struct Capture {
     /// Which limit this is, for the error.
-    limit: &'static str,
+    limit: LimitName,
     capacity: u64,
     bytes: Arc<Mutex<Vec<u8>>>,
     held: Shared,
@@ -25,7 +26,7 @@ pub(crate) struct Capture {
 const CHUNK: usize = 64 << 10;
 
 impl Capture {
-    pub(crate) fn new(limit: &'static str, capacity: u64, held: Shared) -> Self {
+    pub(crate) fn new(limit: LimitName, capacity: u64, held: Shared) -> Self {
         Self {
             limit,
             capacity,
@@ -55,11 +56,11 @@ impl Capture {
         {
             // Keep what fits: it often says what went wrong.
             bytes.extend_from_slice(fitting);
-            return Err(Exceeded {
-                limit: self.limit,
-                used: (bytes.len() - fitting.len() + new.len()) as u64,
-                allowed: self.capacity,
-            });
+            return Err(Exceeded::new(
+                self.limit,
+                (bytes.len() - fitting.len() + new.len()) as u64,
+                self.capacity,
+            ));
         }
         bytes.extend_from_slice(new);
         Ok(())
@@ -110,7 +111,7 @@ mod tests {
 
     #[test]
     fn bytes_beyond_the_cap_are_refused_and_those_before_it_kept() {
-        let capture = Capture::new("stdout", 4, Shared::default());
+        let capture = Capture::new(LimitName::Stdio, 4, Shared::default());
         capture.append(b"abc").expect("fits");
         let exceeded = capture.append(b"def").expect_err("does not fit");
         assert_eq!((exceeded.used, exceeded.allowed), (6, 4));
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn exactly_the_cap_is_allowed() {
-        let capture = Capture::new("stdout", 4, Shared::default());
+        let capture = Capture::new(LimitName::Stdio, 4, Shared::default());
         capture.append(b"abcd").expect("fits");
         assert_eq!(capture.take(), "abcd");
     }

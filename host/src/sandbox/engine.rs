@@ -15,7 +15,7 @@ use toolward_bundle::component::{MAX_CORE_INSTANCES, MAX_INSTANCE_BYTES};
 use super::limiter::{MEMORIES, TABLES};
 use super::{State, world};
 use crate::error::HostError;
-use crate::limits::Limits;
+use toolward_policy::Limits;
 
 /// Fuel between two looks at the clock: well below a millisecond of work, and
 /// at this interval the yields cost nothing measurable.
@@ -26,7 +26,7 @@ pub(crate) const YIELD_INTERVAL: u64 = 1_000_000;
 const KEEP_RESIDENT: usize = 512 << 10;
 
 /// Bytes of call stack that a guest may use.
-pub(crate) const STACK_BYTES: usize = 512 << 10;
+const STACK_BYTES: usize = toolward_policy::own::STACK_BYTES as usize;
 
 /// Slots that stay warm; together with [`KEEP_RESIDENT`] the most memory that
 /// an idle host keeps for speed alone.

@@ -3,6 +3,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use toolward_policy::LimitName;
+
 use super::Exceeded;
 use crate::limits::CallLimits;
 use crate::result::LogRecord;
@@ -77,19 +79,15 @@ impl Log {
         self.counts.with(|counts| {
             let count = counts.records.saturating_add(1);
             if count > self.max_records {
-                return Err(Exceeded {
-                    limit: "log_records",
-                    used: count,
-                    allowed: self.max_records,
-                });
+                return Err(Exceeded::new(
+                    LimitName::LogRecords,
+                    count,
+                    self.max_records,
+                ));
             }
             let bytes = counts.bytes.saturating_add(size);
             if bytes > self.max_bytes {
-                return Err(Exceeded {
-                    limit: "log_bytes",
-                    used: bytes,
-                    allowed: self.max_bytes,
-                });
+                return Err(Exceeded::new(LimitName::LogBytes, bytes, self.max_bytes));
             }
             (counts.records, counts.bytes) = (count, bytes);
             Ok(())
@@ -133,11 +131,14 @@ mod tests {
             attempt.admit(size).expect("room for it");
         }
         let mut third = Log::new(&limits, counts.clone());
-        assert_eq!(third.admit(41).map_err(|over| over.limit), Err("log_bytes"));
+        assert_eq!(
+            third.admit(41).map_err(|over| over.limit),
+            Err(LimitName::LogBytes)
+        );
         third.admit(40).expect("room for it");
         assert_eq!(
             third.admit(0).map_err(|over| over.limit),
-            Err("log_records")
+            Err(LimitName::LogRecords)
         );
     }
 

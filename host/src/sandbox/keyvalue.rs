@@ -16,6 +16,7 @@ use std::time::Instant;
 use toolward_contract::capability::{Capability, Class};
 use toolward_keyvalue::{Access, Bucket, Error, Limits as BucketLimits, Store};
 use toolward_policy::BucketGrant;
+use toolward_policy::{LimitName, own};
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
 
@@ -50,8 +51,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             bucket: BucketLimits::default(),
-            operations: 10_000,
-            bytes: 64 << 20,
+            operations: own::BUCKET_OPERATIONS,
+            bytes: own::BUCKET_TRAFFIC,
         }
     }
 }
@@ -121,7 +122,7 @@ impl Ctx {
 
     fn count_operation(&self) -> Result<(), Exceeded> {
         count(
-            "bucket_operations",
+            LimitName::BucketOperations,
             &self.counters.operations,
             1,
             self.limits.operations,
@@ -130,7 +131,7 @@ impl Ctx {
 
     fn count_bytes(&self, bytes: usize) -> Result<(), Exceeded> {
         count(
-            "bucket_traffic",
+            LimitName::BucketTraffic,
             &self.counters.bytes,
             bytes as u64,
             self.limits.bytes,
@@ -141,23 +142,14 @@ impl Ctx {
 /// The grant of every name that no other grant has.
 const ANY: &str = "*";
 
-fn count(
-    limit: &'static str,
-    counter: &AtomicU64,
-    more: u64,
-    allowed: u64,
-) -> Result<(), Exceeded> {
+fn count(limit: LimitName, counter: &AtomicU64, more: u64, allowed: u64) -> Result<(), Exceeded> {
     let used = counter
         .fetch_add(more, Ordering::Relaxed)
         .saturating_add(more);
     if used <= allowed {
         return Ok(());
     }
-    Err(Exceeded {
-        limit,
-        used,
-        allowed,
-    })
+    Err(Exceeded::new(limit, used, allowed))
 }
 
 /// A bucket that a guest has open.

@@ -3,10 +3,11 @@
 //! wasmtime's own `StoreLimits` counts each memory by itself.
 
 use toolward_bundle::component::MAX_CORE_INSTANCES;
+use toolward_policy::LimitName;
 use wasmtime::ResourceLimiter;
 
 use super::held::Held;
-use crate::exceeded::{Exceeded, HOST_MEMORY, MEMORY};
+use crate::exceeded::Exceeded;
 
 /// Memories in one component.
 pub(crate) const MEMORIES: u32 = 4;
@@ -50,19 +51,15 @@ impl Memory {
         self.peak = self.peak.max(used);
     }
 
-    fn refuse(&mut self, limit: &'static str, used: u64) {
-        self.refused = Some(Exceeded {
-            limit,
-            used,
-            allowed: self.allowed,
-        });
+    fn refuse(&mut self, used: u64) {
+        self.refused = Some(Exceeded::new(LimitName::Memory, used, self.allowed));
     }
 }
 
 /// Elements of tables.
 #[derive(Debug)]
 struct Total {
-    limit: &'static str,
+    limit: LimitName,
     used: u64,
     allowed: u64,
     refused: Option<u64>,
@@ -87,11 +84,8 @@ impl Total {
     }
 
     fn exceeded(&self) -> Option<Exceeded> {
-        self.refused.map(|used| Exceeded {
-            limit: self.limit,
-            used,
-            allowed: self.allowed,
-        })
+        self.refused
+            .map(|used| Exceeded::new(self.limit, used, self.allowed))
     }
 }
 
@@ -105,7 +99,7 @@ impl Limiter {
                 refused: None,
             },
             tables: Total {
-                limit: "table_elements",
+                limit: LimitName::TableElements,
                 used: 0,
                 allowed: table_elements,
                 refused: None,
@@ -142,10 +136,13 @@ impl Limiter {
     /// What stands for bytes that there was no room for, where `room` was given of
     /// `most`; `None` where there was.
     pub(crate) fn no_room(&self, room: usize, most: usize) -> Option<Exceeded> {
-        (room < most).then(|| Exceeded {
-            limit: HOST_MEMORY,
-            used: self.memory.allowed.saturating_add(1),
-            allowed: self.memory.allowed,
+        (room < most).then(|| {
+            Exceeded::new(
+                LimitName::Memory,
+                self.memory.allowed.saturating_add(1),
+                self.memory.allowed,
+            )
+            .by_host()
         })
     }
 
@@ -156,11 +153,7 @@ impl Limiter {
         if used <= self.memory.allowed {
             return Ok(());
         }
-        let exceeded = Exceeded {
-            limit: HOST_MEMORY,
-            used,
-            allowed: self.memory.allowed,
-        };
+        let exceeded = Exceeded::new(LimitName::Memory, used, self.memory.allowed).by_host();
         self.memory.refused = Some(exceeded);
         Err(exceeded)
     }
@@ -195,7 +188,7 @@ impl ResourceLimiter for Limiter {
         let growth = desired.saturating_sub(current) as u64;
         let used = self.used().saturating_add(growth);
         if used > self.memory.allowed {
-            self.memory.refuse(MEMORY, used);
+            self.memory.refuse(used);
             return Ok(false);
         }
         self.memory.grow(growth, used);
@@ -212,7 +205,7 @@ impl ResourceLimiter for Limiter {
         let used = self.used().saturating_add(growth);
         let declared = maximum.is_none_or(|maximum| desired <= maximum);
         if declared && used > self.memory.allowed {
-            self.memory.refuse(MEMORY, used);
+            self.memory.refuse(used);
             return Ok(false);
         }
         let grown = self.tables.grow(current, desired, maximum);
@@ -248,7 +241,7 @@ mod tests {
         let exceeded = limiter.exceeded().expect("recorded");
         assert_eq!(
             (exceeded.limit, exceeded.used, exceeded.allowed),
-            ("memory", 120, 100)
+            (LimitName::Memory, 120, 100)
         );
     }
 
@@ -271,7 +264,7 @@ mod tests {
         let exceeded = limiter.settle().expect_err("beyond the limit");
         assert_eq!(
             (exceeded.limit, exceeded.used, exceeded.allowed),
-            (HOST_MEMORY, 110, 100)
+            (LimitName::Memory, 110, 100)
         );
         limiter.held.free(0);
         limiter.settle().expect("given back");

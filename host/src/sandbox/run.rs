@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt;
+use toolward_policy::{LimitName, own};
 use wasmtime::{Store, Trap, WasmBacktrace};
 
 use super::call_hook::{HOST_CALL_BYTES, StoreHook};
@@ -225,12 +226,8 @@ fn classify(
             return AttemptOutcome::Fuel { allowed: fuel };
         }
         Some(Trap::StackOverflow) => {
-            let allowed = super::engine::STACK_BYTES as u64;
-            return AttemptOutcome::Exceeded(Exceeded {
-                limit: "stack",
-                used: allowed,
-                allowed,
-            });
+            let allowed = own::STACK_BYTES;
+            return AttemptOutcome::Exceeded(Exceeded::new(LimitName::Stack, allowed, allowed));
         }
         _ => {}
     }
@@ -243,21 +240,22 @@ fn classify(
             true => {
                 let room = limiter.lifted(HOST_CALL_BYTES);
                 let allowed = HOST_CALL_BYTES as u64;
-                ("host_call_bytes", allowed, room, HOST_CALL_BYTES)
+                (LimitName::HostCall, allowed, room, HOST_CALL_BYTES)
             }
             false => {
                 let most = result_bytes(limits);
-                ("output", limits.output_bytes, limiter.result(most), most)
+                (
+                    LimitName::Output,
+                    limits.output_bytes,
+                    limiter.result(most),
+                    most,
+                )
             }
         };
         if let Some(exceeded) = limiter.no_room(room, most) {
             return AttemptOutcome::Exceeded(exceeded);
         }
-        return AttemptOutcome::Exceeded(Exceeded {
-            limit,
-            used: allowed.saturating_add(1),
-            allowed,
-        });
+        return AttemptOutcome::Exceeded(Exceeded::new(limit, allowed.saturating_add(1), allowed));
     }
     let resources = limits.resources;
     if text.contains("store handle limit exceeded")
@@ -266,11 +264,11 @@ fn classify(
             Some(wasmtime::component::ResourceTableError::Full)
         )
     {
-        return AttemptOutcome::Exceeded(Exceeded {
-            limit: "resources",
-            used: resources.saturating_add(1),
-            allowed: resources,
-        });
+        return AttemptOutcome::Exceeded(Exceeded::new(
+            LimitName::Resources,
+            resources.saturating_add(1),
+            resources,
+        ));
     }
     AttemptOutcome::Trapped(text)
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use toolward_egress::{SecretValues, ValueError};
 use toolward_policy::{ContextText, Grant, SecretGrant};
+use toolward_policy::{LimitName, own};
 use zeroize::Zeroizing;
 
 use super::Exceeded;
@@ -17,13 +18,6 @@ use crate::violations::RedactText;
 
 /// Bytes of a value that a guest may store.
 const MAX_VALUE_BYTES: usize = 64 << 10;
-
-/// Values that a call and all calls below it may store together: each is synced
-/// to the disk, and kept in memory to be looked for.
-const MAX_STORES: u64 = 16;
-
-/// Bytes of these values.
-const MAX_STORED_BYTES: u64 = 256 << 10;
 
 /// Why a guest does not get a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,35 +36,26 @@ pub(crate) struct Stores {
 
 impl Stores {
     fn count(&self) -> Result<(), Exceeded> {
-        take(&self.count, "secret_stores", 1, MAX_STORES)
+        take(&self.count, LimitName::SecretStores, 1, own::SECRET_STORES)
     }
 
     fn grow(&self, bytes: usize) -> Result<(), Exceeded> {
         take(
             &self.bytes,
-            "secret_store_bytes",
+            LimitName::SecretStoreBytes,
             bytes as u64,
-            MAX_STORED_BYTES,
+            own::SECRET_STORE_BYTES,
         )
     }
 }
 
 /// Adds to a counter, or leaves it alone where that would go beyond.
-fn take(
-    counter: &AtomicU64,
-    limit: &'static str,
-    amount: u64,
-    allowed: u64,
-) -> Result<(), Exceeded> {
+fn take(counter: &AtomicU64, limit: LimitName, amount: u64, allowed: u64) -> Result<(), Exceeded> {
     let add = |used: u64| used.checked_add(amount).filter(|sum| *sum <= allowed);
     counter
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
         .map(|_| ())
-        .map_err(|used| Exceeded {
-            limit,
-            used: used.saturating_add(amount),
-            allowed,
-        })
+        .map_err(|used| Exceeded::new(limit, used.saturating_add(amount), allowed))
 }
 
 /// The secrets of one call.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use toolward_policy::LimitName;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView};
@@ -59,8 +60,8 @@ impl State {
         let call = &context.limits;
         let limiter = Limiter::new(limits.memory_bytes, call.table_elements);
         let held = limiter.held.shared();
-        let stdout = Capture::new("stdout", call.stdio_bytes, held.clone());
-        let stderr = Capture::new("stderr", call.stdio_bytes, held.clone());
+        let stdout = Capture::new(LimitName::Stdio, call.stdio_bytes, held.clone());
+        let stderr = Capture::new(LimitName::Stdio, call.stdio_bytes, held.clone());
         let hooks = Hooks::new(
             context.network.clone(),
             context.violations.clone(),

@@ -115,7 +115,7 @@ async fn operations_without_end_end_the_call() {
     let error = reply.result.expect_err("too many");
     let limit = error.limit.expect("a limit");
     assert!(
-        ["resources", "bucket_operations"].contains(&limit.limit),
+        ["resources", "bucket_operations"].contains(&limit.limit.as_str()),
         "{error:?}"
     );
 }

@@ -31,7 +31,7 @@ fn hit(error: &CallError) -> (&str, &'static str) {
         .unwrap_or_else(|| panic!("no limit in {error:#?}"));
     assert!(hit.used > 0 && hit.allowed > 0, "{error:#?}");
     assert!(error.hint.is_some(), "{error:#?}");
-    (error.code.as_str(), hit.limit)
+    (error.code.as_str(), hit.limit.as_str())
 }
 
 async fn ends(input: serde_json::Value, limits: Limits) -> CallError {
@@ -107,13 +107,13 @@ async fn deep_recursion_ends_at_the_stack_limit() {
 #[tokio::test]
 async fn memory_taken_in_steps_ends_at_the_limit() {
     let error = ends(json!({"do": "allocate", "n": 64}), small()).await;
-    assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory"));
+    assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory_bytes"));
 }
 
 #[tokio::test]
 async fn memory_taken_at_once_ends_at_the_limit() {
     let error = ends(json!({"do": "allocate-once", "n": 64}), small()).await;
-    assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory"));
+    assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory_bytes"));
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn a_guest_with_more_initial_memory_than_allowed_never_starts() {
     };
     let host = limited(limits);
     let error = error(&host, json!({"do": "echo"})).await;
-    assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory"));
+    assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory_bytes"));
 }
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn printing_without_end_ends_at_the_cap_of_each_stream() {
         };
         assert_eq!(captured.len(), 64 << 10, "what fits is kept");
         let error = reply.result.unwrap_err();
-        assert_eq!(hit(&error), ("toolward:limit_exceeded", stream));
+        assert_eq!(hit(&error), ("toolward:limit_exceeded", "stdio_bytes"));
         still_serves(&host).await;
     }
 }
@@ -156,9 +156,9 @@ async fn a_result_over_the_limit_is_refused() {
     let mut limits = small();
     limits.output_bytes = Limit::fixed(1 << 20);
     let error = ends(json!({"do": "huge-result", "n": 1}), limits).await;
-    assert_eq!(hit(&error), ("toolward:result_too_large", "output"));
+    assert_eq!(hit(&error), ("toolward:result_too_large", "output_bytes"));
     let error = ends(json!({"do": "huge-content", "n": 1}), small()).await;
-    assert_eq!(hit(&error), ("toolward:result_too_large", "output"));
+    assert_eq!(hit(&error), ("toolward:result_too_large", "output_bytes"));
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn a_result_that_is_too_large_to_cross_the_boundary_is_refused() {
     let mut limits = small();
     limits.memory_bytes = Limit::fixed(64 << 20);
     let error = ends(json!({"do": "huge-result", "n": 4}), limits).await;
-    assert_eq!(hit(&error), ("toolward:result_too_large", "output"));
+    assert_eq!(hit(&error), ("toolward:result_too_large", "output_bytes"));
 }
 
 #[tokio::test]

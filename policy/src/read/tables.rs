@@ -12,7 +12,7 @@ use crate::document::{self, DocumentRule, FilePattern};
 use crate::error::{self, PolicyError, quoted};
 use crate::file_name;
 use crate::grant::{OnViolation, SecretBinding};
-use crate::limits::{LimitSetting, LimitSettings};
+use crate::limits::{LimitName, LimitSetting, LimitSettings};
 use crate::name::{Publisher, ToolPattern};
 use crate::operator_claims::Confirmed;
 use crate::rule::{
@@ -32,10 +32,13 @@ pub(super) fn defaults(mut fields: Fields<'_, '_>) -> Result<Defaults, PolicyErr
 pub(super) fn limits(value: &Value<'_>) -> Result<LimitSettings, PolicyError> {
     let mut settings = LimitSettings::default();
     let table = fields::table(value, "[limits]")?;
-    let names: Vec<&str> = LimitSettings::names().collect();
     for (key, value) in table {
         let name = key.get_ref();
-        if !names.contains(&name.as_ref()) {
+        let mut settable = LimitName::settable_by_policy();
+        let Some(limit) = settable.find(|limit| limit.as_str() == name.as_ref()) else {
+            let names: Vec<&str> = LimitName::settable_by_policy()
+                .map(LimitName::as_str)
+                .collect();
             let error = PolicyError::new(
                 &error::LIMIT,
                 format!("expected the name of a limit, found {}", quoted(name)),
@@ -45,7 +48,7 @@ pub(super) fn limits(value: &Value<'_>) -> Result<LimitSettings, PolicyError> {
                 Some(near) => error.hinted(format!("did you mean `{near}`?")),
                 None => error.hinted(format!("the limits are: {}", names.join(", "))),
             });
-        }
+        };
         let setting = match value.get_ref() {
             DeValue::Table(_) => {
                 let mut inner = Fields::of(value, "a limit")?;
@@ -62,7 +65,7 @@ pub(super) fn limits(value: &Value<'_>) -> Result<LimitSettings, PolicyError> {
             },
         };
         settings
-            .set(name, setting)
+            .set(limit, setting)
             .map_err(|message| PolicyError::new(&error::LIMIT, message).at(value.span()))?;
     }
     Ok(settings)

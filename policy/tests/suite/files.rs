@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use toolward_policy::{CODES, LimitSettings, Policy, PolicyError};
+use toolward_policy::{CODES, LimitName, Policy, PolicyError};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/invalid")
@@ -100,7 +100,7 @@ fn publishers_of_the_trust_store_are_skipped() {
 
 #[test]
 fn every_limit_can_be_set_by_name() {
-    for name in LimitSettings::names() {
+    for name in LimitName::settable_by_policy() {
         let text = format!("[limits]\n{name} = {{ default = 7, maximum = 0x10 }}");
         let setting = Policy::from_toml(&text).unwrap().limits().get(name);
         assert_eq!(
@@ -142,7 +142,7 @@ fn the_book_names_every_code_and_limit() {
     for code in CODES {
         assert!(PAGE.contains(&format!("`{}`", code.code)), "{}", code.code);
     }
-    for name in LimitSettings::names() {
+    for name in LimitName::settable_by_policy() {
         assert!(PAGE.contains(&format!("`{name}`")), "{name}");
     }
 }

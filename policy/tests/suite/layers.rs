@@ -2,8 +2,8 @@
 
 use toolward_contract::capability::{Capability, PathPattern};
 use toolward_policy::{
-    ApprovalClass, Defaults, DenyRule, LimitSetting, LimitSettings, OnViolation, Policy, Rule,
-    Secret, SecretBinding, SecretSource, Service, Share, Workspace,
+    ApprovalClass, Defaults, DenyRule, LimitName, LimitSetting, LimitSettings, OnViolation, Policy,
+    Rule, Secret, SecretBinding, SecretSource, Service, Share, Workspace,
 };
 
 use crate::support::{ask, driver, granted, policy, tool};
@@ -28,8 +28,8 @@ fn single_values_of_the_later_layer_win_one_by_one() {
         default: Some(1),
         maximum: Some(9),
     };
-    assert_eq!(both.limits().get("fuel"), fuel);
-    assert_eq!(both.limits().get("queue").maximum, Some(3));
+    assert_eq!(both.limits().get(LimitName::Fuel), fuel);
+    assert_eq!(both.limits().get(LimitName::Queue).maximum, Some(3));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn code_builds_the_policy_that_a_file_says() {
         default: None,
         maximum: Some(5),
     };
-    limits.set("queue", maximum).unwrap();
+    limits.set(LimitName::Queue, maximum).unwrap();
     let built = Policy::builder()
         .grant(rule)
         .deny(deny)

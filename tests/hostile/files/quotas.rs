@@ -42,7 +42,7 @@ async fn a_call_adds_so_many_bytes_and_no_more_however_it_writes() {
         );
         let hit = error.limit.unwrap();
         assert_eq!(
-            (hit.limit, hit.allowed),
+            (hit.limit.as_str(), hit.allowed),
             ("workspace_bytes", 100_000),
             "{input}"
         );
@@ -100,10 +100,10 @@ async fn a_workspace_may_have_a_smaller_budget_than_the_host() {
     let input =
         json!({"do": "fs", "op": "write-stream", "path": "big", "how": ["create"], "n": 20_000});
     let hit = error(&host, TOOL, input).await.limit.unwrap();
-    assert_eq!((hit.limit, hit.allowed), ("workspace_bytes", 5000));
+    assert_eq!((hit.limit.as_str(), hit.allowed), ("workspace_bytes", 5000));
     let input = json!({"do": "fs", "op": "create-many", "path": "f", "n": 20});
     let hit = error(&host, TOOL, input).await.limit.unwrap();
-    assert_eq!((hit.limit, hit.allowed), ("workspace_files", 2));
+    assert_eq!((hit.limit.as_str(), hit.allowed), ("workspace_files", 2));
     assert!(
         added(&disk).0 <= 5000 && added(&disk).1 <= 3,
         "{:?}",

@@ -49,7 +49,7 @@ async fn crowd() {
     .await;
     for reply in &ended {
         let error = reply.result.as_ref().unwrap_err();
-        assert_eq!(hit(error), ("toolward:memory_exceeded", "memory"));
+        assert_eq!(hit(error), ("toolward:memory_exceeded", "memory_bytes"));
     }
     drop(ended);
     let after = settled(before + 64 * MIB, Duration::from_secs(15)).await;

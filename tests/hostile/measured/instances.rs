@@ -41,7 +41,7 @@ fn instances_count_against_the_memory_of_a_call() {
 
             let full = limited_with_module(&large(200), others(), limits).host("");
             let error = full.call(request()).await.result.unwrap_err();
-            assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory"));
+            assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory_bytes"));
 
             let limits = "limits:\n  memory_mib: 3\n";
             let full = limited_with_module(&large(200), others(), limits).host("");
@@ -75,7 +75,7 @@ fn elements_that_each_instance_copies_count_against_the_memory_of_a_call() {
             let before = idle();
             let (most, reply) = peak(call()).await;
             let error = reply.result.unwrap_err();
-            assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory"));
+            assert_eq!(hit(&error), ("toolward:memory_exceeded", "memory_bytes"));
             println!("resident {} MiB, at most {}", before / MIB, most / MIB);
             assert!(most <= before + 64 * MIB + 32 * MIB, "{most}");
         },

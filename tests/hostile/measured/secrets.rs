@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use toolward_host::Limits;
 use toolward_host::secrets::Sources;
+use toolward_host::{Limit, Limits};
 
 use super::process::{MIB, alone};
 use super::{MOST, TOOL, Yard, hoards_in};
@@ -65,7 +65,7 @@ async fn vaulted(limits: &str) -> Yard {
         .transport(vault.transport())
         .secrets(sources)
         .limits(Limits {
-            timeout: Duration::from_secs(120),
+            timeout: Limit::fixed(Duration::from_secs(120)),
             ..Limits::default()
         })
         .build()

@@ -136,7 +136,7 @@ async fn a_call_stores_so_many_values_of_so_many_bytes_and_no_more() {
         let error = error(&host, TOOL, flood).await;
         assert_eq!(error.code.as_str(), "toolward:limit_exceeded", "{error:?}");
         let hit = error.limit.unwrap();
-        assert_eq!((hit.limit, hit.allowed), (limit, allowed));
+        assert_eq!((hit.limit.as_str(), hit.allowed), (limit, allowed));
         assert!(hit.used > allowed && error.hint.is_some(), "{hit:?}");
     }
 }

@@ -24,10 +24,8 @@ fn content() -> Content {
 
 fn limited(content: Content, directory: &Path) -> Result<Host, Box<dyn Error>> {
     // ANCHOR: limits
-    let mut limits = Limits {
-        timeout: Duration::from_secs(5),
-        ..Limits::default()
-    };
+    let mut limits = Limits::default();
+    limits.timeout.maximum = Duration::from_secs(5);
     limits.memory_bytes.maximum = 32 << 20;
     let host = Host::builder()
         .bundle(content)

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::sync::Semaphore;
+use toolward_policy::LimitName;
 
 use super::plan::Mount;
 use crate::limits::CallLimits;
@@ -102,7 +103,7 @@ impl FileCounters {
             Some(cap) => (self.own(&mount.directory), cap),
             None => (self.common.clone(), limits.bytes),
         };
-        take(&spent.bytes, "workspace_bytes", growth, allowed)
+        take(&spent.bytes, LimitName::WorkspaceBytes, growth, allowed)
     }
 
     /// Counts a file or directory that `make` creates; one that it fails to
@@ -117,7 +118,7 @@ impl FileCounters {
             Some(cap) => (self.own(&mount.directory), cap),
             None => (self.common.clone(), limits.files),
         };
-        take(&spent.files, "workspace_files", 1, allowed)?;
+        take(&spent.files, LimitName::WorkspaceFiles, 1, allowed)?;
         make().inspect_err(|_| {
             spent.files.fetch_sub(1, Ordering::Relaxed);
         })
@@ -125,7 +126,12 @@ impl FileCounters {
 
     /// Counts one more entry of a directory, before it is read.
     pub(super) fn entry(&self, limits: &FileLimits) -> Result<(), Exceeded> {
-        take(&self.entries, "directory_entries", 1, limits.entries)
+        take(
+            &self.entries,
+            LimitName::DirectoryEntries,
+            1,
+            limits.entries,
+        )
     }
 
     /// One of the files that may be open, with the memory that it takes; given back
@@ -135,7 +141,7 @@ impl FileCounters {
         limits: &FileLimits,
         share: Share,
     ) -> Result<Slot, Exceeded> {
-        take(&self.open, "open_files", 1, limits.open)?;
+        take(&self.open, LimitName::OpenFiles, 1, limits.open)?;
         Ok(Slot {
             counters: self.clone(),
             _share: share,
@@ -166,21 +172,12 @@ impl FileCounters {
 }
 
 /// Adds to a counter, or leaves it alone where that would go beyond.
-fn take(
-    counter: &AtomicU64,
-    limit: &'static str,
-    amount: u64,
-    allowed: u64,
-) -> Result<(), Exceeded> {
+fn take(counter: &AtomicU64, limit: LimitName, amount: u64, allowed: u64) -> Result<(), Exceeded> {
     let add = |used: u64| used.checked_add(amount).filter(|sum| *sum <= allowed);
     counter
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
         .map(|_| ())
-        .map_err(|used| Exceeded {
-            limit,
-            used: used.saturating_add(amount),
-            allowed,
-        })
+        .map_err(|used| Exceeded::new(limit, used.saturating_add(amount), allowed))
 }
 
 /// The right to hold one file open.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use toolward_policy::LimitName;
 use toolward_policy::OnViolation;
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -328,18 +329,10 @@ async fn operations_and_bytes_are_counted_over_all_attempts_and_end_the_call() {
         .await
         .expect("20 bytes");
     let error = trap(view.set(handle(own), "k".to_owned(), vec![8; 10]).await);
-    let expected = Exceeded {
-        limit: "bucket_traffic",
-        used: 31,
-        allowed: 30,
-    };
+    let expected = Exceeded::new(LimitName::BucketTraffic, 31, 30);
     assert_eq!(exceeded(error), expected);
     let error = trap(view.open("own".to_owned()).await);
-    let expected = Exceeded {
-        limit: "bucket_operations",
-        used: 6,
-        allowed: 5,
-    };
+    let expected = Exceeded::new(LimitName::BucketOperations, 6, 5);
     assert_eq!(exceeded(error), expected);
     assert_eq!(
         stored(&store, "acme", "alice", "own"),

@@ -29,7 +29,7 @@ async fn every_way_a_file_grows_counts_before_it_does() {
                 write_stream(&mut guest.table, &stream, 101).await
             }
         };
-        assert_eq!(limit(grown), "workspace_bytes", "{way}");
+        assert_eq!(limit(grown), LimitName::WorkspaceBytes, "{way}");
         let length = guest.host("w/sub/more").metadata().expect("stat").len();
         assert_eq!(length, 0, "{way}");
     }
@@ -69,7 +69,7 @@ async fn removing_and_truncating_give_nothing_back() {
         .await
         .expect("opens");
     let grown = guest.view().write(file, vec![0; 600], 0).await;
-    assert_eq!(limit(grown), "workspace_bytes");
+    assert_eq!(limit(grown), LimitName::WorkspaceBytes);
 }
 
 #[tokio::test]
@@ -79,9 +79,9 @@ async fn a_workspace_with_a_cap_has_a_budget_of_its_own() {
     guest.write("x", "0123456789").await.expect("fits");
     assert_eq!(
         limit(guest.write("x", "0123456789a").await),
-        "workspace_bytes"
+        LimitName::WorkspaceBytes
     );
-    assert_eq!(limit(guest.write("y", "").await), "workspace_files");
+    assert_eq!(limit(guest.write("y", "").await), LimitName::WorkspaceFiles);
     assert!(!guest.host("w/y").exists());
 }
 
@@ -107,8 +107,11 @@ async fn files_and_directories_that_are_made_are_counted() {
         .expect("fits");
     let root = guest.root();
     let more = guest.view().create_directory_at(root, "e".to_owned()).await;
-    assert_eq!(limit(more), "workspace_files");
-    assert_eq!(limit(guest.write("f9", "").await), "workspace_files");
+    assert_eq!(limit(more), LimitName::WorkspaceFiles);
+    assert_eq!(
+        limit(guest.write("f9", "").await),
+        LimitName::WorkspaceFiles
+    );
     assert!(!guest.host("w/e").exists() && !guest.host("w/f9").exists());
 }
 
@@ -125,13 +128,19 @@ async fn open_files_and_streams_are_counted_until_they_are_gone() {
     for _ in 0..6 {
         stream(&mut guest).expect("a stream");
     }
-    assert_eq!(limit(stream(&mut guest)), "open_files");
-    assert_eq!(limit(guest.open("a.txt", none(), READ).await), "open_files");
+    assert_eq!(limit(stream(&mut guest)), LimitName::OpenFiles);
+    assert_eq!(
+        limit(guest.open("a.txt", none(), READ).await),
+        LimitName::OpenFiles
+    );
     guest.table.delete(first).expect("was there");
     // The file stays open as long as a stream reads it.
     types::HostDescriptor::drop(&mut guest.view(), file).expect("was there");
     guest.open("a.txt", none(), READ).await.expect("opens");
-    assert_eq!(limit(guest.open("a.txt", none(), READ).await), "open_files");
+    assert_eq!(
+        limit(guest.open("a.txt", none(), READ).await),
+        LimitName::OpenFiles
+    );
     guest.table = ResourceTable::new();
     for _ in 0..8 {
         guest.open("a.txt", none(), READ).await.expect("opens");
@@ -144,7 +153,7 @@ async fn entries_are_counted_shown_or_not() {
     for n in 0..60 {
         std::fs::write(guest.host(&format!("w/{n}.txt")), "").expect("written");
     }
-    assert_eq!(limit(guest.list(".").await), "directory_entries");
+    assert_eq!(limit(guest.list(".").await), LimitName::DirectoryEntries);
 }
 
 #[tokio::test]
@@ -161,5 +170,5 @@ async fn a_limit_that_a_stream_came_to_is_known_though_nobody_asked_for_it() {
     stream.cancel().await;
     assert_eq!(guest.content("w/x"), "");
     let exceeded = guest.ctx.exceeded().expect("known");
-    assert_eq!(exceeded.limit, "workspace_bytes");
+    assert_eq!(exceeded.limit, LimitName::WorkspaceBytes);
 }

@@ -1,0 +1,262 @@
+//! Every limit that a call meets, in one table: name, unit, default, maximum, meaning.
+//!
+//! Policy files, errors and the book take names, units and texts from here. A further
+//! limit is a row here, and a comparison where its resource is spent.
+
+use std::time::Duration;
+
+use toolward_contract::tool::DEFAULT_TIMEOUT;
+
+use super::{Field as _, Limit, LimitSettings, Settable, fuel_for};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Makes [`LimitName`], [`Limits`] and the constants of [`own`] from the table.
+macro_rules! limits {
+    (
+        operator: $(
+            $(#[doc = $doc:literal])+
+            $variant:ident = $name:literal, $unit:literal, $settable:ident,
+            $field:ident: $type:ty = $value:expr;
+        )+
+        own: $(
+            $(#[doc = $own_doc:literal])+
+            $own:ident = $own_name:literal, $own_unit:literal, $constant:ident = $own_value:expr;
+        )+
+    ) => {
+        /// The name of a limit: the same in policy files, errors and documentation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum LimitName {
+            $($(#[doc = $doc])+ $variant,)+
+            $($(#[doc = $own_doc])+ $own,)+
+        }
+
+        impl LimitName {
+            /// All of them, in the order of the table.
+            pub const ALL: &'static [LimitName] = &[
+                $(LimitName::$variant,)+
+                $(LimitName::$own,)+
+            ];
+
+            /// As policy files and errors spell it.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(LimitName::$variant => $name,)+
+                    $(LimitName::$own => $own_name,)+
+                }
+            }
+
+            /// What it counts, in the plural.
+            #[must_use]
+            pub const fn unit(self) -> &'static str {
+                match self {
+                    $(LimitName::$variant => $unit,)+
+                    $(LimitName::$own => $own_unit,)+
+                }
+            }
+
+            /// What it bounds, and who may ask for another value: Markdown, for the book.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(LimitName::$variant => concat!($($doc),+),)+
+                    $(LimitName::$own => concat!($($own_doc),+),)+
+                }
+            }
+
+            /// What a policy can set it to.
+            pub(super) const fn settable(self) -> Settable {
+                match self {
+                    $(LimitName::$variant => Settable::$settable,)+
+                    $(LimitName::$own => Settable::Never,)+
+                }
+            }
+        }
+
+        /// The operator's limits on every call of a host.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Limits {
+            $($(#[doc = $doc])+ pub $field: $type,)+
+        }
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Self { $($field: $value,)+ }
+            }
+        }
+
+        impl Limits {
+            /// What a call gets by default, and the most that it can ask for, in the unit of
+            /// the limit. `None` for a limit of the host's own.
+            #[must_use]
+            pub fn get(&self, name: LimitName) -> Option<Limit<u64>> {
+                match name {
+                    $(LimitName::$variant => Some(self.$field.range()),)+
+                    _ => None,
+                }
+            }
+
+            /// Takes over what a policy says.
+            pub(super) fn adjust(&mut self, settings: &LimitSettings) {
+                $(self.$field.adjust(settings.get(LimitName::$variant));)+
+            }
+        }
+
+        /// The values of limits that are the host's own.
+        pub mod own {
+            $($(#[doc = $own_doc])+ pub const $constant: u64 = $own_value;)+
+        }
+
+        impl LimitName {
+            /// The value of a limit that is the host's own.
+            #[must_use]
+            pub const fn own(self) -> Option<u64> {
+                match self {
+                    $(LimitName::$own => Some(own::$constant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+limits! {
+    operator:
+    /// `limits.fuel` in DRIVER.md. About one unit per instruction, all attempts together. The
+    /// default is 20 G for each second of the default `timeout_ms`, more than an interpreter
+    /// spends in that time: as a rule the clock ends an endless loop.
+    Fuel = "fuel", "units of fuel", Positive, fuel: Limit<u64> = Limit {
+        default: fuel_for(DEFAULT_TIMEOUT),
+        maximum: 10_000_000_000_000,
+    };
+    /// `timeout_ms` of the contract, `timeout_override_ms` of the driver. From dispatch to the
+    /// result, retries included; waiting for a slot, for a person and compiling lie before it.
+    /// The default is what `fuel` is made for; a contract that gives no `timeout_ms` asks for
+    /// 30 s (AIP-14).
+    Timeout = "timeout_ms", "ms", Positive, timeout: Limit<Duration> = Limit {
+        default: DEFAULT_TIMEOUT,
+        maximum: Duration::from_secs(300),
+    };
+    /// `limits.memory_mib` in DRIVER.md. All memories of a call together, and [what the host
+    /// holds for it](host-memory.md).
+    Memory = "memory_bytes", "bytes", Positive, memory_bytes: Limit<u64> = Limit {
+        default: 64 * MIB,
+        maximum: 256 * MIB,
+    };
+    /// `limits.output_bytes` in DRIVER.md. Structured output and content blocks together.
+    Output = "output_bytes", "bytes", Positive, output_bytes: Limit<u64> = Limit {
+        default: 4 * MIB,
+        maximum: 16 * MIB,
+    };
+    /// `limits.stdio_bytes` in DRIVER.md. Captured standard output, and as much standard error.
+    Stdio = "stdio_bytes", "bytes", Any, stdio_bytes: Limit<u64> = Limit {
+        default: 64 * KIB,
+        maximum: 4 * MIB,
+    };
+    /// `limits.log_records` in DRIVER.md. Log records of a call.
+    LogRecords = "log_records", "log records", Any, log_records: Limit<u64> = Limit {
+        default: 1000,
+        maximum: 10_000,
+    };
+    /// `limits.resources` in DRIVER.md. Streams, pollables and other handles at once.
+    Resources = "resources", "handles", Positive, resources: Limit<u64> = Limit {
+        default: 1024,
+        maximum: 16_384,
+    };
+    /// `limits.http_requests` in DRIVER.md. HTTP requests under way at once.
+    HttpRequests = "http_requests", "requests", Any, http_requests: Limit<u64> = Limit {
+        default: 16,
+        maximum: 64,
+    };
+    /// HTTP requests of a call altogether, those of tools that it calls included.
+    HttpRequestsTotal = "http_requests_total", "requests", Any, http_requests_total: Limit<u64> = Limit {
+        default: 256,
+        maximum: 4096,
+    };
+    /// `limits.http_body_bytes` in DRIVER.md. One body, sent or received.
+    HttpBody = "http_body_bytes", "bytes", Any, http_body_bytes: Limit<u64> = Limit {
+        default: 16 * MIB,
+        maximum: 64 * MIB,
+    };
+    /// `limits.http_timeout_ms` in DRIVER.md. One exchange; what is left of the deadline where
+    /// that is less.
+    HttpTimeout = "http_timeout_ms", "ms", Positive, http_timeout: Limit<Duration> = Limit {
+        default: Duration::from_secs(60),
+        maximum: Duration::from_secs(300),
+    };
+    /// All that a call sends and receives over HTTP, those of tools that it calls included.
+    Egress = "egress_bytes", "bytes", Any, egress_bytes: Limit<u64> = Limit {
+        default: 64 * MIB,
+        maximum: 256 * MIB,
+    };
+    /// `limits.workspace_bytes` in DRIVER.md. What a call may add to its workspaces.
+    WorkspaceBytes = "workspace_bytes", "bytes", Any, workspace_bytes: Limit<u64> = Limit {
+        default: 16 * MIB,
+        maximum: 1024 * MIB,
+    };
+    /// `limits.workspace_files` in DRIVER.md. Files and directories that a call may create.
+    WorkspaceFiles = "workspace_files", "files and directories", Any, workspace_files: Limit<u64> = Limit {
+        default: 256,
+        maximum: 16_384,
+    };
+    /// `limits.nested_calls` in DRIVER.md. Calls of other tools within one call, at any depth.
+    NestedCalls = "nested_calls", "calls", Any, nested_calls: Limit<u64> = Limit::fixed(64);
+    /// How deep calls of tools by tools may nest.
+    NestedDepth = "nested_depth", "levels", Any, nested_depth: u32 = 8;
+    /// Messages and fields of all log records of a call.
+    LogBytes = "log_bytes", "bytes", Any, log_bytes: u64 = 256 * KIB;
+    /// Elements of all tables of a call.
+    TableElements = "table_elements", "table elements", Positive, table_elements: u64 = 100_000;
+    /// The input's text, counted before it is parsed.
+    Input = "input_bytes", "bytes", Positive, input_bytes: usize = 1 << 20;
+    /// Nesting of arrays and objects in input, context and output.
+    JsonDepth = "json_depth", "levels", Positive, json_depth: usize = 64;
+    /// Scalars, arrays and objects in input, context and output each. Small ones take some
+    /// fifty times the memory of their text.
+    JsonValues = "json_values", "JSON values", Positive, json_values: usize = 250_000;
+    /// A driver's component, counted before it is compiled.
+    Component = "component_bytes", "bytes", Positive, component_bytes: usize = 64 << 20;
+    /// Files, streams of files and directory listings that a call holds open at once.
+    OpenFiles = "open_files", "open files, streams and listings", Any, open_files: u64 = 64;
+    /// Directory entries that a call may read. Only an embedder sets it.
+    DirectoryEntries = "directory_entries", "directory entries", Embedder, directory_entries: u64 = 100_000;
+    /// Keys and values of one key-value bucket.
+    BucketBytes = "bucket_bytes", "bytes", Any, bucket_bytes: u64 = 16 * MIB;
+    /// Keys of one key-value bucket.
+    BucketKeys = "bucket_keys", "keys", Any, bucket_keys: u64 = 10_000;
+    /// Calls that run at once. As many more may wait for a tool that they call.
+    Concurrency = "concurrency", "calls", Positive, concurrency: u32 = 128;
+    /// Of these, calls of one tool.
+    ConcurrencyPerTool = "concurrency_per_tool", "calls", Positive, concurrency_per_tool: u32 = 96;
+    /// Of these, calls of tools of one publisher.
+    ConcurrencyPerPublisher = "concurrency_per_publisher", "calls", Positive, concurrency_per_publisher: u32 = 96;
+    /// Of these, calls of one principal. As many more of its calls may wait for a tool that
+    /// they call.
+    ConcurrencyPerPrincipal = "concurrency_per_principal", "calls", Positive, concurrency_per_principal: u32 = 96;
+    /// Calls that wait for a slot, and the same again for each share; one more is
+    /// `rate_limited`.
+    Queue = "queue", "calls", Any, queue: u32 = 1024;
+
+    own:
+    /// What a guest hands over in one call of the host.
+    HostCall = "host_call_bytes", "bytes", HOST_CALL_BYTES = 256 * super::KIB;
+    /// The call stack of a guest.
+    Stack = "stack", "bytes", STACK_BYTES = 512 * super::KIB;
+    /// Rounds of questions that a driver may ask in one call.
+    Rounds = "rounds", "rounds of questions", ROUNDS = 3;
+    /// Secrets that a call, with the tools that it calls, stores.
+    SecretStores = "secret_stores", "stored secrets", SECRET_STORES = 16;
+    /// Their values together; one value has at most 64 KiB.
+    SecretStoreBytes = "secret_store_bytes", "bytes", SECRET_STORE_BYTES = 256 * super::KIB;
+    /// Operations on buckets of a call, all attempts and nested calls together.
+    BucketOperations = "bucket_operations", "operations on buckets", BUCKET_OPERATIONS = 10_000;
+    /// Keys and values that a call reads and writes in buckets, all attempts and nested calls
+    /// together.
+    BucketTraffic = "bucket_traffic", "bytes", BUCKET_TRAFFIC = 64 * super::MIB;
+    /// Checks of large inputs and outputs that wait for a thread, and as many of one principal;
+    /// [more about them](../serve-http.md#what-calls-may-fill).
+    LongChecks = "long_checks", "checks", LONG_CHECKS = 1024;
+}
