@@ -294,7 +294,10 @@ mod tests {
         let slot = greedy.enter().await.expect("the lent slot");
         let (_slot, refused) = *greedy.park(slot).expect_err("its share is taken");
         let hit = refused.limit.expect("a limit");
-        assert_eq!((hit.limit, hit.allowed), ("concurrency_per_principal", 1));
+        assert_eq!(
+            (hit.limit, hit.allowed),
+            (LimitName::ConcurrencyPerPrincipal, 1)
+        );
 
         let modest = admission.path(&tool, &publisher, "modest");
         let slot = modest.enter().await.expect("a slot");

@@ -188,7 +188,7 @@ mod tests {
         let refused = checks.run("c", far(), late, || Ok(2)).await;
         let error = refused.expect_err("one waits already");
         assert_eq!(error.code, ErrorCode::RATE_LIMITED);
-        assert_eq!(error.limit.expect("a limit").limit, LIMIT_NAME);
+        assert_eq!(error.limit.expect("a limit").limit, LimitName::LongChecks);
         assert_eq!(error.hint.as_deref(), Some("try again later"));
         assert_eq!(waiting.await, Ok(1));
     }

@@ -189,7 +189,7 @@ fn code(error: FsError) -> ErrorCode {
 }
 
 /// The limit that ended the call.
-fn limit<T: std::fmt::Debug>(result: FsResult<T>) -> &'static str {
+fn limit<T: std::fmt::Debug>(result: FsResult<T>) -> toolward_policy::LimitName {
     let error = result.expect_err("beyond a limit");
     let trap = error.downcast().expect_err("a trap");
     trap.downcast_ref::<Exceeded>().expect("a limit").limit

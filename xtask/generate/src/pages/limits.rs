@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use toolward_bundle::component::MAX_CORE_INSTANCES;
-use toolward_policy::{LimitName, Limits};
+use toolward_host::{LimitName, Limits};
 
 use super::GENERATED;
 
@@ -29,10 +29,11 @@ pub(super) fn page() -> String {
          | limit | default | maximum | asked for by |\n|---|---|---|---|\n"
     );
     let set = |name: &&LimitName| limits.get(**name).is_some();
-    let (fixed, ranges): (Vec<_>, Vec<_>) = LimitName::ALL.iter().filter(set).partition(|name| {
-        let limit = limits.get(**name);
-        limit.is_some_and(|limit| limit.default == limit.maximum)
-    });
+    let (fixed, ranges): (Vec<&LimitName>, Vec<&LimitName>) =
+        LimitName::ALL.iter().filter(set).partition(|name| {
+            let limit = limits.get(**name);
+            limit.is_some_and(|limit| limit.default == limit.maximum)
+        });
     for name in ranges {
         let Some(limit) = limits.get(*name) else {
             continue;

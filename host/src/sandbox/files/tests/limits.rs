@@ -1,5 +1,7 @@
 //! Nothing is written, made, opened or read beyond a limit.
 
+use toolward_policy::LimitName;
+
 use super::*;
 
 #[tokio::test]
