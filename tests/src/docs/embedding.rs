@@ -2,12 +2,15 @@
 
 use std::error::Error;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
 use toolward_bundle::content::Content;
-use toolward_host::{Cache, Host, Limits, LogRecord, Observer, Origin, Progress, Request};
+use toolward_host::{
+    Cache, CallListener, FinishedCall, Host, Limits, LogRecord, Observer, Origin, Progress, Request,
+};
 use toolward_policy::Decision;
 use toolward_signing::key::PublicKey;
 use toolward_signing::trust::TrustStore;
@@ -22,7 +25,11 @@ fn content() -> Content {
     Content::from_verified(bundle).unwrap()
 }
 
-fn limited(content: Content, directory: &Path) -> Result<Host, Box<dyn Error>> {
+fn limited(
+    content: Content,
+    directory: &Path,
+    failures: &Arc<Failures>,
+) -> Result<Host, Box<dyn Error>> {
     // ANCHOR: limits
     let mut limits = Limits::default();
     limits.timeout.maximum = Duration::from_secs(5);
@@ -31,6 +38,7 @@ fn limited(content: Content, directory: &Path) -> Result<Host, Box<dyn Error>> {
         .bundle(content)
         .limits(limits)
         .cache(Cache::open(directory.join("drivers"))?)
+        .listener(failures.clone())
         .build()?;
     // ANCHOR_END: limits
     Ok(host)
@@ -75,6 +83,20 @@ async fn observed(host: &Host, input: &str) -> Vec<String> {
 }
 // ANCHOR_END: observer
 
+// ANCHOR: listener
+/// Counts the calls that failed.
+#[derive(Default)]
+struct Failures(AtomicUsize);
+
+impl CallListener for Failures {
+    fn finished(&self, call: &FinishedCall) {
+        if call.error.is_some() {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+// ANCHOR_END: listener
+
 fn with_context() -> Request {
     // ANCHOR: context
     let request = Request::new("invoice.total", r#"{"month": "2026-10"}"#)
@@ -97,7 +119,8 @@ fn callable(host: &Host) -> Vec<String> {
 #[tokio::test]
 async fn the_snippets_for_embedders_do_what_the_page_says() {
     let directory = tempfile::tempdir().unwrap();
-    let host = limited(content(), directory.path()).unwrap();
+    let failures = Arc::new(Failures::default());
+    let host = limited(content(), directory.path(), &failures).unwrap();
     assert_eq!(words(&host, "one two").await, "2");
     assert!(
         words(&host, &"x".repeat(1_000_001))
@@ -110,4 +133,5 @@ async fn the_snippets_for_embedders_do_what_the_page_says() {
     // A tool that no bundle brings: the request is what is shown.
     let reply = host.call(with_context()).await;
     assert_eq!(reply.result.unwrap_err().code.as_str(), "not_found");
+    assert_eq!(failures.0.load(Ordering::Relaxed), 2);
 }

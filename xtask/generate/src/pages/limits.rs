@@ -26,7 +26,7 @@ pub(super) fn page() -> String {
          `min(what they ask for or the default, the operator's maximum)`. The operator sets both in \
          [`[limits]`](../policy.md) of the policy, an embedder in `toolward_host::Limits`, where `timeout_ms` and \
          `http_timeout_ms` are durations without `_ms`.\n\n\
-         | limit | default | maximum | asked for by |\n|---|---|---|---|\n"
+         | limit | default | maximum | |\n|---|---|---|---|\n"
     );
     let set = |name: &&LimitName| limits.get(**name).is_some();
     let (fixed, ranges): (Vec<&LimitName>, Vec<&LimitName>) =
