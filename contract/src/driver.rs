@@ -33,7 +33,6 @@ pub type DriverId = ToolId;
 
 /// What kind of thing a driver is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
 pub enum DriverKind {
     /// A WebAssembly component.
     Component,

@@ -183,7 +183,8 @@ impl Host {
                 let prepared = inner.preparer.prepared(&driver, principal, observer);
                 Executor::Component(prepared.await?)
             }
-            _ => Executor::Http,
+            // No route has a driver of another kind.
+            DriverKind::Http | DriverKind::Other(_) => Executor::Http,
         };
         let context = DispatchContext {
             host: self.inner.clone(),

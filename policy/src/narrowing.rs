@@ -27,14 +27,28 @@ impl Policy {
     ///   gives a part of what that one gives;
     /// * each earlier grant that asks more often, or ends a call at a violation, is still
     ///   there, and so is each deny;
-    /// * workspaces, secrets and documents are earlier ones, and services and shares are
-    ///   the earlier ones: without one of these a tool may get another in its place;
+    /// * workspaces, secrets and documents are earlier ones, and contexts, services and shares
+    ///   are the earlier ones: without one of these a tool may get another in its place;
     /// * no number of `[limits]` is higher or left to the host, no default is weaker, and no
     ///   other CA file is trusted.
     ///
     /// # Errors
     /// The first thing that is, or may be, wider.
     pub fn narrows(&self, earlier: &Self) -> Result<(), Wider> {
+        // Each field is compared below; a further one does not compile until it is named.
+        let Self {
+            grants: _,
+            denies: _,
+            workspaces: _,
+            secrets: _,
+            contexts: _,
+            services: _,
+            shares: _,
+            documents: _,
+            ca_file: _,
+            limits: _,
+            defaults: _,
+        } = self;
         for placed in &self.grants {
             if !earlier.grants().any(|known| part_of(&placed.rule, known)) {
                 return wider(format_args!(
@@ -110,6 +124,9 @@ impl Policy {
                 "a [[document]] of {} is another",
                 document.publisher
             ));
+        }
+        if !same(self.contexts(), earlier.contexts()) {
+            return wider("the [[context]] tables are others");
         }
         if !same(self.services(), earlier.services()) {
             return wider("the [[service]] tables are others");

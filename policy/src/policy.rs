@@ -23,9 +23,9 @@ pub struct Policy {
     pub(crate) services: Vec<Service>,
     pub(crate) shares: Vec<Share>,
     pub(crate) documents: Vec<DocumentRule>,
-    ca_file: Option<String>,
-    limits: LimitSettings,
-    defaults: Defaults,
+    pub(crate) ca_file: Option<String>,
+    pub(crate) limits: LimitSettings,
+    pub(crate) defaults: Defaults,
 }
 
 impl Policy {

@@ -62,6 +62,12 @@ to = "acme"
 [[document]]
 publisher = "acme"
 prompts = ["*"]
+
+[[context]]
+publisher = "acme"
+tool = "notes.add@1"
+principal = "alice"
+values.tenant = "north"
 "#;
 
 /// Whether [`POLICY`] with one text in place of another narrows it.
@@ -172,6 +178,11 @@ fn what_gives_more_or_may_do_so_is_not_taken() {
         ),
         (table("[[service]]"), ""),
         (table("[[share]]"), ""),
+        // Another tenant's state; without the table, that of one for everybody.
+        ("\"north\"", "\"south\""),
+        ("\"alice\"", "\"*\""),
+        ("\"north\"", "\"north\"\npublic = true"),
+        (table("[[context]]"), ""),
         (
             "prompts = [\"*\"]",
             "prompts = [\"*\"]\nresources = [\"*\"]",
