@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection as Sql;
+use rusqlite::{Connection as Sql, TransactionBehavior};
 use toolward_sqlite::{Access, Schema};
 
 use crate::connection::Connection;
@@ -50,7 +50,12 @@ CREATE TABLE entry (
 pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
     let deadline = deadline();
     let mut connection = Connection::open(path, Access::Write)?;
-    connection.run(deadline, |sql| Ok(SCHEMA.prepare(sql, deadline)?))?;
+    connection.run(deadline, |sql| {
+        SCHEMA.prepare(sql, deadline)?;
+        // A file that can't be written fails here, not in a call.
+        sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        Ok(())
+    })?;
     Ok(connection)
 }
 

@@ -2,12 +2,12 @@
 //! behind grants are: secrets, key-value buckets, the network. Nobody is asked.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use toolward_bundle::content::Content;
 use toolward_contract::capability::{CapabilitySet, Class};
 use toolward_egress::Transport;
+use toolward_files::{Folder, Protection};
 use toolward_host::confine::Confinement;
 use toolward_host::secrets::Sources;
 use toolward_host::{Host, HostBuilder};
@@ -111,11 +111,9 @@ impl HostSetup {
         }
         let stored = secrets(&state);
         if needs.stores_secrets {
-            let mut builder = std::fs::DirBuilder::new();
-            builder.recursive(true).mode(0o700);
-            builder
-                .create(&stored)
-                .map_err(|error| Error::unwritable(&stored, error))?;
+            // Others must not enter it: refused here, not when a driver stores a secret.
+            Folder::make(&stored, Protection::Private)
+                .map_err(|error| Error::unwritable(&stored, error.problem))?;
             confinement = confinement.read_write(stored);
         } else if reads_stored(&needs.secrets, &granted.policy) && stored.exists() {
             confinement = confinement.read(stored);

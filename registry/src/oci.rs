@@ -63,7 +63,7 @@ pub(crate) struct IndexEntry {
     pub(crate) size: i64,
     /// Kept for others, whose entry it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) platform: Option<serde_json::Value>,
+    pub(crate) platform: Option<Box<serde_json::value::RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) annotations: Option<BTreeMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]

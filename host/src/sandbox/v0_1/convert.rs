@@ -6,6 +6,12 @@ use crate::invocation::{
 };
 use crate::result::{Annotations, Block, BlockContent, CallError, Output, ResourceBody, Role};
 
+// A block is moved in place: were the host's larger, both lists would exist at once.
+const _: () = assert!(
+    size_of::<Block>() == size_of::<types::Block>()
+        && align_of::<Block>() == align_of::<types::Block>()
+);
+
 /// What a driver gave. Lifting has charged each block, so that they are bounded here
 /// already; `lifted_bytes` adds what they took in this version's form.
 pub(super) fn output(output: types::ToolOutput) -> DriverOutput {

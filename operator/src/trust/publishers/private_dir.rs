@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use toolward_files::{Links, Lock, Problem, Protection};
 
 use crate::error::{Error, Kind};
@@ -89,6 +90,10 @@ fn refused(path: &Path, problem: Problem) -> Error {
             let mode = mode & 0o777;
             unusable(format!("has mode {mode:03o}: others may write to it"))
                 .hint("see that it says what you want, then take the right from them: chmod go-w")
+        }
+        Problem::Io { source, .. } if Errno::from_io_error(&source) == Some(Errno::LOOP) => {
+            unusable("is a link, which is not followed".to_owned())
+                .hint("put the file itself there: it says whom you trust")
         }
         Problem::Io { source, .. } => Error::unreadable(path, source),
         other => Error::unreadable(path, other),
