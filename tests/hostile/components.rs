@@ -182,7 +182,7 @@ async fn a_guest_that_was_refused_memory_and_goes_on_is_told_of_whatever_its_end
     let hint = late.hint.unwrap();
     assert!(hint.contains("`timeout_ms`"), "{hint}");
     assert!(
-        hint.contains("limit `memory`") && hint.contains("`limits.memory_mib`"),
+        hint.contains("limit `memory_bytes`") && hint.contains("`limits.memory_mib`"),
         "{hint}"
     );
     // One that came to a good end is left alone.

@@ -61,4 +61,30 @@ mod tests {
     fn the_committed_pages_are_those_of_the_tables() {
         pages::check_tables(&root()).unwrap();
     }
+
+    /// Appends the modules that are called `mod.rs`. The library for drivers keeps
+    /// them: the signed examples name the digest of its sources.
+    fn modules_called_mod(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap_or_default();
+            if path.is_dir() {
+                if !["target", "guest-sdk", ".git"]
+                    .iter()
+                    .any(|other| name == *other)
+                {
+                    modules_called_mod(&path, found);
+                }
+            } else if name == "mod.rs" {
+                found.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn each_module_is_named_by_its_file() {
+        let mut found = Vec::new();
+        modules_called_mod(&root(), &mut found);
+        assert!(found.is_empty(), "write foo.rs beside foo/: {found:?}");
+    }
 }
