@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use toolward_signing::Digest;
 use wasmparser::{
-    Chunk, ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind,
-    ComponentTypeRef, Encoding, Instance, Parser, Payload,
+    Chunk, ComponentAlias, ComponentAliasSectionReader, ComponentExportSectionReader,
+    ComponentExternalKind, ComponentImportSectionReader, ComponentInstance,
+    ComponentOuterAliasKind, ComponentTypeRef, Encoding, Instance, Parser, Payload,
 };
 
 mod instances;
@@ -320,65 +321,12 @@ impl Surface {
                         }
                     }
                 }
-                Payload::ComponentAliasSection(section) => {
-                    for alias in section {
-                        let alias = alias?;
-                        if brings_a_component(&alias) {
-                            return Err(too_complex("components taken from elsewhere", 0));
-                        }
-                        match alias {
-                            ComponentAlias::Outer {
-                                kind: ComponentOuterAliasKind::CoreModule,
-                                count,
-                                index,
-                            } => made.outer_module(count, index),
-                            ComponentAlias::InstanceExport {
-                                kind: ComponentExternalKind::Module,
-                                ..
-                            } => made.foreign_module(),
-                            _ => {}
-                        }
-                    }
-                }
+                Payload::ComponentAliasSection(section) => aliases(section, &mut made)?,
                 Payload::ComponentImportSection(section) if !top => {
-                    for import in section {
-                        match import?.ty {
-                            ComponentTypeRef::Component(_) => {
-                                return Err(too_complex("components taken from elsewhere", 0));
-                            }
-                            ComponentTypeRef::Module(_) => made.foreign_module(),
-                            _ => {}
-                        }
-                    }
+                    inner_imports(section, &mut made)?;
                 }
-                Payload::ComponentImportSection(section) if top => {
-                    for import in section {
-                        let import = import?;
-                        match import.ty {
-                            ComponentTypeRef::Component(_) => made.import(),
-                            ComponentTypeRef::Module(_) => made.foreign_module(),
-                            _ => {}
-                        }
-                        let name = checked_name(import.name.name)?;
-                        if self.imports.len() >= MAX_NAMES {
-                            return Err(too_complex("imports", MAX_NAMES));
-                        }
-                        self.imports.push(name);
-                    }
-                }
-                Payload::ComponentExportSection(section) if top => {
-                    for export in section {
-                        let export = export?;
-                        let name = checked_name(export.name.name)?;
-                        if self.exports.len() >= MAX_NAMES {
-                            return Err(too_complex("exports", MAX_NAMES));
-                        }
-                        self.exports.push(Export {
-                            name,
-                            kind: kind_name(export.kind),
-                        });
-                    }
-                }
+                Payload::ComponentImportSection(section) => self.imports(section, &mut made)?,
+                Payload::ComponentExportSection(section) if top => self.exports(section)?,
                 Payload::End(_) => match enclosing.pop() {
                     Some(outer) => {
                         made.leave();
@@ -394,6 +342,43 @@ impl Surface {
                 _ => {}
             }
         }
+    }
+
+    /// The imports of the component itself.
+    fn imports(
+        &mut self,
+        section: ComponentImportSectionReader<'_>,
+        made: &mut Instantiations,
+    ) -> Result<(), SurfaceError> {
+        for import in section {
+            let import = import?;
+            match import.ty {
+                ComponentTypeRef::Component(_) => made.import(),
+                ComponentTypeRef::Module(_) => made.foreign_module(),
+                _ => {}
+            }
+            let name = checked_name(import.name.name)?;
+            if self.imports.len() >= MAX_NAMES {
+                return Err(too_complex("imports", MAX_NAMES));
+            }
+            self.imports.push(name);
+        }
+        Ok(())
+    }
+
+    fn exports(&mut self, section: ComponentExportSectionReader<'_>) -> Result<(), SurfaceError> {
+        for export in section {
+            let export = export?;
+            let name = checked_name(export.name.name)?;
+            if self.exports.len() >= MAX_NAMES {
+                return Err(too_complex("exports", MAX_NAMES));
+            }
+            self.exports.push(Export {
+                name,
+                kind: kind_name(export.kind),
+            });
+        }
+        Ok(())
     }
 
     fn bounded(&self) -> Result<(), SurfaceError> {
@@ -444,6 +429,48 @@ fn kind_name(kind: ComponentExternalKind) -> &'static str {
         ComponentExternalKind::Instance => "instance",
         ComponentExternalKind::Component => "component",
     }
+}
+
+/// The imports of a component inside another one.
+fn inner_imports(
+    section: ComponentImportSectionReader<'_>,
+    made: &mut Instantiations,
+) -> Result<(), SurfaceError> {
+    for import in section {
+        match import?.ty {
+            ComponentTypeRef::Component(_) => {
+                return Err(too_complex("components taken from elsewhere", 0));
+            }
+            ComponentTypeRef::Module(_) => made.foreign_module(),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn aliases(
+    section: ComponentAliasSectionReader<'_>,
+    made: &mut Instantiations,
+) -> Result<(), SurfaceError> {
+    for alias in section {
+        let alias = alias?;
+        if brings_a_component(&alias) {
+            return Err(too_complex("components taken from elsewhere", 0));
+        }
+        match alias {
+            ComponentAlias::Outer {
+                kind: ComponentOuterAliasKind::CoreModule,
+                count,
+                index,
+            } => made.outer_module(count, index),
+            ComponentAlias::InstanceExport {
+                kind: ComponentExternalKind::Module,
+                ..
+            } => made.foreign_module(),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn truncated(bytes: &[u8]) -> SurfaceError {
