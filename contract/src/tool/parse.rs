@@ -69,17 +69,7 @@ pub(super) fn contract(
             .required("version", report)
             .and_then(|node| wording::version(node, "version", report)),
     };
-    let (inputs_key, outputs_key) = match spelling {
-        Spelling::Snake => ("inputs", "outputs"),
-        Spelling::Camel => ("input_schema", "output_schema"),
-    };
-    let inputs = fields
-        .required(inputs_key, report)
-        .and_then(|node| schema(node, &spelling.of(inputs_key), scope, report));
-    let outputs = fields
-        .required(outputs_key, report)
-        .and_then(|node| schema(node, &spelling.of(outputs_key), scope, report));
-    check_is_object(node, inputs.as_ref(), &spelling.of(inputs_key), report);
+    let (inputs, outputs) = schemas(node, &mut fields, spelling, scope, report);
 
     let idempotent = fields
         .take("idempotent")
@@ -103,12 +93,7 @@ pub(super) fn contract(
     let cost_class = shared::cost_class(&mut fields, report).unwrap_or_default();
     let timeout = shared::milliseconds(&mut fields, "timeout_ms", report);
     let retry = shared::retry(&mut fields, "retry", report);
-    let default_implementation = match fields.take("default_implementation") {
-        Some(node) if !node.is_null() => {
-            text(node, &spelling.of("default_implementation"), report).map(str::to_owned)
-        }
-        _ => None,
-    };
+    let default_implementation = default_implementation(&mut fields, spelling, report);
     let driver_constraints = constraints(&mut fields, report);
     let tags = wording::labels(&mut fields, "tags", report);
     let context_schema = context_schema(&mut fields, &metadata, scope, report);
@@ -147,6 +132,41 @@ pub(super) fn contract(
         fires_events: merged.fires_events,
         body: body.to_owned(),
     })
+}
+
+/// The schemas of inputs and outputs.
+fn schemas(
+    node: &Node,
+    fields: &mut Fields<'_>,
+    spelling: Spelling,
+    scope: &dyn Scope,
+    report: &mut Report<'_>,
+) -> (Option<Schema>, Option<Schema>) {
+    let (inputs_key, outputs_key) = match spelling {
+        Spelling::Snake => ("inputs", "outputs"),
+        Spelling::Camel => ("input_schema", "output_schema"),
+    };
+    let inputs = fields
+        .required(inputs_key, report)
+        .and_then(|node| schema(node, &spelling.of(inputs_key), scope, report));
+    let outputs = fields
+        .required(outputs_key, report)
+        .and_then(|node| schema(node, &spelling.of(outputs_key), scope, report));
+    check_is_object(node, inputs.as_ref(), &spelling.of(inputs_key), report);
+    (inputs, outputs)
+}
+
+fn default_implementation(
+    fields: &mut Fields<'_>,
+    spelling: Spelling,
+    report: &mut Report<'_>,
+) -> Option<String> {
+    match fields.take("default_implementation") {
+        Some(node) if !node.is_null() => {
+            text(node, &spelling.of("default_implementation"), report).map(str::to_owned)
+        }
+        _ => None,
+    }
 }
 
 /// Refuses a schema of inputs that are no object.
