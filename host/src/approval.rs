@@ -155,7 +155,7 @@ pub enum Verdict {
     /// Nobody could be asked.
     Unavailable,
     /// The question is on its way: the call ends with
-    /// [`ErrorCode::APPROVAL_PENDING`], and is made again with the answer.
+    /// [`ErrorCode::APPROVAL_PENDING`](crate::ErrorCode::APPROVAL_PENDING), and is made again with the answer.
     Later,
 }
 
