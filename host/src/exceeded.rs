@@ -1,6 +1,7 @@
 //! What ends a guest where it stands: a limit that it went beyond, or its deadline.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use toolward_policy::LimitName;
 
@@ -49,6 +50,20 @@ impl fmt::Display for Exceeded {
 }
 
 impl std::error::Error for Exceeded {}
+
+/// Adds to a counter, or changes nothing where the sum would go beyond.
+pub(crate) fn take(
+    counter: &AtomicU64,
+    limit: LimitName,
+    amount: u64,
+    allowed: u64,
+) -> Result<(), Exceeded> {
+    let add = |used: u64| used.checked_add(amount).filter(|sum| *sum <= allowed);
+    counter
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
+        .map(|_| ())
+        .map_err(|used| Exceeded::new(limit, used.saturating_add(amount), allowed))
+}
 
 /// The deadline passed while the guest was calling the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

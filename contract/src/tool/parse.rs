@@ -169,7 +169,7 @@ fn default_implementation(
     }
 }
 
-/// Refuses a schema of inputs that are no object.
+/// Refuses a schema whose inputs are not an object.
 fn check_is_object(node: &Node, inputs: Option<&Schema>, key: &str, report: &mut Report<'_>) {
     if let Some(kind) = inputs.and_then(|schema| schema.value().get("type"))
         && kind != "object"

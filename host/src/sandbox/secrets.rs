@@ -3,7 +3,7 @@
 //! call shows.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolward_egress::{SecretValues, ValueError};
@@ -11,7 +11,7 @@ use toolward_policy::{ContextText, Grant, SecretGrant};
 use toolward_policy::{LimitName, own};
 use zeroize::Zeroizing;
 
-use super::Exceeded;
+use crate::exceeded::{self, Exceeded};
 use crate::redact::Redactor;
 use crate::secrets::{SecretError, SecretStore, SecretValue};
 use crate::violations::RedactText;
@@ -36,26 +36,17 @@ pub(crate) struct Stores {
 
 impl Stores {
     fn count(&self) -> Result<(), Exceeded> {
-        take(&self.count, LimitName::SecretStores, 1, own::SECRET_STORES)
+        exceeded::take(&self.count, LimitName::SecretStores, 1, own::SECRET_STORES)
     }
 
     fn grow(&self, bytes: usize) -> Result<(), Exceeded> {
-        take(
+        exceeded::take(
             &self.bytes,
             LimitName::SecretStoreBytes,
             bytes as u64,
             own::SECRET_STORE_BYTES,
         )
     }
-}
-
-/// Adds to a counter, or leaves it alone where that would go beyond.
-fn take(counter: &AtomicU64, limit: LimitName, amount: u64, allowed: u64) -> Result<(), Exceeded> {
-    let add = |used: u64| used.checked_add(amount).filter(|sum| *sum <= allowed);
-    counter
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
-        .map(|_| ())
-        .map_err(|used| Exceeded::new(limit, used.saturating_add(amount), allowed))
 }
 
 /// The secrets of one call.

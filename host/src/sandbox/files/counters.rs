@@ -9,8 +9,8 @@ use tokio::sync::Semaphore;
 use toolward_policy::LimitName;
 
 use super::plan::Mount;
+use crate::exceeded::{self, Exceeded};
 use crate::limits::CallLimits;
-use crate::sandbox::Exceeded;
 use crate::sandbox::held::Share;
 
 /// The limits of one call on files.
@@ -103,7 +103,7 @@ impl FileCounters {
             Some(cap) => (self.own(&mount.directory), cap),
             None => (self.common.clone(), limits.bytes),
         };
-        take(&spent.bytes, LimitName::WorkspaceBytes, growth, allowed)
+        exceeded::take(&spent.bytes, LimitName::WorkspaceBytes, growth, allowed)
     }
 
     /// Counts a file or directory that `make` creates; one that it fails to
@@ -118,7 +118,7 @@ impl FileCounters {
             Some(cap) => (self.own(&mount.directory), cap),
             None => (self.common.clone(), limits.files),
         };
-        take(&spent.files, LimitName::WorkspaceFiles, 1, allowed)?;
+        exceeded::take(&spent.files, LimitName::WorkspaceFiles, 1, allowed)?;
         make().inspect_err(|_| {
             spent.files.fetch_sub(1, Ordering::Relaxed);
         })
@@ -126,7 +126,7 @@ impl FileCounters {
 
     /// Counts one more entry of a directory, before it is read.
     pub(super) fn entry(&self, limits: &FileLimits) -> Result<(), Exceeded> {
-        take(
+        exceeded::take(
             &self.entries,
             LimitName::DirectoryEntries,
             1,
@@ -141,7 +141,7 @@ impl FileCounters {
         limits: &FileLimits,
         share: Share,
     ) -> Result<Slot, Exceeded> {
-        take(&self.open, LimitName::OpenFiles, 1, limits.open)?;
+        exceeded::take(&self.open, LimitName::OpenFiles, 1, limits.open)?;
         Ok(Slot {
             counters: self.clone(),
             _share: share,
@@ -169,15 +169,6 @@ impl FileCounters {
         own.push((directory.to_owned(), spent.clone()));
         spent
     }
-}
-
-/// Adds to a counter, or leaves it alone where that would go beyond.
-fn take(counter: &AtomicU64, limit: LimitName, amount: u64, allowed: u64) -> Result<(), Exceeded> {
-    let add = |used: u64| used.checked_add(amount).filter(|sum| *sum <= allowed);
-    counter
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
-        .map(|_| ())
-        .map_err(|used| Exceeded::new(limit, used.saturating_add(amount), allowed))
 }
 
 /// The right to hold one file open.
