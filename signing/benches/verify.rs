@@ -12,7 +12,7 @@ use criterion::{Criterion, Throughput};
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;
-use toolward_signing::manifest::{FileEntry, MANIFEST_TYPE, Manifest, Role, ToolsEntry};
+use toolward_signing::manifest::{FileEntry, FileRole, MANIFEST_TYPE, Manifest, ToolsEntry};
 use toolward_signing::path::BundlePath;
 use toolward_signing::timestamp::Timestamp;
 use toolward_signing::trust::TrustStore;
@@ -56,10 +56,14 @@ fn component(size: usize) -> Vec<u8> {
 }
 
 fn bundle() -> Result<Bundle, Box<dyn std::error::Error>> {
-    let files: Vec<(BundlePath, Role, Vec<u8>)> = [
-        ("drivers/big/DRIVER.md", Role::Driver, b"---\n".to_vec()),
-        ("drivers/big/driver.wasm", Role::Component, component(SIZE)),
-        ("tools/big/TOOL.md", Role::Contract, b"---\n".to_vec()),
+    let files: Vec<(BundlePath, FileRole, Vec<u8>)> = [
+        ("drivers/big/DRIVER.md", FileRole::Driver, b"---\n".to_vec()),
+        (
+            "drivers/big/driver.wasm",
+            FileRole::Component,
+            component(SIZE),
+        ),
+        ("tools/big/TOOL.md", FileRole::Contract, b"---\n".to_vec()),
     ]
     .into_iter()
     .map(|(path, role, bytes)| Ok((BundlePath::parse(path)?, role, bytes)))

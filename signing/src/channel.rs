@@ -9,7 +9,7 @@ use std::time::Duration;
 use semver::Version;
 
 use crate::digest::Digest;
-use crate::document::{Kind, Signed, Terms};
+use crate::document::{PayloadKind, Signed, Terms};
 use crate::error::{ErrorKind, Refusal};
 use crate::fingerprint::Fingerprint;
 use crate::key::{KeyId, PublicKey};
@@ -37,7 +37,7 @@ pub const MAX_TITLE: usize = 120;
 /// How long descriptions may be, in characters.
 pub const MAX_DESCRIPTION: usize = 2000;
 
-const KIND: Kind = Kind {
+const KIND: PayloadKind = PayloadKind {
     name: "channel index",
     payload_type: PAYLOAD_TYPE,
     max_bytes: MAX_BYTES,

@@ -17,7 +17,7 @@ use crate::key::KeyId;
 use crate::revocation::known::Revocations;
 use crate::timestamp::Timestamp;
 
-pub(crate) use read::{Source, free_text, number, number_or_zero};
+pub(crate) use read::{DocumentText, Format, free_text, number, number_or_zero};
 pub(crate) use write::string;
 
 /// The schema of all these documents.
@@ -60,7 +60,7 @@ impl<T> Deref for Signed<T> {
 
 /// One kind of document.
 #[derive(Clone, Copy)]
-pub(crate) struct Kind {
+pub(crate) struct PayloadKind {
     /// What it is called in messages.
     pub(crate) name: &'static str,
     /// Its payload type: one for each kind, so that none can pass for another.
@@ -71,7 +71,19 @@ pub(crate) struct Kind {
     pub(crate) max_envelope_bytes: usize,
 }
 
-impl Kind {
+impl PayloadKind {
+    /// Its TOML.
+    pub(crate) fn format(&self) -> Format {
+        Format {
+            name: self.name,
+            max_bytes: self.max_bytes,
+            text: ErrorKind::DocumentInvalid,
+            syntax: ErrorKind::DocumentInvalid,
+            schema: ErrorKind::DocumentSchema,
+            field: ErrorKind::DocumentInvalid,
+        }
+    }
+
     /// Reads an envelope of this kind. Its signatures are not looked at.
     pub(crate) fn open(&self, bytes: &[u8]) -> Result<Envelope, Refusal> {
         let envelope = Envelope::parse_up_to(bytes, self.max_envelope_bytes)
@@ -118,7 +130,7 @@ impl Kind {
     }
 }
 
-impl fmt::Debug for Kind {
+impl fmt::Debug for PayloadKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }

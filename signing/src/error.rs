@@ -1,182 +1,176 @@
 //! Why something was refused: a stable code, and what was expected, found, where, and what to do.
 //! One type for the whole crate; no wording is decided anywhere else than in the table of kinds.
 
-mod kind;
-
-use std::borrow::Cow;
-use std::fmt;
-use std::sync::Arc;
-
-use serde::ser::{Serialize, SerializeStruct, Serializer};
-
-pub use kind::ErrorKind;
+use toolward_report::{Report, codes};
 
 /// A refusal: nothing was changed, nothing half-written stays behind.
-///
-/// Its [`Display`](fmt::Display) form is one line without the hint, e.g.
-/// `the content differs from the manifest's digest (driver.wasm): expected …, found …`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Refusal(Box<Parts>);
+pub type Refusal = Report<ErrorKind>;
 
-#[derive(Clone, PartialEq, Eq)]
-struct Parts {
-    kind: ErrorKind,
-    place: Option<String>,
-    expected: Option<Cow<'static, str>>,
-    found: Option<String>,
-    hint: Option<String>,
-    source: Source,
+/// The operating system reported an error at `place`.
+pub(crate) fn io_failed(place: impl Into<String>, error: std::io::Error) -> Refusal {
+    unplaced_io(error).at(place)
 }
 
-/// The error of the operating system behind a refusal. Two refusals are equal regardless of it.
-#[derive(Clone, Default)]
-struct Source(Option<Arc<std::io::Error>>);
-
-impl PartialEq for Source {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
+/// As [`io_failed`], where a caller knows the place.
+pub(crate) fn unplaced_io(error: std::io::Error) -> Refusal {
+    Refusal::new(ErrorKind::Io).caused_by(error)
 }
 
-impl Eq for Source {}
+codes! {
+    /// Why something was refused. Codes are stable; new ones may be added.
+    pub enum ErrorKind {
+        Io = "io", "a file could not be read or written",
+            "check that the path exists and that you may read or write it";
+        /// Neither a directory nor a regular file.
+        NotABundle = "not-a-bundle", "this is not a bundle",
+            "name a bundle directory or a `.toolbundle` file";
 
-impl Refusal {
-    /// A refusal of this kind, without particulars yet.
-    #[must_use]
-    pub fn new(kind: ErrorKind) -> Self {
-        Self(Box::new(Parts {
-            kind,
-            place: None,
-            expected: None,
-            found: None,
-            hint: None,
-            source: Source::default(),
-        }))
-    }
+        EnvelopeMissing = "envelope-missing", "the bundle is not signed: `manifest.dsse.json` is missing",
+            "sign it with `toolward sign`, or run an unsigned bundle under work with `--dev DIR`";
+        /// Not a DSSE envelope, or one beyond the limits.
+        EnvelopeInvalid = "envelope-invalid", "the file is not a DSSE envelope",
+            "sign the bundle again with `toolward sign`";
+        PayloadType = "payload-type", "the envelope is for another kind of document",
+            "pack and sign the bundle again, or get it again from its publisher";
+        /// Signatures of one document are to be added to another.
+        EnvelopeMismatch = "envelope-mismatch", "the envelopes are over different documents",
+            "have everybody sign the very same file, and put the signatures together then";
+        UnknownPublisher = "unknown-publisher", "nobody in the trust store signed this bundle",
+            "if you know this publisher, get its public key from the publisher itself and name it in the trust store or with `--trust-key`";
+        SignatureInvalid = "signature-invalid", "a signature by a trusted key does not verify",
+            "the bundle was changed after it was signed: get it again from its publisher";
+        WrongPublisher = "wrong-publisher", "the manifest names a publisher whose keys did not sign",
+            "ask the publisher which key signs this bundle";
+        /// A source that was asked for an update of one bundle has another.
+        WrongBundle = "wrong-bundle", "the source holds another bundle than the one that came from there",
+            "find out where the bundle is published now; install the other one by itself if you want it";
+        ThresholdNotMet = "threshold-not-met", "too few distinct keys of the publisher signed",
+            "have the publisher's other key holders sign, too";
+        PrefixNotGranted = "prefix-not-granted", "the publisher may not publish this id",
+            "add a prefix of the id to this publisher's `prefixes` in the trust store, if you agree";
 
-    /// Says where: a file, `file:line:column`, or the name of a key. An earlier place stays.
-    #[must_use]
-    pub fn at(mut self, place: impl Into<String>) -> Self {
-        self.0.place.get_or_insert_with(|| place.into());
-        self
-    }
+        ManifestMissing = "manifest-missing", "the bundle has no `manifest.toml`",
+            "pack the bundle again with `toolward pack`";
+        ManifestMismatch = "manifest-mismatch", "`manifest.toml` is not the manifest that was signed",
+            "the bundle was changed after it was signed: get it again from its publisher";
+        /// The manifest's bytes break a rule of text: encoding, characters, line ends, size.
+        ManifestText = "manifest-text", "the manifest's text is not allowed",
+            "pack the bundle again with `toolward pack`";
+        ManifestSyntax = "manifest-syntax", "the manifest is not TOML 1.0",
+            "pack the bundle again with `toolward pack`";
+        /// A field of the manifest is missing, unknown, or has a wrong value.
+        ManifestField = "manifest-field", "a field of the manifest is wrong",
+            "pack the bundle again with `toolward pack`";
+        ManifestSchema = "manifest-schema", "the manifest has a schema that this host does not know",
+            "update toolward, or ask the publisher for a bundle of schema 1";
+        HostTooOld = "host-too-old", "the bundle needs a newer toolward",
+            "update toolward";
+        Expired = "expired", "the bundle has expired",
+            "get the publisher's current release";
+        NotYetValid = "not-yet-valid", "the bundle says that it was made in the future",
+            "check this machine's clock";
 
-    /// Says what was expected.
-    #[must_use]
-    pub fn expected(mut self, expected: impl Into<Cow<'static, str>>) -> Self {
-        self.0.expected = Some(expected.into());
-        self
-    }
+        PathInvalid = "path-invalid", "a path is not allowed in a bundle",
+            "use ASCII letters, digits, `.`, `_` and `-`, at most 8 folders deep, no leading or trailing dot, no Windows device name";
+        /// Two paths differ in case only, or one is a file and a folder at once.
+        PathConflict = "path-conflict", "two paths of the bundle can't exist together on every system",
+            "rename one of them";
+        FileMissing = "file-missing", "a file that the manifest lists is missing",
+            "get the bundle again from its publisher";
+        FileExtra = "file-extra", "a file is there that the manifest does not list",
+            "remove the file, or get the bundle again from its publisher";
+        /// A file is listed twice, or comes twice in an archive.
+        FileDuplicate = "file-duplicate", "a file comes twice",
+            "pack the bundle again with `toolward pack`";
+        FileType = "file-type", "only regular files are allowed in a bundle",
+            "replace links, devices and pipes with the files themselves";
+        SizeMismatch = "size-mismatch", "a file has another size than the manifest says",
+            "the bundle was changed after it was signed: get it again from its publisher";
+        DigestMismatch = "digest-mismatch", "a file has another digest than the manifest says",
+            "the bundle was changed after it was signed: get it again from its publisher";
+        TooLarge = "too-large", "this is larger than a bundle may be",
+            "leave out what the tools do not need";
 
-    /// Says what was found instead. Hostile text goes through a quoting first.
-    #[must_use]
-    pub fn found(mut self, found: impl Into<String>) -> Self {
-        self.0.found = Some(found.into());
-        self
-    }
+        ArchiveFormat = "archive-format", "the archive is not one zstd frame over a tar archive",
+            "pack the bundle again with `toolward pack`";
+        ArchiveTruncated = "archive-truncated", "the archive ends too early",
+            "get the file again: the transfer was cut off";
+        ArchiveHeader = "archive-header", "an entry of the archive has a header that is not allowed",
+            "pack the bundle again with `toolward pack`";
+        ArchiveOrder = "archive-order", "the entries of the archive are not in order",
+            "pack the bundle again with `toolward pack`";
+        ArchiveTrailingData = "archive-trailing-data", "something follows the end of the archive",
+            "get the file again from its publisher";
+        ArchiveRatio = "archive-ratio", "the archive expands more than a bundle may",
+            "ask its publisher what is in it";
 
-    /// Replaces the kind's general advice with advice for this case.
-    #[must_use]
-    pub fn hinted(mut self, hint: impl Into<String>) -> Self {
-        self.0.hint = Some(hint.into());
-        self
-    }
+        /// A publisher document, revocation list or channel index that can't be read.
+        DocumentInvalid = "document-invalid", "the signed document is not allowed",
+            "get it again from its publisher; its author makes it with toolward";
+        DocumentSchema = "document-schema", "the signed document has a schema that this host does not know",
+            "update toolward, or ask for a document of schema 1";
+        DocumentExpired = "document-expired", "the signed document has expired",
+            "get the current one with `toolward trust update`; a source that has no newer one may be frozen";
+        DocumentNotYetValid = "document-not-yet-valid", "the signed document says that it was made in the future",
+            "check this machine's clock";
+        /// A publisher document more than one version after the one in use.
+        VersionSkipped = "version-skipped", "a version of the publisher document is missing in between",
+            "get all documents since the one in use, and give them in order";
+        Rollback = "rollback", "this is older than what was accepted before",
+            "get the current release; to go back on purpose say so with `--allow-rollback`, which is recorded";
+        Equivocation = "equivocation", "two different documents carry the same number",
+            "somebody shows different people different things: ask the publisher which one is genuine, by another way";
+        /// A publisher document that names a key again that was revoked, or a list that leaves one out.
+        RevocationDropped = "revocation-dropped", "a revocation is missing that was there before",
+            "what was revoked stays revoked: ask the publisher for a document that keeps all earlier revocations";
+        ResetWithoutRevocation = "reset-without-revocation", "the document lowers sequences and revokes no key",
+            "sequences are lowered only by the document that revokes the stolen key";
+        RevocationForeign = "revocation-foreign", "the list revokes what is not its publisher's",
+            "a publisher revokes its own keys and bundles only: ask who made this list";
+        /// Too few keys signed once those that were revoked are left out.
+        KeyRevoked = "key-revoked", "a key that signed was revoked",
+            "get a release that the publisher has signed with its current keys";
+        /// A bundle that its publisher or the operator revoked.
+        BundleRevoked = "bundle-revoked", "this release was revoked",
+            "get the publisher's current release, or remove this one";
+        TooOld = "too-old", "the bundle is older than the maximum age",
+            "get the publisher's current release, or raise `max_age_days` in `[trust]`";
+        /// A bundle from a remote source that nothing says is current.
+        FreshnessUnknown = "freshness-unknown", "nothing says that this is the current release",
+            "say how old releases may be: `toolward trust update PUBLISHER --max-age-days 90`, or `max_age_days` in `[trust]`; or name the source's signed index in `[[channel]]`";
+        ChannelUnlisted = "channel-unlisted", "the channel does not list this bundle",
+            "get the bundle from the channel that lists it";
+        ChannelMismatch = "channel-mismatch", "this is not the release that the channel lists",
+            "get the release that the index names: the source mixes releases or holds one back";
 
-    /// Why, as a value to match on.
-    #[must_use]
-    pub fn kind(&self) -> ErrorKind {
-        self.0.kind
-    }
+        ProvenanceInvalid = "provenance-invalid", "the provenance is not allowed",
+            "pack the bundle again with `toolward pack`";
+        ProvenanceMismatch = "provenance-mismatch", "the provenance is about another bundle",
+            "pack and sign the bundle again";
+        ProvenanceUnsigned = "provenance-unsigned", "the provenance is not signed by the bundle's publisher",
+            "sign the provenance with a key of the same publisher";
+        /// No `provenance.dsse.json` where the operator demands one.
+        ProvenanceMissing = "provenance-missing", "the bundle does not say how it was built",
+            "ask the publisher for a release with provenance, or leave out `require_provenance` in `[trust]`";
 
-    /// The stable kebab-case code, e.g. `digest-mismatch`.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        self.0.kind.code()
-    }
-
-    /// One sentence, the same for each refusal with this code.
-    #[must_use]
-    pub fn message(&self) -> &'static str {
-        self.0.kind.message()
-    }
-
-    /// Where: a file of the bundle, `file:line:column`, or the name of a key.
-    #[must_use]
-    pub fn place(&self) -> Option<&str> {
-        self.0.place.as_deref()
-    }
-
-    /// What was expected.
-    #[must_use]
-    pub fn expected_text(&self) -> Option<&str> {
-        self.0.expected.as_deref()
-    }
-
-    /// What was found instead.
-    #[must_use]
-    pub fn found_text(&self) -> Option<&str> {
-        self.0.found.as_deref()
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<&str> {
-        Some(self.0.hint.as_deref().unwrap_or(self.0.kind.hint()))
-    }
-
-    /// A refusal because the operating system reported an error at `place`.
-    #[must_use]
-    pub fn io(place: impl Into<String>, error: std::io::Error) -> Self {
-        Self::unplaced_io(error).at(place)
-    }
-
-    /// As [`Refusal::io`], where a caller knows the place.
-    pub(crate) fn unplaced_io(error: std::io::Error) -> Self {
-        let mut refusal = Self::new(ErrorKind::Io).found(error.to_string());
-        refusal.0.source = Source(Some(Arc::new(error)));
-        refusal
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.message())?;
-        if let Some(place) = self.place() {
-            write!(f, " ({place})")?;
-        }
-        match (self.expected_text(), self.found_text()) {
-            (Some(expected), Some(found)) => write!(f, ": expected {expected}, found {found}"),
-            (Some(expected), None) => write!(f, ": expected {expected}"),
-            (None, Some(found)) => write!(f, ": found {found}"),
-            (None, None) => Ok(()),
-        }
-    }
-}
-
-impl fmt::Debug for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Refusal[{}]: {self}", self.code())
-    }
-}
-
-impl std::error::Error for Refusal {
-    /// The error of the operating system, if one is the reason. A parser's error is not kept: it quotes hostile text.
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        let source = self.0.source.0.as_deref()?;
-        Some(source)
-    }
-}
-
-impl Serialize for Refusal {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Refusal", 6)?;
-        fields.serialize_field("code", self.code())?;
-        fields.serialize_field("message", self.message())?;
-        fields.serialize_field("place", &self.place())?;
-        fields.serialize_field("expected", &self.expected_text())?;
-        fields.serialize_field("found", &self.found_text())?;
-        fields.serialize_field("hint", &self.hint())?;
-        fields.end()
+        DigestInvalid = "digest-invalid", "this is not a digest",
+            "write 64 lower-case hexadecimal digits, without a prefix";
+        IdInvalid = "id-invalid", "this is not an id",
+            "use 2 to 80 lower-case letters, digits, dashes and dots, beginning and ending with a letter or digit";
+        TimeInvalid = "time-invalid", "this is not a time",
+            "write it like 2026-11-21T09:30:00Z";
+        KeyInvalid = "key-invalid", "this is not an Ed25519 key",
+            "a public key is an SPKI PEM file (`BEGIN PUBLIC KEY`), a signing key a PKCS#8 PEM file (`BEGIN PRIVATE KEY`)";
+        KeyWeak = "key-weak", "this key is weak: it would accept signatures that nobody made",
+            "do not trust the source of this key; make a new one with `toolward keys new`";
+        PassphraseNeeded = "passphrase-needed", "the signing key is encrypted",
+            "give its passphrase";
+        PassphraseWrong = "passphrase-wrong", "the passphrase does not open the signing key",
+            "try again";
+        TrustInvalid = "trust-invalid", "the trust store is wrong",
+            "each `[[publisher]]` has `name`, `keys` or `key_files`, `prefixes`, and optionally `threshold`";
+        TrustExampleKey = "trust-example-key", "the example key must not be trusted: its private half is public",
+            "remove it from the trust store; to try the examples, name it with `--trust-key`";
     }
 }
 
@@ -192,35 +186,7 @@ mod tests {
             let code = kind.code();
             assert!(seen.insert(code), "{code} comes twice");
             assert!(code.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
-            assert!(!kind.message().is_empty() && !kind.hint().is_empty());
+            assert!(!kind.message().is_empty() && !kind.row().advice.is_empty());
         }
-    }
-
-    #[test]
-    fn the_error_of_the_operating_system_is_the_source_of_a_refusal() {
-        use std::error::Error as _;
-        let refusal = Refusal::io("driver.wasm", std::io::ErrorKind::NotFound.into());
-        let source = refusal.source().unwrap();
-        let source = source.downcast_ref::<std::io::Error>().unwrap();
-        assert_eq!(source.kind(), std::io::ErrorKind::NotFound);
-        assert_eq!(refusal, refusal.clone());
-        assert!(Refusal::new(ErrorKind::KeyInvalid).source().is_none());
-    }
-
-    #[test]
-    fn a_refusal_says_what_where_expected_found_and_what_to_do() {
-        let refusal = Refusal::new(ErrorKind::SizeMismatch)
-            .at("driver.wasm")
-            .at("ignored: the first place is the closest")
-            .expected("3 bytes")
-            .found("4 bytes");
-        assert_eq!(
-            refusal.to_string(),
-            "a file has another size than the manifest says (driver.wasm): expected 3 bytes, found 4 bytes"
-        );
-        let json = serde_json::to_value(&refusal).unwrap();
-        assert_eq!(json["code"], "size-mismatch");
-        assert_eq!(json["place"], "driver.wasm");
-        assert!(json["hint"].is_string());
     }
 }

@@ -16,7 +16,7 @@ const SECONDS_PER_DAY: u64 = 86_400;
 
 /// Where a bundle comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ReleaseSource {
     /// A file or directory of this machine, which a person put there.
     Local,
     /// A registry or a web server: it chooses which release it shows to whom.
@@ -27,7 +27,7 @@ pub enum Origin {
 #[derive(Clone, Debug)]
 pub struct Freshness<'a> {
     /// Where the bundle comes from.
-    pub origin: Origin,
+    pub origin: ReleaseSource,
     /// The index of the channel that the bundle comes from, accepted before.
     pub index: Option<&'a VerifiedIndex>,
     /// How old a bundle may be.
@@ -71,7 +71,7 @@ impl Freshness<'_> {
         if let Some(max_age) = self.max_age {
             check_age(manifest.created, max_age, self.now).or_else(take)?;
         }
-        if self.origin == Origin::Remote && self.index.is_none() && self.max_age.is_none() {
+        if self.origin == ReleaseSource::Remote && self.index.is_none() && self.max_age.is_none() {
             return Err(Refusal::new(ErrorKind::FreshnessUnknown)
                 .at(manifest.id.clone())
                 .expected("a signed index of the source, or a maximum age")

@@ -33,7 +33,7 @@ pub const TOOLS_FILE: &str = "tools.json";
 /// What a file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Role {
+pub enum FileRole {
     /// A contract: `TOOL.md`.
     Contract,
     /// A driver's declaration: `DRIVER.md`.
@@ -54,7 +54,7 @@ pub enum Role {
     Other,
 }
 
-impl Role {
+impl FileRole {
     /// All roles.
     pub const ALL: &[Self] = &[
         Self::Contract,
@@ -85,13 +85,13 @@ impl Role {
     }
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for FileRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl FromStr for Role {
+impl FromStr for FileRole {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
@@ -132,7 +132,7 @@ pub struct FileEntry {
     /// Its size in bytes.
     pub size: u64,
     /// What it is for.
-    pub role: Role,
+    pub role: FileRole,
 }
 
 /// A manifest.

@@ -5,7 +5,7 @@ mod parse;
 mod rotate;
 mod write;
 
-use crate::document::{Kind, Signed};
+use crate::document::{PayloadKind, Signed};
 use crate::fingerprint::Fingerprint;
 use crate::key::{KeyId, PublicKey};
 use crate::timestamp::Timestamp;
@@ -28,7 +28,7 @@ pub const MAX_REASON: usize = 200;
 /// How many documents a chain may have: each costs the verification of its signatures.
 pub const MAX_CHAIN: usize = 1024;
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: PayloadKind = PayloadKind {
     name: "publisher document",
     payload_type: PAYLOAD_TYPE,
     max_bytes: MAX_BYTES,

@@ -1,5 +1,7 @@
 //! Characters that no signed text may hold, and quoting of hostile text for messages.
 
+use toolward_fields::Position;
+
 use crate::error::{ErrorKind, Refusal};
 
 /// The longest piece of hostile text that a message repeats, in characters: enough to recognise it, too
@@ -71,27 +73,7 @@ pub(crate) fn plain<'a>(
 
 /// `name:line:column` of a byte offset in `bytes`.
 pub(crate) fn place(name: &str, bytes: &[u8], offset: usize) -> String {
-    let (line, column) = position(bytes, offset);
-    format!("{name}:{line}:{column}")
-}
-
-/// Line and column, both from 1, the column in characters, of a byte offset in `text`.
-pub(crate) fn position(text: &[u8], offset: usize) -> (usize, usize) {
-    let before = text.get(..offset).unwrap_or(text);
-    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    let start = before
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |newline| newline + 1);
-    let column = before
-        .get(start..)
-        .unwrap_or_default()
-        .iter()
-        // UTF-8 continuation bytes begin no character.
-        .filter(|byte| **byte & 0xc0 != 0x80)
-        .count()
-        + 1;
-    (line, column)
+    format!("{name}:{}", Position::of_offset(bytes, offset))
 }
 
 #[cfg(test)]
@@ -102,14 +84,5 @@ mod tests {
     fn quoting_shows_what_would_mislead_and_stays_short() {
         assert_eq!(quoted("a\u{202e}b\n"), "\"a\\u{202e}b\\n\"");
         assert!(quoted(&"x".repeat(10_000)).chars().count() < 100);
-    }
-
-    #[test]
-    fn positions_count_lines_and_characters_from_one() {
-        let text = "é=1\nab".as_bytes();
-        assert_eq!(position(text, 0), (1, 1));
-        assert_eq!(position(text, 2), (1, 2));
-        assert_eq!(position(text, 6), (2, 2));
-        assert_eq!(position(text, 99), (2, 3));
     }
 }

@@ -32,7 +32,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use semver::Version;
 
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, io_failed};
 use crate::revocation::Revocations;
 use crate::trust::TrustStore;
 
@@ -46,7 +46,7 @@ use document::{Head as _, Signed};
 
 /// How far a verification has come, in bytes of listed files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct VerifyProgress {
     /// Bytes that were read and hashed.
     pub done: u64,
     /// Bytes in all.
@@ -54,9 +54,29 @@ pub struct Progress {
 }
 
 /// Whom to tell about progress.
-pub type ProgressFn<'a> = dyn Fn(Progress) + 'a;
+pub type ProgressFn<'a> = dyn Fn(VerifyProgress) + 'a;
 
 /// What verification depends on besides the bundle and the trust store.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use toolward_signing::Refusal;
+/// use toolward_signing::revocation::Revocations;
+/// use toolward_signing::trust::TrustStore;
+/// use toolward_signing::verify::{self, Mode, VerifyOptions};
+///
+/// fn audit(trust: &TrustStore, revocations: &Revocations) -> Result<(), Refusal> {
+///     let options = VerifyOptions {
+///         mode: Mode::Audit,
+///         max_age: Some(Duration::from_secs(90 * 24 * 60 * 60)),
+///         revocations: Some(revocations),
+///         ..VerifyOptions::default()
+///     };
+///     let bundle = verify::open("text-stats.toolbundle".as_ref(), trust, &options)?;
+///     println!("{}", bundle.into_inner().publisher.name());
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct VerifyOptions<'a> {
     /// The time against which `created` and `expires` are checked; `None` leaves both unchecked.
@@ -227,7 +247,7 @@ enum Form {
 
 fn locate(path: &Path) -> Result<Form, Refusal> {
     let metadata =
-        std::fs::metadata(path).map_err(|error| Refusal::io(path.display().to_string(), error))?;
+        std::fs::metadata(path).map_err(|error| io_failed(path.display().to_string(), error))?;
     if metadata.is_dir() {
         open_directory(path).map(Form::Directory)
     } else {
@@ -241,14 +261,14 @@ fn open_directory(path: &Path) -> Result<Dir, Refusal> {
         if error.kind() == std::io::ErrorKind::NotADirectory {
             Refusal::new(ErrorKind::NotABundle).at(place())
         } else {
-            Refusal::io(place(), error)
+            io_failed(place(), error)
         }
     })
 }
 
 fn open_archive(path: &Path) -> Result<Vec<u8>, Refusal> {
     let place = || path.display().to_string();
-    let io = |error: std::io::Error| Refusal::io(place(), error);
+    let io = |error: std::io::Error| io_failed(place(), error);
     // Before opening: a pipe would be waited for.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
         return Err(Refusal::new(ErrorKind::NotABundle).at(place()));
@@ -269,7 +289,7 @@ fn read_archive(
     reader
         .take(most.saturating_add(1))
         .read_to_end(bytes)
-        .map_err(|error| Refusal::io(place, error))?;
+        .map_err(|error| io_failed(place, error))?;
     if bytes.len() as u64 > most {
         return Err(Refusal::new(ErrorKind::TooLarge)
             .at(place)

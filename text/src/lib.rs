@@ -30,6 +30,16 @@ pub fn is_hidden(character: char) -> bool {
 
 /// Shows `text` of several lines, at most `limit` characters of it. Line feeds
 /// and tabs stay; everything that [`visible_line`] replaces is replaced.
+///
+/// ```
+/// use toolward_text::{is_hidden, is_plain, visible, visible_json, visible_line};
+///
+/// let text = "two\nlines \u{202e}turned";
+/// assert_eq!(visible(text, 100), "two\nlines \\u{202e}turned");
+/// assert_eq!(visible_line(text, 5), "two\\nl… (12 more characters)");
+/// assert_eq!(visible_json("\"\u{202e}\""), "\"\\u202e\"");
+/// assert!(is_hidden('\u{202e}') && !is_plain(text, 100));
+/// ```
 #[must_use]
 pub fn visible(text: &str, limit: usize) -> String {
     show(text, limit, true)

@@ -11,7 +11,7 @@ use super::write::{self, COMPRESSION_LEVEL, encoder};
 use super::{Contents, END_BYTES, MAX_RATIO, RATIO_FLOOR, WINDOW_LOG, entry_size};
 use crate::bundle::MAX_BYTES;
 use crate::envelope;
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, io_failed};
 use crate::manifest::ENVELOPE_FILE;
 use crate::text::bytes;
 
@@ -117,7 +117,7 @@ pub fn attach<W: Write>(
         Effort::Exact => COMPRESSION_LEVEL,
         Effort::Fast => 1,
     };
-    let io = |error: std::io::Error| Refusal::io("the archive", error);
+    let io = |error: std::io::Error| io_failed("the archive", error);
     let mut encoder = encoder(out, level, tar.size.saturating_add(own))?;
     encoder
         .write_all(&canonical(ENVELOPE_FILE, envelope.len() as u64))

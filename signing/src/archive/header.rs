@@ -8,10 +8,10 @@ use crate::text::{bytes, quoted_bytes};
 pub(crate) const BLOCK: usize = 512;
 
 /// One tar block.
-pub(crate) type Block = [u8; BLOCK];
+pub(crate) type TarBlock = [u8; BLOCK];
 
 /// A block of zeros; two of them end an archive.
-pub(crate) const ZEROS: Block = [0; BLOCK];
+pub(crate) const ZEROS: TarBlock = [0; BLOCK];
 
 /// Where the fields stand (POSIX.1-1988, ustar).
 const NAME: (usize, usize) = (0, 100);
@@ -44,7 +44,7 @@ const FIELDS: [(&str, (usize, usize)); 13] = [
 
 /// The one header for a regular file. `path` must be a bundle path or the name of a document, and `size`
 /// below 8 GiB: the caller's types and limits see to it.
-pub(crate) fn canonical(path: &str, size: u64) -> Block {
+pub(crate) fn canonical(path: &str, size: u64) -> TarBlock {
     let mut header = ZEROS;
     let (prefix, name) = split(path);
     put(&mut header, NAME, name.as_bytes());
@@ -74,20 +74,20 @@ fn split(path: &str) -> (&str, &str) {
         .unwrap_or(("", path))
 }
 
-fn put(header: &mut Block, (start, length): (usize, usize), value: &[u8]) {
+fn put(header: &mut TarBlock, (start, length): (usize, usize), value: &[u8]) {
     let field = header.get_mut(start..start + length).unwrap_or_default();
     for (to, from) in field.iter_mut().zip(value) {
         *to = *from;
     }
 }
 
-fn field(header: &Block, (start, length): (usize, usize)) -> &[u8] {
+fn field(header: &TarBlock, (start, length): (usize, usize)) -> &[u8] {
     header.get(start..start + length).unwrap_or_default()
 }
 
 /// A header as it came: what it claims to be, nothing of it checked but its kind.
 pub(crate) struct Claimed<'a> {
-    header: &'a Block,
+    header: &'a TarBlock,
     /// The claimed path, in any bytes.
     pub(crate) path: Vec<u8>,
 }
@@ -98,7 +98,7 @@ impl<'a> Claimed<'a> {
     /// # Errors
     /// [`ErrorKind::ArchiveHeader`] if this is not a ustar header, [`ErrorKind::FileType`] for all but regular files:
     /// links, devices, pipes, folders, and the extended headers of PAX and GNU.
-    pub(crate) fn read(header: &'a Block) -> Result<Self, Refusal> {
+    pub(crate) fn read(header: &'a TarBlock) -> Result<Self, Refusal> {
         if field(header, MAGIC) != b"ustar\x0000" {
             return Err(Refusal::new(ErrorKind::ArchiveHeader)
                 .expected("a ustar header")

@@ -9,7 +9,7 @@ use std::io::Write as _;
 
 use crate::bundle::Bundle;
 use crate::digest::write_hex;
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, io_failed, unplaced_io};
 use crate::verified::Verified;
 
 /// Writes a bundle to the directory `target`, which must not exist; its parent must. The files are written
@@ -20,7 +20,7 @@ use crate::verified::Verified;
 /// [`ErrorKind::Io`], also if `target` exists.
 pub fn unpack(bundle: &Verified<Bundle>, target: &Path) -> Result<(), Refusal> {
     let (parent, name) = split_target(target)?;
-    let io = |error: std::io::Error| Refusal::io(target.display().to_string(), error);
+    let io = |error: std::io::Error| io_failed(target.display().to_string(), error);
     let parent = Dir::open_ambient_dir(parent, ambient_authority()).map_err(io)?;
     if parent.symlink_metadata(name).is_ok() {
         return Err(Refusal::new(ErrorKind::Io)
@@ -80,8 +80,7 @@ pub(super) fn fresh_name(name: &str) -> Result<String, Refusal> {
         }
     }
     let mut random = [0; 32];
-    getrandom::fill(&mut random)
-        .map_err(|error| Refusal::unplaced_io(std::io::Error::other(error)))?;
+    getrandom::fill(&mut random).map_err(|error| unplaced_io(std::io::Error::other(error)))?;
     let random: String = Hex(random).to_string().chars().take(16).collect();
     Ok(format!(".{name}.{random}.tmp"))
 }

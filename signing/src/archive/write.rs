@@ -11,7 +11,7 @@ use super::header::{BLOCK, ZEROS, canonical};
 use super::unpack::{fresh_name, split_target};
 use super::{Contents, END_BYTES, WINDOW_LOG, entry_size};
 use crate::bundle::MAX_BYTES;
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, io_failed};
 use crate::manifest::{self, ENVELOPE_FILE};
 use crate::path;
 use crate::{envelope, provenance};
@@ -35,7 +35,7 @@ pub(super) fn write_entries<W: Write>(entries: &[(&str, &[u8])], out: W) -> Resu
     let total = entries.iter().fold(END_BYTES as u64, |total, (_, bytes)| {
         total.saturating_add(entry_size(bytes.len() as u64))
     });
-    let io = |error: std::io::Error| Refusal::io("the archive", error);
+    let io = |error: std::io::Error| io_failed("the archive", error);
     let mut encoder = encoder(out, COMPRESSION_LEVEL, total)?;
     for (path, bytes) in entries {
         encoder
@@ -57,7 +57,7 @@ pub(super) fn encoder<W: Write>(
     level: i32,
     total: u64,
 ) -> Result<Encoder<'static, W>, Refusal> {
-    let io = |error: std::io::Error| Refusal::io("the archive", error);
+    let io = |error: std::io::Error| io_failed("the archive", error);
     let mut encoder = Encoder::new(out, level).map_err(io)?;
     encoder.include_checksum(true).map_err(io)?;
     encoder.include_contentsize(true).map_err(io)?;
@@ -81,7 +81,7 @@ pub fn to_bytes(contents: &Contents<'_>) -> Result<Vec<u8>, Refusal> {
 pub fn write_file(contents: &Contents<'_>, target: &Path) -> Result<(), Refusal> {
     let bytes = to_bytes(contents)?;
     let (parent, name) = split_target(target)?;
-    let io = |error: std::io::Error| Refusal::io(target.display().to_string(), error);
+    let io = |error: std::io::Error| io_failed(target.display().to_string(), error);
     let parent = Dir::open_ambient_dir(parent, ambient_authority()).map_err(io)?;
     let temporary = fresh_name(name)?;
     let written = parent

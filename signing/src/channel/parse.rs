@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use semver::Version;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -10,11 +9,10 @@ use super::{
     ChannelIndex, KIND, Listed, ListedTool, MAX_BUNDLES, MAX_DESCRIPTION, MAX_TAGS, MAX_TITLE,
     MAX_TOOLS, MAX_VALIDITY,
 };
-use crate::document::{Source, free_text, number, number_or_zero};
-use crate::error::{ErrorKind, Refusal};
-use crate::id;
-use crate::text::quoted;
-use crate::timestamp::Timestamp;
+use crate::document::{DocumentText, free_text, number, number_or_zero};
+#[cfg(doc)]
+use crate::error::ErrorKind;
+use crate::error::Refusal;
 
 /// The index as TOML has it; each value remembers where it stands.
 #[derive(Deserialize)]
@@ -66,14 +64,14 @@ impl ChannelIndex {
 }
 
 fn index(bytes: &[u8]) -> Result<ChannelIndex, Refusal> {
-    let (source, raw) = Source::read::<Raw>(&KIND, bytes)?;
-    source.value(&raw.schema, |schema| source.schema(*schema))?;
+    let (source, raw) = DocumentText::read::<Raw>(KIND.format(), bytes)?;
+    source.schema(&raw.schema)?;
     at_most(&source, "bundles", raw.bundles.len(), MAX_BUNDLES)?;
     let index = ChannelIndex {
-        name: source.value(&raw.name, |text| name(text))?,
+        name: source.name(&raw.name)?,
         version: source.value(&raw.version, number)?,
-        created: source.value(&raw.created, |text| Timestamp::parse(text))?,
-        expires: source.value(&raw.expires, |text| Timestamp::parse(text))?,
+        created: source.parsed(&raw.created)?,
+        expires: source.parsed(&raw.expires)?,
         bundles: raw
             .bundles
             .iter()
@@ -100,14 +98,14 @@ fn index(bytes: &[u8]) -> Result<ChannelIndex, Refusal> {
     Ok(index)
 }
 
-fn listed(source: &Source<'_>, raw: &RawBundle) -> Result<Listed, Refusal> {
+fn listed(source: &DocumentText<'_>, raw: &RawBundle) -> Result<Listed, Refusal> {
     at_most(source, "tools", raw.tools.len(), MAX_TOOLS)?;
     Ok(Listed {
-        id: source.value(&raw.id, |text| name(text))?,
-        version: source.value(&raw.version, |text| version(text))?,
+        id: source.name(&raw.id)?,
+        version: source.version(&raw.version)?,
         sequence: source.value(&raw.sequence, number_or_zero)?,
-        digest: source.value(&raw.digest, |text| text.parse())?,
-        publisher: source.value(&raw.publisher, |text| name(text))?,
+        digest: source.parsed(&raw.digest)?,
+        publisher: source.name(&raw.publisher)?,
         name: source.optional(raw.name.as_ref(), |text| free_text(text, MAX_TITLE))?,
         description: source.optional(raw.description.as_ref(), |text| {
             free_text(text, MAX_DESCRIPTION)
@@ -131,14 +129,14 @@ fn listed(source: &Source<'_>, raw: &RawBundle) -> Result<Listed, Refusal> {
     })
 }
 
-fn tags(source: &Source<'_>, raw: &[Spanned<String>]) -> Result<Vec<String>, Refusal> {
+fn tags(source: &DocumentText<'_>, raw: &[Spanned<String>]) -> Result<Vec<String>, Refusal> {
     at_most(source, "tags", raw.len(), MAX_TAGS)?;
     raw.iter()
         .map(|tag| source.value(tag, |text| free_text(text, MAX_TITLE)))
         .collect()
 }
 
-fn at_most(source: &Source<'_>, what: &str, found: usize, max: usize) -> Result<(), Refusal> {
+fn at_most(source: &DocumentText<'_>, what: &str, found: usize, max: usize) -> Result<(), Refusal> {
     if found <= max {
         return Ok(());
     }
@@ -146,17 +144,4 @@ fn at_most(source: &Source<'_>, what: &str, found: usize, max: usize) -> Result<
         .invalid()
         .expected(format!("at most {max} {what}"))
         .found(found.to_string()))
-}
-
-fn name(text: &str) -> Result<String, Refusal> {
-    id::check(text)?;
-    Ok(text.to_owned())
-}
-
-fn version(text: &str) -> Result<Version, Refusal> {
-    Version::parse(text).map_err(|error| {
-        Refusal::new(ErrorKind::DocumentInvalid)
-            .expected("a semantic version such as 1.2.3")
-            .found(format!("{} ({error})", quoted(text)))
-    })
 }

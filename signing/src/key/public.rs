@@ -21,6 +21,19 @@ const SPKI_PREFIX: [u8; 12] = [
 ];
 
 /// An Ed25519 public key that is canonically encoded and lies in the prime-order group.
+///
+/// ```
+/// use toolward_signing::Refusal;
+/// use toolward_signing::key::{PublicKey, SigningKey};
+///
+/// # fn main() -> Result<(), Refusal> {
+/// let key = SigningKey::generate()?.public();
+/// assert_eq!(PublicKey::from_pem(&key.to_pem()?)?.key_id(), key.key_id());
+/// let refusal: Refusal = PublicKey::from_pem("ssh-ed25519 AAAA…").unwrap_err();
+/// assert_eq!(refusal.code(), "key-invalid");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct PublicKey {
     key: VerifyingKey,

@@ -1,16 +1,22 @@
-//! Reading: text rules first, then TOML, then every value into its own type.
+//! Reading: the manifest as TOML, then every value into its own type.
 
-use semver::Version;
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::{FILE, FileEntry, MAX_BYTES, Manifest, SCHEMA, TOOLS_FILE, ToolsEntry};
-use crate::digest::Digest;
+use crate::document::{DocumentText, Format};
 use crate::error::{ErrorKind, Refusal};
 use crate::path::{self, BundlePath};
-use crate::text::{quoted, visible};
-use crate::timestamp::Timestamp;
-use crate::{id, toml10};
+use crate::text::quoted;
+
+const FORMAT: Format = Format {
+    name: FILE,
+    max_bytes: MAX_BYTES,
+    text: ErrorKind::ManifestText,
+    syntax: ErrorKind::ManifestSyntax,
+    schema: ErrorKind::ManifestSchema,
+    field: ErrorKind::ManifestField,
+};
 
 /// The manifest as TOML has it; each value remembers where it stands.
 #[derive(Deserialize)]
@@ -54,135 +60,60 @@ struct RawFile {
     role: Spanned<String>,
 }
 
-/// Only the schema, so that a manifest of a later schema is told apart from a broken one.
-#[derive(Deserialize)]
-struct SchemaOnly {
-    schema: Option<toml::Value>,
-}
-
 pub(super) fn manifest(bytes: &[u8]) -> Result<Manifest, Refusal> {
-    let text = crate::text::plain(bytes, MAX_BYTES, ErrorKind::ManifestText, FILE)?;
-    if let Some(newer) = toml10::first_newer(text) {
-        return Err(Refusal::new(ErrorKind::ManifestSyntax)
-            .at(place(bytes, newer.offset))
-            .expected("TOML 1.0")
-            .found(format!("{}, which came with TOML 1.1", newer.what)));
-    }
-    let raw: Raw = toml::from_str(text).map_err(|error| syntax(text, &error))?;
-    Reader { bytes }.manifest(raw)
-}
-
-fn place(bytes: &[u8], offset: usize) -> String {
-    crate::text::place(FILE, bytes, offset)
-}
-
-fn syntax(text: &str, error: &toml::de::Error) -> Refusal {
-    // Valid TOML means that a field is wrong, not the syntax.
-    let value = toml::from_str::<SchemaOnly>(text);
-    let refusal = match &value {
-        Err(_) => Refusal::new(ErrorKind::ManifestSyntax).expected("TOML 1.0"),
-        Ok(SchemaOnly {
-            schema: Some(schema),
-        }) if schema
-            .as_integer()
-            .is_some_and(|schema| schema != SCHEMA as i64) =>
-        {
-            return Refusal::new(ErrorKind::ManifestSchema)
-                .at(FILE)
-                .expected("schema 1")
-                .found(visible(&format!("schema {schema}")));
-        }
-        Ok(_) => Refusal::new(ErrorKind::ManifestField),
+    let (source, raw) = DocumentText::read::<Raw>(FORMAT, bytes)?;
+    source.value(&raw.schema, |schema| match *schema {
+        SCHEMA => Ok(()),
+        other => Err(source.other_schema(other)),
+    })?;
+    let expires = raw.expires.as_ref();
+    let min_host = raw.min_host.as_ref();
+    let files = raw.artifacts.files.iter();
+    let manifest = Manifest {
+        id: source.name(&raw.id)?,
+        version: source.version(&raw.version)?,
+        sequence: source.value(&raw.sequence, number)?,
+        publisher: source.name(&raw.publisher)?,
+        created: source.parsed(&raw.created)?,
+        expires: source.optional(expires, |text| text.parse())?,
+        min_host: min_host.map(|text| source.version(text)).transpose()?,
+        provenance: source
+            .optional(raw.provenance.as_ref(), only_true)?
+            .is_some(),
+        tools: tools(&source, &raw.artifacts.tools)?,
+        files: files
+            .map(|raw| file(&source, raw))
+            .collect::<Result<_, _>>()?,
     };
-    let offset = error.span().map_or(0, |span| span.start);
-    refusal
-        .at(place(text.as_bytes(), offset))
-        .found(visible(error.message()))
+    path::check_set(manifest.entries().map(|(path, _)| path))
+        .map_err(|refusal| refusal.at(FILE))?;
+    if let Some(expires) = manifest.expires
+        && expires <= manifest.created
+    {
+        return Err(Refusal::new(ErrorKind::ManifestField)
+            .at(format!("{FILE}: expires"))
+            .expected(format!("a time after `created`, {}", manifest.created))
+            .found(expires.to_string()));
+    }
+    Ok(manifest)
 }
 
-/// Turns raw values into checked ones and says where a wrong one stands.
-struct Reader<'a> {
-    bytes: &'a [u8],
+fn tools(source: &DocumentText<'_>, raw: &RawTools) -> Result<ToolsEntry, Refusal> {
+    Ok(ToolsEntry {
+        path: source.value(&raw.path, |text| tools_path(text))?,
+        blake3: source.parsed(&raw.blake3)?,
+        size: source.value(&raw.size, number)?,
+        version: source.value(&raw.version, number)?,
+    })
 }
 
-impl Reader<'_> {
-    fn manifest(&self, raw: Raw) -> Result<Manifest, Refusal> {
-        self.value(&raw.schema, |schema| match *schema {
-            SCHEMA => Ok(()),
-            other => Err(Refusal::new(ErrorKind::ManifestSchema)
-                .expected("schema 1")
-                .found(format!("schema {other}"))),
-        })?;
-        let manifest = Manifest {
-            id: self.value(&raw.id, |text| name(text))?,
-            version: self.value(&raw.version, |text| version(text))?,
-            sequence: self.value(&raw.sequence, number)?,
-            publisher: self.value(&raw.publisher, |text| name(text))?,
-            created: self.value(&raw.created, |text| Timestamp::parse(text))?,
-            expires: raw
-                .expires
-                .map(|value| self.value(&value, |text| Timestamp::parse(text)))
-                .transpose()?,
-            min_host: raw
-                .min_host
-                .map(|value| self.value(&value, |text| version(text)))
-                .transpose()?,
-            provenance: raw
-                .provenance
-                .map(|value| self.value(&value, only_true))
-                .transpose()?
-                .is_some(),
-            tools: self.tools(&raw.artifacts.tools)?,
-            files: raw
-                .artifacts
-                .files
-                .iter()
-                .map(|file| self.file(file))
-                .collect::<Result<_, _>>()?,
-        };
-        path::check_set(manifest.entries().map(|(path, _)| path))
-            .map_err(|refusal| refusal.at(FILE))?;
-        if let Some(expires) = manifest.expires
-            && expires <= manifest.created
-        {
-            return Err(Refusal::new(ErrorKind::ManifestField)
-                .at(format!("{FILE}: expires"))
-                .expected(format!("a time after `created`, {}", manifest.created))
-                .found(expires.to_string()));
-        }
-        Ok(manifest)
-    }
-
-    fn tools(&self, raw: &RawTools) -> Result<ToolsEntry, Refusal> {
-        Ok(ToolsEntry {
-            path: self.value(&raw.path, |text| tools_path(text))?,
-            blake3: self.value(&raw.blake3, |text| text.parse::<Digest>())?,
-            size: self.value(&raw.size, number)?,
-            version: self.value(&raw.version, number)?,
-        })
-    }
-
-    fn file(&self, raw: &RawFile) -> Result<FileEntry, Refusal> {
-        Ok(FileEntry {
-            path: self.value(&raw.path, |text| listed_path(text))?,
-            blake3: self.value(&raw.blake3, |text| text.parse::<Digest>())?,
-            size: self.value(&raw.size, number)?,
-            role: self.value(&raw.role, |text| text.parse())?,
-        })
-    }
-
-    fn value<T, U>(
-        &self,
-        value: &Spanned<T>,
-        read: impl FnOnce(&T) -> Result<U, Refusal>,
-    ) -> Result<U, Refusal> {
-        read(value.get_ref()).map_err(|refusal| refusal.at(place(self.bytes, value.span().start)))
-    }
-}
-
-fn name(text: &str) -> Result<String, Refusal> {
-    id::check(text)?;
-    Ok(text.to_owned())
+fn file(source: &DocumentText<'_>, raw: &RawFile) -> Result<FileEntry, Refusal> {
+    Ok(FileEntry {
+        path: source.value(&raw.path, |text| listed_path(text))?,
+        blake3: source.parsed(&raw.blake3)?,
+        size: source.value(&raw.size, number)?,
+        role: source.parsed(&raw.role)?,
+    })
 }
 
 /// TOML promises 64-bit signed integers; what the `toml` crate reads beyond them, other readers may not.
@@ -204,14 +135,6 @@ fn only_true(value: &bool) -> Result<(), Refusal> {
             .expected("`provenance = true`, or no such key")
             .found("false")),
     }
-}
-
-fn version(text: &str) -> Result<Version, Refusal> {
-    Version::parse(text).map_err(|error| {
-        Refusal::new(ErrorKind::ManifestField)
-            .expected("a semantic version such as 1.2.3")
-            .found(format!("{} ({error})", quoted(text)))
-    })
 }
 
 /// Hosts read the index by its name; a reader that follows the manifest must find the same file.

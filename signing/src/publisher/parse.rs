@@ -6,12 +6,10 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{KIND, MAX_ENTRIES, MAX_REASON, PublisherDocument, Reset, RevokedKey};
-use crate::document::{Source, free_text, number, number_or_zero};
+use crate::document::{DocumentText, free_text, number, number_or_zero};
 use crate::error::{ErrorKind, Refusal};
-use crate::id;
 use crate::key::PublicKey;
 use crate::signers::MAX_KEYS;
-use crate::timestamp::Timestamp;
 
 /// The document as TOML has it; each value remembers where it stands.
 #[derive(Deserialize)]
@@ -66,8 +64,8 @@ impl PublisherDocument {
 }
 
 fn document(bytes: &[u8]) -> Result<PublisherDocument, Refusal> {
-    let (source, raw) = Source::read::<Raw>(&KIND, bytes)?;
-    source.value(&raw.schema, |schema| source.schema(*schema))?;
+    let (source, raw) = DocumentText::read::<Raw>(KIND.format(), bytes)?;
+    source.schema(&raw.schema)?;
     let lengths = [raw.keys.len(), raw.revoked_keys.len(), raw.resets.len()];
     for (length, (table, max)) in lengths.into_iter().zip([
         ("keys", MAX_KEYS),
@@ -82,10 +80,10 @@ fn document(bytes: &[u8]) -> Result<PublisherDocument, Refusal> {
         }
     }
     let document = PublisherDocument {
-        name: source.value(&raw.name, |text| name(text))?,
+        name: source.name(&raw.name)?,
         version: source.value(&raw.version, number)?,
-        created: source.value(&raw.created, |text| Timestamp::parse(text))?,
-        expires: source.optional(raw.expires.as_ref(), |text| Timestamp::parse(text))?,
+        created: source.parsed(&raw.created)?,
+        expires: source.optional(raw.expires.as_ref(), |text| text.parse())?,
         threshold: source.value(&raw.threshold, |threshold| {
             usize::try_from(*threshold)
                 .ok()
@@ -109,9 +107,8 @@ fn document(bytes: &[u8]) -> Result<PublisherDocument, Refusal> {
             .iter()
             .map(|revoked| {
                 Ok(RevokedKey {
-                    key_id: source.value(&revoked.key_id, |text| text.parse())?,
-                    since: source
-                        .optional(revoked.since.as_ref(), |text| Timestamp::parse(text))?,
+                    key_id: source.parsed(&revoked.key_id)?,
+                    since: source.optional(revoked.since.as_ref(), |text| text.parse())?,
                     reason: source.value(&revoked.reason, |text| free_text(text, MAX_REASON))?,
                 })
             })
@@ -121,9 +118,9 @@ fn document(bytes: &[u8]) -> Result<PublisherDocument, Refusal> {
             .iter()
             .map(|reset| {
                 Ok(Reset {
-                    id: source.value(&reset.id, |text| name(text))?,
+                    id: source.name(&reset.id)?,
                     sequence: source.value(&reset.sequence, number_or_zero)?,
-                    digest: source.value(&reset.digest, |text| text.parse())?,
+                    digest: source.parsed(&reset.digest)?,
                 })
             })
             .collect::<Result<_, Refusal>>()?,
@@ -131,11 +128,6 @@ fn document(bytes: &[u8]) -> Result<PublisherDocument, Refusal> {
     source.check_times(document.created, document.expires)?;
     check_sets(&document).map_err(|refusal| refusal.at(KIND.name))?;
     Ok(document)
-}
-
-fn name(text: &str) -> Result<String, Refusal> {
-    id::check(text)?;
-    Ok(text.to_owned())
 }
 
 fn key(pem: &str) -> Result<PublicKey, Refusal> {

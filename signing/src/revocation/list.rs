@@ -1,7 +1,7 @@
 //! Revocation lists: what a publisher says of its own keys and bundles, whenever it has to.
 
 use crate::digest::Digest;
-use crate::document::{Kind, Signed, Terms};
+use crate::document::{PayloadKind, Signed, Terms};
 use crate::error::{ErrorKind, Refusal};
 use crate::key::KeyId;
 use crate::publisher::RevokedKey;
@@ -17,7 +17,7 @@ pub const MAX_BYTES: usize = 256 * 1024;
 /// How many keys, and how many bundles, a list may name.
 pub const MAX_ENTRIES: usize = 1024;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: PayloadKind = PayloadKind {
     name: "revocation list",
     payload_type: PAYLOAD_TYPE,
     max_bytes: MAX_BYTES,

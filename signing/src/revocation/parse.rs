@@ -6,13 +6,11 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::list::{KIND, MAX_ENTRIES, RevocationList, RevokedBundle};
-use crate::document::{Source, free_text, number};
+use crate::document::{DocumentText, free_text, number};
 #[cfg(doc)]
 use crate::error::ErrorKind;
 use crate::error::Refusal;
-use crate::id;
 use crate::publisher::{MAX_REASON, RevokedKey};
-use crate::timestamp::Timestamp;
 
 /// The list as TOML has it; each value remembers where it stands.
 #[derive(Deserialize)]
@@ -56,8 +54,8 @@ impl RevocationList {
 }
 
 fn list(bytes: &[u8]) -> Result<RevocationList, Refusal> {
-    let (source, raw) = Source::read::<Raw>(&KIND, bytes)?;
-    source.value(&raw.schema, |schema| source.schema(*schema))?;
+    let (source, raw) = DocumentText::read::<Raw>(KIND.format(), bytes)?;
+    source.schema(&raw.schema)?;
     for length in [raw.keys.len(), raw.bundles.len()] {
         if length > MAX_ENTRIES {
             return Err(source
@@ -67,17 +65,17 @@ fn list(bytes: &[u8]) -> Result<RevocationList, Refusal> {
         }
     }
     let list = RevocationList {
-        publisher: source.value(&raw.publisher, |text| name(text))?,
+        publisher: source.name(&raw.publisher)?,
         version: source.value(&raw.version, number)?,
-        created: source.value(&raw.created, |text| Timestamp::parse(text))?,
-        expires: source.optional(raw.expires.as_ref(), |text| Timestamp::parse(text))?,
+        created: source.parsed(&raw.created)?,
+        expires: source.optional(raw.expires.as_ref(), |text| text.parse())?,
         keys: raw
             .keys
             .iter()
             .map(|key| {
                 Ok(RevokedKey {
-                    key_id: source.value(&key.key_id, |text| text.parse())?,
-                    since: source.optional(key.since.as_ref(), |text| Timestamp::parse(text))?,
+                    key_id: source.parsed(&key.key_id)?,
+                    since: source.optional(key.since.as_ref(), |text| text.parse())?,
                     reason: source.value(&key.reason, |text| free_text(text, MAX_REASON))?,
                 })
             })
@@ -87,8 +85,8 @@ fn list(bytes: &[u8]) -> Result<RevocationList, Refusal> {
             .iter()
             .map(|bundle| {
                 Ok(RevokedBundle {
-                    digest: source.value(&bundle.digest, |text| text.parse())?,
-                    id: source.optional(bundle.id.as_ref(), |text| name(text))?,
+                    digest: source.parsed(&bundle.digest)?,
+                    id: bundle.id.as_ref().map(|id| source.name(id)).transpose()?,
                     reason: source.value(&bundle.reason, |text| free_text(text, MAX_REASON))?,
                 })
             })
@@ -104,9 +102,4 @@ fn list(bytes: &[u8]) -> Result<RevocationList, Refusal> {
             .found("one of them twice"));
     }
     Ok(list)
-}
-
-fn name(text: &str) -> Result<String, Refusal> {
-    id::check(text)?;
-    Ok(text.to_owned())
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use toolward_fields::Position;
 
 use super::checks::{MAX_PUBLISHERS, checked_publisher, insert};
 use super::publisher::Publisher;
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, io_failed};
 use crate::id::{self, Prefix};
 use crate::key::PublicKey;
 use crate::text::visible;
@@ -93,7 +94,7 @@ pub(super) fn read_keys(
     }
     for name in files {
         let file = format!("{place}, key file {}", visible(name));
-        let pem = read_file(name).map_err(|error| Refusal::io(file.clone(), error))?;
+        let pem = read_file(name).map_err(|error| io_failed(file.clone(), error))?;
         keys.push(PublicKey::from_pem(pem.trim()).map_err(|refusal| refusal.at(file))?);
     }
     Ok(keys)
@@ -104,7 +105,7 @@ pub(super) fn syntax(text: &str, error: &toml::de::Error) -> Refusal {
     let refusal = Refusal::new(ErrorKind::TrustInvalid).found(visible(error.message()));
     match error.span() {
         Some(span) => {
-            let (line, column) = crate::text::position(text.as_bytes(), span.start);
+            let Position { line, column } = Position::of_offset(text, span.start);
             refusal.at(format!("line {line}, column {column}"))
         }
         None => refusal,

@@ -8,9 +8,9 @@ use zstd::stream::read::Decoder;
 
 use super::directory::read_hashed;
 use super::document::{Files, Head};
-use crate::archive::header::{BLOCK, Block, Claimed, ZEROS};
+use crate::archive::header::{BLOCK, Claimed, TarBlock, ZEROS};
 use crate::archive::{END_BYTES, MAX_RATIO, RATIO_FLOOR, Stored, WINDOW_LOG, entry_size};
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, io_failed};
 use crate::manifest::{self, ENVELOPE_FILE, Expected, Manifest};
 use crate::path::BundlePath;
 use crate::text::{bytes, quoted_bytes};
@@ -54,7 +54,7 @@ pub(super) fn read_file<H: Head>(
     file: &mut File,
     open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
 ) -> Result<(H, Files), Refusal> {
-    let io = |error: std::io::Error| Refusal::io("the archive", error);
+    let io = |error: std::io::Error| io_failed("the archive", error);
     let size = file.metadata().map_err(io)?.len();
     file.rewind().map_err(io)?;
     let buffered = BufReader::with_capacity(READ_BUFFER_BYTES, &*file);
@@ -233,7 +233,7 @@ impl<F: Frame> Tar<F> {
     }
 
     /// The next header, or `None` at the first of the two blocks of zeros that end the archive.
-    fn header(&mut self) -> Result<Option<Block>, Refusal> {
+    fn header(&mut self) -> Result<Option<TarBlock>, Refusal> {
         let mut block = ZEROS;
         self.fill(&mut block)?;
         Ok((block != ZEROS).then_some(block))

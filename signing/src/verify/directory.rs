@@ -10,7 +10,7 @@ use cap_std::fs::{Dir, File, OpenOptions};
 
 use super::document::{Files, Head};
 use crate::digest::Hasher;
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, io_failed, unplaced_io};
 use crate::manifest::{self, ENVELOPE_FILE, Expected};
 use crate::path::BundlePath;
 use crate::text::{bytes, quoted};
@@ -69,7 +69,7 @@ fn read_document(root: &Dir, name: &str, max: usize) -> Result<Option<Vec<u8>>, 
     let mut document = Vec::new();
     file.take(max as u64 + 1)
         .read_to_end(&mut document)
-        .map_err(|error| Refusal::io(name, error))?;
+        .map_err(|error| io_failed(name, error))?;
     if document.len() > max {
         return Err(Refusal::new(ErrorKind::TooLarge)
             .at(name)
@@ -98,13 +98,13 @@ fn open_file(folder: &Dir, name: &str, place: &str) -> Result<File, OpenError> {
             return Err(refused(if is_link {
                 Refusal::new(ErrorKind::FileType).expected("a regular file")
             } else {
-                Refusal::io(place, error)
+                io_failed(place, error)
             }));
         }
     };
     let metadata = file
         .metadata()
-        .map_err(|error| refused(Refusal::io(place, error)))?;
+        .map_err(|error| refused(io_failed(place, error)))?;
     if metadata.is_file() {
         Ok(file)
     } else {
@@ -127,9 +127,9 @@ impl<H: Head> Walk<'_, H> {
     fn folder(&mut self, folder: &Dir, prefix: &str) -> Result<(), Refusal> {
         let at = if prefix.is_empty() { "." } else { prefix };
         let mut names = Vec::new();
-        for entry in folder.entries().map_err(|error| Refusal::io(at, error))? {
-            let entry = entry.map_err(|error| Refusal::io(at, error))?;
-            let kind = entry.file_type().map_err(|error| Refusal::io(at, error))?;
+        for entry in folder.entries().map_err(|error| io_failed(at, error))? {
+            let entry = entry.map_err(|error| io_failed(at, error))?;
+            let kind = entry.file_type().map_err(|error| io_failed(at, error))?;
             let name = entry.file_name().into_string().map_err(|name| {
                 Refusal::new(ErrorKind::PathInvalid)
                     .at(at)
@@ -168,7 +168,7 @@ impl<H: Head> Walk<'_, H> {
         }
         let subfolder = folder
             .open_dir_nofollow(name)
-            .map_err(|error| Refusal::io(path, error))?;
+            .map_err(|error| io_failed(path, error))?;
         self.folder(&subfolder, &format!("{path}/"))
     }
 
@@ -193,7 +193,7 @@ impl<H: Head> Walk<'_, H> {
 
     /// Reads a file of exactly the expected size and digest.
     fn content(&mut self, mut file: File, expected: Expected) -> Result<Arc<[u8]>, Refusal> {
-        let io = Refusal::unplaced_io;
+        let io = unplaced_io;
         let wrong_size = |size: u64| {
             Refusal::new(ErrorKind::SizeMismatch)
                 .expected(bytes(expected.size))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::envelope_only::Announced;
-use super::{Bundle, MAX_BYTES, Mode, Progress, Verified, VerifyOptions, signers};
+use super::{Bundle, MAX_BYTES, Mode, Verified, VerifyOptions, VerifyProgress, signers};
 use crate::age::{is_from_the_future, is_over};
 use crate::digest::Digest;
 use crate::document::expired;
@@ -211,7 +211,7 @@ impl Head for Signed<'_> {
     fn progress(&mut self, count: usize) {
         self.done += count as u64;
         if let Some(progress) = self.options.progress {
-            progress(Progress {
+            progress(VerifyProgress {
                 done: self.done,
                 total: self.total,
             });

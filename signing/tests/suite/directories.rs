@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
-use toolward_signing::verify::{self, Progress, VerifyOptions};
+use toolward_signing::verify::{self, VerifyOptions, VerifyProgress};
 
 use crate::support::{Sample, acme, code, key, options};
 
@@ -204,9 +204,9 @@ fn what_is_neither_directory_nor_archive_is_refused() {
 fn progress_rises_to_the_total_in_both_forms() {
     let signed = Sample::new().sign(&[&key(1)]);
     let directory = signed.directory();
-    let last = Cell::new(Progress { done: 0, total: 1 });
+    let last = Cell::new(VerifyProgress { done: 0, total: 1 });
     let calls = Cell::new(0);
-    let tell = |progress: Progress| {
+    let tell = |progress: VerifyProgress| {
         assert!(progress.done >= last.get().done || last.get().done == last.get().total);
         last.set(progress);
         calls.set(calls.get() + 1);

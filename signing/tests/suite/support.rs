@@ -10,7 +10,7 @@ use toolward_signing::envelope::Envelope;
 use toolward_signing::id::Prefix;
 use toolward_signing::key::{PublicKey, SigningKey};
 use toolward_signing::manifest::{
-    ENVELOPE_FILE, FILE, FileEntry, MANIFEST_TYPE, Manifest, Role, ToolsEntry,
+    ENVELOPE_FILE, FILE, FileEntry, FileRole, MANIFEST_TYPE, Manifest, ToolsEntry,
 };
 use toolward_signing::path::BundlePath;
 use toolward_signing::publisher::{
@@ -108,12 +108,12 @@ impl Sample {
     }
 }
 
-fn role(path: &str) -> Role {
+fn role(path: &str) -> FileRole {
     match path.rsplit('/').next() {
-        Some("TOOL.md") => Role::Contract,
-        Some("DRIVER.md") => Role::Driver,
-        Some("driver.wasm") => Role::Component,
-        _ => Role::Other,
+        Some("TOOL.md") => FileRole::Contract,
+        Some("DRIVER.md") => FileRole::Driver,
+        Some("driver.wasm") => FileRole::Component,
+        _ => FileRole::Other,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolward_signing::channel::{VerifiedIndex, accept};
-use toolward_signing::freshness::{Freshness, Origin};
+use toolward_signing::freshness::{Freshness, ReleaseSource};
 use toolward_signing::sequence;
 use toolward_signing::verify::Mode;
 
@@ -18,7 +18,7 @@ fn check(rule: &Freshness<'_>) -> Result<usize, &'static str> {
 
 fn remote(index: Option<&VerifiedIndex>, max_age: Option<u64>) -> Freshness<'_> {
     Freshness {
-        origin: Origin::Remote,
+        origin: ReleaseSource::Remote,
         index,
         max_age: max_age.map(Duration::from_secs),
         now: now(),
@@ -37,7 +37,7 @@ fn a_remote_source_needs_an_index_or_a_maximum_age_at_the_first_install_too() {
     audit.mode = Mode::Audit;
     assert_eq!(check(&audit), Err("freshness-unknown"));
     let mut local = remote(None, None);
-    local.origin = Origin::Local;
+    local.origin = ReleaseSource::Local;
     assert_eq!(check(&local), Ok(0));
 }
 

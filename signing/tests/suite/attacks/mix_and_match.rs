@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use toolward_signing::Digest;
 use toolward_signing::channel::ChannelIndex;
-use toolward_signing::freshness::{Freshness, Origin};
+use toolward_signing::freshness::{Freshness, ReleaseSource};
 use toolward_signing::verify::Mode;
 
 use crate::channels::{accepted, index};
@@ -13,7 +13,7 @@ use crate::support::{Sample, now, sample_digest};
 fn check(index: &ChannelIndex) -> Result<(), &'static str> {
     let index = accepted(index);
     let rule = Freshness {
-        origin: Origin::Remote,
+        origin: ReleaseSource::Remote,
         index: Some(&index),
         max_age: Some(Duration::from_secs(86_400)),
         now: now(),
