@@ -9,7 +9,7 @@ use crate::capability::CapabilitySet;
 use crate::codes;
 use crate::diagnostic::{Parsed, Report};
 use crate::shared;
-use crate::source::{Fields, Node, split, text, texts};
+use crate::source::{Field, Fields, split};
 use crate::terms::{Approval, Requires};
 use crate::wording;
 
@@ -63,11 +63,11 @@ impl Action {
     pub fn parse(file: &str, source: &str) -> Parsed<Action> {
         let mut report = Report::new(file);
         let action = split(source, &mut report).and_then(|parts| {
-            let mut fields = Fields::of(&parts.fields, "", &mut report)?;
+            let mut fields = report.read(Fields::of(&parts.root()))?;
             let name = wording::name(&mut fields, &mut report);
             let description = wording::description(&mut fields, &mut report);
-            let version = fields.required("version", &mut report);
-            let version = version.and_then(|node| wording::version(node, "version", &mut report));
+            let version = report.read(fields.required("version"));
+            let version = version.and_then(|field| wording::version(&field, &mut report));
             let mut action = read(fields, &mut report)?;
             action.name = Some(name?);
             action.description = Some(description?);
@@ -80,28 +80,24 @@ impl Action {
 }
 
 /// An action written inside a contract: the identity fields beyond `id` are optional.
-fn inline(node: &Node, report: &mut Report<'_>) -> Option<Action> {
-    let mut fields = Fields::of(node, "implements.inline", report)?;
-    let name = fields
-        .take("name")
-        .and_then(|node| wording::prose(node, "name", 1..=80, false, report));
-    let description = fields.take("description");
-    let description =
-        description.and_then(|node| wording::prose(node, "description", 1..=2000, true, report));
-    let version = fields
-        .take("version")
-        .and_then(|node| wording::version(node, "version", report));
+fn inline(field: &Field<'_>, report: &mut Report<'_>) -> Option<Action> {
+    let mut fields = report.read(Fields::of(field))?;
+    let mut take = |key| fields.take(key).map(|field| field.named(key));
+    let (name, description, version) = (take("name"), take("description"), take("version"));
+    let name = name.and_then(|field| wording::prose(&field, 1..=80, false, report));
+    let description = description.and_then(|field| wording::prose(&field, 1..=2000, true, report));
+    let version = version.and_then(|field| wording::version(&field, report));
     let mut action = read(fields, report)?;
     (action.name, action.description, action.version) = (name, description, version);
     Some(action)
 }
 
 fn read(mut fields: Fields<'_>, report: &mut Report<'_>) -> Option<Action> {
-    let id = fields.required("id", report).and_then(|node| {
-        let found = text(node, &fields.name("id"), report)?;
+    let id = report.read(fields.required("id")).and_then(|field| {
+        let found = report.read(field.text())?;
         if !is_id(found) {
             let message = format!("expected an action id such as storage:commit, found {found:?}");
-            report.add(&codes::ID_INVALID, node.at, message);
+            report.add(&codes::ID_INVALID, field.at, message);
             return None;
         }
         Some(found.to_owned())
@@ -114,35 +110,19 @@ fn read(mut fields: Fields<'_>, report: &mut Report<'_>) -> Option<Action> {
         shared::approval(&mut fields, report).map_or(Approval::Auto, |given| given.value);
     let risk_level = shared::risk_level(&mut fields, report).map_or(0, |given| given.value);
     let mut word = |key: &'static str, report: &mut Report<'_>| {
-        fields
-            .take(key)
-            .and_then(|node| text(node, &fields.name(key), report))
-            .map(str::to_owned)
+        let field = fields.take(key)?;
+        report.read(field.text()).map(str::to_owned)
     };
     let category = word("category", report);
     let target_kind = word("target_kind", report);
-    let fires_events = match fields.take("fires_events") {
-        Some(node) => texts(node, &fields.name("fires_events"), report)
-            .into_iter()
-            .map(|(event, _)| event.to_owned())
-            .collect(),
-        None => Vec::new(),
-    };
+    let fires_events = report.strings(fields.take("fires_events"));
     // A hint that decides nothing: the contract says what it implements.
-    if let Some(node) = fields.take("implementations") {
-        texts(node, &fields.name("implementations"), report);
-    }
+    report.strings(fields.take("implementations"));
     wording::labels(&mut fields, "tags", report);
-    let metadata = match fields.take("metadata").map(|node| (node, node.to_value())) {
-        Some((_, Value::Object(metadata))) => metadata,
-        Some((node, _)) => {
-            let message = format!("expected `metadata` to be a mapping, found {}", node.kind());
-            report.add(&codes::WRONG_TYPE, node.at, message);
-            Map::new()
-        }
-        None => Map::new(),
-    };
-    fields.finish(report);
+    let metadata = fields.take("metadata");
+    let metadata = metadata.map(|field| field.named("metadata"));
+    let metadata = report.mapping(metadata.as_ref());
+    report.unknown(fields);
     Some(Action {
         id: id?,
         name: None,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::codes;
 use crate::diagnostic::{Position, Report};
 use crate::placeholder::is_name;
-use crate::source::{Fields, boolean, list, suggestion, text, texts};
+use crate::source::{Field, Fields, suggestion};
 use crate::wording::{check_characters, prose};
 
 /// How many arguments a document may have: a person is asked for them in one form.
@@ -37,26 +37,22 @@ pub struct Argument {
 
 /// `arguments`: a list; none if it isn't there.
 pub(crate) fn arguments(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Vec<Argument> {
-    let label = fields.name("arguments");
-    let Some(node) = fields.take("arguments") else {
+    let Some(field) = fields.take("arguments") else {
         return Vec::new();
     };
-    let items = list(node, &label, report).unwrap_or_default();
+    let items = report.read(field.items()).unwrap_or_default();
     if items.len() > MAX_ARGUMENTS {
         let message = format!(
             "expected at most {MAX_ARGUMENTS} arguments, found {}",
             items.len()
         );
-        report.add(&codes::WRONG_VALUE, node.at, message);
+        report.add(&codes::WRONG_VALUE, field.at, message);
         return Vec::new();
     }
     let mut names = BTreeSet::new();
     let mut arguments = Vec::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
-        let Some(inner) = Fields::of(item, &format!("{label}[{index}]"), report) else {
-            continue;
-        };
-        let Some(argument) = argument(inner, report) else {
+    for item in &items {
+        let Some(argument) = argument(item, report) else {
             continue;
         };
         if names.insert(argument.name.clone()) {
@@ -72,66 +68,63 @@ pub(crate) fn arguments(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Vec
     arguments
 }
 
-fn argument(mut fields: Fields<'_>, report: &mut Report<'_>) -> Option<Argument> {
-    let fields_at = fields.at;
-    let label = fields.name("name");
-    let name = fields.required("name", report).and_then(|node| {
-        let found = text(node, &label, report)?;
+fn argument(item: &Field<'_>, report: &mut Report<'_>) -> Option<Argument> {
+    let mut fields = report.read(Fields::of(item))?;
+    let name = report.read(fields.required("name")).and_then(|field| {
+        let found = report.read(field.text())?;
         if !is_name(found) {
             let message = format!(
-                "expected `{label}` to be a letter and up to 63 letters, digits and `_`, found {:?}",
+                "expected `{}` to be a letter and up to 63 letters, digits and `_`, found {:?}",
+                field.name,
                 found.chars().take(80).collect::<String>()
             );
-            report.add(&codes::ARGUMENT_NAME, node.at, message);
+            report.add(&codes::ARGUMENT_NAME, field.at, message);
             return None;
         }
         if asks_for_credential(found) {
             let message = format!("expected no name of a credential, found `{found}`");
-            report.add(&codes::ARGUMENT_CREDENTIAL, node.at, message);
+            report.add(&codes::ARGUMENT_CREDENTIAL, field.at, message);
             return None;
         }
         Some(found.to_owned())
     });
-    let label = fields.name("title");
     let title = fields.take("title");
-    let title = title.and_then(|node| prose(node, &label, 1..=80, false, report));
-    let label = fields.name("description");
+    let title = title.and_then(|field| prose(&field, 1..=80, false, report));
     let description = fields.take("description");
-    let description = description.and_then(|node| prose(node, &label, 1..=2000, true, report));
-    let label = fields.name("required");
+    let description = description.and_then(|field| prose(&field, 1..=2000, true, report));
     let required = fields.take("required");
-    let required = required.and_then(|node| boolean(node, &label, report));
-    let label = fields.name("values");
+    let required = required.and_then(|field| report.read(field.boolean()));
     let mut values = Vec::new();
-    if let Some(node) = fields.take("values") {
-        let found = texts(node, &label, report);
+    if let Some(field) = fields.take("values") {
+        let found = report.texts(&field);
         if found.len() > MAX_VALUES {
             let message = format!(
                 "expected at most {MAX_VALUES} values, found {}",
                 found.len()
             );
-            report.add(&codes::WRONG_VALUE, node.at, message);
+            report.add(&codes::WRONG_VALUE, field.at, message);
         }
         for (value, at) in found.into_iter().take(MAX_VALUES) {
             if !(1..=256).contains(&value.len()) {
                 let message = format!(
-                    "expected values in `{label}` of 1 to 256 bytes, found {}",
+                    "expected values in `{}` of 1 to 256 bytes, found {}",
+                    field.name,
                     value.len()
                 );
                 report.add(&codes::WRONG_VALUE, at, message);
-            } else if check_characters(value, &label, at, false, report) {
+            } else if check_characters(value, &field.name, at, false, report) {
                 values.push(value.to_owned());
             }
         }
     }
-    fields.finish(report);
+    report.unknown(fields);
     Some(Argument {
         name: name?,
         title,
         description,
         required: required.unwrap_or_default(),
         values,
-        at: fields_at,
+        at: item.at,
     })
 }
 

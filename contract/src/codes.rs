@@ -1,49 +1,269 @@
-//! Every diagnostic code with its severity and its explanation: the source of the book's page. Not the checks.
+//! Every diagnostic code with its severity, its rule and its explanation. The book's page is generated from it.
+//! Not the checks.
 
-mod table;
+use toolward_report::{Code, codes};
 
-pub use table::CODES;
-pub(crate) use table::*;
+codes! {
+    pub(crate) const Code;
 
-use std::fmt::Write as _;
-
-use crate::diagnostic::Severity;
-
-/// What a diagnostic code means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CodeInfo {
-    /// The stable kebab-case code.
-    pub code: &'static str,
-    /// The severity that its diagnostics have.
-    pub severity: Severity,
-    /// The rule in one line, without a full stop.
-    pub summary: &'static str,
-    /// Why the rule is there and how to satisfy it.
-    pub explanation: &'static str,
-}
-
-/// The page of the book that lists all codes, generated from [`CODES`]. Ends with a line feed.
-#[must_use]
-pub fn codes_markdown() -> String {
-    let mut page = String::from(
-        "<!-- Generated from the table in the contract crate; do not edit. -->\n\n# Diagnostics\n\n\
-         Every finding of `toolward check` has one of these codes. Codes are stable: tools may match on them.\n\n\
-         | Code | Severity | Rule |\n|---|---|---|\n",
-    );
-    for info in CODES {
-        // Writing to a String can't fail.
-        let _ = writeln!(
-            page,
-            "| [`{0}`](#{0}) | {1} | {2} |",
-            info.code, info.severity, info.summary
-        );
-    }
-    for info in CODES {
-        let _ = write!(
-            page,
-            "\n## {}\n\n*{}*: {}.\n\n{}\n",
-            info.code, info.severity, info.summary, info.explanation
-        );
-    }
-    page
+    // Files and front matter
+    FRONT_MATTER_MISSING = "front-matter-missing", "the file begins with a line of three dashes",
+        "TOOL.md, DRIVER.md, ACTION.md, prompts and sidecars are Markdown with YAML front matter. Put `---` on the very first \
+         line (no byte order mark, no blank line before it), then the fields, then `---` again.";
+    FRONT_MATTER_UNCLOSED = "front-matter-unclosed", "the front matter ends with a line of three dashes",
+        "No second `---` line was found. Add it after the last field; the Markdown text follows it.";
+    FRONT_MATTER_TOO_LARGE = "front-matter-too-large", "the front matter has at most 64 KiB",
+        "Move long prose to the Markdown body and large schemas to `schemas/NAME.json`, referred to as `$ref: \
+         \"schema:NAME\"`.";
+    FILE_TOO_LARGE = "file-too-large", "the whole file has at most 1 MiB",
+        "The body is for people. Move tables, data and pictures to files of their own.";
+    YAML_SYNTAX = "yaml-syntax", "the front matter is YAML 1.2",
+        "The message of the YAML reader follows. Common causes: a tab for indentation, a colon in unquoted \
+         text, a bracket that is not closed.";
+    YAML_ALIAS = "yaml-alias", "anchors and aliases are not used",
+        "`&name` and `*name` make the text mean something else than it shows, and can blow up. Write the \
+         value out, or use `$defs` and `$ref` inside a schema.";
+    YAML_TAG = "yaml-tag", "YAML tags are not used",
+        "`!name` and `!!type` are refused. Remove the tag; quote a value that should be text.";
+    YAML_MERGE_KEY = "yaml-merge-key", "merge keys are not used",
+        "`<<` is refused. Write the keys out.";
+    YAML_DUPLICATE_KEY = "yaml-duplicate-key", "a key occurs once in a mapping",
+        "Readers disagree on which of two equal keys wins. Remove one.";
+    YAML_MULTIPLE_DOCUMENTS = "yaml-multiple-documents", "the front matter is one YAML document",
+        "A `...` line ends the document; nothing may follow it before the closing `---`. Remove it.";
+    YAML_KEY_NOT_STRING = "yaml-key-not-string", "keys are text",
+        "`1:`, `true:` and `null:` are not text in YAML. Quote the key.";
+    YAML_TOO_DEEP = "yaml-too-deep", "at most 64 nested mappings and sequences",
+        "Flatten the value, or move parts of a schema to `$defs`.";
+    YAML_TOO_MANY_NODES = "yaml-too-many-nodes", "at most 2048 values in the front matter",
+        "Move large schemas to `schemas/NAME.json`.";
+    NUMBER_RANGE = "number-range", "numbers are finite, integers from -(2^53-1) to 2^53-1",
+        "Other readers would round the number. Quote it if it is an identifier.";
+    // Fields
+    MISSING_FIELD = "missing-field", "required fields are there",
+        "Add the field named in the message.";
+    UNKNOWN_FIELD = "unknown-field", "only fields of the format are used",
+        "A misspelt field would silently do nothing. Correct the name, or put your own data under `metadata`.";
+    WRONG_TYPE = "wrong-type", "a field has the type that the format gives it",
+        "Mind that YAML reads `1.0` as a number, `yes` as text, and an empty value as null. Quote text that \
+         looks like something else.";
+    WRONG_VALUE = "wrong-value", "a field has one of the values that the format allows",
+        "The message lists them.";
+    TEXT_LENGTH = "text-length", "`name` has 1 to 80 characters, `description` 1 to 2000",
+        "Say more in the Markdown body.";
+    TEXT_CONTROL_CHARACTER = "text-control-character", "names and descriptions hold no control or bidirectional characters",
+        "Such characters can make a text look different from what it says. Remove them; line feeds and tabs \
+         are fine in descriptions.";
+    ID_INVALID = "id-invalid", "ids are 2 to 80 lower-case letters, digits, dashes and dots",
+        "Dots separate namespaces (`image.create`); each part starts and ends with a letter or digit. AIP-14, \
+         \"Required fields\".";
+    VERSION_INVALID = "version-invalid", "`version` is a full semantic version",
+        "Write three numbers, `1.0.0`, optionally followed by `-pre.release` and `+build`.";
+    MOVED_FIELD = "moved-field", "fields that moved to DRIVER.md are not in TOOL.md",
+        "A contract says what a tool does; how it runs is the driver's. Move the field to the place named in \
+         the message (AIP-14, \"Removed\").";
+    DISCOURAGED_FIELD = "discouraged-field" Warning, "`async`, `streaming`, `priority`, `model` and `temperature` stay out of contracts",
+        "They concern the driver and have no effect here. Move them below the driver's `metadata`.";
+    EXECUTE_IN_CONTRACT = "execute-in-contract" Warning, "a contract has no `execute`",
+        "Bodies live on the driver (AIP-30). The field is ignored; remove it and write a DRIVER.md.";
+    METADATA_INVALID = "metadata-invalid", "what the host reads under `metadata` is well formed",
+        "`metadata.mcp.name` is 1 to 64 letters, digits, `_`, `-` and `.`; `metadata.toolward` holds \
+         `aliases`, `namespace`, `search_hint` and `requires`.";
+    MCP_NAME_MAPPED = "mcp-name-mapped" Warning, "`metadata.mcp.name` is letters, digits, `-` and single `_`",
+        "Clients refuse other names, so that the tool is shown by the one in the message. Write that one.";
+    METADATA_UNKNOWN_KEY = "metadata-unknown-key" Warning, "`metadata.toolward` holds only keys that the host reads",
+        "The key has no effect. Correct its name, or use a namespace of your own.";
+    // Capabilities
+    CAPABILITY_INVALID = "capability-invalid", "a capability is `class:scope` with a scope of that class",
+        "Hosts are `host`, `host:port`, `*.host` or `*`; workspace paths are absolute, without `..`; database \
+         tables, secrets and services are plain names.";
+    CAPABILITY_CLASS_UNKNOWN = "capability-class-unknown" Warning, "`mutates` uses known classes",
+        "An unknown class counts as a mutation and grants nothing. Correct its name, or have the operator \
+         accept the class by name.";
+    WILDCARD_NEVER_GRANTED = "wildcard-never-granted" Warning, "tools and secrets are named one by one",
+        "`*` is never granted for tools and secrets. List the ids.";
+    APPROVAL_AUTO_MUTATES = "approval-auto-mutates" Warning, "`approval: auto` goes with an empty `mutates`",
+        "The upstream JSON Schema of AIP-14 forbids the combination. It is read as `on-mutate`, the stricter \
+         of the two. Write `approval: on-mutate`.";
+    CONSTRAINT_KIND_UNKNOWN = "constraint-kind-unknown" Warning, "`driver_constraints` names known driver kinds",
+        "Known: cli, http, mcp, sdk, builtin, component. An unknown kind in `forbid` forbids nothing.";
+    CONSTRAINTS_CONTRADICT = "constraints-contradict", "some driver kind satisfies `driver_constraints`",
+        "Everything required is forbidden as well, so that no driver could serve the tool. A component counts \
+         as `component` and as `sdk`.";
+    // Schemas
+    SCHEMA_DIALECT = "schema-dialect", "schemas are JSON Schema 2020-12",
+        "Remove `$schema`, or set it to `https://json-schema.org/draft/2020-12/schema`, and convert older \
+         keywords (`items` as a list is `prefixItems`, `definitions` is `$defs`).";
+    SCHEMA_INVALID = "schema-invalid", "schemas satisfy the JSON Schema 2020-12 meta-schema",
+        "The message names the keyword. A frequent cause is an older draft: `exclusiveMinimum: true`, `items` \
+         as a list, `required: true` on a property.";
+    SCHEMA_REF = "schema-ref", "`$ref` points into the same document or to a schema of the bundle",
+        "Use `#/$defs/name`, or `schema:NAME` for `schemas/NAME.json`. Nothing is ever fetched, and nested \
+         `$id` is refused because it changes what `#` means.";
+    SCHEMA_PATTERN = "schema-pattern", "patterns can be matched in linear time",
+        "Look-around and back-references need a backtracking engine, which hostile input can hang. Rewrite \
+         the pattern without them; at most 1024 characters.";
+    SCHEMA_TOO_LARGE = "schema-too-large", "a schema, with all it refers to, has at most 256 KiB and 10 000 values",
+        "Split the tool, or shorten enumerations.";
+    SCHEMA_TOO_DEEP = "schema-too-deep", "a schema has at most 64 levels",
+        "Move inner schemas to `$defs`.";
+    SCHEMA_LOOP = "schema-loop", "a schema does not refer to itself without going into the value",
+        "`$ref: \"#\"` beside `allOf` and the like would be followed for ever. A recursive reference must lie \
+         below `properties`, `items` or the like.";
+    SCHEMA_COST = "schema-cost", "a schema can be checked in reasonable time",
+        "References that fan out again and again make every check exponential, and every pattern \
+         looks at all of a text. Refer to each shared schema once per place, and use fewer patterns there.";
+    INPUTS_NOT_OBJECT = "inputs-not-object" Warning, "`inputs` describes an object",
+        "Callers send named arguments; MCP needs an object. Wrap the value in a property.";
+    CONTEXT_SCHEMA_CONFLICT = "context-schema-conflict", "`contextSchema` and `metadata.contextSchema` are equal if both are given",
+        "Keep one.";
+    EXAMPLE_INPUT_INVALID = "example-input-invalid", "the input of an example satisfies `inputs`",
+        "Correct the example or the schema.";
+    EXAMPLE_OUTPUT_INVALID = "example-output-invalid", "the output of an example satisfies `outputs`",
+        "Correct the example or the schema.";
+    EXAMPLE_DUPLICATE_NAME = "example-duplicate-name", "examples have different names",
+        "Test reports name examples. Rename one.";
+    // Actions
+    ACTION_REFERENCE_INVALID = "action-reference-invalid", "`implements` is an action id, a registry reference, a path or an inline action",
+        "Write `storage:commit`, `@scope/name/path`, `./actions/NAME/ACTION.md`, or `{inline: {...}}`.";
+    ACTION_UNKNOWN = "action-unknown", "the action that `implements` names is known",
+        "Put its ACTION.md into the bundle, or write the action inline. An unknown action has no floor to \
+         hold the tool to.";
+    ACTION_WIDENED = "action-widened", "a tool only narrows the action it implements",
+        "The action is a floor: the tool may mutate, require and ask for more than its action, never claim \
+         less. The message names the field and both values (AIP-14, \"Action implementation\").";
+    ACTION_OVERRIDDEN = "action-overridden", "`category` and `target_kind` come from the action",
+        "They are inherited as they are. Remove the field.";
+    ACTION_FIELD_ALONE = "action-field-alone", "`category`, `target_kind` and `fires_events` go with `implements`",
+        "They belong to an action. Add `implements`, or remove the field.";
+    // Drivers
+    KIND_UNKNOWN = "kind-unknown", "`kind` is a driver kind",
+        "component and http run here; cli, mcp, sdk and builtin are known to AIP-30.";
+    KIND_UNSUPPORTED = "kind-unsupported" Warning, "this host runs drivers of kind component and http",
+        "The driver is valid, and will be skipped when a call is routed.";
+    DRIVER_FIELD_IGNORED = "driver-field-ignored" Warning, "a driver has only fields that this host uses",
+        "The field is AIP-30's and has no meaning for a component or a declarative http driver.";
+    DRIVER_FIELD_WITHOUT_EFFECT = "driver-field-without-effect" Warning, "a driver has only fields that have an effect",
+        "The field is AIP-30's, and is kept for clients to read. This host chooses no driver by it: what a call needs goes \
+         into `requires` and into the operator's policy.";
+    DRIVER_AUTH_UNSUPPORTED = "driver-auth-unsupported", "a driver leaves logging in to its secrets",
+        "Name the secret in `requires.secrets`; the operator's `[[secret]]` says where it comes from and which header it goes \
+         out in. A host that ignored `auth` would call without credentials, or with others than the author meant.";
+    COMPONENT_NAME = "component-name", "`component` is a `.wasm` file beside DRIVER.md",
+        "Give the plain file name, for example `driver.wasm`: letters, digits, `.`, `_` and `-`, no \
+         directory.";
+    COMPONENT_UNEXPECTED = "component-unexpected", "`component` goes with `kind: component`",
+        "Remove the field or correct the kind.";
+    IMPLEMENTS_EMPTY = "implements-empty", "a driver implements at least one tool",
+        "Add an entry with `tool` and `version`.";
+    IMPLEMENTS_DUPLICATE = "implements-duplicate", "a tool and version range occur once in `implements`",
+        "Merge the two entries.";
+    TOOL_REFERENCE_INVALID = "tool-reference-invalid", "`tool` is a contract id or the path of a TOOL.md",
+        "Write `image.create` or `./tools/image.create/TOOL.md`; a path is followed to the id that stands there.";
+    VERSION_RANGE_INVALID = "version-range-invalid", "`version` in `implements` is a range as npm writes them",
+        "Examples: `^1.2.0`, `>=1.2.0 <2.0.0`, `1.x || 2.x`. A bare `1.2.3` is that version only.";
+    MAPPING_INVALID = "mapping-invalid", "`mapping` gives each driver field an input name, or `{from, transform}`",
+        "A driver field must not take the name of another input that still passes under its own name. The key is what the driver receives, the value is what the contract calls it.";
+    TRANSFORM_UNKNOWN = "transform-unknown", "transforms come from the closed set",
+        "The message lists them. Anything else is the driver's own work.";
+    HTTP_EGRESS = "http-egress", "a declarative http driver has one literal egress host",
+        "List exactly one `host` or `host:port` in `network.egress`: scheme and authority of a request are \
+         never templated.";
+    HTTP_ENDPOINT_INVALID = "http-endpoint-invalid", "`endpoint` is a path on the egress host",
+        "It starts with one `/`, holds no scheme, host, fragment or `..`; placeholders are \
+         `${input.NAME}` in segments and query values.";
+    HTTP_HEADER_INVALID = "http-header-invalid", "headers have names that a driver may set, and literal or templated values",
+        "`Host`, `Content-Length`, hop-by-hop and `Proxy-*` headers are the host's own.";
+    HTTP_TEMPLATE_INVALID = "http-template-invalid", "placeholders are `${input.NAME}`, and `${secret.SLUG}` in header values",
+        "Other expressions are not evaluated. Write `$$` for a dollar sign before a brace.";
+    HTTP_BODY_UNEXPECTED = "http-body-unexpected", "GET and HEAD requests have no body",
+        "Use another method, or put the values into the query of `endpoint`.";
+    HTTP_INPUT_UNKNOWN = "http-input-unknown", "placeholders name inputs of the contract",
+        "Correct the name. Where `mapping` renames an input, the placeholder has the new name.";
+    HTTP_UNDECLARED = "http-undeclared", "the contract declares what a declarative driver does",
+        "Its host is in `requires.network` or `mutates` of the contract, or in the driver's own `requires.network`; \
+         POST, PUT, PATCH and DELETE need `network:HOST` or `external:SERVICE` in `mutates`; a secret in a header is in \
+         `requires.secrets` of either. The request would be refused at every call.";
+    DRIVER_VERSION_MISMATCH = "driver-version-mismatch" Warning, "a driver's version range takes in the contract beside it",
+        "The driver does not serve the contract: hosts skip it. Widen the range after checking that the driver serves \
+         the new contract.";
+    DRIVER_DROPS_INPUT = "driver-drops-input", "`drop_inputs` names optional inputs of the contract",
+        "A required input cannot be dropped: that is another tool. An unknown name is a spelling mistake.";
+    DRIVER_DROPS_OUTPUT = "driver-drops-output", "`drop_outputs` names optional outputs of the contract",
+        "Every driver returns the required outputs.";
+    DRIVER_MAPS_UNKNOWN_INPUT = "driver-maps-unknown-input", "`mapping` takes its values from inputs of the contract",
+        "Correct the name.";
+    DRIVER_TIMEOUT_WIDENED = "driver-timeout-widened", "`timeout_override_ms` is at most the contract's `timeout_ms`",
+        "The contract is the ceiling. Lower the value.";
+    DRIVER_KIND_FORBIDDEN = "driver-kind-forbidden" Warning, "`driver_constraints` of the contract permits the driver's kind",
+        "Hosts skip the driver for this contract, and take others of the bundle. Use another kind: routing around the \
+         constraint is what it is there to prevent.";
+    // JSON and tools.json
+    JSON_SYNTAX = "json-syntax", "the text is JSON (RFC 8259, UTF-8)",
+        "No comments, no trailing commas, double quotes only.";
+    JSON_TRAILING_DATA = "json-trailing-data", "nothing follows the JSON value",
+        "Send one value.";
+    JSON_DUPLICATE_KEY = "json-duplicate-key", "a key occurs once in an object",
+        "Readers disagree on which of two equal keys wins. Remove one.";
+    JSON_TOO_DEEP = "json-too-deep", "at most 64 nested arrays and objects",
+        "Flatten the value.";
+    JSON_TOO_LARGE = "json-too-large", "the text is within the size limit",
+        "The message gives the limit: 1 MiB for inputs and index documents.";
+    JSON_TOO_MANY = "json-too-many", "at most 250,000 values",
+        "Small values take far more memory than text. Send fewer, or send them as one text.";
+    JSON_INTEGER_RANGE = "json-integer-range", "integers lie between -(2^53-1) and 2^53-1",
+        "Many readers keep numbers as doubles and would round. Send larger integers as text.";
+    JSON_RESERVED_KEY = "json-reserved-key", "no key begins with `$serde_json::private::`",
+        "Some readers take the text under such a key for JSON of its own. Use another key.";
+    INDEX_VERSION_UNSUPPORTED = "index-version-unsupported", "`version` of tools.json is 1 or 2",
+        "A newer document needs a newer host. Update the host, or pack the bundle with an older `toolward`.";
+    INDEX_DUPLICATE_ID = "index-duplicate-id", "a tool occurs once in tools.json",
+        "Remove one of the entries.";
+    TRANSPORT_KIND_UNKNOWN = "transport-kind-unknown", "`transport.kind` is exec or http, and in version 2 component",
+        "A component transport needs `\"version\": 2`.";
+    TRANSPORT_COMMAND_RELATIVE = "transport-command-relative", "`transport.command` is an absolute path",
+        "A relative command would depend on where the host was started.";
+    TRANSPORT_URL_INVALID = "transport-url-invalid", "`transport.url` is an absolute http or https URL",
+        "Scheme and host are literal; placeholders may follow them.";
+    TRANSPORT_UNSUPPORTED = "transport-unsupported" Warning, "this host runs components and HTTP requests",
+        "An `exec` transport would run a program of the host's machine outside every sandbox. The tool is listed and \
+         can't be called. Write a driver for it.";
+    TRANSPORT_URL_REFUSED = "transport-url-refused" Warning, "`transport.url` is https, with placeholders in path segments and query values only",
+        "A placeholder is `${NAME}` or `${input.NAME}`; secrets go into headers. Plain http, a fragment and \
+         characters that belong percent-encoded are refused. The tool is listed and can't be called.";
+    TRANSPORT_HEADER_REFUSED = "transport-header-refused" Warning, "`transport.headers` have static values, with placeholders for secrets only",
+        "A placeholder is `${secret:ID}`, `${secret.ID}` or, for an id in `secrets`, `${ID}`; other uses of `$`, `{` \
+         and `}` would be sent as they are, and are refused. `Host`, `Content-Length`, hop-by-hop and `Proxy-*` headers \
+         are the host's own. The tool is listed and can't be called.";
+    TRANSPORT_INPUT_UNPLACED = "transport-input-unplaced" Warning, "a request without a body has a place for every input",
+        "POST, PUT and PATCH send the input as JSON. With another method, an input that `transport.url` does not \
+         use would be dropped silently. The tool is listed and can't be called.";
+    TRANSPORT_UNDECLARED = "transport-undeclared" Warning, "an http transport uses only what its entry declares",
+        "The host is in `capabilities` as `net:HOST`, each secret in `secrets`. A missing capability denies the \
+         attachment. The tool is listed and can't be called.";
+    INDEX_ENTRY_MISSING = "index-entry-missing", "every contract with a driver in the bundle is in tools.json",
+        "Run `toolward pack` again; don't edit tools.json by hand.";
+    INDEX_ENTRY_EXTRA = "index-entry-extra", "every entry of tools.json has a contract with a driver in the bundle",
+        "Run `toolward pack` again; don't edit tools.json by hand.";
+    INDEX_DISAGREES = "index-disagrees", "tools.json and TOOL.md say the same",
+        "Run `toolward pack` again; don't edit tools.json by hand. The message names the field and both \
+         values.";
+    // Prompts and resources
+    PROMPT_MESSAGES = "prompt-messages", "a prompt gives 1 to 256 messages",
+        "The text below the front matter is what the prompt says. Write some, or split the prompt.";
+    ARGUMENT_NAME = "argument-name", "an argument of a prompt or resource has a name of its own",
+        "A name is a letter and up to 63 letters, digits and `_`, and no two arguments have the same.";
+    ARGUMENT_CREDENTIAL = "argument-credential", "prompts and resources ask for no credentials",
+        "Whoever fills in a prompt would type a password into another party's form, and it would end up with \
+         the model. A tool gets what it needs as a secret (`requires.secrets`).";
+    ARGUMENT_UNUSED = "argument-unused" Warning, "every argument is used",
+        "The text has no `{{name}}` for it, so it does nothing. Use it, or remove it.";
+    PLACEHOLDER_UNKNOWN = "placeholder-unknown", "every `{{name}}` is an argument",
+        "Correct the name or add it to `arguments`; write `\\{{name}}` where the braces are meant.";
+    RESOURCE_URI = "resource-uri", "the URI of a resource is absolute and of a scheme of its own",
+        "`uri` is for one resource, `uri_template` for one with `arguments`, each of which is a variable \
+         `{name}` in the place of a whole segment. The schemes toolward, http, https, file, data, blob and \
+         javascript mean something else to clients.";
+    MEDIA_TYPE = "media-type", "`mime_type` is a media type",
+        "Write `type/subtype` in lower case, without parameters, such as `text/plain`.";
 }

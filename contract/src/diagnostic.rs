@@ -4,79 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-pub use crate::codes::{CODES, CodeInfo, codes_markdown};
+pub use toolward_fields::Position;
+pub use toolward_report::{Code, Severity};
 
-/// How much a [`Diagnostic`] matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// The file is refused.
-    Error,
-    /// The file is accepted; the text is read in the stricter way, or may not mean what its author expects.
-    Warning,
-    /// Worth knowing; nothing to do.
-    Note,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        })
-    }
-}
-
-/// A place in a text file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Position {
-    /// Line, from 1.
-    pub line: u32,
-    /// Column in characters, from 1.
-    pub column: u32,
-}
-
-impl Position {
-    /// The first character of a file.
-    pub const START: Position = Position { line: 1, column: 1 };
-
-    /// The place of a byte offset in `text`. An offset beyond the end is the end.
-    #[must_use]
-    pub fn of_offset(text: &str, offset: usize) -> Position {
-        let characters = text.char_indices();
-        let before = characters.take_while(|(at, _)| *at < offset);
-        before.fold(Position::START, |at, (_, character)| at.after(character))
-    }
-
-    /// The place behind a character that stands here.
-    #[must_use]
-    pub(crate) fn after(self, character: char) -> Position {
-        if character == '\n' {
-            Position {
-                line: self.line.saturating_add(1),
-                column: 1,
-            }
-        } else {
-            Position {
-                line: self.line,
-                column: self.column.saturating_add(1),
-            }
-        }
-    }
-}
-
-impl Default for Position {
-    fn default() -> Self {
-        Position::START
-    }
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.line, self.column)
-    }
-}
+pub use crate::codes::CODES;
 
 /// One finding in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -101,7 +32,7 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// A finding with the code's own severity.
     #[must_use]
-    pub fn new(code: &CodeInfo, file: &str, at: Position, message: impl Into<String>) -> Self {
+    pub fn new(code: &Code, file: &str, at: Position, message: impl Into<String>) -> Self {
         Diagnostic {
             code: code.code,
             severity: code.severity,
@@ -198,14 +129,14 @@ impl<'f> Report<'f> {
         }
     }
 
-    pub(crate) fn add(&mut self, code: &CodeInfo, at: Position, message: impl Into<String>) {
+    pub(crate) fn add(&mut self, code: &Code, at: Position, message: impl Into<String>) {
         self.diagnostics
             .push(Diagnostic::new(code, self.file, at, message));
     }
 
     pub(crate) fn add_with_hint(
         &mut self,
-        code: &CodeInfo,
+        code: &Code,
         at: Position,
         message: impl Into<String>,
         hint: impl Into<String>,
@@ -227,22 +158,5 @@ impl<'f> Report<'f> {
             value: if refused { None } else { value },
             diagnostics: self.diagnostics,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn positions_count_lines_and_characters_from_one() {
-        let place = |offset| {
-            let at = Position::of_offset("é=1\nab", offset);
-            (at.line, at.column)
-        };
-        assert_eq!(place(0), (1, 1));
-        assert_eq!(place(2), (1, 2));
-        assert_eq!(place(6), (2, 2));
-        assert_eq!(place(999), (2, 3));
     }
 }

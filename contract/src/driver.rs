@@ -5,7 +5,6 @@ mod http;
 mod implements;
 mod mapping;
 mod parse;
-mod plain;
 mod platform;
 mod render;
 mod response;

@@ -39,7 +39,7 @@ mod terms;
 pub mod tool;
 mod wording;
 
-pub use diagnostic::{CODES, CodeInfo, Diagnostic, Parsed, Position, Severity, codes_markdown};
+pub use diagnostic::{CODES, Code, Diagnostic, Parsed, Position, Severity};
 pub use tool::{define_tool, define_tool_in};
 
 use serde_json::Value;

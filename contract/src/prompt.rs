@@ -38,14 +38,14 @@ pub struct Prompt {
 #[non_exhaustive]
 pub struct Message {
     /// Whose words it is.
-    pub role: Role,
+    pub role: PromptRole,
     /// What it says or carries.
     pub part: Part,
 }
 
 /// Whose words a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum PromptRole {
     /// The person's.
     User,
     /// The model's.
@@ -87,17 +87,18 @@ impl Prompt {
     pub fn parse(file: &str, source: &str) -> Parsed<Prompt> {
         let mut report = Report::new(file);
         let prompt = split(source, &mut report).and_then(|parts| {
-            let mut fields = Fields::of(&parts.fields, "", &mut report)?;
+            let mut fields = report.read(Fields::of(&parts.root()))?;
             let id = shared::id(&mut fields, &mut report);
             let name = wording::name(&mut fields, &mut report);
             let description = wording::description(&mut fields, &mut report);
             let arguments = arguments(&mut fields, &mut report);
             let metadata = fields.take("metadata");
-            let asked = metadata.and_then(|node| node.get("mcp")?.get("name"));
+            let asked = metadata.as_ref();
+            let asked = asked.and_then(|field| field.get("mcp")?.get("name"));
             let mcp_name =
                 asked.and_then(|node| plain_name(node, "metadata.mcp.name", &mut report));
-            let metadata = wording::mapping(metadata, "metadata", &mut report);
-            fields.finish(&mut report);
+            let metadata = report.mapping(metadata.as_ref());
+            report.unknown(fields);
             let known = !report.has_errors();
             let messages = body::messages(source, parts.body, &mut report);
             // Names that were refused above would be reported twice.

@@ -11,7 +11,7 @@ use crate::argument::{self, Argument, arguments};
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Parsed, Position, Report};
 use crate::placeholder::Text;
-use crate::source::{Fields, Node, split, text};
+use crate::source::{Field, Fields, split};
 use crate::wording;
 
 pub use template::UriTemplate;
@@ -45,25 +45,25 @@ impl Resource {
     pub fn parse(file: &str, source: &str) -> Parsed<Resource> {
         let mut report = Report::new(file);
         let resource = split(source, &mut report).and_then(|parts| {
-            let mut fields = Fields::of(&parts.fields, "", &mut report)?;
+            let mut fields = report.read(Fields::of(&parts.root()))?;
             let name = wording::name(&mut fields, &mut report);
             let description = wording::description(&mut fields, &mut report);
             let mime_type = fields.take("mime_type");
-            let mime_type = mime_type.and_then(|node| media_type(node, &mut report));
+            let mime_type = mime_type.and_then(|field| media_type(&field, &mut report));
             let arguments = arguments(&mut fields, &mut report);
             let uri = fields.take("uri");
             let template = fields.take("uri_template");
-            if let Some(node) = uri
+            if let Some(field) = &uri
                 && (template.is_some() || !arguments.is_empty())
             {
                 let message = "expected `uri_template` beside `arguments`, found `uri`";
-                report.add(&codes::RESOURCE_URI, node.at, message);
+                report.add(&codes::RESOURCE_URI, field.at, message);
             }
-            let uri = uri.and_then(|node| own_uri(node, &mut report));
+            let uri = uri.and_then(|field| own_uri(&field, &mut report));
             let uri_template =
-                template.and_then(|node| own_template(node, &arguments, &mut report));
-            let metadata = wording::mapping(fields.take("metadata"), "metadata", &mut report);
-            fields.finish(&mut report);
+                template.and_then(|field| own_template(&field, &arguments, &mut report));
+            let metadata = report.mapping(fields.take("metadata").as_ref());
+            report.unknown(fields);
             Some(Resource {
                 name: name?,
                 description: description?,
@@ -99,32 +99,29 @@ impl Resource {
     }
 }
 
-fn own_uri(node: &Node, report: &mut Report<'_>) -> Option<String> {
-    let found = text(node, "uri", report)?;
+fn own_uri(field: &Field<'_>, report: &mut Report<'_>) -> Option<String> {
+    let found = report.read(field.text())?;
     match template::uri(found) {
         Ok(()) => Some(found.to_owned()),
         Err(message) => {
-            report.add(
-                &codes::RESOURCE_URI,
-                node.at,
-                format!("in `uri`: {message}"),
-            );
+            let message = format!("in `uri`: {message}");
+            report.add(&codes::RESOURCE_URI, field.at, message);
             None
         }
     }
 }
 
 fn own_template(
-    node: &Node,
+    field: &Field<'_>,
     arguments: &[Argument],
     report: &mut Report<'_>,
 ) -> Option<UriTemplate> {
-    let found = text(node, "uri_template", report)?;
+    let found = report.read(field.text())?;
     let template = match UriTemplate::parse(found) {
         Ok(template) => template,
         Err(message) => {
             let message = format!("in `uri_template`: {message}");
-            report.add(&codes::RESOURCE_URI, node.at, message);
+            report.add(&codes::RESOURCE_URI, field.at, message);
             return None;
         }
     };
@@ -139,15 +136,15 @@ fn own_template(
             variables.join(", "),
             names.join(", ")
         );
-        report.add(&codes::RESOURCE_URI, node.at, message);
+        report.add(&codes::RESOURCE_URI, field.at, message);
         return None;
     }
     Some(template)
 }
 
 /// `type/subtype`, without parameters.
-fn media_type(node: &Node, report: &mut Report<'_>) -> Option<String> {
-    let found = text(node, "mime_type", report)?;
+fn media_type(field: &Field<'_>, report: &mut Report<'_>) -> Option<String> {
+    let found = report.read(field.text())?;
     let token = |text: &str| {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+.-".contains(c);
         text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(plain)
@@ -161,7 +158,7 @@ fn media_type(node: &Node, report: &mut Report<'_>) -> Option<String> {
             "expected `mime_type` to be a media type in lower case such as text/plain, found {:?}",
             found.chars().take(100).collect::<String>()
         );
-        report.add(&codes::MEDIA_TYPE, node.at, message);
+        report.add(&codes::MEDIA_TYPE, field.at, message);
         return None;
     }
     Some(found.to_owned())

@@ -16,7 +16,8 @@ use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
 use crate::Scope;
-use crate::codes::{self, CodeInfo};
+use crate::codes;
+use crate::diagnostic::Code;
 
 pub use shape::Shape;
 pub(crate) use walk::escape;
@@ -63,7 +64,7 @@ pub struct Violation {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (at {})", place(document.as_deref(), path))]
 pub struct SchemaError {
-    pub(crate) info: &'static CodeInfo,
+    pub(crate) info: &'static Code,
     /// What was expected and what was found.
     pub message: String,
     /// JSON pointer into the document.
@@ -86,7 +87,7 @@ impl SchemaError {
         self.info.code
     }
 
-    fn new(info: &'static CodeInfo, path: impl Into<String>, message: impl Into<String>) -> Self {
+    fn new(info: &'static Code, path: impl Into<String>, message: impl Into<String>) -> Self {
         SchemaError {
             info,
             message: message.into(),

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::capability::{Capability, CapabilitySet, Class};
 use crate::codes;
-use crate::diagnostic::{Position, Report};
+use crate::diagnostic::{Code, Position, Report};
 use crate::id::ToolId;
-use crate::source::{Fields, Node, integer, suggestion, text, texts};
+use crate::source::{Field, Fields, suggestion};
 use crate::terms::{Approval, Backoff, CostClass, Requires, Retry};
 
 /// A value as the author gave it, with its place.
@@ -17,22 +17,14 @@ pub(crate) struct Given<T> {
 }
 
 pub(crate) fn id(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<ToolId> {
-    let label = fields.name("id");
-    let node = fields.required("id", report)?;
-    let found = text(node, &label, report)?;
+    let field = report.read(fields.required("id"))?;
+    let found = report.read(field.text())?;
     match ToolId::parse(found) {
         Ok(id) => Some(id),
         Err(error) => {
             let lower = found.to_lowercase().replace(['_', ' ', '/'], "-");
-            match ToolId::parse(&lower) {
-                Ok(near) => report.add_with_hint(
-                    &codes::ID_INVALID,
-                    node.at,
-                    error.to_string(),
-                    format!("write {near}"),
-                ),
-                Err(_) => report.add(&codes::ID_INVALID, node.at, error.to_string()),
-            }
+            let hint = ToolId::parse(&lower).map(|near| format!("write {near}"));
+            report.add_hinted(&codes::ID_INVALID, field.at, error.to_string(), hint.ok());
             None
         }
     }
@@ -40,28 +32,23 @@ pub(crate) fn id(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Too
 
 /// One word out of a closed set.
 pub(crate) fn word<T>(
-    node: &Node,
-    name: &str,
+    field: &Field<'_>,
     known: &[&str],
     read: impl Fn(&str) -> Option<T>,
+    code: &Code,
     report: &mut Report<'_>,
 ) -> Option<T> {
-    let found = text(node, name, report)?;
+    let found = report.read(field.text())?;
     let value = read(found);
     if value.is_none() {
         let message = format!(
-            "expected `{name}` to be one of {}, found {found:?}",
+            "expected `{}` to be one of {}, found {found:?}",
+            field.name,
             known.join(", ")
         );
-        match suggestion(found, known.iter().copied()) {
-            Some(near) => report.add_with_hint(
-                &codes::WRONG_VALUE,
-                node.at,
-                message,
-                format!("did you mean {near}?"),
-            ),
-            None => report.add(&codes::WRONG_VALUE, node.at, message),
-        }
+        let near = suggestion(found, known.iter().copied());
+        let hint = near.map(|near| format!("did you mean {near}?"));
+        report.add_hinted(code, field.at, message, hint);
     }
     value
 }
@@ -71,10 +58,9 @@ pub(crate) fn mutates(
     fields: &mut Fields<'_>,
     report: &mut Report<'_>,
 ) -> Option<Given<CapabilitySet>> {
-    let label = fields.name("mutates");
-    let node = fields.take("mutates")?;
+    let field = fields.take("mutates")?;
     let mut value = CapabilitySet::new();
-    for (found, at) in texts(node, &label, report) {
+    for (found, at) in report.texts(&field) {
         match Capability::parse(found) {
             Ok(capability) => {
                 warn_about(&capability, at, report);
@@ -83,11 +69,14 @@ pub(crate) fn mutates(
             Err(error) => report.add(
                 &codes::CAPABILITY_INVALID,
                 at,
-                format!("in `{label}`: {error}"),
+                format!("in `{}`: {error}", field.name),
             ),
         }
     }
-    Some(Given { value, at: node.at })
+    Some(Given {
+        value,
+        at: field.at,
+    })
 }
 
 fn warn_about(capability: &Capability, at: Position, report: &mut Report<'_>) {
@@ -96,15 +85,9 @@ fn warn_about(capability: &Capability, at: Position, report: &mut Report<'_>) {
         let message = format!(
             "expected a known class, found `{name}`: it counts as a mutation and grants nothing"
         );
-        match suggestion(name, Class::KNOWN.iter().map(Class::as_str)) {
-            Some(near) => report.add_with_hint(
-                &codes::CAPABILITY_CLASS_UNKNOWN,
-                at,
-                message,
-                format!("did you mean `{near}`?"),
-            ),
-            None => report.add(&codes::CAPABILITY_CLASS_UNKNOWN, at, message),
-        }
+        let near = suggestion(name, Class::KNOWN.iter().map(Class::as_str));
+        let hint = near.map(|near| format!("did you mean `{near}`?"));
+        report.add_hinted(&codes::CAPABILITY_CLASS_UNKNOWN, at, message, hint);
     }
     if capability.is_wildcard() && !class.allows_wildcard() {
         let message = format!(
@@ -139,41 +122,30 @@ pub(crate) fn requires_parts(
 ) -> GivenRequires {
     let mut parts = Vec::new();
     for (key, class) in known {
-        if let Some(node) = fields.take(key) {
-            let label = fields.name(key);
-            let value = scopes(node, &label, class, report);
-            parts.push((key, class.clone(), Given { value, at: node.at }));
+        if let Some(field) = fields.take(key) {
+            let value = scopes(&field, class, report);
+            let at = field.at;
+            parts.push((key, class.clone(), Given { value, at }));
         }
     }
     GivenRequires { parts }
 }
 
 /// A list of scopes of one class.
-pub(crate) fn scopes(
-    node: &Node,
-    label: &str,
-    class: &Class,
-    report: &mut Report<'_>,
-) -> CapabilitySet {
+pub(crate) fn scopes(field: &Field<'_>, class: &Class, report: &mut Report<'_>) -> CapabilitySet {
     let mut value = CapabilitySet::new();
-    for (found, at) in texts(node, label, report) {
+    for (found, at) in report.texts(field) {
         match Capability::of(class.clone(), found) {
             Ok(capability) => {
                 warn_about(&capability, at, report);
                 value.insert(capability);
             }
             Err(error) => {
-                let message = format!("in `{label}`: {error}");
+                let message = format!("in `{}`: {error}", field.name);
                 // A frequent slip: the whole capability where only its scope belongs.
-                match found.strip_prefix(&format!("{class}:")) {
-                    Some(rest) => report.add_with_hint(
-                        &codes::CAPABILITY_INVALID,
-                        at,
-                        message,
-                        format!("write {rest}"),
-                    ),
-                    None => report.add(&codes::CAPABILITY_INVALID, at, message),
-                }
+                let rest = found.strip_prefix(&format!("{class}:"));
+                let hint = rest.map(|rest| format!("write {rest}"));
+                report.add_hinted(&codes::CAPABILITY_INVALID, at, message, hint);
             }
         }
     }
@@ -182,45 +154,37 @@ pub(crate) fn scopes(
 
 /// `requires` of contracts and actions.
 pub(crate) fn requires(fields: &mut Fields<'_>, report: &mut Report<'_>) -> GivenRequires {
-    let label = fields.name("requires");
-    let Some(node) = fields.take("requires") else {
-        return GivenRequires::default();
-    };
-    let Some(mut inner) = Fields::spelled(node, &label, fields.spelling(), report) else {
-        return GivenRequires::default();
-    };
-    let parts = requires_parts(&mut inner, Class::required(), report);
-    inner.finish(report);
-    parts
+    let read = fields.take("requires").and_then(|field| {
+        let mut inner = report.read(Fields::of(&field))?.spelled(fields.spelling());
+        let parts = requires_parts(&mut inner, Class::required(), report);
+        report.unknown(inner);
+        Some(parts)
+    });
+    read.unwrap_or_default()
 }
 
 pub(crate) fn approval(
     fields: &mut Fields<'_>,
     report: &mut Report<'_>,
 ) -> Option<Given<Approval>> {
-    let label = fields.name("approval");
-    let node = fields.take("approval")?;
-    let value = word(
-        node,
-        &label,
-        &["auto", "on-mutate", "always", "policy:<ref>"],
-        Approval::parse,
-        report,
-    )?;
-    Some(Given { value, at: node.at })
+    let field = fields.take("approval")?;
+    let known = ["auto", "on-mutate", "always", "policy:<ref>"];
+    let value = word(&field, &known, Approval::parse, &codes::WRONG_VALUE, report)?;
+    let at = field.at;
+    Some(Given { value, at })
 }
 
 pub(crate) fn risk_level(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Given<u8>> {
-    let label = fields.name("risk_level");
-    let node = fields.take("risk_level")?;
-    let value = u8::try_from(integer(node, &label, 0..=3, report)?).ok()?;
-    Some(Given { value, at: node.at })
+    let field = fields.take("risk_level")?;
+    let value = u8::try_from(report.read(field.integer(0..=3))?).ok()?;
+    let at = field.at;
+    Some(Given { value, at })
 }
 
 pub(crate) fn cost_class(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<CostClass> {
-    let label = fields.name("cost_class");
-    let node = fields.take("cost_class")?;
-    word(node, &label, CostClass::NAMES, CostClass::parse, report)
+    let field = fields.take("cost_class")?;
+    let code = &codes::WRONG_VALUE;
+    word(&field, CostClass::NAMES, CostClass::parse, code, report)
 }
 
 /// A whole number of milliseconds, from 1 to a day.
@@ -230,10 +194,10 @@ pub(crate) fn milliseconds(
     report: &mut Report<'_>,
 ) -> Option<Given<Duration>> {
     const DAY: u64 = 24 * 60 * 60 * 1000;
-    let label = fields.name(key);
-    let node = fields.take(key)?;
-    let value = Duration::from_millis(integer(node, &label, 1..=DAY, report)?);
-    Some(Given { value, at: node.at })
+    let field = fields.take(key)?;
+    let value = Duration::from_millis(report.read(field.integer(1..=DAY))?);
+    let at = field.at;
+    Some(Given { value, at })
 }
 
 /// `retry`, `retry_override`: all three parts are needed.
@@ -242,31 +206,21 @@ pub(crate) fn retry(
     key: &'static str,
     report: &mut Report<'_>,
 ) -> Option<Retry> {
-    let label = fields.name(key);
-    let node = fields.take(key)?;
-    let mut inner = Fields::spelled(node, &label, fields.spelling(), report)?;
-    let attempts = inner.required("max_attempts", report);
-    let attempts =
-        attempts.and_then(|node| integer(node, &inner.name("max_attempts"), 1..=100, report));
-    let backoff = inner.required("backoff", report);
+    let field = fields.take(key)?;
+    let mut inner = report.read(Fields::of(&field))?.spelled(fields.spelling());
+    let attempts = inner.required("max_attempts");
+    let attempts = report.read(attempts.and_then(|field| field.integer(1..=100)));
+    let backoff = report.read(inner.required("backoff"));
     let read = |word: &str| match word {
         "fixed" => Some(Backoff::Fixed),
         "exponential" => Some(Backoff::Exponential),
         _ => None,
     };
-    let backoff = backoff.and_then(|node| {
-        word(
-            node,
-            &inner.name("backoff"),
-            &["fixed", "exponential"],
-            read,
-            report,
-        )
-    });
-    let initial = inner.required("initial_ms", report);
-    let initial =
-        initial.and_then(|node| integer(node, &inner.name("initial_ms"), 0..=3_600_000, report));
-    inner.finish(report);
+    let known = ["fixed", "exponential"];
+    let backoff = backoff.and_then(|field| word(&field, &known, read, &codes::WRONG_VALUE, report));
+    let initial = inner.required("initial_ms");
+    let initial = report.read(initial.and_then(|field| field.integer(0..=3_600_000)));
+    report.unknown(inner);
     Some(Retry {
         max_attempts: u32::try_from(attempts?).ok()?,
         backoff: backoff?,

@@ -1,19 +1,24 @@
 //! Text to located values: YAML front matter and JSON, each value with its line and column. Knows no field.
 
-mod fields;
 mod front_matter;
 mod json_nodes;
-mod node;
+mod reading;
 mod yaml;
 
-pub(crate) use fields::{
-    Fields, Spelling, boolean, integer, list, number, suggestion, text, texts,
-};
 pub(crate) use front_matter::split;
 pub(crate) use json_nodes::located;
-pub(crate) use node::{Content, Entry, Node};
+pub(crate) use reading::suggestion;
+pub(crate) use toolward_fields::Spelling;
 
 use serde_json::Value;
+
+use crate::diagnostic::Position;
+
+pub(crate) type Node = toolward_fields::Node<Position>;
+pub(crate) type Content = toolward_fields::Content<Position>;
+pub(crate) type Entry = toolward_fields::Entry<Position>;
+pub(crate) type Field<'n> = toolward_fields::Field<'n, Position>;
+pub(crate) type Fields<'n> = toolward_fields::Fields<'n, Position>;
 
 /// The name of a JSON value's type for messages, with its article.
 pub(crate) fn json_kind(value: &Value) -> &'static str {

@@ -1,10 +1,8 @@
 //! Rules that names, descriptions and versions of all documents share.
 
-use serde_json::{Map, Value};
-
 use crate::codes;
 use crate::diagnostic::{Position, Report};
-use crate::source::{Content, Fields, Node, text, texts};
+use crate::source::{Content, Field, Fields, Node};
 
 /// Characters that change what a text looks like: controls, bidirectional overrides, tag characters.
 pub(crate) fn is_deceptive(c: char) -> bool {
@@ -14,24 +12,24 @@ pub(crate) fn is_deceptive(c: char) -> bool {
 
 /// Text for people: within a length, without deceptive characters.
 pub(crate) fn prose(
-    node: &Node,
-    name: &str,
+    field: &Field<'_>,
     length: std::ops::RangeInclusive<usize>,
     lines: bool,
     report: &mut Report<'_>,
 ) -> Option<String> {
-    let found = text(node, name, report)?;
+    let found = report.read(field.text())?;
     let count = found.trim().chars().count();
     if !length.contains(&count) {
         let message = format!(
-            "expected `{name}` to have {} to {} characters, found {count}",
+            "expected `{}` to have {} to {} characters, found {count}",
+            field.name,
             length.start(),
             length.end()
         );
-        report.add(&codes::TEXT_LENGTH, node.at, message);
+        report.add(&codes::TEXT_LENGTH, field.at, message);
         return None;
     }
-    check_characters(found, name, node.at, lines, report).then(|| found.trim().to_owned())
+    check_characters(found, &field.name, field.at, lines, report).then(|| found.trim().to_owned())
 }
 
 pub(crate) fn check_characters(
@@ -57,29 +55,26 @@ pub(crate) fn check_characters(
 
 /// The four fields that every front matter begins with.
 pub(crate) fn name(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<String> {
-    let label = fields.name("name");
-    fields
-        .required("name", report)
-        .and_then(|node| prose(node, &label, 1..=80, false, report))
+    let field = report.read(fields.required("name"))?;
+    prose(&field, 1..=80, false, report)
 }
 
 pub(crate) fn description(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<String> {
-    let label = fields.name("description");
-    fields
-        .required("description", report)
-        .and_then(|node| prose(node, &label, 1..=2000, true, report))
+    let field = report.read(fields.required("description"))?;
+    prose(&field, 1..=2000, true, report)
 }
 
-pub(crate) fn version(node: &Node, name: &str, report: &mut Report<'_>) -> Option<semver::Version> {
+pub(crate) fn version(field: &Field<'_>, report: &mut Report<'_>) -> Option<semver::Version> {
     // Unquoted, `1.0` is a number, and quoting it does not make it a version.
     let number;
-    let found = match &node.content {
+    let found = match &field.content {
         Content::Number(found) => {
             number = found.to_string();
             number.as_str()
         }
-        _ => text(node, name, report)?,
+        _ => report.read(field.text())?,
     };
+    let name = &field.name;
     match semver::Version::parse(found) {
         Ok(version) => Some(version),
         Err(error) => {
@@ -87,19 +82,15 @@ pub(crate) fn version(node: &Node, name: &str, report: &mut Report<'_>) -> Optio
                 "expected `{name}` to be a semantic version such as 1.0.0, found {found:?} ({error})"
             );
             // Of a number the zeros at its end are lost: `1.10` was read as 1.1.
-            let is_exact = !matches!(node.content, Content::Number(_))
+            let is_exact = !matches!(field.content, Content::Number(_))
                 || found
                     .strip_suffix(".0")
                     .unwrap_or(found)
                     .parse::<u64>()
                     .is_ok();
-            match completed(found) {
-                Some(whole) if is_exact => {
-                    let hint = format!("write `{name}: {whole}`");
-                    report.add_with_hint(&codes::VERSION_INVALID, node.at, message, hint);
-                }
-                _ => report.add(&codes::VERSION_INVALID, node.at, message),
-            }
+            let whole = completed(found).filter(|_| is_exact);
+            let hint = whole.map(|whole| format!("write `{name}: {whole}`"));
+            report.add_hinted(&codes::VERSION_INVALID, field.at, message, hint);
             None
         }
     }
@@ -124,14 +115,12 @@ pub(crate) fn labels(
     key: &'static str,
     report: &mut Report<'_>,
 ) -> Vec<String> {
-    let Some(node) = fields.take(key) else {
+    let Some(field) = fields.take(key) else {
         return Vec::new();
     };
-    let label = fields.name(key);
-    let read = texts(node, &label, report).into_iter();
     let mut kept = Vec::new();
-    for (found, at) in read {
-        if check_characters(found, &label, at, false, report) {
+    for (found, at) in report.texts(&field) {
+        if check_characters(found, &field.name, at, false, report) {
             kept.push(found.to_owned());
         }
     }
@@ -160,25 +149,6 @@ pub(crate) fn plain_name(node: &Node, label: &str, report: &mut Report<'_>) -> O
 pub(crate) fn shown(node: &Node) -> String {
     match &node.content {
         Content::Text(text) if text.chars().count() <= 80 => format!("{text:?}"),
-        _ => node.kind().to_owned(),
-    }
-}
-
-/// A mapping of the author's, as written; an empty one if it isn't there.
-pub(crate) fn mapping(
-    node: Option<&Node>,
-    label: &str,
-    report: &mut Report<'_>,
-) -> Map<String, Value> {
-    let Some(node) = node else {
-        return Map::new();
-    };
-    match node.to_value() {
-        Value::Object(mapping) => mapping,
-        _ => {
-            let message = format!("expected `{label}` to be a mapping, found {}", node.kind());
-            report.add(&codes::WRONG_TYPE, node.at, message);
-            Map::new()
-        }
+        _ => node.kind().to_string(),
     }
 }

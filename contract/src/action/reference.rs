@@ -5,7 +5,7 @@ use crate::Scope;
 use crate::codes;
 use crate::diagnostic::Report;
 use crate::shared::Given;
-use crate::source::{Content, Fields, Node};
+use crate::source::{Content, Field, Fields};
 
 /// The action that a contract implements, if it says so and the action is known.
 pub(crate) fn resolve(
@@ -13,35 +13,37 @@ pub(crate) fn resolve(
     scope: &dyn Scope,
     report: &mut Report<'_>,
 ) -> Option<Given<Implementation>> {
-    let node = fields.take("implements").filter(|node| !node.is_null())?;
-    let (reference, action) = match &node.content {
-        Content::Text(reference) => (reference.clone(), look_up(node, reference, scope, report)?),
+    let field = fields.take("implements").filter(|field| !field.is_null())?;
+    let (reference, action) = match &field.content {
+        Content::Text(reference) => (
+            reference.clone(),
+            look_up(&field, reference, scope, report)?,
+        ),
         Content::Mapping(_) => {
-            let mut inner = Fields::of(node, "implements", report)?;
-            let action = inner
-                .required("inline", report)
-                .and_then(|node| inline(node, report));
-            inner.finish(report);
+            let mut inner = report.read(Fields::of(&field))?;
+            let action = report.read(inner.required("inline"));
+            let action = action.and_then(|field| inline(&field, report));
+            report.unknown(inner);
             let action = action?;
             (action.id.clone(), action)
         }
         _ => {
             let message = format!(
                 "expected `implements` to be a reference or an inline action, found {}",
-                node.kind()
+                field.kind()
             );
-            report.add(&codes::WRONG_TYPE, node.at, message);
+            report.add(&codes::WRONG_TYPE, field.at, message);
             return None;
         }
     };
     Some(Given {
         value: Implementation { reference, action },
-        at: node.at,
+        at: field.at,
     })
 }
 
 fn look_up(
-    node: &Node,
+    field: &Field<'_>,
     reference: &str,
     scope: &dyn Scope,
     report: &mut Report<'_>,
@@ -50,7 +52,7 @@ fn look_up(
         let message = format!(
             "expected an action id, a registry reference or a path to an ACTION.md, found {reference:?}"
         );
-        report.add(&codes::ACTION_REFERENCE_INVALID, node.at, message);
+        report.add(&codes::ACTION_REFERENCE_INVALID, field.at, message);
         return None;
     }
     let action = scope.action(reference);
@@ -58,7 +60,7 @@ fn look_up(
         let message = format!("expected an action known in this bundle, found {reference:?}");
         report.add_with_hint(
             &codes::ACTION_UNKNOWN,
-            node.at,
+            field.at,
             message,
             "put its ACTION.md into the bundle",
         );

@@ -5,7 +5,7 @@ use super::template::{Body, Part, Template};
 use crate::codes;
 use crate::diagnostic::Report;
 use crate::shared::word;
-use crate::source::{Content, Fields, Node, text};
+use crate::source::{Field, Fields};
 
 /// One request, with placeholders.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,50 +118,46 @@ const RESERVED: &[&str] = &[
 ];
 
 impl HttpCall {
-    pub(super) fn read(node: &Node, label: &str, report: &mut Report<'_>) -> Option<HttpCall> {
-        let mut fields = Fields::of(node, label, report)?;
-        let endpoint = fields.required("endpoint", report).and_then(|node| {
-            let found = text(node, &fields.name("endpoint"), report)?;
+    pub(super) fn read(field: &Field<'_>, report: &mut Report<'_>) -> Option<HttpCall> {
+        let mut fields = report.read(Fields::of(field))?;
+        let endpoint = report.read(fields.required("endpoint")).and_then(|field| {
+            let found = report.read(field.text())?;
             Endpoint::parse(found)
-                .map_err(|message| report.add(&codes::HTTP_ENDPOINT_INVALID, node.at, message))
+                .map_err(|message| report.add(&codes::HTTP_ENDPOINT_INVALID, field.at, message))
                 .ok()
         });
         let known: Vec<&str> = Method::ALL.iter().map(|(name, _)| *name).collect();
         let method = match fields.take("method") {
-            Some(node) => word(node, &fields.name("method"), &known, Method::parse, report),
+            Some(field) => word(&field, &known, Method::parse, &codes::WRONG_VALUE, report),
             None => Some(Method::Get),
         };
         let headers = match fields.take("headers") {
-            Some(node) => headers(node, &fields.name("headers"), report),
+            Some(field) => headers(&field, report),
             None => Vec::new(),
         };
-        let template = fields.entry("body_template");
+        let template = fields.take("body_template");
         let input = method.filter(|method| template.is_none() && method.sends_input());
-        let written = template.and_then(|entry| {
+        let written = template.and_then(|field| {
             if let Some(method) = method.filter(|method| !method.takes_body()) {
                 let message = format!(
                     "expected no `{}` with {}, found one",
-                    fields.name("body_template"),
+                    field.name,
                     method.as_str()
                 );
-                report.add(&codes::HTTP_BODY_UNEXPECTED, entry.key_at, message);
+                report.add(&codes::HTTP_BODY_UNEXPECTED, field.key_at, message);
             }
-            let read = Body::parse(&entry.value.to_value());
+            let read = Body::parse(&field.to_value());
             read.map_err(|(message, at)| {
-                report.add(
-                    &codes::HTTP_TEMPLATE_INVALID,
-                    entry.value.place(&at),
-                    message,
-                )
+                report.add(&codes::HTTP_TEMPLATE_INVALID, field.place(&at), message);
             })
             .ok()
         });
         let body = written.or_else(|| input.map(|_| Body::whole()));
         let response = match fields.take("response") {
-            Some(node) => response(node, &fields.name("response"), report),
+            Some(field) => response(&field, report),
             None => Response::Whole,
         };
-        fields.finish(report);
+        report.unknown(fields);
         Some(HttpCall {
             endpoint: endpoint?,
             method: method?,
@@ -234,29 +230,21 @@ fn is_url_text(text: &str) -> bool {
     text.bytes().all(plain) && escapes
 }
 
-fn headers(node: &Node, label: &str, report: &mut Report<'_>) -> Vec<(String, Template)> {
-    let Content::Mapping(entries) = &node.content else {
-        report.add(
-            &codes::WRONG_TYPE,
-            node.at,
-            format!("expected `{label}` to be a mapping, found {}", node.kind()),
-        );
-        return Vec::new();
-    };
+fn headers(field: &Field<'_>, report: &mut Report<'_>) -> Vec<(String, Template)> {
     let mut headers: Vec<(String, Template)> = Vec::new();
-    for entry in entries {
-        let name = entry.key.to_ascii_lowercase();
-        let Some(value) = text(&entry.value, &format!("{label}.{}", entry.key), report) else {
+    for (key, member) in report.read(field.members()).unwrap_or_default() {
+        let name = key.to_ascii_lowercase();
+        let Some(value) = report.read(member.text()) else {
             continue;
         };
         if let Some(expected) = header_refusal(&name, value, &headers) {
-            let message = format!("expected {expected} in `{label}`, found {:?}", entry.key);
-            report.add(&codes::HTTP_HEADER_INVALID, entry.key_at, message);
+            let message = format!("expected {expected} in `{}`, found {key:?}", field.name);
+            report.add(&codes::HTTP_HEADER_INVALID, member.key_at, message);
             continue;
         }
         match Template::parse(value) {
             Ok(template) => headers.push((name, template)),
-            Err(message) => report.add(&codes::HTTP_TEMPLATE_INVALID, entry.value.at, message),
+            Err(message) => report.add(&codes::HTTP_TEMPLATE_INVALID, member.at, message),
         }
     }
     headers
@@ -282,44 +270,36 @@ pub(crate) fn header_refusal(
     }
 }
 
-fn response(node: &Node, label: &str, report: &mut Report<'_>) -> Response {
-    let Some(mut fields) = Fields::of(node, label, report) else {
+fn response(field: &Field<'_>, report: &mut Report<'_>) -> Response {
+    let Some(mut fields) = report.read(Fields::of(field)) else {
         return Response::Whole;
     };
     let whole = fields.take("pointer");
     let parts = fields.take("outputs");
-    let response = match (whole, parts) {
-        (Some(node), None) => pointer(node, &fields.name("pointer"), report).map(Response::Pointer),
-        (
-            None,
-            Some(Node {
-                content: Content::Mapping(entries),
-                ..
-            }),
-        ) => {
-            let label = fields.name("outputs");
-            let read = entries.iter().filter_map(|entry| {
-                Some((
-                    entry.key.clone(),
-                    pointer(&entry.value, &format!("{label}.{}", entry.key), report)?,
-                ))
-            });
+    let members = parts.as_ref().map(Field::members);
+    let response = match (whole, members) {
+        (Some(whole), None) => pointer(&whole, report).map(Response::Pointer),
+        (None, Some(Ok(members))) => {
+            let read = members
+                .into_iter()
+                .filter_map(|(key, member)| Some((key.to_owned(), pointer(&member, report)?)));
             Some(Response::Outputs(read.collect()))
         }
         _ => {
             let message = format!(
-                "expected `{label}` to have either `pointer` or a mapping `outputs`, found something else"
+                "expected `{}` to have either `pointer` or a mapping `outputs`, found something else",
+                field.name
             );
-            report.add(&codes::WRONG_VALUE, node.at, message);
+            report.add(&codes::WRONG_VALUE, field.at, message);
             None
         }
     };
-    fields.finish(report);
+    report.unknown(fields);
     response.unwrap_or_default()
 }
 
-fn pointer(node: &Node, label: &str, report: &mut Report<'_>) -> Option<String> {
-    let found = text(node, label, report)?;
+fn pointer(field: &Field<'_>, report: &mut Report<'_>) -> Option<String> {
+    let found = report.read(field.text())?;
     let escapes = found
         .split('~')
         .skip(1)
@@ -327,8 +307,9 @@ fn pointer(node: &Node, label: &str, report: &mut Report<'_>) -> Option<String> 
     if escapes && (found.is_empty() || found.starts_with('/')) {
         return Some(found.to_owned());
     }
+    let name = &field.name;
     let message =
-        format!("expected `{label}` to be a JSON pointer such as /data/0, found {found:?}");
-    report.add(&codes::WRONG_VALUE, node.at, message);
+        format!("expected `{name}` to be a JSON pointer such as /data/0, found {found:?}");
+    report.add(&codes::WRONG_VALUE, field.at, message);
     None
 }

@@ -6,26 +6,26 @@ use crate::codes;
 use crate::diagnostic::Report;
 use crate::id::ToolId;
 use crate::shared;
-use crate::source::{Fields, Node, list, number, text, texts};
+use crate::source::{Field, Fields};
 
 pub(super) fn read(
-    node: &Node,
+    field: &Field<'_>,
     kind: Option<&DriverKind>,
     report: &mut Report<'_>,
 ) -> Vec<Implements> {
-    let Some(items) = list(node, "implements", report) else {
+    let Some(items) = report.read(field.items()) else {
         return Vec::new();
     };
     if items.is_empty() {
         report.add(
             &codes::IMPLEMENTS_EMPTY,
-            node.at,
+            field.at,
             "expected at least one entry in `implements`, found none",
         );
     }
     let mut entries: Vec<Implements> = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let Some(entry) = entry(item, &format!("implements[{index}]"), kind, report) else {
+    for item in &items {
+        let Some(entry) = entry(item, kind, report) else {
             continue;
         };
         let same =
@@ -43,65 +43,65 @@ pub(super) fn read(
 }
 
 fn entry(
-    node: &Node,
-    path: &str,
+    item: &Field<'_>,
     kind: Option<&DriverKind>,
     report: &mut Report<'_>,
 ) -> Option<Implements> {
-    let mut fields = Fields::of(node, path, report)?;
-    let tool = fields.required("tool", report).and_then(|node| {
-        let found = text(node, &fields.name("tool"), report)?;
+    let mut fields = report.read(Fields::of(item))?;
+    let tool = report.read(fields.required("tool")).and_then(|field| {
+        let found = report.read(field.text())?;
         let id = tool_id(found);
         if id.is_none() {
             let message = format!(
                 "expected `{}` to be a contract id or a path ending in TOOL.md, found {found:?}",
-                fields.name("tool")
+                field.name
             );
-            report.add(&codes::TOOL_REFERENCE_INVALID, node.at, message);
+            report.add(&codes::TOOL_REFERENCE_INVALID, field.at, message);
         }
         Some((found.to_owned(), id?))
     });
-    let version = fields.required("version", report).and_then(|node| {
-        let found = text(node, &fields.name("version"), report)?;
+    let version = report.read(fields.required("version")).and_then(|field| {
+        let found = report.read(field.text())?;
         let range = nodejs_semver::Range::parse(found)
             .ok()
             .filter(|_| !found.trim().is_empty());
         if range.is_none() {
             let message = format!(
                 "expected `{}` to be a version range such as ^1.0.0, found {found:?}",
-                fields.name("version")
+                field.name
             );
-            report.add(&codes::VERSION_RANGE_INVALID, node.at, message);
+            report.add(&codes::VERSION_RANGE_INVALID, field.at, message);
         }
         Some((range?, found.to_owned()))
     });
     let (drop_inputs, drop_outputs) = narrowing(&mut fields, report);
     let mapping = match fields.take("mapping") {
-        Some(node) => Mapping::read(node, &fields.name("mapping"), report),
+        Some(field) => Mapping::read(&field, report),
         None => Mapping::default(),
     };
     let cost_override = cost(&mut fields, report);
     let timeout =
         shared::milliseconds(&mut fields, "timeout_override_ms", report).map(|given| given.value);
     let retry = shared::retry(&mut fields, "retry_override", report);
-    let request = node
-        .get("metadata")
-        .and_then(|metadata| metadata.get("http"));
-    let label = format!("{}.http", fields.name("metadata"));
-    let metadata = super::plain::mapping(&mut fields, "metadata", report).unwrap_or_default();
+    let metadata = fields.take("metadata");
+    let request = metadata.as_ref().and_then(|field| field.get("http"));
+    let label = format!("{}.http", fields.name_of("metadata"));
+    let metadata = report.mapping(metadata.as_ref());
     let http = match (kind, request) {
-        (Some(DriverKind::Http), Some(request)) => HttpCall::read(request, &label, report),
+        (Some(DriverKind::Http), Some(request)) => {
+            HttpCall::read(&Field::new(label, request), report)
+        }
         (Some(DriverKind::Http), None) => {
             report.add(
                 &codes::MISSING_FIELD,
-                node.at,
+                item.at,
                 format!("expected the field `{label}` for `kind: http`, found none"),
             );
             None
         }
         _ => None,
     };
-    fields.finish(report);
+    report.unknown(fields);
     let ((tool, tool_id), (version, version_text)) = (tool?, version?);
     Some(Implements {
         tool,
@@ -116,7 +116,7 @@ fn entry(
         retry,
         http,
         metadata,
-        at: node.at,
+        at: item.at,
     })
 }
 
@@ -144,38 +144,23 @@ fn tool_id(text: &str) -> Option<ToolId> {
 }
 
 fn narrowing(fields: &mut Fields<'_>, report: &mut Report<'_>) -> (Vec<String>, Vec<String>) {
-    let label = fields.name("schema_narrowing");
-    let Some(mut inner) = fields
-        .take("schema_narrowing")
-        .and_then(|node| Fields::of(node, &label, report))
-    else {
+    let Some(mut inner) = report.fields(fields.take("schema_narrowing")) else {
         return (Vec::new(), Vec::new());
     };
-    let mut names = |key: &'static str| match inner.take(key) {
-        Some(node) => texts(node, &inner.name(key), report)
-            .into_iter()
-            .map(|(name, _)| name.to_owned())
-            .collect(),
-        None => Vec::new(),
-    };
-    let dropped = (names("drop_inputs"), names("drop_outputs"));
-    inner.finish(report);
-    dropped
+    let inputs = report.strings(inner.take("drop_inputs"));
+    let outputs = report.strings(inner.take("drop_outputs"));
+    report.unknown(inner);
+    (inputs, outputs)
 }
 
 fn cost(fields: &mut Fields<'_>, report: &mut Report<'_>) -> CostOverride {
-    let label = fields.name("cost_override");
-    let Some(mut inner) = fields
-        .take("cost_override")
-        .and_then(|node| Fields::of(node, &label, report))
-    else {
+    let Some(mut inner) = report.fields(fields.take("cost_override")) else {
         return CostOverride::default();
     };
     let units = inner.take("cost_units_per_call");
-    let cost_units_per_call =
-        units.and_then(|node| number(node, &inner.name("cost_units_per_call"), report));
+    let cost_units_per_call = units.and_then(|field| report.amount(&field));
     let cost_class = shared::cost_class(&mut inner, report);
-    inner.finish(report);
+    report.unknown(inner);
     CostOverride {
         cost_units_per_call,
         cost_class,

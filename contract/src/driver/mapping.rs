@@ -4,7 +4,8 @@ use serde_json::{Map, Number, Value};
 
 use crate::codes;
 use crate::diagnostic::Report;
-use crate::source::{Content, Fields, Node, suggestion, text};
+use crate::shared::word;
+use crate::source::{Content, Field, Fields};
 
 /// What a driver receives under another name than the contract's. Inputs not mentioned pass as they
 /// are; an input that is mentioned passes only under its new names.
@@ -181,41 +182,36 @@ impl Mapping {
         Ok(Value::Object(mapped))
     }
 
-    pub(super) fn read(node: &Node, label: &str, report: &mut Report<'_>) -> Mapping {
-        let Content::Mapping(entries) = &node.content else {
-            report.add(
-                &codes::MAPPING_INVALID,
-                node.at,
-                format!("expected `{label}` to be a mapping, found {}", node.kind()),
-            );
+    pub(super) fn read(field: &Field<'_>, report: &mut Report<'_>) -> Mapping {
+        let Ok(members) = field.members() else {
+            let (name, kind) = (&field.name, field.kind());
+            let message = format!("expected `{name}` to be a mapping, found {kind}");
+            report.add(&codes::MAPPING_INVALID, field.at, message);
             return Mapping::default();
         };
         let mut mapping = Mapping::default();
-        for entry in entries {
-            let label = format!("{label}.{}", entry.key);
-            if let Some(source) = source(&entry.value, &label, report) {
-                mapping.entries.push((entry.key.clone(), source));
+        for (key, member) in members {
+            if let Some(source) = source(&member, report) {
+                mapping.entries.push((key.to_owned(), source));
             }
         }
         mapping
     }
 }
 
-fn source(node: &Node, label: &str, report: &mut Report<'_>) -> Option<Source> {
-    match &node.content {
+fn source(field: &Field<'_>, report: &mut Report<'_>) -> Option<Source> {
+    match &field.content {
         Content::Text(from) if !from.is_empty() => Some(Source {
             from: from.clone(),
             transform: None,
         }),
         Content::Mapping(_) => {
-            let mut fields = Fields::of(node, label, report)?;
-            let from = fields
-                .required("from", report)
-                .and_then(|node| text(node, &fields.name("from"), report));
+            let mut fields = report.read(Fields::of(field))?;
+            let from = fields.required("from").and_then(|field| field.text());
+            let from = report.read(from);
             let named = fields.take("transform");
-            let transform =
-                named.and_then(|node| transform(node, &fields.name("transform"), report));
-            fields.finish(report);
+            let transform = named.and_then(|field| transform(&field, report));
+            report.unknown(fields);
             Some(Source {
                 from: from?.to_owned(),
                 transform,
@@ -223,33 +219,18 @@ fn source(node: &Node, label: &str, report: &mut Report<'_>) -> Option<Source> {
         }
         _ => {
             let message = format!(
-                "expected `{label}` to be an input's name or {{from, transform}}, found {}",
-                node.kind()
+                "expected `{}` to be an input's name or {{from, transform}}, found {}",
+                field.name,
+                field.kind()
             );
-            report.add(&codes::MAPPING_INVALID, node.at, message);
+            report.add(&codes::MAPPING_INVALID, field.at, message);
             None
         }
     }
 }
 
-fn transform(node: &Node, label: &str, report: &mut Report<'_>) -> Option<Transform> {
-    let name = text(node, label, report)?;
-    let transform = Transform::parse(name);
-    if transform.is_none() {
-        let known: Vec<&str> = Transform::ALL.iter().map(|(name, ..)| *name).collect();
-        let message = format!(
-            "expected `{label}` to be one of {}, found {name:?}",
-            known.join(", ")
-        );
-        match suggestion(name, known.iter().copied()) {
-            Some(near) => report.add_with_hint(
-                &codes::TRANSFORM_UNKNOWN,
-                node.at,
-                message,
-                format!("did you mean {near}?"),
-            ),
-            None => report.add(&codes::TRANSFORM_UNKNOWN, node.at, message),
-        }
-    }
-    transform
+fn transform(field: &Field<'_>, report: &mut Report<'_>) -> Option<Transform> {
+    let known: Vec<&str> = Transform::ALL.iter().map(|(name, ..)| *name).collect();
+    let code = &codes::TRANSFORM_UNKNOWN;
+    word(field, &known, Transform::parse, code, report)
 }

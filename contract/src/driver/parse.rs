@@ -1,12 +1,11 @@
 //! DRIVER.md field by field. Entries of `implements` are read elsewhere.
 
-use super::plain::mapping;
 use super::{Driver, DriverKind, DriverLimits, Platform, implements};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Parsed, Report};
 use crate::shared::{self, requires_parts, scopes};
-use crate::source::{Content, Entry, Fields, Node, integer, split, text, texts};
+use crate::source::{Content, Entry, Field, Fields, Node, split};
 use crate::tool::Requires;
 use crate::wording;
 
@@ -28,46 +27,44 @@ const WITHOUT_EFFECT: &[&str] = &["region", "policy_tags", "health_check"];
 pub(super) fn document(file: &str, source: &str) -> Parsed<Driver> {
     let mut report = Report::new(file);
     let driver =
-        split(source, &mut report).and_then(|parts| driver(&parts.fields, parts.body, &mut report));
+        split(source, &mut report).and_then(|parts| driver(&parts.root(), parts.body, &mut report));
     report.finish(driver)
 }
 
-fn driver(node: &Node, body: &str, report: &mut Report<'_>) -> Option<Driver> {
-    if node.is_null() {
+fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Driver> {
+    if root.is_null() {
         report.add(
             &codes::MISSING_FIELD,
-            node.at,
+            root.at,
             "expected the fields name, id, description, version, kind and implements, found none",
         );
         return None;
     }
-    let mut fields = Fields::of(node, "", report)?;
+    let mut fields = report.read(Fields::of(root))?;
     for key in IGNORED {
-        if let Some(entry) = fields.entry(key) {
+        if let Some(field) = fields.take(key) {
             let message =
                 format!("expected a field that this host uses, found `{key}`: it is ignored");
-            report.add(&codes::DRIVER_FIELD_IGNORED, entry.key_at, message);
+            report.add(&codes::DRIVER_FIELD_IGNORED, field.key_at, message);
         }
     }
-    for entry in entries(node, WITHOUT_EFFECT) {
+    for entry in entries(root, WITHOUT_EFFECT) {
         let key = &entry.key;
         let message =
             format!("expected a field that has an effect, found `{key}`: it has none yet");
         report.add(&codes::DRIVER_FIELD_WITHOUT_EFFECT, entry.key_at, message);
     }
-    for entry in entries(node, &["auth"]) {
+    for entry in entries(root, &["auth"]) {
         let message = "expected secrets in `requires.secrets`, found `auth`: this host does not log in for a driver";
         report.add(&codes::DRIVER_AUTH_UNSUPPORTED, entry.key_at, message);
     }
     let id = shared::id(&mut fields, report);
     let name = wording::name(&mut fields, report);
     let description = wording::description(&mut fields, report);
-    let version = fields
-        .required("version", report)
-        .and_then(|node| wording::version(node, "version", report));
-    let kind = fields
-        .required("kind", report)
-        .and_then(|node| kind(node, report));
+    let version = report.read(fields.required("version"));
+    let version = version.and_then(|field| wording::version(&field, report));
+    let kind = report.read(fields.required("kind"));
+    let kind = kind.and_then(|field| self::kind(&field, report));
     let component = component(&mut fields, kind.as_ref(), report);
     let egress = egress(&mut fields, report);
     if kind == Some(DriverKind::Http)
@@ -83,32 +80,28 @@ fn driver(node: &Node, body: &str, report: &mut Report<'_>) -> Option<Driver> {
         );
         report.add(&codes::HTTP_EGRESS, egress.at, message);
     }
-    let entries = fields.required("implements", report);
+    let entries = report.read(fields.required("implements"));
     let implements = entries
-        .map(|node| implements::read(node, kind.as_ref(), report))
+        .map(|field| implements::read(&field, kind.as_ref(), report))
         .unwrap_or_default();
     let (platform, requires) = requires(&mut fields, report);
     let timeout_override =
         shared::milliseconds(&mut fields, "timeout_override_ms", report).map(|given| given.value);
     let retry_override = shared::retry(&mut fields, "retry_override", report);
     let limits = limits(&mut fields, report);
-    let region = match fields.take("region") {
-        Some(node) if matches!(node.content, Content::Text(_)) => text(node, "region", report)
-            .map(str::to_owned)
-            .into_iter()
-            .collect(),
-        Some(node) => texts(node, "region", report)
-            .into_iter()
-            .map(|(region, _)| region.to_owned())
-            .collect(),
-        None => Vec::new(),
+    let region = fields.take("region");
+    let region = match region.as_ref().map(Field::text) {
+        Some(Ok(region)) => vec![region.to_owned()],
+        _ => report.strings(region),
     };
     let policy_tags = wording::labels(&mut fields, "policy_tags", report);
     wording::labels(&mut fields, "tags", report);
-    let auth = mapping(&mut fields, "auth", report);
-    let health_check = mapping(&mut fields, "health_check", report);
-    let metadata = mapping(&mut fields, "metadata", report).unwrap_or_default();
-    fields.finish(report);
+    let auth = fields.take("auth");
+    let auth = auth.map(|field| report.mapping(Some(&field)));
+    let health_check = fields.take("health_check");
+    let health_check = health_check.map(|field| report.mapping(Some(&field)));
+    let metadata = report.mapping(fields.take("metadata").as_ref());
+    report.unknown(fields);
     Some(Driver {
         id: id?,
         name: name?,
@@ -141,22 +134,22 @@ fn entries<'n>(node: &'n Node, keys: &[&str]) -> impl Iterator<Item = &'n Entry>
         .filter(|entry| keys.contains(&entry.key.as_str()))
 }
 
-fn kind(node: &Node, report: &mut Report<'_>) -> Option<DriverKind> {
-    match text(node, "kind", report)? {
+fn kind(field: &Field<'_>, report: &mut Report<'_>) -> Option<DriverKind> {
+    match report.read(field.text())? {
         "component" => Some(DriverKind::Component),
         "http" => Some(DriverKind::Http),
         other @ ("cli" | "mcp" | "sdk" | "builtin") => {
             let message = format!(
                 "expected `kind` to be component or http, found {other}: this host does not run the driver"
             );
-            report.add(&codes::KIND_UNSUPPORTED, node.at, message);
+            report.add(&codes::KIND_UNSUPPORTED, field.at, message);
             Some(DriverKind::Other(other.to_owned()))
         }
         other => {
             let message = format!(
                 "expected `kind` to be component, http, cli, mcp, sdk or builtin, found {other:?}"
             );
-            report.add(&codes::KIND_UNKNOWN, node.at, message);
+            report.add(&codes::KIND_UNKNOWN, field.at, message);
             None
         }
     }
@@ -168,8 +161,8 @@ fn component(
     report: &mut Report<'_>,
 ) -> Option<String> {
     if kind == Some(&DriverKind::Component) {
-        let node = fields.required("component", report)?;
-        let found = text(node, "component", report)?;
+        let field = report.read(fields.required("component"))?;
+        let found = report.read(field.text())?;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let fits = found
             .strip_suffix(".wasm")
@@ -178,16 +171,16 @@ fn component(
             let message = format!(
                 "expected `component` to name a .wasm file beside DRIVER.md, found {found:?}"
             );
-            report.add(&codes::COMPONENT_NAME, node.at, message);
+            report.add(&codes::COMPONENT_NAME, field.at, message);
         }
         return Some(found.to_owned());
     }
-    let entry = fields.entry("component")?;
+    let field = fields.take("component")?;
     if let Some(kind) = kind {
         let message = format!(
             "expected `component` only beside `kind: component`, found it beside `kind: {kind}`"
         );
-        report.add(&codes::COMPONENT_UNEXPECTED, entry.key_at, message);
+        report.add(&codes::COMPONENT_UNEXPECTED, field.key_at, message);
     }
     None
 }
@@ -197,34 +190,26 @@ fn egress(fields: &mut Fields<'_>, report: &mut Report<'_>) -> shared::Given<Cap
         value: CapabilitySet::new(),
         at: fields.at,
     };
-    let Some(node) = fields.take("network") else {
+    let Some(mut inner) = report.fields(fields.take("network")) else {
         return none;
     };
-    let Some(mut inner) = Fields::of(node, "network", report) else {
-        return none;
-    };
-    let read = inner.take("egress").map(|node| shared::Given {
-        value: scopes(node, "network.egress", &Class::Network, report),
-        at: node.at,
+    let read = inner.take("egress").map(|field| shared::Given {
+        value: scopes(&field, &Class::Network, report),
+        at: field.at,
     });
-    inner.finish(report);
+    report.unknown(inner);
     read.unwrap_or(none)
 }
 
 fn requires(fields: &mut Fields<'_>, report: &mut Report<'_>) -> (Platform, Requires) {
-    let Some(mut inner) = fields
-        .take("requires")
-        .and_then(|node| Fields::of(node, "requires", report))
-    else {
+    let Some(mut inner) = report.fields(fields.take("requires")) else {
         return (Platform::default(), Requires::default());
     };
     let os = wording::labels(&mut inner, "os", report);
     let arch = wording::labels(&mut inner, "arch", report);
-    let mut megabytes = |key: &'static str| {
-        let label = inner.name(key);
-        inner
-            .take(key)
-            .and_then(|node| integer(node, &label, 0..=u64::from(u32::MAX), report))
+    let mut megabytes = |key| {
+        let field = inner.take(key)?;
+        report.read(field.integer(0..=u64::from(u32::MAX)))
     };
     let platform = Platform {
         os,
@@ -233,22 +218,17 @@ fn requires(fields: &mut Fields<'_>, report: &mut Report<'_>) -> (Platform, Requ
         min_memory_mb: megabytes("min_memory_mb"),
     };
     let parts = requires_parts(&mut inner, Class::required(), report);
-    inner.finish(report);
+    report.unknown(inner);
     (platform, parts.all())
 }
 
 fn limits(fields: &mut Fields<'_>, report: &mut Report<'_>) -> DriverLimits {
-    let Some(mut inner) = fields
-        .take("limits")
-        .and_then(|node| Fields::of(node, "limits", report))
-    else {
+    let Some(mut inner) = report.fields(fields.take("limits")) else {
         return DriverLimits::default();
     };
-    let mut limit = |key: &'static str| {
-        let label = inner.name(key);
-        inner
-            .take(key)
-            .and_then(|node| integer(node, &label, 1..=crate::json::MAX_SAFE_INTEGER, report))
+    let mut limit = |key| {
+        let field = inner.take(key)?;
+        report.read(field.integer(1..=crate::json::MAX_SAFE_INTEGER))
     };
     let limits = DriverLimits {
         fuel: limit("fuel"),
@@ -264,6 +244,6 @@ fn limits(fields: &mut Fields<'_>, report: &mut Report<'_>) -> DriverLimits {
         workspace_files: limit("workspace_files"),
         nested_calls: limit("nested_calls"),
     };
-    inner.finish(report);
+    report.unknown(inner);
     limits
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use serde_json::Value;
+use toolward_report::codes;
 
 use super::http::{Endpoint, HttpCall, Method};
 use super::template::{Body, Part, Template};
@@ -43,18 +44,14 @@ pub enum HeaderPiece {
     Secret(String),
 }
 
-/// Which rule an input broke.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RenderErrorKind {
-    /// A placeholder has no value.
-    InputMissing,
-    /// A list, an object or null where text is needed.
-    InputType,
-    /// The text would not stay in its position.
-    InputUnfit,
-    /// The request would become too large.
-    TooLarge,
+codes! {
+    /// Which rule an input broke.
+    pub enum RenderErrorKind {
+        InputMissing = "http-input-missing", "a placeholder has no value";
+        InputType = "http-input-type", "a list, an object or null where text is needed";
+        InputUnfit = "http-input-unfit", "the text would not stay in its position";
+        TooLarge = "http-request-too-large", "the request would become too large";
+    }
 }
 
 /// Why an input makes no request. Names the input and its position, never its value.
@@ -75,12 +72,7 @@ impl RenderError {
     /// Stable kebab-case code.
     #[must_use]
     pub fn code(&self) -> &'static str {
-        match self.kind {
-            RenderErrorKind::InputMissing => "http-input-missing",
-            RenderErrorKind::InputType => "http-input-type",
-            RenderErrorKind::InputUnfit => "http-input-unfit",
-            RenderErrorKind::TooLarge => "http-request-too-large",
-        }
+        self.kind.code()
     }
 
     fn missing(path: &[String], position: &str) -> RenderError {

@@ -1,6 +1,7 @@
 //! Where a declarative driver's output is in the JSON response, and taking it out. Not its validation.
 
 use serde_json::{Map, Value};
+use toolward_report::codes;
 
 use crate::json::{self, JsonError, Limits};
 
@@ -32,14 +33,10 @@ pub enum ExtractError {
     Limit(JsonError),
 }
 
-impl ExtractError {
-    /// Stable kebab-case code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            ExtractError::Missing { .. } => "http-response-missing",
-            ExtractError::Limit(error) => error.code(),
-        }
+codes! {
+    for ExtractError {
+        Self::Missing { .. } = "http-response-missing";
+        Self::Limit(error) = (error.code());
     }
 }
 

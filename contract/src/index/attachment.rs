@@ -9,7 +9,7 @@ use serde_json::Map;
 use super::{IndexEntry, Transport};
 use crate::capability::{Capability, CapabilitySet, Class};
 use crate::codes;
-use crate::diagnostic::{CodeInfo, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::driver::{
     Body, CostOverride, Driver, DriverKind, DriverLimits, Endpoint, HttpCall, Implements, Mapping,
     Method, Part, Platform, Response, Template, header_refusal,
@@ -17,7 +17,7 @@ use crate::driver::{
 use crate::tool::{Requires, Tool};
 
 /// The rule that an entry breaks, and how.
-type Refusal = (&'static CodeInfo, String);
+type Refusal = (&'static Code, String);
 
 pub(super) fn driver(
     entry: &IndexEntry,

@@ -1,5 +1,7 @@
 //! tools.json field by field.
 
+use std::fmt::Display;
+
 use serde_json::{Map, Value};
 
 use super::{Index, IndexEntry, family::parse_family, transport};
@@ -8,7 +10,7 @@ use crate::capability::{Capability, CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Parsed, Position, Report};
 use crate::json;
-use crate::source::{Content, Fields, Node, boolean, integer, list, located, number, text, texts};
+use crate::source::{Content, Field, Fields, located};
 use crate::tool::ToolId;
 use crate::wording;
 
@@ -36,37 +38,38 @@ pub(super) fn document(file: &str, source: &[u8], scope: &dyn Scope) -> Parsed<I
         );
         return report.finish(None);
     };
-    let index = index(&node, scope, &mut report);
+    let index = index(&Field::new("", &node), scope, &mut report);
     report.finish(index)
 }
 
-fn index(node: &Node, scope: &dyn Scope, report: &mut Report<'_>) -> Option<Index> {
-    let mut fields = Fields::of(node, "", report)?;
-    let node = fields.required("version", report)?;
-    let version = match &node.content {
+fn index(root: &Field<'_>, scope: &dyn Scope, report: &mut Report<'_>) -> Option<Index> {
+    let mut fields = report.read(Fields::of(root))?;
+    let field = report.read(fields.required("version"))?;
+    let version = match &field.content {
         Content::Number(number) => number
             .as_u64()
             .and_then(|version| u32::try_from(version).ok()),
         _ => None,
     };
     let Some(version @ 1..=2) = version else {
-        let message = format!("expected `version` to be 1 or 2, found {}", node.to_value());
+        let message = format!(
+            "expected `version` to be 1 or 2, found {}",
+            field.to_value()
+        );
         report.add_with_hint(
             &codes::INDEX_VERSION_UNSUPPORTED,
-            node.at,
+            field.at,
             message,
             "update the host, or pack the bundle with an older toolward",
         );
         return None;
     };
-    let items = fields
-        .take("tools")
-        .and_then(|node| list(node, "tools", report))
-        .unwrap_or_default();
-    fields.finish(report);
+    let items = fields.take("tools");
+    let items = items.and_then(|field| report.read(field.items()));
+    report.unknown(fields);
     let mut tools: Vec<IndexEntry> = Vec::new();
-    for (position, item) in items.iter().enumerate() {
-        let Some(entry) = entry(item, &format!("tools[{position}]"), version, scope, report) else {
+    for item in items.unwrap_or_default() {
+        let Some(entry) = entry(&item, version, scope, report) else {
             continue;
         };
         if tools.iter().any(|other| other.id == entry.id) {
@@ -82,68 +85,45 @@ fn index(node: &Node, scope: &dyn Scope, report: &mut Report<'_>) -> Option<Inde
 }
 
 fn entry(
-    node: &Node,
-    path: &str,
+    item: &Field<'_>,
     version: u32,
     scope: &dyn Scope,
     report: &mut Report<'_>,
 ) -> Option<IndexEntry> {
-    let mut fields = Fields::of(node, path, report)?;
-    let id = fields.required("id", report).and_then(|node| {
-        let found = text(node, &fields.name("id"), report)?;
+    let mut fields = report.read(Fields::of(item))?;
+    let id = report.read(fields.required("id")).and_then(|field| {
+        let found = report.read(field.text())?;
         let read = if version == 1 {
             ToolId::relaxed(found)
         } else {
             ToolId::parse(found)
         };
-        read.map_err(|error| report.add(&codes::ID_INVALID, node.at, error.to_string()))
+        read.map_err(|error| report.add(&codes::ID_INVALID, field.at, error.to_string()))
             .ok()
     });
     let description = wording::description(&mut fields, report);
-    let transport = fields.required("transport", report);
-    let transport = transport
-        .and_then(|node| transport::read(node, &fields.name("transport"), version, report));
-    let mut schema = |key: &'static str, report: &mut Report<'_>| {
-        let node = fields.required(key, report)?;
-        crate::tool::schema_of(node, &fields.name(key), scope, report)
+    let transport = report.read(fields.required("transport"));
+    let transport = transport.and_then(|field| transport::read(&field, version, report));
+    let mut schema = |key| {
+        let field = report.read(fields.required(key))?;
+        crate::tool::schema_of(&field, scope, report)
     };
-    let input_schema = schema("input_schema", report);
-    let result_schema = schema("result_schema", report);
+    let input_schema = schema("input_schema");
+    let result_schema = schema("result_schema");
     let schema_refs = schema_refs(&mut fields, report);
     let mut capabilities = CapabilitySet::new();
-    if let Some(node) = fields.take("capabilities") {
-        let label = fields.name("capabilities");
-        for (found, at) in texts(node, &label, report) {
-            match parse_family(found) {
-                Ok(capability) => capabilities.insert(capability),
-                Err(error) => report.add(
-                    &codes::CAPABILITY_INVALID,
-                    at,
-                    format!("in `{label}`: {error}"),
-                ),
-            }
-        }
-    }
+    each(&mut fields, "capabilities", report, |found| {
+        parse_family(found).map(|capability| capabilities.insert(capability))
+    });
     let mut secrets = Vec::new();
-    if let Some(node) = fields.take("secrets") {
-        let label = fields.name("secrets");
-        for (found, at) in texts(node, &label, report) {
-            match Capability::of(Class::Secret, found) {
-                Ok(_) => secrets.push(found.to_owned()),
-                Err(error) => report.add(
-                    &codes::CAPABILITY_INVALID,
-                    at,
-                    format!("in `{label}`: {error}"),
-                ),
-            }
-        }
-    }
+    each(&mut fields, "secrets", report, |found| {
+        Capability::of(Class::Secret, found).map(|_| secrets.push(found.to_owned()))
+    });
     let budget = budget(&mut fields, report);
     let confirmation = fields.take("requires_confirmation");
-    let confirmation =
-        confirmation.and_then(|node| boolean(node, &fields.name("requires_confirmation"), report));
+    let confirmation = confirmation.and_then(|field| report.read(field.boolean()));
     let tags = tags(&mut fields, report);
-    fields.finish(report);
+    report.unknown(fields);
     Some(IndexEntry {
         id: id?,
         description: description?,
@@ -156,65 +136,59 @@ fn entry(
         budget,
         requires_confirmation: confirmation.unwrap_or(false),
         tags,
-        at: node.at,
+        at: item.at,
     })
 }
 
+/// Reads each text of a list of capabilities or scopes.
+fn each<E: Display>(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    report: &mut Report<'_>,
+    mut read: impl FnMut(&str) -> Result<(), E>,
+) {
+    let Some(field) = fields.take(key) else {
+        return;
+    };
+    for (found, at) in report.texts(&field) {
+        if let Err(error) = read(found) {
+            let message = format!("in `{}`: {error}", field.name);
+            report.add(&codes::CAPABILITY_INVALID, at, message);
+        }
+    }
+}
+
 fn schema_refs(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Map<String, Value> {
-    let label = fields.name("schema_refs");
-    let Some(node) = fields.take("schema_refs") else {
-        return Map::new();
-    };
-    let Content::Mapping(entries) = &node.content else {
-        report.add(
-            &codes::WRONG_TYPE,
-            node.at,
-            format!("expected `{label}` to be a mapping, found {}", node.kind()),
-        );
-        return Map::new();
-    };
-    let read = entries.iter().filter_map(|entry| {
-        let id = text(&entry.value, &format!("{label}.{}", entry.key), report)?;
-        Some((entry.key.clone(), Value::from(id)))
+    let field = fields.take("schema_refs");
+    let members = field.and_then(|field| report.read(field.members()));
+    let members = members.into_iter().flatten();
+    let read = members.filter_map(|(key, member)| {
+        let id = report.read(member.text())?;
+        Some((key.to_owned(), Value::from(id)))
     });
     read.collect()
 }
 
 fn budget(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Map<String, Value> {
-    let label = fields.name("budget");
-    let Some(node) = fields.take("budget") else {
-        return Map::new();
-    };
-    let Some(mut inner) = Fields::of(node, &label, report) else {
-        return Map::new();
-    };
-    if let Some(node) = inner.take("tokens") {
-        integer(
-            node,
-            &inner.name("tokens"),
-            0..=json::MAX_SAFE_INTEGER,
-            report,
-        );
+    let field = fields.take("budget");
+    let inner = field.as_ref().map(Fields::of);
+    if let Some(mut inner) = inner.and_then(Result::ok) {
+        if let Some(field) = inner.take("tokens") {
+            report.read(field.integer(0..=json::MAX_SAFE_INTEGER));
+        }
+        if let Some(field) = inner.take("usd") {
+            report.amount(&field);
+        }
+        report.unknown(inner);
     }
-    if let Some(node) = inner.take("usd") {
-        number(node, &inner.name("usd"), report);
-    }
-    inner.finish(report);
-    match node.to_value() {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
+    report.mapping(field.as_ref())
 }
 
 fn tags(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Vec<String> {
-    let label = fields.name("observability");
-    let Some(mut inner) = fields
-        .take("observability")
-        .and_then(|node| Fields::of(node, &label, report))
-    else {
+    let Some(mut inner) = report.fields(fields.take("observability")) else {
         return Vec::new();
     };
     let tags = wording::labels(&mut inner, "tags", report);
-    inner.finish(report);
+    report.unknown(inner);
     tags
 }

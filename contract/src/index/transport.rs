@@ -4,7 +4,7 @@ use crate::codes;
 use crate::diagnostic::Report;
 use crate::id::ToolId;
 use crate::shared;
-use crate::source::{Content, Fields, Node, text, texts};
+use crate::source::{Field, Fields};
 
 /// What carries a tool out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,15 +35,10 @@ pub enum Transport {
 
 const METHODS: &[&str] = &["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
 
-pub(super) fn read(
-    node: &Node,
-    label: &str,
-    version: u32,
-    report: &mut Report<'_>,
-) -> Option<Transport> {
-    let mut fields = Fields::of(node, label, report)?;
-    let kind_node = fields.required("kind", report)?;
-    let kind = text(kind_node, &fields.name("kind"), report)?;
+pub(super) fn read(field: &Field<'_>, version: u32, report: &mut Report<'_>) -> Option<Transport> {
+    let mut fields = report.read(Fields::of(field))?;
+    let field = report.read(fields.required("kind"))?;
+    let kind = report.read(field.text())?;
     let transport = match kind {
         "exec" => exec(&mut fields, report),
         "http" => http(&mut fields, report),
@@ -56,38 +51,32 @@ pub(super) fn read(
             };
             let message = format!(
                 "expected `{}` to be {known} in version {version}, found {kind:?}",
-                fields.name("kind")
+                field.name
             );
-            report.add(&codes::TRANSPORT_KIND_UNKNOWN, kind_node.at, message);
+            report.add(&codes::TRANSPORT_KIND_UNKNOWN, field.at, message);
             return None;
         }
     };
-    fields.finish(report);
+    report.unknown(fields);
     transport
 }
 
 fn exec(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Transport> {
-    let command = fields.required("command", report).and_then(|node| {
-        let found = text(node, &fields.name("command"), report)?;
+    let command = report.read(fields.required("command")).and_then(|field| {
+        let found = report.read(field.text())?;
         let parts = found
             .strip_prefix('/')
             .is_some_and(|rest| rest.split('/').all(|part| !matches!(part, "" | "." | "..")));
         if !parts || found.chars().any(char::is_control) {
             let message = format!(
                 "expected `{}` to be an absolute path, found {found:?}",
-                fields.name("command")
+                field.name
             );
-            report.add(&codes::TRANSPORT_COMMAND_RELATIVE, node.at, message);
+            report.add(&codes::TRANSPORT_COMMAND_RELATIVE, field.at, message);
         }
         Some(found.to_owned())
     });
-    let args = match fields.take("args") {
-        Some(node) => texts(node, &fields.name("args"), report)
-            .into_iter()
-            .map(|(arg, _)| arg.to_owned())
-            .collect(),
-        None => Vec::new(),
-    };
+    let args = report.strings(fields.take("args"));
     Some(Transport::Exec {
         command: command?,
         args,
@@ -96,39 +85,27 @@ fn exec(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Transport> {
 
 fn http(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Transport> {
     let read = |word: &str| METHODS.contains(&word).then(|| word.to_owned());
-    let method = fields.required("method", report);
+    let method = report.read(fields.required("method"));
     let method =
-        method.and_then(|node| shared::word(node, &fields.name("method"), METHODS, read, report));
-    let url = fields.required("url", report).and_then(|node| {
-        let found = text(node, &fields.name("url"), report)?;
+        method.and_then(|field| shared::word(&field, METHODS, read, &codes::WRONG_VALUE, report));
+    let url = report.read(fields.required("url")).and_then(|field| {
+        let found = report.read(field.text())?;
         if !is_absolute(found) {
             let message = format!(
                 "expected `{}` to be an absolute http or https URL, found {found:?}",
-                fields.name("url")
+                field.name
             );
-            report.add(&codes::TRANSPORT_URL_INVALID, node.at, message);
+            report.add(&codes::TRANSPORT_URL_INVALID, field.at, message);
         }
         Some(found.to_owned())
     });
-    let mut headers = Vec::new();
-    let label = fields.name("headers");
-    match fields.take("headers").map(|node| (node, &node.content)) {
-        Some((_, Content::Mapping(entries))) => {
-            for entry in entries {
-                if let Some(value) = text(&entry.value, &format!("{label}.{}", entry.key), report) {
-                    headers.push((entry.key.clone(), value.to_owned()));
-                }
-            }
-        }
-        Some((node, _)) => {
-            report.add(
-                &codes::WRONG_TYPE,
-                node.at,
-                format!("expected `{label}` to be a mapping, found {}", node.kind()),
-            );
-        }
-        None => {}
-    }
+    let headers = fields.take("headers");
+    let headers = headers.and_then(|field| report.read(field.members()));
+    let headers = headers.into_iter().flatten().filter_map(|(key, member)| {
+        let value = report.read(member.text())?;
+        Some((key.to_owned(), value.to_owned()))
+    });
+    let headers = headers.collect();
     Some(Transport::Http {
         method: method?,
         url: url?,
@@ -151,12 +128,12 @@ fn is_absolute(url: &str) -> bool {
 }
 
 fn component(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Transport> {
-    let node = fields.required("driver", report)?;
-    let found = text(node, &fields.name("driver"), report)?;
+    let field = report.read(fields.required("driver"))?;
+    let found = report.read(field.text())?;
     match ToolId::parse(found) {
         Ok(driver) => Some(Transport::Component { driver }),
         Err(error) => {
-            report.add(&codes::ID_INVALID, node.at, error.to_string());
+            report.add(&codes::ID_INVALID, field.at, error.to_string());
             None
         }
     }

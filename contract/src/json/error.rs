@@ -45,7 +45,7 @@ impl JsonError {
         self.info().code
     }
 
-    pub(crate) fn info(&self) -> &'static crate::codes::CodeInfo {
+    pub(crate) fn info(&self) -> &'static crate::Code {
         use crate::codes as c;
         match self.kind {
             JsonErrorKind::Syntax => &c::JSON_SYNTAX,

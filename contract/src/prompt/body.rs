@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Message, Part, Role};
+use super::{Message, Part, PromptRole};
 use crate::argument::Argument;
 use crate::codes;
 use crate::diagnostic::{Position, Report};
@@ -14,16 +14,12 @@ pub(super) const MAX_MESSAGES: usize = 256;
 
 /// The line that the body begins on.
 pub(super) fn first_line(source: &str, body: &str) -> u32 {
-    let head = source.len() - body.len();
-    let fields = source.get(..head).unwrap_or_default();
-    u32::try_from(fields.matches('\n').count())
-        .unwrap_or(u32::MAX)
-        .saturating_add(1)
+    Position::of_offset(source, source.len() - body.len()).line
 }
 
 /// What a line is, outside of fenced code.
 enum Line<'l> {
-    Role(Role),
+    Role(PromptRole),
     Media(&'l str),
     File(&'l str),
     Chosen(&'l str),
@@ -45,8 +41,10 @@ fn special(text: &str) -> Option<Line<'_>> {
     let text = text.trim_end();
     if let Some(word) = text.strip_prefix("# ") {
         return match word.trim() {
-            word if word.eq_ignore_ascii_case("user") => Some(Line::Role(Role::User)),
-            word if word.eq_ignore_ascii_case("assistant") => Some(Line::Role(Role::Assistant)),
+            word if word.eq_ignore_ascii_case("user") => Some(Line::Role(PromptRole::User)),
+            word if word.eq_ignore_ascii_case("assistant") => {
+                Some(Line::Role(PromptRole::Assistant))
+            }
             _ => None,
         };
     }
@@ -87,7 +85,7 @@ fn fence<'l>(text: &'l str, open: Option<&str>) -> Option<&'l str> {
 /// The messages, one more than are allowed at most.
 pub(super) fn messages(source: &str, body: &str, report: &mut Report<'_>) -> Vec<Message> {
     let mut messages = Vec::new();
-    let mut role = Role::User;
+    let mut role = PromptRole::User;
     let mut text = Run::default();
     let mut open: Option<&str> = None;
     let mut deceived = false;
@@ -180,7 +178,7 @@ impl Run {
         self.owed = 0;
     }
 
-    fn finish(&mut self, role: Role, messages: &mut Vec<Message>) {
+    fn finish(&mut self, role: PromptRole, messages: &mut Vec<Message>) {
         let run = std::mem::take(self);
         if run.begun {
             messages.push(Message {

@@ -15,6 +15,7 @@ use super::SchemaError;
 use super::view::resolve;
 use super::walk::{Applies, children};
 use crate::codes;
+use crate::diagnostic::Code;
 
 /// Schemas that may apply to one part of a value, each counted as often as it is reached. Times the
 /// values that a document may have ([`crate::json::Limits::values`]), this is what one check costs: a
@@ -175,7 +176,7 @@ impl<'s> Graph<'s> {
         Ok(order)
     }
 
-    fn refuse(&self, info: &'static codes::CodeInfo, node: usize, message: &str) -> SchemaError {
+    fn refuse(&self, info: &'static Code, node: usize, message: &str) -> SchemaError {
         // A path that came from a reference starts with `#`.
         let path = self.paths.get(node).map_or("", String::as_str);
         SchemaError::new(info, path.trim_start_matches('#'), message)

@@ -1,7 +1,7 @@
 //! Splits a Markdown file into front matter and body. Knows no field.
 
-use super::node::Node;
 use super::yaml;
+use super::{Field, Node};
 use crate::codes;
 use crate::diagnostic::{Position, Report};
 
@@ -11,6 +11,12 @@ const MAX_FILE_BYTES: usize = 1024 * 1024;
 pub(crate) struct FrontMatter<'s> {
     pub(crate) fields: Node,
     pub(crate) body: &'s str,
+}
+
+impl FrontMatter<'_> {
+    pub(crate) fn root(&self) -> Field<'_> {
+        Field::new("", &self.fields)
+    }
 }
 
 /// The two parts, or `None` and a diagnostic.

@@ -2,7 +2,7 @@
 
 use serde_json::Number;
 
-use super::node::{Content, Entry, Node};
+use super::{Content, Entry, Node};
 use crate::diagnostic::Position;
 
 /// The text's value with places; `None` only if the text is not the JSON that it was said to be.

@@ -7,8 +7,9 @@
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span};
 use serde_json::Number;
 
-use super::node::{Content, Entry, Node};
-use crate::codes::{self, CodeInfo};
+use super::{Content, Entry, Node};
+use crate::codes;
+use crate::diagnostic::Code;
 use crate::diagnostic::Position;
 use crate::json::number_in_range;
 
@@ -17,7 +18,7 @@ const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 2048;
 
 pub(super) struct YamlError {
-    pub(super) info: &'static CodeInfo,
+    pub(super) info: &'static Code,
     pub(super) at: Position,
     pub(super) message: String,
 }

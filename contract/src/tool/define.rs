@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Tool, parse};
 use crate::diagnostic::{Parsed, Report};
 use crate::json;
-use crate::source::{Node, Spelling};
+use crate::source::{Field, Node, Spelling};
 use crate::{NoScope, Scope};
 
 /// Makes a contract of a definition object with the camel-case keys of AIP-14's `ToolDefinition`
@@ -26,12 +26,8 @@ pub fn define_tool_in(definition: &Value, scope: &dyn Scope) -> Parsed<Tool> {
         report.add(error.info(), crate::Position::START, error.message.clone());
         return report.finish(None);
     }
-    let tool = parse::contract(
-        &Node::from_value(definition),
-        Spelling::Camel,
-        "",
-        scope,
-        &mut report,
-    );
+    let node = Node::from_value(definition);
+    let root = Field::new("", &node);
+    let tool = parse::contract(&root, Spelling::Camel, "", scope, &mut report);
     report.finish(tool)
 }

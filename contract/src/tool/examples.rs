@@ -1,39 +1,39 @@
 //! A contract's examples, checked against its schemas. Running them is the host's.
 
 use super::Example;
-use crate::codes::{self, CodeInfo};
+use crate::codes;
+use crate::diagnostic::Code;
 use crate::diagnostic::Report;
 use crate::schema::Schema;
-use crate::source::{Fields, Node, list, text};
+use crate::source::{Field, Fields, Node};
 
 pub(super) fn read(
-    node: &Node,
+    field: &Field<'_>,
     inputs: Option<&Schema>,
     outputs: Option<&Schema>,
     report: &mut Report<'_>,
 ) -> Vec<Example> {
-    let items = list(node, "examples", report).unwrap_or_default();
     let mut examples: Vec<Example> = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let Some(mut fields) = Fields::of(item, &format!("examples[{index}]"), report) else {
+    for item in report.read(field.items()).unwrap_or_default() {
+        let Some(mut fields) = report.read(Fields::of(&item)) else {
             continue;
         };
-        let name = fields.required("name", report).and_then(|node| {
-            let name = text(node, &fields.name("name"), report)?;
+        let name = report.read(fields.required("name")).and_then(|field| {
+            let name = report.read(field.text())?;
             if examples.iter().any(|other| other.name == name) {
                 let message =
                     format!("expected examples with different names, found {name:?} again");
-                report.add(&codes::EXAMPLE_DUPLICATE_NAME, node.at, message);
+                report.add(&codes::EXAMPLE_DUPLICATE_NAME, field.at, message);
             }
             Some(name.to_owned())
         });
-        let input = fields.required("input", report);
-        let output = fields.take("output");
-        let note = fields
-            .take("note")
-            .and_then(|node| text(node, &fields.name("note"), report))
-            .map(str::to_owned);
-        fields.finish(report);
+        let input = report
+            .read(fields.required("input"))
+            .map(|field| field.node);
+        let output = fields.take("output").map(|field| field.node);
+        let note = fields.take("note");
+        let note = note.and_then(|field| report.read(field.text()).map(str::to_owned));
+        report.unknown(fields);
         if let (Some(input), Some(schema)) = (input, inputs) {
             check(
                 input,
@@ -64,7 +64,7 @@ pub(super) fn read(
     examples
 }
 
-fn check(node: &Node, schema: &Schema, part: &str, info: &CodeInfo, report: &mut Report<'_>) {
+fn check(node: &Node, schema: &Schema, part: &str, info: &Code, report: &mut Report<'_>) {
     if let Err(violation) = schema.validate(&node.to_value()) {
         let at = node.place(&violation.instance_path);
         report.add(

@@ -7,7 +7,7 @@ use crate::capability::Class;
 use crate::codes;
 use crate::diagnostic::Report;
 use crate::shared::{GivenRequires, requires_parts};
-use crate::source::{Content, Fields, Node, suggestion};
+use crate::source::{Content, Field, Fields, Node, suggestion};
 use crate::wording::{is_deceptive, plain_name, shown};
 
 #[derive(Default)]
@@ -25,22 +25,15 @@ const OURS: &[&str] = &["aliases", "namespace", "search_hint", "requires"];
 
 impl<'n> Metadata<'n> {
     pub(super) fn take(fields: &mut Fields<'n>, report: &mut Report<'_>) -> Metadata<'n> {
-        let Some(node) = fields.take("metadata") else {
+        let Some(field) = fields.take("metadata") else {
             return Metadata::default();
         };
-        let mut metadata = Metadata::default();
-        match node.to_value() {
-            Value::Object(all) => metadata.all = all,
-            _ => {
-                report.add(
-                    &codes::WRONG_TYPE,
-                    node.at,
-                    format!("expected `metadata` to be a mapping, found {}", node.kind()),
-                );
-                return metadata;
-            }
-        }
-        metadata.context_schema = node.get("contextSchema");
+        let node = field.node;
+        let mut metadata = Metadata {
+            all: report.mapping(Some(&field)),
+            context_schema: node.get("contextSchema"),
+            ..Metadata::default()
+        };
         if let Some(name) = node.get("mcp").and_then(|mcp| mcp.get("name")) {
             metadata.mcp_name = plain_name(name, "metadata.mcp.name", report);
             if let Some(text) = &metadata.mcp_name {
@@ -70,17 +63,9 @@ impl<'n> Metadata<'n> {
                 "expected a key that the host reads, found `metadata.toolward.{}`",
                 entry.key
             );
-            match suggestion(&entry.key, OURS.iter().copied()) {
-                Some(near) => {
-                    report.add_with_hint(
-                        &codes::METADATA_UNKNOWN_KEY,
-                        entry.key_at,
-                        message,
-                        format!("did you mean `{near}`?"),
-                    );
-                }
-                None => report.add(&codes::METADATA_UNKNOWN_KEY, entry.key_at, message),
-            }
+            let near = suggestion(&entry.key, OURS.iter().copied());
+            let hint = near.map(|near| format!("did you mean `{near}`?"));
+            report.add_hinted(&codes::METADATA_UNKNOWN_KEY, entry.key_at, message, hint);
         }
         if let Some(aliases) = node.get("aliases") {
             match &aliases.content {
@@ -104,10 +89,11 @@ impl<'n> Metadata<'n> {
             .and_then(|node| plain_name(node, "metadata.toolward.namespace", report));
         self.search_hint = node.get("search_hint").and_then(|node| hint(node, report));
         if let Some(requires) = node.get("requires")
-            && let Some(mut inner) = Fields::of(requires, "metadata.toolward.requires", report)
+            && let field = Field::new("metadata.toolward.requires", requires)
+            && let Some(mut inner) = report.read(Fields::of(&field))
         {
             self.requires = requires_parts(&mut inner, Class::required_ours(), report);
-            inner.finish(report);
+            report.unknown(inner);
         }
     }
 }

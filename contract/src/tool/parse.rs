@@ -5,22 +5,17 @@ use super::{Approval, DEFAULT_TIMEOUT, DriverConstraints, Tool, examples};
 use crate::Scope;
 use crate::action::{self, Claims};
 use crate::codes;
-use crate::diagnostic::{Parsed, Position, Report};
+use crate::diagnostic::{Parsed, Report};
 use crate::schema::Schema;
 use crate::shared::{self, Given};
-use crate::source::{Content, Fields, Node, Spelling, boolean, split, text, texts};
+use crate::source::{Content, Field, Fields, Spelling, split};
 use crate::wording;
 
 pub(super) fn document(file: &str, source: &str, scope: &dyn Scope) -> Parsed<Tool> {
     let mut report = Report::new(file);
     let tool = split(source, &mut report).and_then(|parts| {
-        contract(
-            &parts.fields,
-            Spelling::Snake,
-            parts.body,
-            scope,
-            &mut report,
-        )
+        let root = parts.root();
+        contract(&root, Spelling::Snake, parts.body, scope, &mut report)
     });
     report.finish(tool)
 }
@@ -39,41 +34,41 @@ const DISCOURAGED: &[&str] = &["async", "streaming", "priority", "model", "tempe
 
 /// Builds a contract from its fields. Every rule is checked even after one was broken.
 pub(super) fn contract(
-    node: &Node,
+    root: &Field<'_>,
     spelling: Spelling,
     body: &str,
     scope: &dyn Scope,
     report: &mut Report<'_>,
 ) -> Option<Tool> {
-    if node.is_null() {
+    if root.is_null() {
         report.add(
             &codes::MISSING_FIELD,
-            node.at,
+            root.at,
             "expected the fields name, id, description, version, inputs and outputs, found none",
         );
         return None;
     }
-    let mut fields = Fields::spelled(node, "", spelling, report)?;
+    let mut fields = report.read(Fields::of(root))?.spelled(spelling);
     foreign(&mut fields, report);
 
     let id = shared::id(&mut fields, report);
     // `defineTool` makes both optional.
-    let name = match (spelling, node.get("name")) {
+    let name = match (spelling, root.get("name")) {
         (Spelling::Camel, None) => id.as_ref().map(ToString::to_string),
         _ => wording::name(&mut fields, report),
     };
     let description = wording::description(&mut fields, report);
-    let version = match (spelling, node.get("version")) {
+    let version = match (spelling, root.get("version")) {
         (Spelling::Camel, None) => Some(semver::Version::new(1, 0, 0)),
-        _ => fields
-            .required("version", report)
-            .and_then(|node| wording::version(node, "version", report)),
+        _ => {
+            let version = report.read(fields.required("version"));
+            version.and_then(|field| wording::version(&field, report))
+        }
     };
-    let (inputs, outputs) = schemas(node, &mut fields, spelling, scope, report);
+    let (inputs, outputs) = schemas(&mut fields, scope, report);
 
-    let idempotent = fields
-        .take("idempotent")
-        .and_then(|node| boolean(node, "idempotent", report));
+    let idempotent = fields.take("idempotent");
+    let idempotent = idempotent.and_then(|field| report.read(field.boolean()));
     let metadata = Metadata::take(&mut fields, report);
     let claims = claims(&mut fields, &metadata, report);
     let written_auto = claims
@@ -93,15 +88,18 @@ pub(super) fn contract(
     let cost_class = shared::cost_class(&mut fields, report).unwrap_or_default();
     let timeout = shared::milliseconds(&mut fields, "timeout_ms", report);
     let retry = shared::retry(&mut fields, "retry", report);
-    let default_implementation = default_implementation(&mut fields, spelling, report);
+    let default_implementation = fields.take("default_implementation");
+    let default_implementation = default_implementation.filter(|field| !field.is_null());
+    let default_implementation =
+        default_implementation.and_then(|field| report.read(field.text()).map(str::to_owned));
     let driver_constraints = constraints(&mut fields, report);
     let tags = wording::labels(&mut fields, "tags", report);
     let context_schema = context_schema(&mut fields, &metadata, scope, report);
     let examples = match fields.take("examples") {
-        Some(node) => examples::read(node, inputs.as_ref(), outputs.as_ref(), report),
+        Some(field) => examples::read(&field, inputs.as_ref(), outputs.as_ref(), report),
         None => Vec::new(),
     };
-    fields.finish(report);
+    report.unknown(fields);
 
     Some(Tool {
         id: id?,
@@ -134,50 +132,33 @@ pub(super) fn contract(
     })
 }
 
-/// The schemas of inputs and outputs.
+/// The schemas of inputs, which have to be an object, and outputs.
 fn schemas(
-    node: &Node,
     fields: &mut Fields<'_>,
-    spelling: Spelling,
     scope: &dyn Scope,
     report: &mut Report<'_>,
 ) -> (Option<Schema>, Option<Schema>) {
-    let (inputs_key, outputs_key) = match spelling {
+    let (inputs_key, outputs_key) = match fields.spelling() {
         Spelling::Snake => ("inputs", "outputs"),
         Spelling::Camel => ("input_schema", "output_schema"),
     };
-    let inputs = fields
-        .required(inputs_key, report)
-        .and_then(|node| schema(node, &spelling.of(inputs_key), scope, report));
-    let outputs = fields
-        .required(outputs_key, report)
-        .and_then(|node| schema(node, &spelling.of(outputs_key), scope, report));
-    check_is_object(node, inputs.as_ref(), &spelling.of(inputs_key), report);
-    (inputs, outputs)
-}
-
-fn default_implementation(
-    fields: &mut Fields<'_>,
-    spelling: Spelling,
-    report: &mut Report<'_>,
-) -> Option<String> {
-    match fields.take("default_implementation") {
-        Some(node) if !node.is_null() => {
-            text(node, &spelling.of("default_implementation"), report).map(str::to_owned)
-        }
-        _ => None,
-    }
-}
-
-/// Refuses a schema whose inputs are not an object.
-fn check_is_object(node: &Node, inputs: Option<&Schema>, key: &str, report: &mut Report<'_>) {
-    if let Some(kind) = inputs.and_then(|schema| schema.value().get("type"))
+    let field = report.read(fields.required(inputs_key));
+    let inputs = field
+        .as_ref()
+        .and_then(|field| schema(field, scope, report));
+    let outputs = report.read(fields.required(outputs_key));
+    let outputs = outputs.and_then(|field| schema(&field, scope, report));
+    let kind = inputs
+        .as_ref()
+        .and_then(|inputs| inputs.value().get("type"));
+    if let (Some(field), Some(kind)) = (field, kind)
         && kind != "object"
-        && let Some(node) = node.get(key)
     {
-        let message = format!("expected `{key}` to describe an object, found type {kind}");
-        report.add(&codes::INPUTS_NOT_OBJECT, node.place("/type"), message);
+        let name = &field.name;
+        let message = format!("expected `{name}` to describe an object, found type {kind}");
+        report.add(&codes::INPUTS_NOT_OBJECT, field.place("/type"), message);
     }
+    (inputs, outputs)
 }
 
 /// What the contract says itself of what an action may say, too.
@@ -200,36 +181,36 @@ fn claims(fields: &mut Fields<'_>, metadata: &Metadata<'_>, report: &mut Report<
 /// Fields that belong to a driver: refused, or warned about and ignored.
 fn foreign(fields: &mut Fields<'_>, report: &mut Report<'_>) {
     for (key, home) in MOVED {
-        if let Some(entry) = fields.entry(key) {
+        if let Some(field) = fields.take(key) {
             let message = format!(
                 "expected no `{key}` in a contract, found it: the field moved to DRIVER.md"
             );
             report.add_with_hint(
                 &codes::MOVED_FIELD,
-                entry.key_at,
+                field.key_at,
                 message,
                 format!("move it to `{home}` in DRIVER.md"),
             );
         }
     }
-    if let Some(entry) = fields.entry("execute") {
+    if let Some(field) = fields.take("execute") {
         let message =
             "expected no `execute` in a contract, found it: bodies live on the driver (AIP-30)";
         report.add_with_hint(
             &codes::EXECUTE_IN_CONTRACT,
-            entry.key_at,
+            field.key_at,
             message,
             "write a DRIVER.md that implements the tool",
         );
     }
     for key in DISCOURAGED {
-        if let Some(entry) = fields.entry(key) {
+        if let Some(field) = fields.take(key) {
             let message = format!(
                 "expected no `{key}` in a contract, found it: the field concerns the driver and is ignored"
             );
             report.add_with_hint(
                 &codes::DISCOURAGED_FIELD,
-                entry.key_at,
+                field.key_at,
                 message,
                 "move it below the driver's `metadata`",
             );
@@ -238,23 +219,18 @@ fn foreign(fields: &mut Fields<'_>, report: &mut Report<'_>) {
 }
 
 pub(crate) fn schema(
-    node: &Node,
-    label: &str,
+    field: &Field<'_>,
     scope: &dyn Scope,
     report: &mut Report<'_>,
 ) -> Option<Schema> {
-    if !matches!(node.content, Content::Mapping(_)) {
-        report.add(
-            &codes::WRONG_TYPE,
-            node.at,
-            format!(
-                "expected `{label}` to be a JSON Schema, found {}",
-                node.kind()
-            ),
-        );
+    let label = &field.name;
+    if !matches!(field.content, Content::Mapping(_)) {
+        let found = field.kind();
+        let message = format!("expected `{label}` to be a JSON Schema, found {found}");
+        report.add(&codes::WRONG_TYPE, field.at, message);
         return None;
     }
-    let value = node.to_value();
+    let value = field.to_value();
     if let Some(schema) = scope.compiled(&value) {
         return Some(schema);
     }
@@ -263,9 +239,9 @@ pub(crate) fn schema(
         Err(error) => {
             // In another document there is no place to point at but the reference.
             let at = if error.document.is_none() {
-                node.place(&error.path)
+                field.place(&error.path)
             } else {
-                node.at
+                field.at
             };
             report.add(error.info, at, format!("in `{label}`: {error}"));
             None
@@ -303,12 +279,10 @@ fn given_text(
     key: &'static str,
     report: &mut Report<'_>,
 ) -> Option<Given<String>> {
-    let entry = fields.entry(key)?;
-    let value = text(&entry.value, &fields.name(key), report)?.to_owned();
-    Some(Given {
-        value,
-        at: entry.key_at,
-    })
+    let field = fields.take(key)?;
+    let value = report.read(field.text())?.to_owned();
+    let at = field.key_at;
+    Some(Given { value, at })
 }
 
 fn given_texts(
@@ -316,36 +290,31 @@ fn given_texts(
     key: &'static str,
     report: &mut Report<'_>,
 ) -> Option<Given<Vec<String>>> {
-    let entry = fields.entry(key)?;
-    let read = texts(&entry.value, &fields.name(key), report);
-    let value = read.into_iter().map(|(text, _)| text.to_owned()).collect();
-    Some(Given {
-        value,
-        at: entry.key_at,
-    })
+    let field = fields.take(key)?;
+    let at = field.key_at;
+    let value = report.strings(Some(field));
+    Some(Given { value, at })
 }
 
 /// Driver kinds that a constraint may name.
 const KINDS: &[&str] = &["cli", "http", "mcp", "sdk", "builtin", "component"];
 
 fn constraints(fields: &mut Fields<'_>, report: &mut Report<'_>) -> DriverConstraints {
-    let label = fields.name("driver_constraints");
-    let Some(node) = fields.take("driver_constraints") else {
+    let Some(mut inner) = report.fields(fields.take("driver_constraints")) else {
         return DriverConstraints::default();
     };
-    let Some(mut inner) = Fields::spelled(node, &label, fields.spelling(), report) else {
-        return DriverConstraints::default();
-    };
+    let at = inner.at;
+    inner = inner.spelled(fields.spelling());
     let mut kinds = |key: &'static str, report: &mut Report<'_>| {
-        let Some(node) = inner.take(key) else {
+        let Some(field) = inner.take(key) else {
             return Vec::new();
         };
-        let label = inner.name(key);
-        let named: Vec<(&str, Position)> = texts(node, &label, report);
+        let named = report.texts(&field);
         for (kind, at) in &named {
             if !KINDS.contains(kind) {
                 let message = format!(
-                    "expected `{label}` to name driver kinds ({}), found {kind:?}",
+                    "expected `{}` to name driver kinds ({}), found {kind:?}",
+                    field.name,
                     KINDS.join(", ")
                 );
                 report.add(&codes::CONSTRAINT_KIND_UNKNOWN, *at, message);
@@ -357,7 +326,7 @@ fn constraints(fields: &mut Fields<'_>, report: &mut Report<'_>) -> DriverConstr
         forbid: kinds("forbid", report),
         require_kind: kinds("require_kind", report),
     };
-    inner.finish(report);
+    report.unknown(inner);
     let required = &constraints.require_kind;
     // A component also counts as `sdk`, so an `sdk` requirement may be met by one.
     let possible = |kind: &String| {
@@ -368,7 +337,7 @@ fn constraints(fields: &mut Fields<'_>, report: &mut Report<'_>) -> DriverConstr
             "expected some permitted kind, found {} both required and forbidden",
             required.join(", ")
         );
-        report.add(&codes::CONSTRAINTS_CONTRADICT, node.at, message);
+        report.add(&codes::CONSTRAINTS_CONTRADICT, at, message);
     }
     constraints
 }
@@ -381,7 +350,7 @@ fn context_schema(
     report: &mut Report<'_>,
 ) -> Option<Schema> {
     let top = fields.take("contextSchema");
-    if let (Some(top), Some(inner)) = (top, metadata.context_schema)
+    if let (Some(top), Some(inner)) = (&top, metadata.context_schema)
         && top.to_value() != inner.to_value()
     {
         let message =
@@ -389,6 +358,7 @@ fn context_schema(
         report.add(&codes::CONTEXT_SCHEMA_CONFLICT, inner.at, message);
         return None;
     }
-    top.or(metadata.context_schema)
-        .and_then(|node| schema(node, "contextSchema", scope, report))
+    let inner = metadata.context_schema;
+    top.or_else(|| Some(Field::new("contextSchema", inner?)))
+        .and_then(|field| schema(&field, scope, report))
 }

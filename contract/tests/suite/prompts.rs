@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use toolward_contract::prompt::{Message, Part, Prompt, Role};
+use toolward_contract::prompt::{Message, Part, Prompt, PromptRole};
 
 fn messages(body: &str) -> Vec<Message> {
     let source = format!(
@@ -15,8 +15,8 @@ fn messages(body: &str) -> Vec<Message> {
 /// A message in one line: the role's letter and what it says.
 fn shown(message: &Message) -> String {
     let role = match message.role {
-        Role::User => 'u',
-        Role::Assistant => 'a',
+        PromptRole::User => 'u',
+        PromptRole::Assistant => 'a',
     };
     let part = match &message.part {
         Part::Text(text) => text
