@@ -7,10 +7,11 @@ use std::path::Component;
 
 use serde::Serialize;
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
+use toolward_report::Code;
 
 use crate::context::rule::ContextRule;
 use crate::document;
-use crate::error::{self, Code, PolicyError, quoted};
+use crate::error::{self, PolicyError, quoted};
 use crate::file_name;
 use crate::policy::Policy;
 use crate::rule::{DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace};

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashSet};
 use toolward_contract::capability::{Capability, Class, HostPattern};
 
 use crate::decision::{
-    ASK_FROM_RISK, Allowed, AskReason, Contract, Decision, Implementation, Request,
+    ASK_FROM_RISK, Allowed, AskReason, Contract, Decision, DecisionContext, Implementation,
 };
 use crate::declared::DeclaredBy;
 use crate::denial::{Denial, Missing};
@@ -27,7 +27,7 @@ pub fn decide(
     contract: &Contract<'_>,
     implementation: &Implementation<'_>,
     policy: &Policy,
-    request: &Request<'_>,
+    request: &DecisionContext<'_>,
 ) -> Decision {
     let view = View::new(*contract, *implementation, policy, request.machine);
     let evaluated = view.evaluate();
@@ -35,7 +35,11 @@ pub fn decide(
 }
 
 /// The decision about what was evaluated.
-pub(crate) fn of(view: &View<'_>, evaluated: &[Evaluated<'_>], request: &Request<'_>) -> Decision {
+pub(crate) fn of(
+    view: &View<'_>,
+    evaluated: &[Evaluated<'_>],
+    request: &DecisionContext<'_>,
+) -> Decision {
     let denied_by = view.denied_by();
     // Two wide declarations may ask for the same part.
     let mut seen = HashSet::new();

@@ -35,7 +35,7 @@ pub struct Implementation<'a> {
 /// What is known beyond contract and driver. Nothing here depends on a call's
 /// input: the decision is made once for each pair of contract and driver.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Request<'m> {
+pub struct DecisionContext<'m> {
     /// The joined effects of all tools that it reaches over `requires.tools`, of
     /// contract and driver, over any number of steps; of each tool the joined
     /// effects of all its drivers. A tool that is not there can do nothing.
@@ -44,7 +44,7 @@ pub struct Request<'m> {
     pub machine: Option<&'m Machine>,
 }
 
-impl Request<'static> {
+impl DecisionContext<'static> {
     /// A request of a tool that reaches tools with these effects.
     #[must_use]
     pub fn reaching(reachable: Effects) -> Self {
@@ -55,11 +55,11 @@ impl Request<'static> {
     }
 }
 
-impl Request<'_> {
+impl DecisionContext<'_> {
     /// The same, for calls on this machine.
     #[must_use]
-    pub fn on(self, machine: &Machine) -> Request<'_> {
-        Request {
+    pub fn on(self, machine: &Machine) -> DecisionContext<'_> {
+        DecisionContext {
             reachable: self.reachable,
             machine: Some(machine),
         }
@@ -67,6 +67,20 @@ impl Request<'_> {
 }
 
 /// What policy says about one contract carried out by one driver.
+///
+/// What an application may show of it:
+///
+/// ```
+/// use toolward_policy::Decision;
+///
+/// fn show(decision: &Decision) -> String {
+///     match decision {
+///         Decision::Allow(allowed) => format!("allowed by {:?}", allowed.rules),
+///         Decision::Ask(_, reasons) => format!("a person is asked: {reasons:?}"),
+///         Decision::Deny(denial) => format!("blocked: {denial}"),
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Calls may run with this grant.

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 use toolward_contract::diagnostic::Position;
+use toolward_report::{Code, codes};
 
 /// Why a policy is refused. Nothing of a refused policy holds.
 ///
@@ -115,24 +116,9 @@ pub(crate) fn quoted(text: &str) -> String {
     toolward_text::quoted(text, MAX_SHOWN_CHARS)
 }
 
-/// A code of [`PolicyError`] and when it is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Code {
-    /// Stable and kebab-case.
-    pub code: &'static str,
-    /// When it is given.
-    pub meaning: &'static str,
-}
-
-macro_rules! codes {
-    ($($name:ident = $code:literal, $meaning:literal;)*) => {
-        $(pub(crate) const $name: Code = Code { code: $code, meaning: $meaning };)*
-        /// Every code that a [`PolicyError`] may have, for the book.
-        pub const CODES: &[Code] = &[$($name),*];
-    };
-}
-
 codes! {
+    pub(crate) const Code;
+
     SYNTAX = "policy-syntax", "The text is not valid TOML.";
     TOO_LARGE = "policy-too-large", "More than 1 MiB of text, 4096 rules, 1024 other tables of a kind, or 1024 entries in a list.";
     UNKNOWN_KEY = "policy-unknown-key", "An unknown key or table.";

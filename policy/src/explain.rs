@@ -9,7 +9,7 @@ use toolward_contract::capability::{Capability, Class};
 
 use crate::context::{ContextLack, Contexts};
 use crate::decide;
-use crate::decision::{AskReason, Contract, Decision, Implementation, Request};
+use crate::decision::{AskReason, Contract, Decision, DecisionContext, Implementation};
 use crate::declared::DeclaredBy;
 use crate::denial::Why;
 use crate::effects::Effects;
@@ -93,7 +93,7 @@ pub fn explain(
     contract: &Contract<'_>,
     implementation: &Implementation<'_>,
     policy: &Policy,
-    request: &Request<'_>,
+    request: &DecisionContext<'_>,
 ) -> Explanation {
     let view = View::new(*contract, *implementation, policy, request.machine);
     let evaluated = view.evaluate();

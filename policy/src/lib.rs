@@ -35,13 +35,13 @@ pub use context::{
     GivenContext,
 };
 pub use decide::decide;
-pub use decision::{Allowed, AskReason, Contract, Decision, Implementation, Request};
+pub use decision::{Allowed, AskReason, Contract, Decision, DecisionContext, Implementation};
 pub use declared::DeclaredBy;
 pub use denial::{Denial, Missing, Why};
 pub use document::{DocumentRule, FilePattern};
 pub use document_access::DocumentAccess;
 pub use effects::Effects;
-pub use error::{CODES, Code, PolicyError};
+pub use error::{CODES, PolicyError};
 pub use explain::{Explained, Explanation, Outcome, explain};
 pub use grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretBinding, SecretGrant, UserGrant,

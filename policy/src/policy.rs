@@ -13,6 +13,25 @@ use crate::rule_id::Placed;
 /// What an operator grants, denies and limits: read from a file
 /// ([`Policy::from_toml`]) or put together in code ([`Policy::builder`]). The
 /// default is [`Policy::empty`].
+///
+/// ```
+/// use toolward_policy::Policy;
+///
+/// # fn main() -> Result<(), toolward_policy::PolicyError> {
+/// let policy = Policy::from_toml(
+///     r#"
+///     [[grant]]
+///     publisher = "acme"
+///     requires = ["network:api.example"]
+///     "#,
+/// )?;
+/// assert_eq!(policy.grants().count(), 1);
+///
+/// let error = Policy::from_toml("[[grants]]").unwrap_err();
+/// assert_eq!((error.code(), error.line()), ("policy-unknown-key", Some(1)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     pub(crate) grants: Vec<Placed<Rule>>,

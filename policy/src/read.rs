@@ -6,16 +6,15 @@ mod fields;
 mod tables;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::Path;
 
-use toml::de::DeTable;
+use toolward_fields::{Span, parse_toml};
 
 use crate::check::{MAX_RULES, MAX_TABLES, Place, Table};
 use crate::error::{self, PolicyError};
 use crate::policy::Policy;
 use crate::policy::builder::PolicyBuilder;
-use fields::Fields;
+use fields::{Field, finish};
 
 /// Bytes of a policy's text. A parser's tree takes many times the text's
 /// memory.
@@ -88,7 +87,7 @@ impl Policy {
 }
 
 fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy, PolicyError> {
-    let document = DeTable::parse(text).map_err(|error| {
+    let document = parse_toml(text).map_err(|error| {
         let message: String = error.message().chars().take(200).collect();
         let message = message.lines().collect::<Vec<_>>().join(", ");
         let refused = PolicyError::new(&error::SYNTAX, format!("expected TOML, found {message}"));
@@ -97,7 +96,7 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
             None => refused,
         }
     })?;
-    let mut fields = Fields::new(document.get_ref(), 0..0, "the policy");
+    let mut fields = fields::table(Field::new("", &document), "the policy")?;
     let mut builder = PolicyBuilder::default();
     if let Some(source) = source {
         builder = builder.source(source);
@@ -109,84 +108,49 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
     for table in ["publisher", "trust", "channel", "confine"] {
         fields.take(table);
     }
-    if let Some(value) = fields.take("defaults") {
-        builder = builder.defaults(tables::defaults(Fields::of(value, "[defaults]")?)?);
+    if let Some(field) = fields.take("defaults") {
+        builder = builder.defaults(tables::defaults(fields::table(field, "[defaults]")?)?);
     }
-    if let Some(value) = fields.take("limits") {
-        builder = builder.limits(tables::limits(value)?);
+    if let Some(field) = fields.take("limits") {
+        builder = builder.limits(tables::limits(field)?);
     }
-    if let Some(value) = fields.take("network")
-        && let Some(file) = tables::network(Fields::of(value, "[network]")?)?
+    if let Some(field) = fields.take("network")
+        && let Some(file) = tables::network(fields::table(field, "[network]")?)?
     {
         builder = builder.ca_file(file);
     }
-    let mut spans: BTreeMap<Place, Range<usize>> = BTreeMap::new();
+    let mut spans: BTreeMap<Place, Span> = BTreeMap::new();
     macro_rules! each {
-        ($key:literal, $table:expr, $most:expr, $read:path, $add:ident) => {
-            let tables = fields.tables($key, concat!("[[", $key, "]]"), $most)?;
-            for (index, table) in tables.into_iter().enumerate() {
-                let span = table.span.clone();
+        ($key:ident, $table:ident, $most:expr, $read:path) => {
+            let (key, what) = (stringify!($key), concat!("[[", stringify!($key), "]]"));
+            for (index, table) in fields::tables(&mut fields, key, what, $most)?
+                .into_iter()
+                .enumerate()
+            {
+                let span = table.at.clone();
                 let value = $read(table).map_err(|error| error.at(span.clone()))?;
-                builder = builder.$add(value);
-                spans.insert(Place::new($table, index), span);
+                builder = builder.$key(value);
+                spans.insert(Place::new(Table::$table, index), span);
             }
         };
     }
-    each!(
-        "workspace",
-        Table::Workspace,
-        MAX_TABLES,
-        tables::workspace,
-        workspace
-    );
-    each!("secret", Table::Secret, MAX_TABLES, tables::secret, secret);
-    each!(
-        "context",
-        Table::Context,
-        MAX_TABLES,
-        context::context,
-        context
-    );
-    each!(
-        "service",
-        Table::Service,
-        MAX_TABLES,
-        tables::service,
-        service
-    );
-    each!("share", Table::Share, MAX_TABLES, tables::share, share);
-    each!(
-        "document",
-        Table::Document,
-        MAX_TABLES,
-        tables::document,
-        document
-    );
-    each!("grant", Table::Grant, MAX_RULES, tables::grant, grant);
-    each!("deny", Table::Deny, MAX_RULES, tables::deny, deny);
-    fields.finish()?;
-    // Counted on from table to table: a file has thousands of them.
-    let lines = lines(text, &spans);
+    each!(workspace, Workspace, MAX_TABLES, tables::workspace);
+    each!(secret, Secret, MAX_TABLES, tables::secret);
+    each!(context, Context, MAX_TABLES, context::context);
+    each!(service, Service, MAX_TABLES, tables::service);
+    each!(share, Share, MAX_TABLES, tables::share);
+    each!(document, Document, MAX_TABLES, tables::document);
+    each!(grant, Grant, MAX_RULES, tables::grant);
+    each!(deny, Deny, MAX_RULES, tables::deny);
+    finish(fields)?;
+    // Counted once: a file has thousands of tables.
+    let feeds: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+    let line = |span: &Span| feeds.partition_point(|feed| *feed < span.start) + 1;
     builder.build_with(
-        &|place| lines.get(&place).copied(),
+        &|place| spans.get(&place).map(line),
         &|place, error| match spans.get(&place) {
             Some(span) => error.at(span.clone()),
             None => error,
         },
     )
-}
-
-/// The line of each table.
-fn lines(text: &str, spans: &BTreeMap<Place, Range<usize>>) -> BTreeMap<Place, usize> {
-    let mut starts: Vec<(usize, Place)> =
-        spans.iter().map(|(at, span)| (span.start, *at)).collect();
-    starts.sort_unstable();
-    let (mut line, mut offset) = (1, 0);
-    let count = |(start, place)| {
-        let passed = text.as_bytes().get(offset..start).unwrap_or_default();
-        line += passed.iter().filter(|byte| **byte == b'\n').count();
-        offset = start;
-        (place, line)
-    };
-    starts.into_iter().map(count).collect()
 }

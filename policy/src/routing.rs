@@ -12,7 +12,7 @@ use toolward_contract::driver::Implements;
 pub use candidates::{Rejected, Rejection};
 pub use reach::Reach;
 
-use crate::decision::{Contract, Decision, Implementation, Request};
+use crate::decision::{Contract, Decision, DecisionContext, Implementation};
 use crate::explain::Explanation;
 use crate::machine::Machine;
 use crate::policy::Policy;
@@ -110,7 +110,7 @@ fn of_tool<'a>(
     let contract = own.contract;
     let fit = own.fit.iter().map(|(implementation, implements)| {
         let reach = callable.reach(contract.tool, implementation.driver);
-        let request = Request::reaching(reach.effects).on(machine);
+        let request = DecisionContext::reaching(reach.effects).on(machine);
         Route {
             decision: crate::decide(&contract, implementation, policy, &request),
             contract,
@@ -140,7 +140,7 @@ impl Route<'_> {
     /// The decision with the reasons for it. `policy` and `machine` are those that the route was made with.
     #[must_use]
     pub fn explain(&self, policy: &Policy, machine: &Machine) -> Explanation {
-        let request = Request::reaching(self.reach.effects).on(machine);
+        let request = DecisionContext::reaching(self.reach.effects).on(machine);
         crate::explain(&self.contract, &self.implementation, policy, &request)
     }
 

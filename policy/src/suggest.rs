@@ -6,7 +6,7 @@ mod lines;
 use std::path::PathBuf;
 
 use crate::context::{ContextLack, Contexts};
-use crate::decision::{Decision, Request};
+use crate::decision::{Decision, DecisionContext};
 use crate::machine::Machine;
 use crate::policy::Policy;
 use crate::routing::{Rejection, ToolRoutes};
@@ -49,7 +49,7 @@ pub fn suggest<'r, 'a: 'r>(
             if driver == Some(implementation.driver.id.as_str())
                 && rejected.reasons == [Rejection::NotBound]
             {
-                let request = Request::default().on(machine);
+                let request = DecisionContext::default().on(machine);
                 let decision = crate::decide(&tool.contract, implementation, policy, &request);
                 lines.bind(&tool.contract, implementation, &decision);
             }

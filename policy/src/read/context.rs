@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Number, Value as Json};
-use toml::de::DeValue;
+use serde_json::{Map, Value as Json};
+use toolward_fields::{Content, Kind, Node, Span};
 
-use super::fields::{self, Fields, Value};
+use super::fields::{Field, Fields, finish, flag, text};
 use super::tables::{optional, required};
 use crate::context::{ContextRule, ContextSource, ContextValue};
 use crate::error::{self, PolicyError, quoted};
@@ -14,7 +14,7 @@ use crate::name::{Publisher, ToolPattern};
 /// How deep a value that is written in a policy may be.
 const MAX_DEPTH: usize = 16;
 
-pub(super) fn context(mut fields: Fields<'_, '_>) -> Result<ContextRule, PolicyError> {
+pub(super) fn context(mut fields: Fields<'_>) -> Result<ContextRule, PolicyError> {
     let publisher = required(&mut fields, "publisher", Publisher::parse)?;
     let tool = required(&mut fields, "tool", ToolPattern::parse)?;
     let mut rule = ContextRule::new(publisher, tool);
@@ -25,30 +25,30 @@ pub(super) fn context(mut fields: Fields<'_, '_>) -> Result<ContextRule, PolicyE
     if let Some(publisher) = optional(&mut fields, "driver_publisher", Publisher::parse)? {
         rule.driver_publisher = publisher;
     }
-    rule.driver = fields.text("driver")?.map(str::to_owned);
-    rule.public = fields.flag("public")?;
-    type Read = fn(&Value<'_>, &str) -> Result<ContextSource, PolicyError>;
+    rule.driver = text(&mut fields, "driver")?.map(str::to_owned);
+    rule.public = flag(&mut fields, "public")?;
+    type Read = fn(&Field<'_>) -> Result<ContextSource, PolicyError>;
     let tables: [(&'static str, Read); 3] = [
-        ("values", |value, _| {
-            json(value, MAX_DEPTH).map(ContextSource::Written)
+        ("values", |field| {
+            json(field.node, MAX_DEPTH).map(ContextSource::Written)
         }),
-        ("env", |value, key| {
-            fields::text(value, key).map(|name| ContextSource::Env(name.to_owned()))
+        ("env", |field| {
+            Ok(ContextSource::Env(field.text()?.to_owned()))
         }),
-        ("file", |value, key| {
-            fields::text(value, key).map(|name| ContextSource::File(name.to_owned()))
+        ("file", |field| {
+            Ok(ContextSource::File(field.text()?.to_owned()))
         }),
     ];
     for (key, read) in tables {
         let Some(table) = fields.take(key) else {
             continue;
         };
-        for (name, value) in fields::table(table, key)? {
-            add(&mut rule.values, name.get_ref(), read(value, key)?)
-                .map_err(|error| error.at(name.span()))?;
+        for (name, field) in table.members()? {
+            let field = field.named(key);
+            add(&mut rule.values, name, read(&field)?).map_err(|error| error.at(field.key_at))?;
         }
     }
-    fields.finish()?;
+    finish(fields)?;
     Ok(rule)
 }
 
@@ -69,41 +69,34 @@ fn add(
 }
 
 /// A value of TOML as JSON has it.
-fn json(value: &Value<'_>, depth: usize) -> Result<Json, PolicyError> {
+fn json(value: &Node<Span>, depth: usize) -> Result<Json, PolicyError> {
     let wrong = |expected: &str| {
         PolicyError::new(
             &error::CONTEXT,
             format!("expected {expected} in `values`, found another kind of value"),
         )
-        .at(value.span())
+        .at(value.at.clone())
     };
     let inner = depth
         .checked_sub(1)
         .ok_or_else(|| wrong("at most 16 levels"))?;
-    Ok(match value.get_ref() {
-        DeValue::String(text) => Json::String(text.as_ref().to_owned()),
-        DeValue::Boolean(flag) => Json::Bool(*flag),
-        DeValue::Integer(integer) => {
-            let read = i64::from_str_radix(integer.as_str(), integer.radix());
-            Json::Number(read.map_err(|_| wrong("a whole number below 2^63"))?.into())
-        }
-        DeValue::Float(float) => {
-            let read = float.as_str().parse().ok().and_then(Number::from_f64);
-            Json::Number(read.ok_or_else(|| wrong("a finite number"))?)
-        }
-        DeValue::Array(items) => Json::Array(
+    Ok(match &value.content {
+        Content::Other(Kind::Integer, _) => return Err(wrong("a whole number below 2^63")),
+        Content::Other(Kind::Float, _) => return Err(wrong("a finite number")),
+        Content::Other(..) => return Err(wrong("what JSON has, no date")),
+        Content::List(items) => Json::Array(
             items
                 .iter()
                 .map(|item| json(item, inner))
                 .collect::<Result<_, _>>()?,
         ),
-        DeValue::Table(table) => {
+        Content::Mapping(entries) => {
             let mut object = Map::new();
-            for (key, item) in table {
-                object.insert(key.get_ref().as_ref().to_owned(), json(item, inner)?);
+            for entry in entries {
+                object.insert(entry.key.clone(), json(&entry.value, inner)?);
             }
             Json::Object(object)
         }
-        DeValue::Datetime(_) => return Err(wrong("what JSON has, no date")),
+        _ => value.to_value(),
     })
 }

@@ -1,257 +1,161 @@
-//! A TOML table that is read key by key: keys that were not taken are errors, and
-//! every value has its place.
+//! Problems of a TOML table in a policy's words, and what policies read more than once.
 
-use std::ops::Range;
-
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toolward_fields::{Content, Kind, Node, Problem, Span, nearest};
 
 use crate::error::{self, PolicyError, quoted};
 
 /// Entries of a list.
 const MAX_ENTRIES: usize = 1024;
 
-/// One value with its place.
-pub(super) type Value<'i> = Spanned<DeValue<'i>>;
+pub(super) type Field<'t> = toolward_fields::Field<'t, Span>;
+pub(super) type Fields<'t> = toolward_fields::Fields<'t, Span>;
 
-/// Texts with their places.
-pub(super) type Texts<'t> = Vec<(&'t str, Range<usize>)>;
-
-pub(super) struct Fields<'t, 'i> {
-    table: &'t DeTable<'i>,
-    pub(super) span: Range<usize>,
-    /// What people call the table.
-    what: &'static str,
-    known: Vec<&'static str>,
-}
-
-impl<'t, 'i> Fields<'t, 'i> {
-    pub(super) fn new(table: &'t DeTable<'i>, span: Range<usize>, what: &'static str) -> Self {
-        Self {
-            table,
-            span,
-            what,
-            known: Vec::new(),
-        }
-    }
-
-    pub(super) fn of(value: &'t Value<'i>, what: &'static str) -> Result<Self, PolicyError> {
-        Ok(Self::new(table(value, what)?, value.span(), what))
-    }
-
-    /// The value of a key.
-    pub(super) fn take(&mut self, key: &'static str) -> Option<&'t Value<'i>> {
-        self.known.push(key);
-        self.table
-            .iter()
-            .find(|(name, _)| name.get_ref() == key)
-            .map(|(_, value)| value)
-    }
-
-    /// The value of a key that has to be there.
-    pub(super) fn need(&mut self, key: &'static str) -> Result<&'t Value<'i>, PolicyError> {
-        self.take(key).ok_or_else(|| {
-            PolicyError::new(
+impl From<Problem<'_, Span>> for PolicyError {
+    fn from(problem: Problem<'_, Span>) -> Self {
+        match problem {
+            Problem::Missing { name, within, at } => PolicyError::new(
                 &error::MISSING_KEY,
-                format!("expected `{key}` in {}, found none", self.what),
+                format!("expected `{name}` in {within}, found none"),
             )
-            .at(self.span.clone())
-        })
-    }
-
-    pub(super) fn text(&mut self, key: &'static str) -> Result<Option<&'t str>, PolicyError> {
-        self.take(key).map(|value| text(value, key)).transpose()
-    }
-
-    pub(super) fn flag(&mut self, key: &'static str) -> Result<bool, PolicyError> {
-        match self.take(key) {
-            None => Ok(false),
-            Some(value) => match value.get_ref() {
-                DeValue::Boolean(flag) => Ok(*flag),
-                _ => Err(wrong_type(value, key, "true or false")),
-            },
-        }
-    }
-
-    pub(super) fn number(&mut self, key: &'static str) -> Result<Option<u64>, PolicyError> {
-        self.take(key).map(|value| number(value, key)).transpose()
-    }
-
-    /// Texts with their places; `None` where the key is not there.
-    pub(super) fn texts(&mut self, key: &'static str) -> Result<Option<Texts<'t>>, PolicyError> {
-        let Some(value) = self.take(key) else {
-            return Ok(None);
-        };
-        list(value, key)?
-            .map(|item| Ok((text(item, key)?, item.span())))
-            .collect::<Result<_, _>>()
-            .map(Some)
-    }
-
-    /// One table for each `[[key]]`.
-    pub(super) fn tables(
-        &mut self,
-        key: &'static str,
-        what: &'static str,
-        most: usize,
-    ) -> Result<Vec<Fields<'t, 'i>>, PolicyError> {
-        let Some(value) = self.take(key) else {
-            return Ok(Vec::new());
-        };
-        let DeValue::Array(items) = value.get_ref() else {
-            return Err(wrong_type(value, key, "a list of tables")
-                .hinted(format!("write `[[{key}]]`, with two brackets")));
-        };
-        if items.len() > most {
-            return Err(PolicyError::new(
-                &error::TOO_LARGE,
-                format!(
-                    "expected at most {most} tables `{key}`, found {}",
-                    items.len()
-                ),
-            )
-            .at(value.span()));
-        }
-        items.iter().map(|item| Fields::of(item, what)).collect()
-    }
-
-    /// Refuses every key that was not taken.
-    pub(super) fn finish(self) -> Result<(), PolicyError> {
-        let unknown = self
-            .table
-            .keys()
-            .find(|key| !self.known.contains(&key.get_ref().as_ref()));
-        let Some(key) = unknown else {
-            return Ok(());
-        };
-        let found = key.get_ref();
-        let error = PolicyError::new(
-            &error::UNKNOWN_KEY,
-            format!("expected a key of {}, found {}", self.what, quoted(found)),
-        )
-        .at(key.span());
-        Err(match nearest(found, &self.known) {
-            Some(near) => error.hinted(format!("did you mean `{near}`?")),
-            None => error.hinted(format!("the keys are: {}", self.known.join(", "))),
-        })
-    }
-}
-
-pub(super) fn table<'t, 'i>(
-    value: &'t Value<'i>,
-    what: &str,
-) -> Result<&'t DeTable<'i>, PolicyError> {
-    match value.get_ref() {
-        DeValue::Table(table) => Ok(table),
-        _ => Err(wrong_type(value, what, "a table")),
-    }
-}
-
-pub(super) fn text<'t>(value: &'t Value<'_>, key: &str) -> Result<&'t str, PolicyError> {
-    match value.get_ref() {
-        DeValue::String(text) => Ok(text),
-        _ => Err(wrong_type(value, key, "a text")),
-    }
-}
-
-pub(super) fn number(value: &Value<'_>, key: &str) -> Result<u64, PolicyError> {
-    let DeValue::Integer(integer) = value.get_ref() else {
-        return Err(wrong_type(value, key, "a whole number"));
-    };
-    // TOML's integers have 64 bits with a sign.
-    let read = i64::from_str_radix(integer.as_str(), integer.radix());
-    read.ok()
-        .and_then(|number| u64::try_from(number).ok())
-        .ok_or_else(|| {
-            PolicyError::new(
-                &error::WRONG_VALUE,
-                format!("expected `{key}` to be from 0 to 2^63 - 1, found {integer}"),
-            )
-            .at(value.span())
-        })
-}
-
-fn list<'t, 'i>(
-    value: &'t Value<'i>,
-    key: &str,
-) -> Result<impl Iterator<Item = &'t Value<'i>> + use<'t, 'i>, PolicyError> {
-    let DeValue::Array(items) = value.get_ref() else {
-        return Err(wrong_type(value, key, "a list of texts"));
-    };
-    if items.len() > MAX_ENTRIES {
-        return Err(PolicyError::new(
-            &error::TOO_LARGE,
-            format!(
-                "expected at most {MAX_ENTRIES} entries in `{key}`, found {}",
-                items.len()
-            ),
-        )
-        .at(value.span()));
-    }
-    Ok(items.iter())
-}
-
-fn wrong_type(value: &Value<'_>, key: &str, expected: &str) -> PolicyError {
-    PolicyError::new(
-        &error::WRONG_TYPE,
-        format!(
-            "expected `{key}` to be {expected}, found {}",
-            match value.get_ref() {
-                DeValue::String(_) => "a text",
-                DeValue::Integer(_) => "a whole number",
-                DeValue::Float(_) => "a number",
-                DeValue::Boolean(_) => "true or false",
-                DeValue::Datetime(_) => "a date or time",
-                DeValue::Array(_) => "a list",
-                DeValue::Table(_) => "a table",
+            .at(at),
+            Problem::Unknown {
+                key,
+                within,
+                at,
+                known,
+                ..
+            } => {
+                let message = format!("expected a key of {within}, found {}", quoted(key));
+                let error = PolicyError::new(&error::UNKNOWN_KEY, message).at(at);
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                error.hinted(did_you_mean(key, &known, "keys"))
             }
-        ),
-    )
-    .at(value.span())
-}
-
-/// The known key that is at most two letters away.
-pub(super) fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
-    const MAX_KEY_BYTES: usize = 40;
-    if found.len() > MAX_KEY_BYTES {
-        return None;
-    }
-    let near = |key: &&&str| distance(found, key) <= 2.min(key.len() / 2);
-    known
-        .iter()
-        .filter(near)
-        .min_by_key(|key| distance(found, key))
-        .copied()
-}
-
-/// Letters to insert, remove or replace.
-fn distance(from: &str, to: &str) -> usize {
-    let mut row: Vec<usize> = (0..=to.chars().count()).collect();
-    for (line, a) in from.chars().enumerate() {
-        let mut corner = line;
-        let mut left = line + 1;
-        let mut next = vec![left];
-        for (b, above) in to.chars().zip(row.iter().skip(1)) {
-            left = (corner + usize::from(a != b)).min(left + 1).min(above + 1);
-            corner = *above;
-            next.push(left);
+            Problem::Type {
+                name,
+                expected,
+                found,
+            } => {
+                let expected = match expected {
+                    Kind::List => "a list of texts",
+                    other => words(other),
+                };
+                wrong_type(&name, expected, found)
+            }
+            // TOML's integers have 64 bits with a sign.
+            Problem::Integer { name, found, .. } if found.kind() == Kind::Integer => {
+                let number = match &found.content {
+                    Content::Other(_, number) => number.clone(),
+                    _ => found.to_value().to_string(),
+                };
+                let message = format!("expected `{name}` to be from 0 to 2^63 - 1, found {number}");
+                PolicyError::new(&error::WRONG_VALUE, message).at(found.at.clone())
+            }
+            Problem::Integer { name, found, .. } => wrong_type(&name, words(Kind::Integer), found),
         }
-        row = next;
     }
-    row.last().copied().unwrap_or_default()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The keys of a table that people call `what`.
+pub(super) fn table<'t>(field: Field<'t>, what: &str) -> Result<Fields<'t>, PolicyError> {
+    Ok(Fields::of(&field.named(what))?.by_key())
+}
 
-    #[test]
-    fn the_nearest_key_is_found_and_a_far_one_is_not() {
-        let known = ["requires", "mutates", "tool"];
-        assert_eq!(nearest("require", &known), Some("requires"));
-        assert_eq!(nearest("mutate", &known), Some("mutates"));
-        assert_eq!(nearest("tools", &known), Some("tool"));
-        assert_eq!(nearest("colour", &known), None);
-        assert_eq!(distance("kitten", "sitting"), 3);
+/// One table for each `[[key]]`.
+pub(super) fn tables<'t>(
+    fields: &mut Fields<'t>,
+    key: &'static str,
+    what: &str,
+    most: usize,
+) -> Result<Vec<Fields<'t>>, PolicyError> {
+    let Some(field) = fields.take(key) else {
+        return Ok(Vec::new());
+    };
+    let items = field.items().map_err(|_| {
+        wrong_type(key, "a list of tables", field.node)
+            .hinted(format!("write `[[{key}]]`, with two brackets"))
+    })?;
+    if items.len() > most {
+        let found = items.len();
+        let message = format!("expected at most {most} tables `{key}`, found {found}");
+        return Err(PolicyError::new(&error::TOO_LARGE, message).at(field.at.clone()));
+    }
+    items.into_iter().map(|item| table(item, what)).collect()
+}
+
+/// Refuses every key that was not taken.
+pub(super) fn finish(fields: Fields<'_>) -> Result<(), PolicyError> {
+    match fields.unknown().next() {
+        Some(problem) => Err(problem.into()),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn text<'t>(
+    fields: &mut Fields<'t>,
+    key: &'static str,
+) -> Result<Option<&'t str>, PolicyError> {
+    let field = fields.take(key);
+    Ok(field.map(|field| field.text()).transpose()?)
+}
+
+pub(super) fn flag(fields: &mut Fields<'_>, key: &'static str) -> Result<bool, PolicyError> {
+    let field = fields.take(key);
+    let read = field.map(|field| field.boolean()).transpose()?;
+    Ok(read.unwrap_or_default())
+}
+
+pub(super) fn number(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+) -> Result<Option<u64>, PolicyError> {
+    fields.take(key).map(|field| integer(&field)).transpose()
+}
+
+pub(super) fn integer(field: &Field<'_>) -> Result<u64, PolicyError> {
+    Ok(field.integer(0..=u64::MAX)?)
+}
+
+/// The texts of a list with their places.
+pub(super) fn texts<'t>(field: &Field<'t>) -> Result<Vec<(&'t str, Span)>, PolicyError> {
+    let items = field.items()?;
+    if items.len() > MAX_ENTRIES {
+        let (key, found) = (&field.name, items.len());
+        let message = format!("expected at most {MAX_ENTRIES} entries in `{key}`, found {found}");
+        return Err(PolicyError::new(&error::TOO_LARGE, message).at(field.at.clone()));
+    }
+    let text = |item: Field<'t>| {
+        let at = item.at.clone();
+        Ok((item.named(&field.name).text()?, at))
+    };
+    items.into_iter().map(text).collect()
+}
+
+/// A hint for a word that is not among the known ones.
+pub(super) fn did_you_mean(found: &str, known: &[&str], what: &str) -> String {
+    let near = nearest(found, known.iter().copied(), |length| 2.min(length / 2));
+    match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the {what} are: {}", known.join(", ")),
+    }
+}
+
+fn wrong_type(name: &str, expected: &str, found: &Node<Span>) -> PolicyError {
+    let message = format!(
+        "expected `{name}` to be {expected}, found {}",
+        words(found.kind())
+    );
+    PolicyError::new(&error::WRONG_TYPE, message).at(found.at.clone())
+}
+
+fn words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Null => "nothing",
+        Kind::Text => "a text",
+        Kind::Integer => "a whole number",
+        Kind::Float => "a number",
+        Kind::Bool => "true or false",
+        Kind::Date => "a date or time",
+        Kind::List => "a list",
+        Kind::Mapping => "a table",
     }
 }

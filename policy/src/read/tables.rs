@@ -1,12 +1,13 @@
 //! One function for each table of the policy part of `toolward.toml`.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use toml::de::DeValue;
 use toolward_contract::capability::{Capability, CapabilitySet, HostPattern, PathPattern};
+use toolward_fields::{Kind, Span};
 
-use super::fields::{self, Fields, Value};
+use super::fields::{
+    Field, Fields, did_you_mean, finish, flag, integer, number, table, text, texts,
+};
 use crate::binding;
 use crate::document::{self, DocumentRule, FilePattern};
 use crate::error::{self, PolicyError, quoted};
@@ -19,67 +20,61 @@ use crate::rule::{
     ApprovalClass, Defaults, DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace,
 };
 
-pub(super) fn defaults(mut fields: Fields<'_, '_>) -> Result<Defaults, PolicyError> {
+pub(super) fn defaults(mut fields: Fields<'_>) -> Result<Defaults, PolicyError> {
     let approval = approval(&mut fields)?;
     let on_violation = on_violation(&mut fields)?;
-    fields.finish()?;
+    finish(fields)?;
     Ok(Defaults {
         approval,
         on_violation,
     })
 }
 
-pub(super) fn limits(value: &Value<'_>) -> Result<LimitSettings, PolicyError> {
+pub(super) fn limits(field: Field<'_>) -> Result<LimitSettings, PolicyError> {
     let mut settings = LimitSettings::default();
-    let table = fields::table(value, "[limits]")?;
-    for (key, value) in table {
-        let name = key.get_ref();
+    for (name, field) in field.named("[limits]").members()? {
+        let field = field.named(name);
+        let at = field.at.clone();
         let mut settable = LimitName::settable_by_policy();
-        let Some(limit) = settable.find(|limit| limit.as_str() == name.as_ref()) else {
+        let Some(limit) = settable.find(|limit| limit.as_str() == name) else {
             let names: Vec<&str> = LimitName::settable_by_policy()
                 .map(LimitName::as_str)
                 .collect();
-            let error = PolicyError::new(
-                &error::LIMIT,
-                format!("expected the name of a limit, found {}", quoted(name)),
-            )
-            .at(key.span());
-            return Err(match fields::nearest(name, &names) {
-                Some(near) => error.hinted(format!("did you mean `{near}`?")),
-                None => error.hinted(format!("the limits are: {}", names.join(", "))),
-            });
+            let message = format!("expected the name of a limit, found {}", quoted(name));
+            let error = PolicyError::new(&error::LIMIT, message).at(field.key_at);
+            return Err(error.hinted(did_you_mean(name, &names, "limits")));
         };
-        let setting = match value.get_ref() {
-            DeValue::Table(_) => {
-                let mut inner = Fields::of(value, "a limit")?;
+        let setting = match field.kind() {
+            Kind::Mapping => {
+                let mut inner = table(field, "a limit")?;
                 let setting = LimitSetting {
-                    default: inner.number("default")?,
-                    maximum: inner.number("maximum")?,
+                    default: number(&mut inner, "default")?,
+                    maximum: number(&mut inner, "maximum")?,
                 };
-                inner.finish()?;
+                finish(inner)?;
                 setting
             }
             _ => LimitSetting {
                 default: None,
-                maximum: Some(fields::number(value, name)?),
+                maximum: Some(integer(&field)?),
             },
         };
         settings
             .set(limit, setting)
-            .map_err(|message| PolicyError::new(&error::LIMIT, message).at(value.span()))?;
+            .map_err(|message| PolicyError::new(&error::LIMIT, message).at(at))?;
     }
     Ok(settings)
 }
 
-pub(super) fn network(mut fields: Fields<'_, '_>) -> Result<Option<String>, PolicyError> {
+pub(super) fn network(mut fields: Fields<'_>) -> Result<Option<String>, PolicyError> {
     let file = optional(&mut fields, "ca_file", |text| {
         file_name::check("ca_file", text).map(|()| text.to_owned())
     })?;
-    fields.finish()?;
+    finish(fields)?;
     Ok(file)
 }
 
-pub(super) fn workspace(mut fields: Fields<'_, '_>) -> Result<Workspace, PolicyError> {
+pub(super) fn workspace(mut fields: Fields<'_>) -> Result<Workspace, PolicyError> {
     let path = required(&mut fields, "path", |text| {
         PathPattern::parse(text).map_err(|message| PolicyError::new(&error::WORKSPACE, message))
     })?;
@@ -95,18 +90,18 @@ pub(super) fn workspace(mut fields: Fields<'_, '_>) -> Result<Workspace, PolicyE
         Ok(text)
     })?;
     let mut workspace = Workspace::new(path, directory);
-    workspace.shared = fields.flag("shared")?;
-    workspace.max_bytes = fields.number("max_bytes")?;
-    workspace.max_files = fields.number("max_files")?;
-    fields.finish()?;
+    workspace.shared = flag(&mut fields, "shared")?;
+    workspace.max_bytes = number(&mut fields, "max_bytes")?;
+    workspace.max_files = number(&mut fields, "max_files")?;
+    finish(fields)?;
     Ok(workspace)
 }
 
-pub(super) fn secret(mut fields: Fields<'_, '_>) -> Result<Secret, PolicyError> {
+pub(super) fn secret(mut fields: Fields<'_>) -> Result<Secret, PolicyError> {
     let slug = required(&mut fields, "slug", |text| Ok(text.to_owned()))?;
     let publisher = required(&mut fields, "publisher", Publisher::parse)?;
     let mut secret = Secret::new(slug, publisher);
-    secret.source = match (fields.text("env")?, fields.text("file")?) {
+    secret.source = match (text(&mut fields, "env")?, text(&mut fields, "file")?) {
         (Some(_), Some(_)) => {
             return Err(
                 PolicyError::new(&error::SECRET, "expected `env` or `file`, found both")
@@ -123,8 +118,8 @@ pub(super) fn secret(mut fields: Fields<'_, '_>) -> Result<Secret, PolicyError> 
     let header = optional(&mut fields, "header", binding::read_header)?;
     let methods = each(&mut fields, "methods", binding::read_method)?;
     let prefix = optional(&mut fields, "path_prefix", binding::read_path_prefix)?;
-    let span = fields.span.clone();
-    fields.finish()?;
+    let span = fields.at.clone();
+    finish(fields)?;
     secret.binding = match (origin, header) {
         (Some(origin), Some(header)) => {
             let methods = match &methods {
@@ -148,9 +143,9 @@ pub(super) fn secret(mut fields: Fields<'_, '_>) -> Result<Secret, PolicyError> 
     Ok(secret)
 }
 
-pub(super) fn service(mut fields: Fields<'_, '_>) -> Result<Service, PolicyError> {
+pub(super) fn service(mut fields: Fields<'_>) -> Result<Service, PolicyError> {
     let name = required(&mut fields, "name", |text| Ok(text.to_owned()))?;
-    let span = fields.span.clone();
+    let span = fields.at.clone();
     let hosts = each(&mut fields, "hosts", |text| {
         HostPattern::parse(text).map_err(|message| PolicyError::new(&error::HOST, message))
     })?;
@@ -161,21 +156,21 @@ pub(super) fn service(mut fields: Fields<'_, '_>) -> Result<Service, PolicyError
         )
         .at(span)
     })?;
-    fields.finish()?;
+    finish(fields)?;
     Ok(Service { name, hosts })
 }
 
-pub(super) fn share(mut fields: Fields<'_, '_>) -> Result<Share, PolicyError> {
+pub(super) fn share(mut fields: Fields<'_>) -> Result<Share, PolicyError> {
     let share = Share {
         database: required(&mut fields, "database", |text| Ok(text.to_owned()))?,
         from: required(&mut fields, "from", Publisher::parse)?,
         to: required(&mut fields, "to", Publisher::parse)?,
     };
-    fields.finish()?;
+    finish(fields)?;
     Ok(share)
 }
 
-pub(super) fn document(mut fields: Fields<'_, '_>) -> Result<DocumentRule, PolicyError> {
+pub(super) fn document(mut fields: Fields<'_>) -> Result<DocumentRule, PolicyError> {
     let mut rule = DocumentRule::new(required(&mut fields, "publisher", Publisher::parse)?);
     if let Some(bundle) = optional(&mut fields, "bundle", document::id_pattern)? {
         rule.bundle = bundle;
@@ -186,11 +181,11 @@ pub(super) fn document(mut fields: Fields<'_, '_>) -> Result<DocumentRule, Polic
     rule.names = each(&mut fields, "names", name)?.unwrap_or_default();
     let uri = |text: &str| document::check_uri(text).map(|()| text.to_owned());
     rule.uris = each(&mut fields, "uris", uri)?.unwrap_or_default();
-    fields.finish()?;
+    finish(fields)?;
     Ok(rule)
 }
 
-pub(super) fn grant(mut fields: Fields<'_, '_>) -> Result<Rule, PolicyError> {
+pub(super) fn grant(mut fields: Fields<'_>) -> Result<Rule, PolicyError> {
     let mut rule = Rule::new(required(&mut fields, "publisher", Publisher::parse)?);
     if let Some(tool) = optional(&mut fields, "tool", ToolPattern::parse)? {
         rule.tool = tool;
@@ -198,14 +193,14 @@ pub(super) fn grant(mut fields: Fields<'_, '_>) -> Result<Rule, PolicyError> {
     if let Some(publisher) = optional(&mut fields, "driver_publisher", Publisher::parse)? {
         rule.driver_publisher = publisher;
     }
-    rule.driver = fields.text("driver")?.map(str::to_owned);
+    rule.driver = text(&mut fields, "driver")?.map(str::to_owned);
     rule.requires = capabilities(&mut fields, "requires")?.unwrap_or_default();
     rule.mutates = capabilities(&mut fields, "mutates")?.unwrap_or_default();
     let accepts = each(&mut fields, "accepts", |text| Ok(text.to_owned()))?;
     rule.accepts = accepts.unwrap_or_default().into_iter().collect();
     let reveal = each(&mut fields, "reveal", |text| Ok(text.to_owned()))?;
     rule.reveal = reveal.unwrap_or_default();
-    rule.plain_http = fields.flag("plain_http")?;
+    rule.plain_http = flag(&mut fields, "plain_http")?;
     let addresses = each(&mut fields, "addresses", binding::read_address)?;
     rule.addresses = addresses.unwrap_or_default();
     let headers = each(&mut fields, "guest_headers", binding::read_guest_header)?;
@@ -213,16 +208,16 @@ pub(super) fn grant(mut fields: Fields<'_, '_>) -> Result<Rule, PolicyError> {
     let name = |text: &str| document::check_name(text).map(|()| text.to_owned());
     rule.names = each(&mut fields, "names", name)?.unwrap_or_default();
     rule.approval = approval(&mut fields)?.unwrap_or_default();
-    rule.preapproved = fields.flag("preapproved")?;
+    rule.preapproved = flag(&mut fields, "preapproved")?;
     for claim in each(&mut fields, "confirms", claim)?.unwrap_or_default() {
         rule.confirms = rule.confirms.or(claim);
     }
     rule.on_violation = on_violation(&mut fields)?.unwrap_or_default();
-    fields.finish()?;
+    finish(fields)?;
     Ok(rule)
 }
 
-pub(super) fn deny(mut fields: Fields<'_, '_>) -> Result<DenyRule, PolicyError> {
+pub(super) fn deny(mut fields: Fields<'_>) -> Result<DenyRule, PolicyError> {
     let mut rule = DenyRule::all();
     rule.publisher = optional(&mut fields, "publisher", |text| match text {
         "*" => Ok(None),
@@ -233,11 +228,11 @@ pub(super) fn deny(mut fields: Fields<'_, '_>) -> Result<DenyRule, PolicyError> 
         rule.tool = tool;
     }
     rule.capabilities = capabilities(&mut fields, "capabilities")?;
-    fields.finish()?;
+    finish(fields)?;
     Ok(rule)
 }
 
-fn approval(fields: &mut Fields<'_, '_>) -> Result<Option<ApprovalClass>, PolicyError> {
+fn approval(fields: &mut Fields<'_>) -> Result<Option<ApprovalClass>, PolicyError> {
     optional(fields, "approval", |text| match text {
         "auto" => Ok(ApprovalClass::Auto),
         "on-mutate" => Ok(ApprovalClass::OnMutate),
@@ -273,7 +268,7 @@ fn claim(text: &str) -> Result<Confirmed, PolicyError> {
     }
 }
 
-fn on_violation(fields: &mut Fields<'_, '_>) -> Result<Option<OnViolation>, PolicyError> {
+fn on_violation(fields: &mut Fields<'_>) -> Result<Option<OnViolation>, PolicyError> {
     optional(fields, "on_violation", |text| match text {
         "record" => Ok(OnViolation::Record),
         "end" => Ok(OnViolation::End),
@@ -288,7 +283,7 @@ fn on_violation(fields: &mut Fields<'_, '_>) -> Result<Option<OnViolation>, Poli
 }
 
 fn capabilities(
-    fields: &mut Fields<'_, '_>,
+    fields: &mut Fields<'_>,
     key: &'static str,
 ) -> Result<Option<CapabilitySet>, PolicyError> {
     let read = each(fields, key, |text| {
@@ -301,37 +296,41 @@ fn capabilities(
 }
 
 pub(super) fn required<'t, T>(
-    fields: &mut Fields<'t, '_>,
+    fields: &mut Fields<'t>,
     key: &'static str,
     read: impl FnOnce(&'t str) -> Result<T, PolicyError>,
 ) -> Result<T, PolicyError> {
-    let value = fields.need(key)?;
-    read(fields::text(value, key)?).map_err(|error| error.at(value.span()))
+    value(&fields.required(key)?, read)
 }
 
 pub(super) fn optional<'t, T>(
-    fields: &mut Fields<'t, '_>,
+    fields: &mut Fields<'t>,
     key: &'static str,
     read: impl FnOnce(&'t str) -> Result<T, PolicyError>,
 ) -> Result<Option<T>, PolicyError> {
-    let Some(value) = fields.take(key) else {
-        return Ok(None);
-    };
-    read(fields::text(value, key)?)
-        .map(Some)
-        .map_err(|error| error.at(value.span()))
+    match fields.take(key) {
+        Some(field) => value(&field, read).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn value<'t, T>(
+    field: &Field<'t>,
+    read: impl FnOnce(&'t str) -> Result<T, PolicyError>,
+) -> Result<T, PolicyError> {
+    read(field.text()?).map_err(|error| error.at(field.at.clone()))
 }
 
 fn each<'t, T>(
-    fields: &mut Fields<'t, '_>,
+    fields: &mut Fields<'t>,
     key: &'static str,
     read: impl Fn(&'t str) -> Result<T, PolicyError>,
 ) -> Result<Option<Vec<T>>, PolicyError> {
-    let Some(texts) = fields.texts(key)? else {
+    let Some(field) = fields.take(key) else {
         return Ok(None);
     };
-    let read = |(text, span): (&'t str, Range<usize>)| read(text).map_err(|error| error.at(span));
-    texts
+    let read = |(text, at): (&'t str, Span)| read(text).map_err(|error| error.at(at));
+    texts(&field)?
         .into_iter()
         .map(read)
         .collect::<Result<_, _>>()

@@ -1,6 +1,8 @@
 //! A decision beside its reasons.
 
-use toolward_policy::{Contract, Explanation, Implementation, Outcome, Policy, Request, explain};
+use toolward_policy::{
+    Contract, DecisionContext, Explanation, Implementation, Outcome, Policy, explain,
+};
 
 use crate::support::{driver, policy, tool};
 
@@ -16,7 +18,7 @@ fn explained(policy: &Policy, tool_lines: &str, driver_lines: &str) -> Explanati
             publisher,
         },
         policy,
-        &Request::default(),
+        &DecisionContext::default(),
     )
 }
 

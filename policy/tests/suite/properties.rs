@@ -10,8 +10,8 @@ use toolward_contract::capability::{Capability, CapabilitySet, Class};
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{
-    ApprovalClass, Contract, Decision, Effects, Grant, Implementation, Policy, Request, Rule,
-    ToolPattern, Why, decide, explain,
+    ApprovalClass, Contract, Decision, DecisionContext, Effects, Grant, Implementation, Policy,
+    Rule, ToolPattern, Why, decide, explain,
 };
 
 use crate::support::{policy, suggested_for, words};
@@ -31,7 +31,7 @@ fn reaching(policy: &Policy, tool: &Tool, driver: &Driver, reachable: Effects) -
         &Contract { tool, publisher },
         &Implementation { driver, publisher },
         policy,
-        &Request::reaching(reachable),
+        &DecisionContext::reaching(reachable),
     )
 }
 
@@ -141,7 +141,7 @@ fn declares_nothing(policy: &Policy, tool: &Tool, driver: &Driver) -> bool {
         &Contract { tool, publisher },
         &Implementation { driver, publisher },
         policy,
-        &Request::default(),
+        &DecisionContext::default(),
     );
     found.capabilities.iter().all(|row| row.asked.is_none())
 }
@@ -421,7 +421,7 @@ proptest! {
             &Contract { tool: &tool, publisher },
             &Implementation { driver: &driver, publisher },
             &policy,
-            &Request::default(),
+            &DecisionContext::default(),
         );
         prop_assert_eq!(found.outcome as u8, 2 - freedom(&decision));
         // Two declarations may ask for the same part, which is missing once.

@@ -4,8 +4,8 @@ use toolward_contract::NoScope;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{
-    Allowed, AskReason, Contract, Decision, Denial, Effects, Grant, Implementation, Machine,
-    Policy, Request, decide, routes, suggest,
+    Allowed, AskReason, Contract, Decision, DecisionContext, Denial, Effects, Grant,
+    Implementation, Machine, Policy, decide, routes, suggest,
 };
 
 /// A contract `notes.append` 1.2.0 with these lines more in its front matter.
@@ -87,7 +87,7 @@ pub(crate) fn ask_of(
             publisher: driver_publisher,
         },
         policy,
-        &Request::default(),
+        &DecisionContext::default(),
     )
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn ask_reaching(
         &Contract { tool, publisher },
         &Implementation { driver, publisher },
         policy,
-        &Request::reaching(reachable),
+        &DecisionContext::reaching(reachable),
     )
 }
 
