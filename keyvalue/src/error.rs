@@ -1,23 +1,18 @@
 //! Why a store could not be opened, or an operation on a bucket was refused or
 //! failed.
 
-use std::path::PathBuf;
+use toolward_report::codes;
 
 /// An operation was refused, or failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The store's directory or file can't be used safely.
-    #[error("{} {problem}", path.display())]
-    Unusable {
-        /// The directory or file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
+    #[error(transparent)]
+    Unusable(#[from] toolward_files::Error),
     /// The file is not a store, or is damaged.
     #[error("the key-value store is damaged, or another program's file: {0}")]
-    Corrupt(String),
+    Corrupt(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The file was made by another version of this crate.
     #[error("the key-value store has schema {found}; this version reads schema {expected}")]
     Version {
@@ -63,76 +58,31 @@ pub enum Error {
     Full,
     /// The operating system or SQLite failed.
     #[error("the key-value store failed: {0}")]
-    Io(String),
+    Io(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl Error {
-    /// The stable code of this error.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Unusable { .. } => "store-unusable",
-            Self::Corrupt(_) => "store-corrupt",
-            Self::Version { .. } => "store-version",
-            Self::Busy => "store-busy",
-            Self::Deadline => "store-deadline",
-            Self::TooLarge { .. } => "too-large",
-            Self::Quota { .. } => "quota-exceeded",
-            Self::ReadOnly => "bucket-read-only",
-            Self::NotANumber(_) => "not-a-number",
-            Self::Full => "disk-full",
-            Self::Io(_) => "store-io",
-        }
-    }
-
-    /// What to do about it, where the operator can do something.
-    #[must_use]
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Unusable { .. } => {
-                Some("name another place for the store, or repair owner and mode of this one")
-            }
-            Self::Corrupt(_) => Some(
-                "move the file away, with those of the same name that end in -wal and -shm, and \
-                 put a copy back that was made while no host was running; without one, the host \
-                 begins with an empty store",
-            ),
-            Self::Version { found, expected } if found > expected => Some("update toolward"),
-            Self::Version { .. } => Some("use the version of toolward that made the file"),
-            Self::Busy | Self::Deadline => {
-                Some("find out which process holds the store, or allow the call more time")
-            }
-            Self::Full => Some("make room on the disk"),
-            Self::Quota { .. } | Self::TooLarge { .. } => {
-                Some("raise the limit, if the tool is to have more")
-            }
-            Self::ReadOnly | Self::NotANumber(_) | Self::Io(_) => None,
-        }
-    }
-}
-
-impl From<toolward_sqlite::Error> for Error {
-    fn from(error: toolward_sqlite::Error) -> Self {
-        use toolward_sqlite::Error as E;
-        match error {
-            E::Unusable(error) => Self::Unusable {
-                problem: error.problem.to_string(),
-                path: error.path,
-            },
-            E::Corrupt(problem) => Self::Corrupt(problem),
-            E::Version { found, expected } => Self::Version { found, expected },
-            E::Busy => Self::Busy,
-            // What ends a statement is that its deadline passed.
-            E::Interrupted(_) => Self::Deadline,
-            E::Full => Self::Full,
-            E::ReadOnly(problem) => Self::Io(problem),
-            other => Self::Io(other.to_string()),
-        }
-    }
-}
-
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        toolward_sqlite::Error::from(error).into()
+codes! {
+    for Error {
+        Self::Unusable(_) = "store-unusable",
+            "name another place for the store, or repair owner and mode of this one";
+        Self::Corrupt(_) = "store-corrupt",
+            "move the file away, with those of the same name that end in -wal and -shm, and \
+             put a copy back that was made while no host was running; without one, the host \
+             begins with an empty store";
+        Self::Version { found, expected } = "store-version", if found > expected {
+            "update toolward"
+        } else {
+            "use the version of toolward that made the file"
+        };
+        Self::Busy = "store-busy",
+            "find out which process holds the store, or allow the call more time";
+        Self::Deadline = "store-deadline",
+            "find out which process holds the store, or allow the call more time";
+        Self::TooLarge { .. } = "too-large", "raise the limit, if the tool is to have more";
+        Self::Quota { .. } = "quota-exceeded", "raise the limit, if the tool is to have more";
+        Self::ReadOnly = "bucket-read-only";
+        Self::NotANumber(_) = "not-a-number";
+        Self::Full = "disk-full", "make room on the disk";
+        Self::Io(_) = "store-io";
     }
 }

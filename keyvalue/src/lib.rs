@@ -8,6 +8,9 @@
 //! Everything here blocks. In an async host, call it where blocking is allowed:
 //! a [`Bucket`] is `Send`, `Sync` and cheap to clone for that.
 //!
+//! Without the feature `sqlite` (on by default) all types are there, and no [`Store`] can
+//! be made.
+//!
 //! ```
 //! use toolward_keyvalue::{Access, Limits, Store};
 //!
@@ -21,16 +24,18 @@
 //! # }
 //! ```
 
-mod bucket;
-mod connection;
+mod access;
 mod error;
 mod limits;
-mod pool;
-mod schema;
-mod store;
-mod write;
+mod page;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(not(feature = "sqlite"))]
+#[path = "absent.rs"]
+mod sqlite;
 
-pub use bucket::{Access, Bucket, Page};
+pub use access::Access;
 pub use error::Error;
 pub use limits::Limits;
-pub use store::Store;
+pub use page::Page;
+pub use sqlite::{Bucket, Store};

@@ -15,7 +15,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// What a connection may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum OpenMode {
     /// Read.
     Read,
     /// Read and write.
@@ -27,14 +27,14 @@ pub enum Access {
 ///
 /// # Errors
 /// What SQLite says.
-pub fn open(path: &Path, access: Access) -> Result<Connection, Error> {
+pub fn open(path: &Path, access: OpenMode) -> Result<Connection, Error> {
     // The path is absolute and without links, so that `NOFOLLOW` refuses what was put in its place, and it
     // can't be read as a URI.
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
         | match access {
-            Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
-            Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
+            OpenMode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            OpenMode::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
         };
     let connection = Connection::open_with_flags(path, flags)?;
     harden(&connection)?;
@@ -82,10 +82,13 @@ pub(crate) fn write_ahead(connection: &Connection, deadline: Instant) -> Result<
         match mode {
             Ok(mode) if mode == "wal" => return Ok(()),
             Ok(mode) => {
-                return Err(Error::Io(format!(
-                    "expected write-ahead logging, found journal mode `{mode}`: is the file on a network \
-                     file system?"
-                )));
+                return Err(Error::Io(
+                    format!(
+                        "expected write-ahead logging, found journal mode `{mode}`: is the file on \
+                         a network file system?"
+                    )
+                    .into(),
+                ));
             }
             Err(error)
                 if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
@@ -138,12 +141,12 @@ mod tests {
         let path = folder.path().join("file");
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        for access in [Access::Read, Access::Write] {
+        for access in [OpenMode::Read, OpenMode::Write] {
             open(&path, access).unwrap_err();
             assert!(!path.exists());
         }
         drop(Connection::open(&path).unwrap());
-        for access in [Access::Read, Access::Write] {
+        for access in [OpenMode::Read, OpenMode::Write] {
             open(&link, access).unwrap_err();
             open(&path, access).unwrap();
         }
@@ -162,7 +165,7 @@ mod tests {
             )
             .unwrap();
         drop(other);
-        let connection = open(&path, Access::Write).unwrap();
+        let connection = open(&path, OpenMode::Write).unwrap();
         connection
             .execute("INSERT INTO one VALUES (7)", [])
             .unwrap();
@@ -192,6 +195,6 @@ mod tests {
 
     fn open_new(path: &Path) -> Connection {
         drop(Connection::open(path).unwrap());
-        open(path, Access::Write).unwrap()
+        open(path, OpenMode::Write).unwrap()
     }
 }

@@ -15,7 +15,7 @@ pub enum Error {
     Unusable(#[from] toolward_files::Error),
     /// The file is another program's, or damaged.
     #[error("damaged, or another program's file: {0}")]
-    Corrupt(String),
+    Corrupt(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The tables are another version's.
     #[error("schema {found}; this version reads schema {expected}")]
     Version {
@@ -38,7 +38,15 @@ pub enum Error {
     ReadOnly(String),
     /// The operating system or SQLite failed.
     #[error("{0}")]
-    Io(String),
+    Io(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// A failure of the operating system, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {source}")]
+struct At {
+    what: String,
+    source: std::io::Error,
 }
 
 impl Error {
@@ -51,7 +59,10 @@ impl Error {
             | std::io::ErrorKind::QuotaExceeded
             | std::io::ErrorKind::FileTooLarge => Self::Full,
             std::io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly(error.to_string()),
-            _ => Self::Io(format!("{what}: {error}")),
+            _ => Self::Io(Box::new(At {
+                what: what.to_owned(),
+                source: error,
+            })),
         }
     }
 }
@@ -78,15 +89,15 @@ impl From<rusqlite::Error> for Error {
                 | ErrorCode::NotADatabase
                 | ErrorCode::ConstraintViolation
                 | ErrorCode::TypeMismatch,
-            ) => Self::Corrupt(error.to_string()),
-            Some(_) => Self::Io(error.to_string()),
+            ) => Self::Corrupt(error.into()),
+            Some(_) => Self::Io(error.into()),
             None => match error {
                 E::FromSqlConversionFailure(..)
                 | E::IntegralValueOutOfRange(..)
                 | E::InvalidColumnType(..)
                 | E::Utf8Error(..)
-                | E::QueryReturnedNoRows => Self::Corrupt(error.to_string()),
-                _ => Self::Io(error.to_string()),
+                | E::QueryReturnedNoRows => Self::Corrupt(error.into()),
+                _ => Self::Io(error.into()),
             },
         }
     }

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use std::time::{Duration, Instant};
-//! use toolward_sqlite::{Access, Schema};
+//! use toolward_sqlite::{OpenMode, Schema};
 //!
 //! static SCHEMA: Schema = Schema {
 //!     application_id: 0x544c_4558,
@@ -20,7 +20,7 @@
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("private/example.sqlite");
 //! let path = toolward_files::private_file(&path)?;
-//! let mut connection = toolward_sqlite::open(&path, Access::Write)?;
+//! let mut connection = toolward_sqlite::open(&path, OpenMode::Write)?;
 //! SCHEMA.prepare(&mut connection, Instant::now() + Duration::from_secs(10))?;
 //! # Ok(())
 //! # }
@@ -31,7 +31,7 @@ mod error;
 mod schema;
 mod unwritable;
 
-pub use connection::{Access, harden, open, shorten_log, wait_for_disk};
+pub use connection::{OpenMode, harden, open, shorten_log, wait_for_disk};
 pub use error::Error;
 pub use schema::Schema;
 pub use unwritable::{Unwritable, open_unwritable};

@@ -96,7 +96,7 @@ impl Schema {
     }
 
     fn unknown(&self) -> Error {
-        Error::Corrupt(format!("expected the tables of {}", self.owner))
+        Error::Corrupt(format!("expected the tables of {}", self.owner).into())
     }
 }
 

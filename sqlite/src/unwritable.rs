@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, MAIN_DB};
 
-use crate::connection::{Access, harden, log_of, open};
+use crate::connection::{OpenMode, harden, log_of, open};
 use crate::error::Error;
 use crate::schema::Schema;
 
@@ -51,7 +51,7 @@ pub fn open_unwritable(
 
 /// As SQLite reads it, with the log.
 fn with_log(path: &Path, schema: &Schema, busy_timeout: Duration) -> Result<Connection, Error> {
-    let mut connection = open(path, Access::Read)?;
+    let mut connection = open(path, OpenMode::Read)?;
     connection.busy_timeout(busy_timeout)?;
     schema.require(&mut connection)?;
     Ok(connection)
@@ -72,13 +72,13 @@ fn without_log(path: &Path, schema: &Schema) -> Result<Unwritable, Error> {
         return Err(Error::Busy);
     }
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(Error::Io(format!(
-            "the file is larger than {MAX_BYTES} bytes"
-        )));
+        return Err(Error::Io(
+            format!("the file is larger than {MAX_BYTES} bytes").into(),
+        ));
     }
     // In memory there is no log to be looked for.
     let format = bytes.get_mut(FORMAT);
-    let format = format.ok_or_else(|| Error::Corrupt("the file is too short".to_owned()))?;
+    let format = format.ok_or_else(|| Error::Corrupt("the file is too short".into()))?;
     format.copy_from_slice(&ROLLBACK_JOURNAL);
     let mut connection = Connection::open_in_memory()?;
     connection.deserialize_read_exact(MAIN_DB, bytes.as_slice(), bytes.len(), true)?;
@@ -130,7 +130,7 @@ mod tests {
     fn a_copy_in_memory_has_what_is_in_the_file_and_says_whether_a_log_was_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = toolward_files::private_file(&folder.path().join("private/file")).unwrap();
-        let mut writer = open(&path, Access::Write).unwrap();
+        let mut writer = open(&path, OpenMode::Write).unwrap();
         let deadline = Instant::now() + Duration::from_secs(10);
         assert!(!SCHEMA.prepare(&mut writer, deadline).unwrap());
         let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";

@@ -137,7 +137,7 @@ pub(crate) fn install(
     rollback::raise(sql, new, at)?;
     forget_surfaces(sql)?;
     model::one_installed(sql, &new.id)?
-        .ok_or_else(|| Error::Corrupt(format!("expected the row of {}", new.id)))
+        .ok_or_else(|| Error::Corrupt(format!("expected the row of {}", new.id).into()))
 }
 
 /// Holds, in place of an update that was held before.
@@ -163,7 +163,7 @@ pub(crate) fn hold(sql: &Transaction<'_>, candidate: &Candidate, at: i64) -> Res
     )?;
     forget_surfaces(sql)?;
     model::one_held(sql, &new.id)?
-        .ok_or_else(|| Error::Corrupt(format!("expected the held row of {}", new.id)))
+        .ok_or_else(|| Error::Corrupt(format!("expected the held row of {}", new.id).into()))
 }
 
 fn write_surface(sql: &Transaction<'_>, candidate: &Candidate) -> Result<(), Error> {
@@ -189,5 +189,5 @@ pub(crate) fn forget_surfaces(sql: &Transaction<'_>) -> Result<(), Error> {
 
 pub(crate) fn number(sequence: u64) -> Result<i64, Error> {
     i64::try_from(sequence)
-        .map_err(|_| Error::Corrupt(format!("the sequence {sequence} is too large")))
+        .map_err(|_| Error::Corrupt(format!("the sequence {sequence} is too large").into()))
 }

@@ -1,8 +1,7 @@
 //! Why the store could not be opened, or an operation on it was refused or failed.
 
-use std::path::PathBuf;
-
 use toolward_bundle::ContentError;
+use toolward_report::codes;
 use toolward_signing::{Digest, Refusal};
 
 /// An operation was refused, or failed. What was installed before still is.
@@ -78,16 +77,11 @@ pub enum Error {
         found: String,
     },
     /// A directory or file can't be used safely.
-    #[error("{} {problem}", path.display())]
-    Unusable {
-        /// The directory or file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
+    #[error(transparent)]
+    Unusable(#[from] toolward_files::Error),
     /// The file is not a store's state, or is damaged.
     #[error("the store's state is damaged, or another program's file: {0}")]
-    Corrupt(String),
+    Corrupt(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The state was made by another version of this crate.
     #[error("the store's state has schema {found}; this version reads schema {expected}")]
     Version {
@@ -112,73 +106,48 @@ pub enum Error {
     LogUnreadable,
     /// The operating system or SQLite failed.
     #[error("the store failed: {0}")]
-    Io(String),
+    Io(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+codes! {
+    for Error {
+        Self::Refused(refusal) = refusal;
+        Self::Content(error) = error;
+        Self::Duplicate { .. } = "duplicate-id",
+            "keep one of the two bundles: remove the other first";
+        Self::SurfaceMismatch { .. } = "surface-mismatch",
+            "look at the difference again, and accept the digest shown with it";
+        Self::NotInstalled { .. } = "not-installed", "`toolward list` shows what is installed";
+        Self::NotHeld { .. } = "not-held", "`toolward update` looks for a new release";
+        Self::ObjectMissing { .. } = "object-missing",
+            "install the bundle again, and find out who writes to the store's directory";
+        Self::ObjectChanged { .. } = "object-changed",
+            "install the bundle again, and find out who writes to the store's directory";
+        Self::PublisherChanged { .. } = "publisher-changed",
+            "install the bundle again, to accept it from this publisher";
+        Self::Unusable(_) = "store-unusable",
+            "name another place, or repair owner and mode of this one";
+        Self::Corrupt(_) = "store-corrupt",
+            "put back a copy of the file that was made while nothing ran; without one, move it away and \
+             install the bundles again: what they may go back to is then unknown";
+        Self::Version { found, expected } = "store-version", if found > expected {
+            "update toolward"
+        } else {
+            "use the version of toolward that made the file"
+        };
+        Self::Busy = "store-busy", "find out which process holds the store, and try again";
+        Self::Full = "disk-full",
+            "make room on the disk: `toolward remove ID` frees the file of a bundle that is not needed";
+        Self::ReadOnly = "store-read-only",
+            "make the store's directories writable for their user again";
+        Self::LogUnreadable = "store-log-unreadable",
+            "what was revoked last may be in it: make room on the disk, or make the store's directories \
+             writable again";
+        Self::Io(_) = "store-io";
+    }
 }
 
 impl Error {
-    /// The stable code of this error.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Refused(refusal) => refusal.code(),
-            Self::Content(error) => error.code(),
-            Self::Duplicate { .. } => "duplicate-id",
-            Self::SurfaceMismatch { .. } => "surface-mismatch",
-            Self::NotInstalled { .. } => "not-installed",
-            Self::NotHeld { .. } => "not-held",
-            Self::ObjectMissing { .. } => "object-missing",
-            Self::ObjectChanged { .. } => "object-changed",
-            Self::PublisherChanged { .. } => "publisher-changed",
-            Self::Unusable { .. } => "store-unusable",
-            Self::Corrupt(_) => "store-corrupt",
-            Self::Version { .. } => "store-version",
-            Self::Busy => "store-busy",
-            Self::Full => "disk-full",
-            Self::ReadOnly => "store-read-only",
-            Self::LogUnreadable => "store-log-unreadable",
-            Self::Io(_) => "store-io",
-        }
-    }
-
-    /// What to do about it, where somebody can do something.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Refused(refusal) => return refusal.hint().map(str::to_owned),
-            Self::Content(error) => return error.hint(),
-            Self::Duplicate { .. } => "keep one of the two bundles: remove the other first",
-            Self::SurfaceMismatch { .. } => {
-                "look at the difference again, and accept the digest shown with it"
-            }
-            Self::NotInstalled { .. } => "`toolward list` shows what is installed",
-            Self::NotHeld { .. } => "`toolward update` looks for a new release",
-            Self::ObjectMissing { .. } | Self::ObjectChanged { .. } => {
-                "install the bundle again, and find out who writes to the store's directory"
-            }
-            Self::PublisherChanged { .. } => {
-                "install the bundle again, to accept it from this publisher"
-            }
-            Self::Unusable { .. } => "name another place, or repair owner and mode of this one",
-            Self::Corrupt(_) => {
-                "put back a copy of the file that was made while nothing ran; without one, move it away and \
-                 install the bundles again: what they may go back to is then unknown"
-            }
-            Self::Version { found, expected } if found > expected => "update toolward",
-            Self::Version { .. } => "use the version of toolward that made the file",
-            Self::Busy => "find out which process holds the store, and try again",
-            Self::Full => {
-                "make room on the disk: `toolward remove ID` frees the file of a bundle that is not needed"
-            }
-            Self::ReadOnly => "make the store's directories writable for their user again",
-            Self::LogUnreadable => {
-                "what was revoked last may be in it: make room on the disk, or make the store's directories \
-                 writable again"
-            }
-            Self::Io(_) => return None,
-        };
-        Some(hint.to_owned())
-    }
-
     /// Whether the disk is full or read-only.
     pub(crate) fn is_of_disk(&self) -> bool {
         matches!(self, Self::Full | Self::ReadOnly)
@@ -196,26 +165,18 @@ impl From<ContentError> for Error {
     }
 }
 
-impl From<toolward_files::Error> for Error {
-    fn from(error: toolward_files::Error) -> Self {
-        Self::Unusable {
-            problem: error.problem.to_string(),
-            path: error.path,
-        }
-    }
-}
-
 impl From<toolward_sqlite::Error> for Error {
     fn from(error: toolward_sqlite::Error) -> Self {
         use toolward_sqlite::Error as E;
         match error {
-            E::Unusable(error) => error.into(),
+            E::Unusable(error) => Self::Unusable(error),
             E::Corrupt(problem) => Self::Corrupt(problem),
             E::Version { found, expected } => Self::Version { found, expected },
             E::Busy => Self::Busy,
             E::Full => Self::Full,
             E::ReadOnly(_) => Self::ReadOnly,
-            other => Self::Io(other.to_string()),
+            E::Io(error) => Self::Io(error),
+            other => Self::Io(other.into()),
         }
     }
 }

@@ -34,7 +34,7 @@ pub struct InstallOptions {
 /// What an installation came to.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum InstallOutcome {
     /// The bundle is installed.
     Installed {
         /// What is installed now.
@@ -66,7 +66,7 @@ impl Store {
         &self,
         bundle: &Verified<Bundle>,
         options: &InstallOptions,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<InstallOutcome, Error> {
         let result = self.try_install(bundle, options);
         if let Err(error) = &result {
             let refused = NewDecision {
@@ -84,7 +84,7 @@ impl Store {
         &self,
         bundle: &Verified<Bundle>,
         options: &InstallOptions,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<InstallOutcome, Error> {
         let candidate = candidate(bundle, options)?;
         let at = times::seconds(options.now);
         let _lock = lock::shared(&self.directory)?;
@@ -101,7 +101,7 @@ impl Store {
         self.state.write(|sql| {
             let previous = model::one_installed(sql, &candidate.held.id)?;
             match decide::decide(sql, &candidate, options.accept)? {
-                Decision::Unchanged(installed) => Ok(Outcome::Unchanged(*installed)),
+                Decision::Unchanged(installed) => Ok(InstallOutcome::Unchanged(*installed)),
                 Decision::Install(acceptance) => {
                     let installed = decide::install(sql, &candidate, acceptance, at)?;
                     let reason = reason(&candidate.held, acceptance);
@@ -110,7 +110,7 @@ impl Store {
                         &decision(&candidate.held, "install", Verdict::Accepted, reason),
                         at,
                     )?;
-                    Ok(Outcome::Installed {
+                    Ok(InstallOutcome::Installed {
                         installed,
                         previous,
                     })
@@ -128,7 +128,7 @@ impl Store {
                         difference.changes.len()
                     );
                     record(sql, &decision(&held, "install", Verdict::Held, reason), at)?;
-                    Ok(Outcome::Held {
+                    Ok(InstallOutcome::Held {
                         held,
                         current: previous,
                         difference,

@@ -2,7 +2,7 @@
 //! sequence of each bundle, the versions of the documents of publishers and channels, and every decision.
 //!
 //! * [`Store`]: install, update, remove, load, verify, collect garbage;
-//! * [`Outcome`]: what an installation came to: an update with another surface is held;
+//! * [`InstallOutcome`]: what an installation came to: an update with another surface is held;
 //! * [`rollback`]: what may not go back;
 //! * [`audit_log`]: the decisions that were made;
 //! * [`search`]: tools for a query.
@@ -31,7 +31,7 @@ mod tools;
 
 pub use error::Error;
 pub use garbage::Collected;
-pub use install::{InstallOptions, Outcome};
+pub use install::{InstallOptions, InstallOutcome};
 pub use load::{Checked, Loaded, Verify};
 pub use model::{Acceptance, Held, Installed};
 pub use store::Store;

@@ -53,6 +53,11 @@ pub struct Checked {
     pub result: Result<(), Error>,
 }
 
+/// A file of an installed bundle that could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("a file of the store: {0}")]
+struct Unread(#[source] Refusal);
+
 impl Store {
     /// Loads an installed bundle. How it came out is recorded.
     ///
@@ -150,7 +155,7 @@ impl Store {
                 }
             }
         });
-        let lost = || Err(Error::Io("a bundle was not loaded".to_owned()));
+        let lost = || Err(Error::Io("a bundle was not loaded".into()));
         let loaded = installed
             .into_iter()
             .zip(results)
@@ -230,7 +235,7 @@ impl Store {
         })?;
         let bundle = verify(&mut file).map_err(|refusal| match refusal.kind() {
             // Nothing was found out about the bundle.
-            ErrorKind::Io => Error::Io(format!("a file of the store: {refusal}")),
+            ErrorKind::Io => Error::Io(Box::new(Unread(refusal))),
             _ => refusal.into(),
         })?;
         if bundle.manifest_digest != one.digest || bundle.manifest.id != one.id {

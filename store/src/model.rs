@@ -194,5 +194,5 @@ pub(crate) fn surface(sql: &Transaction<'_>, digest: &Digest) -> Result<BundleSu
         .optional()?;
     bytes
         .and_then(|bytes| BundleSurface::from_digested(bytes, digest))
-        .ok_or_else(|| Error::Corrupt(format!("expected the surface {digest}")))
+        .ok_or_else(|| Error::Corrupt(format!("expected the surface {digest}").into()))
 }

@@ -70,10 +70,9 @@ impl Objects {
             Err(error) => return Err(fail(error.into())),
         };
         if !file.metadata().map_err(fail)?.is_file() {
-            return Err(Error::Io(format!(
-                "{} is not a regular file",
-                file_name(digest)
-            )));
+            return Err(Error::Io(
+                format!("{} is not a regular file", file_name(digest)).into(),
+            ));
         }
         Ok(Some(file))
     }

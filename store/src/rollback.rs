@@ -43,7 +43,7 @@ pub struct Following<'a> {
 /// Which kind of document a version belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum DocumentKind {
+pub enum VersionedDocument {
     /// A publisher's document.
     Publisher,
     /// A publisher's revocations.
@@ -52,7 +52,7 @@ pub enum DocumentKind {
     Channel,
 }
 
-impl DocumentKind {
+impl VersionedDocument {
     /// The word for it in the state.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -174,7 +174,7 @@ pub(crate) fn reset(
 
 pub(crate) fn document(
     sql: &Transaction<'_>,
-    kind: DocumentKind,
+    kind: VersionedDocument,
     name: &str,
 ) -> Result<Option<(u64, Digest)>, Error> {
     let mut statement = sql.prepare_cached(
@@ -189,7 +189,7 @@ pub(crate) fn document(
 /// Refuses a document that is older than the known one or contradicts it; otherwise it becomes the known one.
 pub(crate) fn see_document(
     sql: &Transaction<'_>,
-    kind: DocumentKind,
+    kind: VersionedDocument,
     name: &str,
     version: u64,
     digest: Digest,

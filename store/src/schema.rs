@@ -6,7 +6,7 @@ use std::time::Instant;
 use rusqlite::Connection;
 use rustix::fs::Access as Permission;
 use rustix::io::Errno;
-use toolward_sqlite::{Access, Schema};
+use toolward_sqlite::{OpenMode, Schema};
 
 use crate::error::Error;
 use crate::lock::BUSY_TIMEOUT;
@@ -115,7 +115,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
 }
 
 fn opened(path: &Path) -> Result<Connection, Error> {
-    let mut sql = toolward_sqlite::open(path, Access::Write)?;
+    let mut sql = toolward_sqlite::open(path, OpenMode::Write)?;
     sql.busy_timeout(BUSY_TIMEOUT)?;
     // What was committed survives the machine: else the state could name a file that was collected since.
     toolward_sqlite::wait_for_disk(&sql, true)?;

@@ -16,13 +16,13 @@ pub(crate) enum Unwritable {
 }
 
 /// The state in SQLite.
-pub(crate) struct State {
+pub(crate) struct StateDatabase {
     sql: Mutex<Connection>,
     /// Why it can't be written to, if so.
     unwritable: Option<Unwritable>,
 }
 
-impl State {
+impl StateDatabase {
     pub(crate) fn new(sql: Connection) -> Self {
         Self {
             sql: Mutex::new(sql),
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_write_waits_for_the_disk_also_after_one_that_did_not_and_panicked_or_failed() {
-        let state = State::new(Connection::open_in_memory().unwrap());
+        let state = StateDatabase::new(Connection::open_in_memory().unwrap());
         assert_eq!(state.write(waits).unwrap(), 2);
         assert_eq!(state.write_soon(waits).unwrap(), 1);
         assert_eq!(state.write(waits).unwrap(), 2);

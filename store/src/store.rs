@@ -18,9 +18,9 @@ use crate::error::Error;
 use crate::lock::BUSY_TIMEOUT;
 use crate::model::{self, Installed};
 use crate::object::Objects;
-use crate::rollback::{self, DocumentKind, Following, Mark};
+use crate::rollback::{self, Following, Mark, VersionedDocument};
 use crate::search;
-use crate::state::{State, Unwritable};
+use crate::state::{StateDatabase, Unwritable};
 use crate::tools::{self, InstalledTool};
 use crate::{schema, times};
 
@@ -29,7 +29,7 @@ use crate::{schema, times};
 pub struct Store {
     pub(crate) directory: OwnedFd,
     pub(crate) objects: Objects,
-    pub(crate) state: State,
+    pub(crate) state: StateDatabase,
     log_unread: bool,
     /// Why decisions could not be written down, if so.
     unrecorded: Mutex<Option<&'static str>>,
@@ -51,7 +51,7 @@ impl Store {
         Ok(Self {
             directory: opened.into(),
             objects: Objects::new(objects.into(), temporary.into()),
-            state: State::new(schema::open(&state)?),
+            state: StateDatabase::new(schema::open(&state)?),
             log_unread: false,
             unrecorded: Mutex::default(),
         })
@@ -89,7 +89,7 @@ impl Store {
         Ok(Self {
             directory: opened.into(),
             objects: Objects::new(objects.into(), temporary.into()),
-            state: State::read_only(unwritable.connection, why),
+            state: StateDatabase::read_only(unwritable.connection, why),
             log_unread: unwritable.log_unread,
             unrecorded: Mutex::default(),
         })
@@ -280,7 +280,7 @@ impl Store {
             return Ok(Vec::new());
         };
         let at = times::seconds(now);
-        let kind = DocumentKind::Publisher;
+        let kind = VersionedDocument::Publisher;
         let followed = self.state.write(|sql| {
             let seen = rollback::document(sql, kind, publisher)?.map_or(0, |(version, _)| version);
             let mut changed = Vec::new();
@@ -314,7 +314,7 @@ impl Store {
     /// another digest. Both are recorded.
     pub fn see_document(
         &self,
-        kind: DocumentKind,
+        kind: VersionedDocument,
         name: &str,
         version: u64,
         digest: Digest,
@@ -330,7 +330,7 @@ impl Store {
     /// Records that a document was refused, if it was.
     fn seen<R>(
         &self,
-        kind: DocumentKind,
+        kind: VersionedDocument,
         name: &str,
         digest: Digest,
         seen: Result<R, Error>,
@@ -351,7 +351,11 @@ impl Store {
     ///
     /// # Errors
     /// When the state can't be read.
-    pub fn document(&self, kind: DocumentKind, name: &str) -> Result<Option<(u64, Digest)>, Error> {
+    pub fn document(
+        &self,
+        kind: VersionedDocument,
+        name: &str,
+    ) -> Result<Option<(u64, Digest)>, Error> {
         self.state.read(|sql| rollback::document(sql, kind, name))
     }
 }

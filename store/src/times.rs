@@ -14,5 +14,5 @@ pub(crate) fn seconds(now: SystemTime) -> i64 {
 }
 
 pub(crate) fn timestamp(seconds: i64) -> Result<Timestamp, Error> {
-    Timestamp::from_unix(seconds).map_err(|refusal| Error::Corrupt(refusal.to_string()))
+    Timestamp::from_unix(seconds).map_err(|refusal| Error::Corrupt(refusal.into()))
 }

@@ -68,7 +68,7 @@ fn a_store_of_another_version_is_refused_and_both_versions_are_named() {
         }
     ));
     assert_eq!(error.code(), "store-version");
-    assert_eq!(error.hint(), Some("update toolward"));
+    assert_eq!(error.hint().as_deref(), Some("update toolward"));
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn a_tool_keeps_its_place_when_its_bundle_is_updated_and_what_an_update_adds_com
     };
     let bundle = renamed.bundle();
     let held = store.install(&bundle, &crate::support::options()).unwrap();
-    let toolward_store::Outcome::Held { held, .. } = held else {
+    let toolward_store::InstallOutcome::Held { held, .. } = held else {
         panic!("expected another surface to be held, found {held:?}");
     };
     let verify = crate::support::verifier();

@@ -1,6 +1,6 @@
 //! Installing, updating, removing, and what stays on disk.
 
-use toolward_store::{Acceptance, Collected, Outcome};
+use toolward_store::{Acceptance, Collected, InstallOutcome};
 
 use crate::support::{Place, Release, install, now, options, refused, verifier};
 
@@ -29,7 +29,7 @@ fn an_update_with_the_same_surface_replaces_and_its_old_file_is_collected() {
     let place = Place::new();
     let store = place.open();
     let old = install(&store, &Release::new(1));
-    let Outcome::Installed {
+    let InstallOutcome::Installed {
         installed,
         previous,
     } = store
@@ -63,7 +63,7 @@ fn the_same_bundle_twice_is_unchanged() {
     let again = store
         .install(&Release::new(1).bundle(), &options())
         .unwrap();
-    assert_eq!(again, Outcome::Unchanged(installed));
+    assert_eq!(again, InstallOutcome::Unchanged(installed));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use toolward_signing::Digest;
 use toolward_signing::publisher::Reset;
-use toolward_store::rollback::{DocumentKind, Following};
-use toolward_store::{InstallOptions, Outcome};
+use toolward_store::rollback::{Following, VersionedDocument};
+use toolward_store::{InstallOptions, InstallOutcome};
 
 use crate::support::{Place, Release, install, now, options, refused};
 
@@ -49,7 +49,7 @@ fn going_back_takes_a_reason_and_the_mark_stays() {
         ..options()
     };
     let outcome = store.install(&Release::new(4).bundle(), &allowed).unwrap();
-    assert!(matches!(outcome, Outcome::Installed { .. }));
+    assert!(matches!(outcome, InstallOutcome::Installed { .. }));
     assert_eq!(store.marks().unwrap()[0].sequence, 5);
     let newest = &store.decisions(&Default::default()).unwrap()[0];
     assert!(newest.decision.reason.contains("5 breaks"), "{newest:?}");
@@ -131,18 +131,22 @@ fn a_document_goes_neither_back_nor_two_ways() {
     let store = place.open();
     let (one, two) = (Digest::of(b"1"), Digest::of(b"2"));
     let see = |version, digest| {
-        store.see_document(DocumentKind::Channel, "stable", version, digest, now())
+        store.see_document(VersionedDocument::Channel, "stable", version, digest, now())
     };
     see(3, one).unwrap();
     see(3, one).unwrap();
     assert_eq!(see(3, two).unwrap_err().code(), "equivocation");
     assert_eq!(see(2, two).unwrap_err().code(), "rollback");
     assert_eq!(
-        store.document(DocumentKind::Channel, "stable").unwrap(),
+        store
+            .document(VersionedDocument::Channel, "stable")
+            .unwrap(),
         Some((3, one))
     );
     assert_eq!(
-        store.document(DocumentKind::Publisher, "stable").unwrap(),
+        store
+            .document(VersionedDocument::Publisher, "stable")
+            .unwrap(),
         None
     );
     see(4, two).unwrap();

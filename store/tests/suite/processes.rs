@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use toolward_store::{InstallOptions, Outcome, Store};
+use toolward_store::{InstallOptions, InstallOutcome, Store};
 
 use crate::support::{Place, Release, now, options, verified, verifier};
 
@@ -54,7 +54,7 @@ fn child() {
             let store = open();
             let common = verified(&read(&format!("common-{number}")), "acme");
             match store.install(&common, &options()) {
-                Ok(Outcome::Installed { .. }) => {}
+                Ok(InstallOutcome::Installed { .. }) => {}
                 Err(error) if error.code() == "rollback" => {}
                 other => panic!("{other:?}"),
             }

@@ -9,7 +9,7 @@ use toolward_signing::key::SigningKey;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, Bundle, Verified, VerifyOptions};
 use toolward_signing::{Digest, Refusal};
-use toolward_store::{InstallOptions, Installed, Outcome, Store};
+use toolward_store::{InstallOptions, InstallOutcome, Installed, Store};
 
 /// The publisher's key, the same each time.
 pub(crate) fn key() -> SigningKey {
@@ -176,7 +176,7 @@ impl Place {
 
 pub(crate) fn install(store: &Store, release: &Release) -> Installed {
     match store.install(&release.bundle(), &options()).unwrap() {
-        Outcome::Installed { installed, .. } => installed,
+        InstallOutcome::Installed { installed, .. } => installed,
         other => panic!("expected an installation, found {other:?}"),
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use toolward_signing::Digest;
 use toolward_signing::revocation::Revocations;
 use toolward_signing::verify::{self, VerifyOptions};
-use toolward_store::{Acceptance, InstallOptions, Outcome};
+use toolward_store::{Acceptance, InstallOptions, InstallOutcome};
 
 use crate::support::{Place, Release, install, now, options, refused, trust_for, verifier};
 
@@ -14,7 +14,7 @@ fn an_update_that_changes_a_description_only_is_held_until_it_is_accepted() {
     let store = place.open();
     let old = install(&store, &Release::new(1));
     let new = Release::described(2, "Reads your mail.");
-    let Outcome::Held {
+    let InstallOutcome::Held {
         held,
         current,
         difference,
@@ -64,7 +64,7 @@ fn a_surface_accepted_beforehand_is_installed_and_any_other_is_held() {
         accept: Some(Digest::of(b"other")),
         ..options()
     };
-    let Outcome::Held { held, .. } = store.install(&new.bundle(), &wrong).unwrap() else {
+    let InstallOutcome::Held { held, .. } = store.install(&new.bundle(), &wrong).unwrap() else {
         panic!("expected it to be held");
     };
     let right = InstallOptions {
@@ -72,7 +72,7 @@ fn a_surface_accepted_beforehand_is_installed_and_any_other_is_held() {
         ..options()
     };
     let outcome = store.install(&new.bundle(), &right).unwrap();
-    assert!(matches!(outcome, Outcome::Installed { .. }));
+    assert!(matches!(outcome, InstallOutcome::Installed { .. }));
     assert!(store.pending().unwrap().is_empty());
 }
 
@@ -85,7 +85,7 @@ fn a_first_installation_with_another_surface_than_accepted_is_held() {
         ..options()
     };
     let outcome = store.install(&Release::new(1).bundle(), &wrong).unwrap();
-    let Outcome::Held {
+    let InstallOutcome::Held {
         held,
         current: None,
         difference,
@@ -143,7 +143,8 @@ fn the_same_id_from_another_publisher_is_held() {
         publisher: "zenith".to_owned(),
         ..Release::new(2)
     };
-    let Outcome::Held { difference, .. } = store.install(&other.bundle(), &options()).unwrap()
+    let InstallOutcome::Held { difference, .. } =
+        store.install(&other.bundle(), &options()).unwrap()
     else {
         panic!("expected it to be held");
     };
@@ -160,7 +161,8 @@ fn an_update_that_was_revoked_while_it_waited_does_not_replace_what_works() {
     let store = place.open();
     let old = install(&store, &Release::new(1));
     let new = Release::described(2, "Other.");
-    let Outcome::Held { held, .. } = store.install(&new.bundle(), &options()).unwrap() else {
+    let InstallOutcome::Held { held, .. } = store.install(&new.bundle(), &options()).unwrap()
+    else {
         panic!("expected it to be held");
     };
     let mut revocations = Revocations::none();

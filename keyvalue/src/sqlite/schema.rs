@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection as Sql, TransactionBehavior};
-use toolward_sqlite::{Access, Schema};
+use toolward_sqlite::{OpenMode, Schema};
 
-use crate::connection::Connection;
+use super::connection::Connection;
 use crate::error::Error;
 
 /// The store's file.
@@ -49,7 +49,7 @@ CREATE TABLE entry (
 /// Opens the file's first connection for writing, with the tables in it.
 pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
     let deadline = deadline();
-    let mut connection = Connection::open(path, Access::Write)?;
+    let mut connection = Connection::open(path, OpenMode::Write)?;
     connection.run(deadline, |sql| {
         SCHEMA.prepare(sql, deadline)?;
         // A file that can't be written fails here, not in a call.
@@ -61,7 +61,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
 
 /// Opens another connection to a file that [`open`] accepted, for reading.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, Error> {
-    let mut connection = Connection::open(path, Access::Read)?;
+    let mut connection = Connection::open(path, OpenMode::Read)?;
     connection.run(deadline(), |sql| Ok(SCHEMA.require(sql)?))?;
     Ok(connection)
 }
@@ -83,7 +83,7 @@ pub(crate) fn check(sql: &mut Sql) -> Result<(), Error> {
     let sql = sql.transaction()?;
     let found: String = sql.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if found != "ok" {
-        return Err(Error::Corrupt(found));
+        return Err(Error::Corrupt(found.into()));
     }
     let wrong: i64 = sql.query_row(
         "SELECT count(*) FROM bucket AS b LEFT JOIN (
@@ -102,8 +102,8 @@ pub(crate) fn check(sql: &mut Sql) -> Result<(), Error> {
     )?;
     match (wrong, orphans) {
         (0, 0) => Ok(()),
-        _ => Err(Error::Corrupt(format!(
-            "{wrong} buckets with wrong totals, {orphans} entries without a bucket"
-        ))),
+        _ => Err(Error::Corrupt(
+            format!("{wrong} buckets with wrong totals, {orphans} entries without a bucket").into(),
+        )),
     }
 }

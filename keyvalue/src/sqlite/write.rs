@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, Transaction};
 
-use crate::bucket::Address;
+use super::bucket::Address;
 use crate::error::Error;
 use crate::limits::Limits;
 
@@ -211,7 +211,8 @@ fn within(limit: &'static str, before: u64, after: u64, allowed: u64) -> Result<
 
 /// A number of the store that is never negative.
 pub(crate) fn count(stored: i64) -> Result<u64, Error> {
-    u64::try_from(stored).map_err(|_| Error::Corrupt(format!("expected a count, found {stored}")))
+    u64::try_from(stored)
+        .map_err(|_| Error::Corrupt(format!("expected a count, found {stored}").into()))
 }
 
 fn stored(count: u64) -> i64 {

@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 use rusqlite::OptionalExtension;
 
+use super::store::Store;
+use super::write::{Change, count};
+use crate::access::Access;
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::store::Store;
-use crate::write::{Change, count};
+use crate::page::Page;
 
 /// How long an operation may take where the bucket has no deadline.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -26,20 +28,32 @@ SELECT e.position, e.key FROM bucket AS b JOIN entry AS e ON e.bucket = b.id
 WHERE b.owner = ?1 AND b.principal = ?2 AND b.name = ?3 AND e.position > ?4
 ORDER BY e.position";
 
-/// What a bucket was opened for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Reading.
-    Read,
-    /// Reading and writing.
-    Write,
-}
-
 /// One bucket of one publisher and principal. Each operation is atomic, those on
 /// many keys included: it is done as a whole, or fails and changes nothing. A
 /// write that returned is seen by all later reads.
 ///
 /// Keys are compared byte by byte.
+///
+/// ```
+/// use toolward_keyvalue::{Access, Bucket, Limits, Page, Store};
+///
+/// # fn main() -> Result<(), toolward_keyvalue::Error> {
+/// let store = Store::in_memory()?;
+/// let limits = Limits { page_keys: 2, ..Limits::default() };
+/// let bucket: Bucket = store.bucket("acme", "alice", "notes", Access::Write, limits);
+/// for key in ["one", "two", "three"] {
+///     bucket.set(key, b"text")?;
+/// }
+/// let Page { keys, cursor } = bucket.list_keys(None)?;
+/// assert_eq!(keys, ["one", "two"]);
+/// assert_eq!(bucket.list_keys(cursor)?.keys, ["three"]);
+///
+/// let reader = store.bucket("acme", "alice", "notes", Access::Read, limits);
+/// let refused = reader.delete("one").map_err(|error| error.code());
+/// assert_eq!(refused, Err("bucket-read-only"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Bucket {
     store: Store,
@@ -56,15 +70,6 @@ pub(crate) struct Address {
     pub(crate) owner: String,
     pub(crate) principal: String,
     pub(crate) name: String,
-}
-
-/// A page of a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
-    /// Keys, in the order in which they first came into the bucket.
-    pub keys: Vec<String>,
-    /// What gives the next page; `None` after the last one.
-    pub cursor: Option<u64>,
 }
 
 impl Bucket {
@@ -171,7 +176,7 @@ impl Bucket {
                 let value = row
                     .get_ref(0)?
                     .as_blob()
-                    .map_err(|error| Error::Corrupt(error.to_string()))?;
+                    .map_err(|error| Error::Corrupt(error.into()))?;
                 bytes = bytes.saturating_add(value.len() as u64);
                 self.batch_fits(keys.len(), bytes)?;
                 values.push(Some(value.to_vec()));

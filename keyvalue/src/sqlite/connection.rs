@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use toolward_sqlite::Access;
+use toolward_sqlite::OpenMode;
 
 use crate::error::Error;
 
@@ -29,7 +29,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Opens an existing file.
-    pub(crate) fn open(path: &Path, access: Access) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path, access: OpenMode) -> Result<Self, Error> {
         Self::new(toolward_sqlite::open(path, access)?)
     }
 

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::bucket::{Access, Bucket};
-use crate::connection::Connection;
+use super::bucket::Bucket;
+use super::connection::Connection;
+use super::pool::Pool;
+use super::schema;
+use crate::access::Access;
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::pool::Pool;
-use crate::schema;
 
 /// Connections that read at the same time; more reads wait. Each is made when it
 /// is first needed.
@@ -63,7 +64,7 @@ impl Store {
     ///
     /// When SQLite can't be initialised.
     pub fn in_memory() -> Result<Self, Error> {
-        let lost = || Err(Error::Io("what was in memory is lost".to_owned()));
+        let lost = || Err(Error::Io("what was in memory is lost".into()));
         Ok(Self {
             connections: Arc::new(Connections {
                 readers: None,

@@ -1,0 +1,12 @@
+//! The buckets in an SQLite file.
+
+mod bucket;
+mod connection;
+mod error;
+mod pool;
+mod schema;
+mod store;
+mod write;
+
+pub use bucket::Bucket;
+pub use store::Store;
