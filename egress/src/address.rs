@@ -96,6 +96,17 @@ const fn v6(segments: [u16; 8], length: u8) -> Ipv6Net {
 /// written as IPv6 becomes one), if it is globally reachable or within
 /// `granted`.
 ///
+/// ```
+/// use toolward_egress::address;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// assert!(address::check("93.184.215.14".parse()?, &[]).is_ok());
+/// assert!(address::check("10.0.0.1".parse()?, &[]).is_err());
+/// assert!(address::check("10.0.0.1".parse()?, &["10.0.0.0/8".parse()?]).is_ok());
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// What kind of address it is.
 pub fn check(address: IpAddr, granted: &[IpNet]) -> Result<IpAddr, &'static str> {

@@ -54,6 +54,20 @@ impl fmt::Display for Authority {
 /// Reads `host[:port]`. Names go through UTS 46 (non-transitional, strict);
 /// case is folded, a final dot dropped. RFC 3986 section 3.2.
 ///
+/// ```
+/// use toolward_egress::Rule;
+/// use toolward_egress::authority::{self, Authority, Host};
+///
+/// # fn main() -> Result<(), toolward_egress::Denied> {
+/// let Authority { host, port } = authority::parse("API.example.:8443")?;
+/// assert_eq!((host, port), (Host::Name("api.example".to_owned()), Some(8443)));
+/// // Read as 8.8.8.8 by some, and as a name by others.
+/// let denied = authority::parse("0x08080808").map_err(|denied| denied.rule);
+/// assert_eq!(denied, Err(Rule::AddressForm));
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// The rule that it breaks: [`Rule::Userinfo`], [`Rule::Host`],
 /// [`Rule::AddressForm`] or [`Rule::Port`].

@@ -12,12 +12,28 @@ use crate::call_state::CallState;
 use crate::clock::Timeouts;
 use crate::error::{BoxError, Error};
 use crate::meter::{Meter, Usage};
-use crate::response_body::ResponseBody;
+use crate::network::{self, Egress, ResponseBody};
 use crate::secret::SecretValues;
-use crate::send;
-use crate::transport::Egress;
 
 /// One call's access to the network. Clones share everything.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use std::time::{Duration, Instant};
+/// use http_body_util::{BodyExt, Limited};
+/// use toolward_egress::{Call, CallLimits, Egress, NoSecrets, ResponseBody, Timeouts, target};
+///
+/// async fn fetch(egress: &Egress, url: &str) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+///     let limits = CallLimits::until(Instant::now() + Duration::from_secs(30));
+///     let call: Call = egress.call(limits, Arc::new(NoSecrets));
+///     let request = http::Request::get(target::uri(url)?).body(String::new())?;
+///     let timeouts = Timeouts { connect: Some(Duration::from_secs(5)), ..Timeouts::default() };
+///     let response: http::Response<ResponseBody> = call.send(request, timeouts).await?;
+///     let body = response.into_body().collect().await?.to_bytes();
+///     println!("{} bytes both ways", call.usage().bytes);
+///     Ok(body.into())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Call {
     egress: Egress,
@@ -116,6 +132,6 @@ impl Call {
     {
         let (egress, state) = (self.egress.clone(), Arc::clone(&self.state));
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
-        send::send(egress, state, Box::new(request), timeouts)
+        network::send(egress, state, Box::new(request), timeouts)
     }
 }

@@ -3,10 +3,27 @@
 
 use std::fmt;
 
+use toolward_report::codes;
+
 /// Any error of a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What ended a request, or kept it from being sent.
+///
+/// ```
+/// use toolward_egress::{Denied, Error, Limit, NetworkError, SecretError, Timeout};
+///
+/// fn explain(error: &Error) -> String {
+///     match error {
+///         Error::Denied(Denied { rule, subject }) => format!("{}: {subject:?}", rule.message()),
+///         Error::Limit(Limit { used, allowed, .. }) => format!("{used} of {allowed}"),
+///         Error::Timeout(Timeout { stage, .. }) => stage.message().to_owned(),
+///         Error::Network(NetworkError { kind, detail }) => format!("{}: {detail}", kind.message()),
+///         Error::Secret(SecretError { slug, .. }) => format!("{slug} can't be sent"),
+///         _ => error.code().to_owned(),
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,23 +38,19 @@ pub enum Error {
     Timeout(#[from] Timeout),
     /// The network or the server failed it.
     #[error(transparent)]
-    Network(#[from] Network),
+    Network(#[from] NetworkError),
     /// A secret could not be put in.
     #[error(transparent)]
     Secret(#[from] SecretError),
 }
 
-impl Error {
-    /// The stable kebab-case code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Error::Denied(denied) => denied.rule.code(),
-            Error::Limit(limit) => limit.kind.code(),
-            Error::Timeout(timeout) => timeout.stage.code(),
-            Error::Network(network) => network.kind.code(),
-            Error::Secret(secret) => secret.problem.code(),
-        }
+codes! {
+    for Error {
+        Self::Denied(denied) = (denied.rule.code());
+        Self::Limit(limit) = (limit.kind.code());
+        Self::Timeout(timeout) = (timeout.stage.code());
+        Self::Network(network) = (network.kind.code());
+        Self::Secret(secret) = (secret.problem.code());
     }
 }
 
@@ -69,43 +82,12 @@ impl fmt::Display for Denied {
 
 impl std::error::Error for Denied {}
 
-/// Declares an enum with one kebab-case code and one sentence for each variant.
-macro_rules! coded {
-    ($(#[$outer:meta])* $name:ident { $($(#[$inner:meta])* $variant:ident = $code:literal, $message:literal;)+ }) => {
-        $(#[$outer])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum $name { $($(#[$inner])* $variant,)+ }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: &'static [$name] = &[$($name::$variant),+];
-
-            /// The stable kebab-case code.
-            #[must_use]
-            pub fn code(self) -> &'static str {
-                match self { $($name::$variant => $code,)+ }
-            }
-
-            /// What it means, in one sentence without a final stop.
-            #[must_use]
-            pub fn message(self) -> &'static str {
-                match self { $($name::$variant => $message,)+ }
-            }
-        }
-    };
-}
-
-coded! {
+codes! {
     /// The rule that refused a request.
-    Rule {
-        /// The URI has no scheme or no authority.
+    pub enum Rule {
         NotAbsolute = "uri-not-absolute", "expected an absolute URI with scheme and host";
-        /// The scheme is neither `https` nor `http`.
         Scheme = "scheme-unknown", "expected https, or http where policy allows it";
-        /// `http` where no rule for the host allows it.
         PlainHttp = "plain-http-not-granted", "plain http is not granted for this host";
-        /// `user@` or `user:password@` before the host.
         Userinfo = "authority-userinfo", "expected an authority without user and password";
         /// The host is empty, or no DNS name and no address.
         Host = "authority-host", "expected a host name or an address";
@@ -113,44 +95,30 @@ coded! {
         AddressForm = "authority-address-form", "expected four decimal parts, or a plain IPv6 address in brackets";
         /// The port is not a number from 1 to 65535, without leading zeros.
         Port = "authority-port", "expected a port from 1 to 65535";
-        /// No rule names the host with this port.
         HostNotGranted = "host-not-granted", "this host and port are not granted";
         /// CONNECT, TRACE, or a method that no rule could grant.
         MethodForbidden = "method-forbidden", "this method is never sent";
-        /// A method that changes things, to a host that is granted for reading.
         UnsafeMethod = "method-not-granted", "only GET, HEAD and OPTIONS are granted for this host";
-        /// The path or query is not in origin form.
         Target = "target-invalid", "expected a path that starts with `/`, in printable ASCII, without fragment";
-        /// A header that the host itself sets, or that no client may.
         HeaderForbidden = "header-forbidden", "this header is set by the host or never sent";
         /// A header value with bytes that readers disagree about.
         HeaderValue = "header-value", "expected a header value in printable ASCII";
         /// `authorization` or `cookie`, neither granted nor made of a placeholder.
         CredentialHeader = "credential-header-not-granted", "this header passes only with a bound secret's placeholder, or where policy grants it";
-        /// `content-length` does not agree with itself or with the body.
         ContentLength = "content-length", "expected one content-length that agrees with the body";
-        /// A body on GET, HEAD or OPTIONS.
         BodyOnSafeMethod = "body-on-safe-method", "GET, HEAD and OPTIONS are sent without a body";
-        /// Trailers after a request's body.
         Trailers = "request-trailers", "trailers are never sent";
-        /// The name resolves to an address that is not granted.
         Address = "address-not-granted", "the host's address is not globally reachable, and policy does not name it";
-        /// A placeholder in the URI.
         SecretInUri = "secret-in-uri", "a secret never goes into a URI";
-        /// A placeholder in a header that it is not tied to, or not in the form asked for.
         SecretInHeader = "secret-in-header", "a secret goes only into the header that policy ties it to, alone or after a scheme such as `Bearer`";
-        /// A placeholder in a body.
         SecretInBody = "secret-in-body", "a secret never goes into a body";
-        /// A placeholder on its way to another origin.
         SecretOrigin = "secret-origin", "policy ties this secret to another origin";
-        /// A placeholder with a method that policy does not tie it to.
         SecretMethod = "secret-method", "policy ties this secret to other methods";
         /// A placeholder with a path outside its prefix, or one that could lead outside.
         SecretPath = "secret-path", "policy ties this secret to another path";
         /// A part of a resource asked for where a secret is tied to: its value,
         /// echoed in parts, could not be found.
         SecretRange = "secret-range", "no part of a resource is asked for from an origin that policy ties a secret to: ask for all of it, without `range` and `if-range`";
-        /// A response that could hide a secret from the search for it.
         SecretResponse = "secret-response", "expected a whole response without content-encoding, since this origin may know a secret";
     }
 }
@@ -220,22 +188,17 @@ impl fmt::Display for Limit {
 
 impl std::error::Error for Limit {}
 
-coded! {
+codes! {
     /// Which limit.
-    LimitKind {
-        /// Requests in flight in one call.
+    pub enum LimitKind {
         RequestsAtOnce = "requests-at-once", "too many requests in flight in this call";
         /// Requests of one call, or of the call that it is nested in.
         RequestsTotal = "requests-total", "too many requests in this call";
-        /// Bytes of one request body.
         RequestBodyBytes = "request-body-bytes", "the request body is too large";
-        /// Bytes of one response body.
         ResponseBodyBytes = "response-body-bytes", "the response body is too large";
         /// Bytes of all requests and responses of a call, heads included.
         TotalBytes = "total-bytes", "too much traffic in this call";
-        /// Bytes of a request's target and headers.
         RequestHeadBytes = "request-head-bytes", "the request's headers are too large";
-        /// Bytes, or number, of a response's headers.
         ResponseHeadBytes = "response-head-bytes", "the response's headers are too large or too many";
     }
 }
@@ -262,68 +225,56 @@ impl fmt::Display for Timeout {
 
 impl std::error::Error for Timeout {}
 
-coded! {
+codes! {
     /// Where a request stood when its time was up.
-    Stage {
+    pub enum Stage {
         /// Waiting for a free connection slot of the host.
         Queue = "timeout-queue", "no connection became free in time";
-        /// Resolving the name.
         Resolve = "timeout-resolve", "the name was not resolved in time";
-        /// Connecting.
         Connect = "timeout-connect", "the connection was not made in time";
-        /// Agreeing on TLS.
         Tls = "timeout-tls", "the TLS handshake was not finished in time";
         /// Reading the guest's body before it is sent.
         RequestBody = "timeout-request-body", "the request body was not finished in time";
-        /// Waiting for the response's head.
         FirstByte = "timeout-first-byte", "the response did not begin in time";
-        /// Waiting for more of the response.
         BetweenBytes = "timeout-between-bytes", "the response did not go on in time";
     }
 }
 
 /// A failure of the network or the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Network {
+pub struct NetworkError {
     /// What failed.
     pub kind: NetworkKind,
     /// More about it, for people.
     pub detail: String,
 }
 
-impl Network {
-    pub(crate) fn new(kind: NetworkKind, detail: impl fmt::Display) -> Network {
+impl NetworkError {
+    pub(crate) fn new(kind: NetworkKind, detail: impl fmt::Display) -> NetworkError {
         let detail = detail.to_string().chars().take(MAX_SUBJECT_CHARS).collect();
-        Network { kind, detail }
+        NetworkError { kind, detail }
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for NetworkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.kind.message(), self.detail)
     }
 }
 
-impl std::error::Error for Network {}
+impl std::error::Error for NetworkError {}
 
-coded! {
+codes! {
     /// What failed.
-    NetworkKind {
+    pub enum NetworkKind {
         /// The name has no address, or could not be resolved.
         Dns = "dns", "the host's name could not be resolved";
-        /// No address of the host took the connection.
         Connect = "connect", "the host could not be connected to";
-        /// The connection ended before the response did.
         Terminated = "terminated", "the connection ended before the response did";
-        /// There are no roots to trust, or they could not be read.
         TlsRoots = "tls-roots", "no certificate authorities could be loaded";
-        /// The server's certificate is not valid for the host.
         TlsCertificate = "tls-certificate", "the server's certificate is not valid";
-        /// The TLS handshake failed otherwise.
         TlsProtocol = "tls-protocol", "the TLS handshake failed";
-        /// What the server sent is not an HTTP/1.1 response.
         HttpProtocol = "http-protocol", "the server's response is not valid HTTP/1.1";
-        /// The guest's body failed.
         RequestBody = "request-body", "the request body failed";
     }
 }
@@ -351,14 +302,12 @@ impl fmt::Display for SecretError {
 
 impl std::error::Error for SecretError {}
 
-coded! {
+codes! {
     /// What is wrong with a secret.
-    SecretProblem {
-        /// Its source has no value.
+    pub enum SecretProblem {
         Unavailable = "secret-unavailable", "the secret has no value";
         /// It is so short that it occurs in responses by chance.
         TooShort = "secret-too-short", "expected a secret of at least 8 bytes";
-        /// Its bytes cannot stand in a header.
         NotAHeaderValue = "secret-not-a-header-value", "expected a secret of printable ASCII without spaces around it";
         /// To look for it, beside those that are looked for already, would take too much memory.
         TooMuchMemory = "secret-too-much-memory", "expected secrets that take less memory to be looked for in responses";

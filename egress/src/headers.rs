@@ -73,6 +73,19 @@ fn forbidden(name: &str) -> bool {
 /// Checks the headers that a guest wants to send, but for `authorization` and
 /// `cookie`; returns how many bytes they take on the wire.
 ///
+/// ```
+/// use http::{HeaderMap, HeaderName, HeaderValue};
+/// use toolward_egress::headers;
+///
+/// assert!(headers::is_forbidden(&HeaderName::from_static("connection")));
+/// let mut map = HeaderMap::new();
+/// map.insert("accept", HeaderValue::from_static("text/html"));
+/// assert!(headers::check(&map, 1000).is_ok());
+/// map.insert("host", HeaderValue::from_static("other.example"));
+/// let error = headers::check(&map, 1000).map_err(|error| error.code());
+/// assert_eq!(error, Err("header-forbidden"));
+/// ```
+///
 /// # Errors
 /// [`Rule::HeaderForbidden`], [`Rule::HeaderValue`], [`Rule::ContentLength`],
 /// or [`LimitKind::RequestHeadBytes`].

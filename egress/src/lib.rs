@@ -8,6 +8,9 @@
 //! Redirects are not followed, cookies not kept, bodies not decompressed, and
 //! proxies not used: a caller sends a further request, under the same rules.
 //!
+//! Without the feature `network` (on by default) all of this is there but what connects:
+//! no [`Transport`] can be made.
+//!
 //! ```
 //! use std::sync::Arc;
 //! use std::time::{Duration, Instant};
@@ -26,6 +29,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![cfg_attr(
+    not(feature = "network"),
+    expect(dead_code, reason = "requests are checked where they are sent")
+)]
+
 pub mod address;
 pub mod authority;
 pub mod headers;
@@ -35,33 +43,27 @@ mod call;
 mod call_limits;
 mod call_state;
 mod clock;
-mod connect;
 mod error;
 mod meter;
+#[cfg(feature = "network")]
+mod network;
+#[cfg(not(feature = "network"))]
+#[path = "absent.rs"]
+mod network;
 mod origin;
-mod pool;
-mod request_body;
-mod resolve;
-mod response_body;
-mod response_redactor;
 mod rules;
 mod secret;
-mod send;
-mod shares;
-mod tls;
-mod transport;
 
 pub use call::Call;
 pub use call_limits::CallLimits;
 pub use clock::Timeouts;
 pub use error::{
-    BoxError, Denied, Error, Limit, LimitKind, Network, NetworkKind, Rule, SecretError,
+    BoxError, Denied, Error, Limit, LimitKind, NetworkError, NetworkKind, Rule, SecretError,
     SecretProblem, Stage, Timeout,
 };
 pub use meter::{Meter, Usage};
-pub use resolve::{LookupPermit, Resolve, Resolving, SystemResolver};
-pub use response_body::ResponseBody;
+pub use network::{Egress, ResponseBody, Transport};
+#[cfg(feature = "network")]
+pub use network::{LookupPermit, Resolve, Resolving, RootsError, SystemResolver, TransportBuilder};
 pub use rules::{HostRule, Rules, RulesError, SecretRule};
 pub use secret::{NoSecrets, SecretValues, ValueError, scrub};
-pub use tls::RootsError;
-pub use transport::{Egress, Transport, TransportBuilder};

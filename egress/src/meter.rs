@@ -7,6 +7,20 @@ use std::sync::{Arc, OnceLock};
 use crate::error::{Limit, LimitKind};
 
 /// Requests and bytes of a call. Clones share everything.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::{Duration, Instant};
+/// use toolward_egress::{CallLimits, Meter, NoSecrets, Rules, Transport, Usage};
+///
+/// // Two calls share 100 requests and 1 MiB.
+/// let budget = Meter::budget(100, 1 << 20);
+/// let egress = Transport::builder().build().egress(Arc::new(Rules::default()));
+/// let limits = CallLimits::until(Instant::now() + Duration::from_secs(30));
+/// let first = egress.call_within(&budget, limits, Arc::new(NoSecrets));
+/// let second = egress.call_within(&budget, limits, Arc::new(NoSecrets));
+/// assert_eq!(budget.usage(), Usage::default());
+/// ```
 #[derive(Debug, Clone)]
 pub struct Meter(Arc<Counts>);
 

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use http::{HeaderName, Method};
 use ipnet::IpNet;
 use toolward_contract::capability::HostPattern;
+use toolward_report::codes;
 
 use crate::address;
 use crate::error::{Denied, Rule};
@@ -34,6 +35,35 @@ pub struct HostRule {
 }
 
 /// The rules of one route.
+///
+/// ```
+/// use toolward_contract::capability::HostPattern;
+/// use toolward_egress::{HostRule, Rules, RulesError, SecretRule};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let host = HostRule {
+///     host: HostPattern::parse("api.example")?,
+///     unsafe_methods: false,
+///     plain_http: false,
+///     addresses: Vec::new(),
+///     headers: Vec::new(),
+/// };
+/// let mut secret = SecretRule {
+///     slug: "api-key".to_owned(),
+///     host: "api.example".to_owned(),
+///     port: 443,
+///     header: "authorization".to_owned(),
+///     methods: vec!["GET".to_owned()],
+///     path_prefix: "/v1".to_owned(),
+/// };
+/// assert!(Rules::new(vec![host], vec![secret.clone()]).is_ok());
+///
+/// secret.host = "*.example".to_owned();
+/// let error = Rules::new(Vec::new(), vec![secret]);
+/// assert!(matches!(error, Err(RulesError::Secret { part: "the host", .. })));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct Rules {
     hosts: Vec<HostRule>,
@@ -64,14 +94,10 @@ pub enum RulesError {
     },
 }
 
-impl RulesError {
-    /// The stable kebab-case code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            RulesError::Header { .. } => "rule-header",
-            RulesError::Secret { .. } => "rule-secret",
-        }
+codes! {
+    for RulesError {
+        Self::Header { .. } = "rule-header";
+        Self::Secret { .. } = "rule-secret";
     }
 }
 

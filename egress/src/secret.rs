@@ -30,6 +30,20 @@ const MIN_VALUE_BYTES: usize = 8;
 /// Where values come from. Asked before the first request to an origin that a
 /// secret is tied to, and again before each further one until there is a value;
 /// implementations may cache.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use toolward_egress::{SecretValues, ValueError};
+/// use zeroize::Zeroizing;
+///
+/// struct Fixed(HashMap<String, Zeroizing<Vec<u8>>>);
+///
+/// impl SecretValues for Fixed {
+///     fn get(&self, slug: &str) -> Result<Zeroizing<Vec<u8>>, ValueError> {
+///         self.0.get(slug).cloned().ok_or_else(|| ValueError::new("it is not set"))
+///     }
+/// }
+/// ```
 pub trait SecretValues: Send + Sync {
     /// The value of a secret.
     ///
@@ -61,21 +75,21 @@ impl SecretValues for NoSecrets {
 }
 
 /// A value that was loaded to be put in and looked for.
-pub(crate) struct Secret {
+pub(crate) struct LoadedSecret {
     pub(crate) slug: String,
     value: Zeroizing<Vec<u8>>,
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for LoadedSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secret")
+        f.debug_struct("LoadedSecret")
             .field("slug", &self.slug)
             .finish_non_exhaustive()
     }
 }
 
-impl Secret {
-    pub(crate) fn load(values: &dyn SecretValues, slug: &str) -> Result<Secret, SecretError> {
+impl LoadedSecret {
+    pub(crate) fn load(values: &dyn SecretValues, slug: &str) -> Result<LoadedSecret, SecretError> {
         let refused = |problem, detail: String| SecretError {
             slug: slug.to_owned(),
             problem,
@@ -90,7 +104,7 @@ impl Secret {
         if !headers::is_plain(&value) {
             return Err(refused(SecretProblem::NotAHeaderValue, String::new()));
         }
-        Ok(Secret {
+        Ok(LoadedSecret {
             slug: slug.to_owned(),
             value,
         })

@@ -49,6 +49,18 @@ fn whole_escapes(path: &str) -> bool {
 /// Reads an absolute `http` or `https` URL as people write it, international
 /// names included, into the form that [`Call::send`](crate::Call::send) takes.
 ///
+/// ```
+/// use toolward_egress::{Rule, target};
+///
+/// # fn main() -> Result<(), toolward_egress::Denied> {
+/// assert_eq!(target::uri("HTTPS://Bücher.example?q=1")?, "https://xn--bcher-kva.example/?q=1");
+/// assert!(target::parse("/v1/items?q=1").is_ok());
+/// let denied = target::parse("//other.example/").map_err(|denied| denied.rule);
+/// assert_eq!(denied, Err(Rule::Target));
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// The rule that it breaks.
 pub fn uri(text: &str) -> Result<Uri, Denied> {

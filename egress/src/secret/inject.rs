@@ -11,7 +11,7 @@ use crate::rules::SecretPlace;
 use crate::target;
 
 /// A request, as far as secrets go.
-pub(crate) struct Request<'a> {
+pub(crate) struct RequestView<'a> {
     pub(crate) https: bool,
     pub(crate) host: &'a Host,
     pub(crate) port: u16,
@@ -34,7 +34,7 @@ pub(crate) struct Injection {
 /// # Errors
 /// The rule against the first one that does not belong where it is.
 pub(crate) fn find(
-    request: &Request<'_>,
+    request: &RequestView<'_>,
     placeholders: &Placeholders,
     places: &[SecretPlace],
 ) -> Result<Vec<Injection>, Denied> {
@@ -61,7 +61,7 @@ pub(crate) fn find(
 }
 
 fn place(
-    request: &Request<'_>,
+    request: &RequestView<'_>,
     places: &[SecretPlace],
     (name, value): (&HeaderName, &HeaderValue),
     start: usize,
@@ -146,7 +146,7 @@ mod tests {
         }
         let host = crate::authority::parse(uri.host().unwrap()).unwrap().host;
         let https = uri.scheme_str() == Some("https");
-        let request = Request {
+        let request = RequestView {
             https,
             host: &host,
             port: uri.port_u16().unwrap_or(if https { 443 } else { 80 }),

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::automaton::Automaton;
 use super::scan::{Case, Scan};
-use super::{Secret, encodings};
+use super::{LoadedSecret, encodings};
 
 /// The text that replaces a value.
 pub const REPLACEMENT: &[u8] = b"[secret]";
@@ -21,8 +21,8 @@ pub const REPLACEMENT: &[u8] = b"[secret]";
 pub struct Patterns(Automaton);
 
 impl Patterns {
-    pub(crate) fn of<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Patterns {
-        Patterns::of_values(secrets.into_iter().map(Secret::value))
+    pub(crate) fn of<'a>(secrets: impl IntoIterator<Item = &'a LoadedSecret>) -> Patterns {
+        Patterns::of_values(secrets.into_iter().map(LoadedSecret::value))
     }
 
     /// The patterns that find these values.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::scrub::Patterns;
-use super::{Secret, SecretValues};
+use super::{LoadedSecret, SecretValues};
 use crate::error::{SecretError, SecretProblem};
 use crate::origin::Origin;
 
@@ -25,7 +25,7 @@ pub(crate) struct SentSecrets {
 
 #[derive(Default)]
 struct Known {
-    secrets: Vec<(Origin, Arc<Secret>)>,
+    secrets: Vec<(Origin, Arc<LoadedSecret>)>,
     /// For each origin that sent a response since it may know its last value.
     patterns: Vec<(Origin, Arc<Patterns>)>,
 }
@@ -63,7 +63,11 @@ impl SentSecrets {
 
     /// The value of a secret that `origin` may know from now on; the same one for
     /// all of the call.
-    pub(crate) fn load(&self, slug: &str, origin: &Origin) -> Result<Arc<Secret>, SecretError> {
+    pub(crate) fn load(
+        &self,
+        slug: &str,
+        origin: &Origin,
+    ) -> Result<Arc<LoadedSecret>, SecretError> {
         let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all
             .secrets
@@ -72,7 +76,7 @@ impl SentSecrets {
         if let Some((_, secret)) = known {
             return Ok(Arc::clone(secret));
         }
-        let secret = Arc::new(Secret::load(&*self.values, slug)?);
+        let secret = Arc::new(LoadedSecret::load(&*self.values, slug)?);
         self.take(&secret, all.superseded(origin))?;
         all.secrets.push((origin.clone(), Arc::clone(&secret)));
         all.patterns.retain(|(own, _)| own != origin);
@@ -82,7 +86,7 @@ impl SentSecrets {
 
     /// Counts what it takes to look for a value, and what patterns that are held
     /// beside it take, unless that is too much.
-    fn take(&self, secret: &Secret, held: u64) -> Result<(), SecretError> {
+    fn take(&self, secret: &LoadedSecret, held: u64) -> Result<(), SecretError> {
         // The caller holds the lock, so there is no other writer.
         let memory = self.memory().saturating_add(secret.memory());
         let memory = memory.saturating_add(held);
@@ -124,7 +128,7 @@ impl SentSecrets {
             return Some(Arc::clone(patterns));
         }
         let here = all.secrets.iter().filter(|(own, _)| own == origin);
-        let here: Vec<&Secret> = here.map(|(_, secret)| &**secret).collect();
+        let here: Vec<&LoadedSecret> = here.map(|(_, secret)| &**secret).collect();
         if here.is_empty() {
             return None;
         }

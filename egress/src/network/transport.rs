@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use crate::pool::{Pool, Waiting};
-use crate::resolve::{self, Resolve, SystemResolver};
+use super::pool::{Pool, Waiting};
+use super::resolve::{self, Resolve, SystemResolver};
+use super::shares::{Holder, Shares};
+use super::tls::{Roots, RootsError, Tls};
 use crate::rules::Rules;
-use crate::shares::{Holder, Shares};
-use crate::tls::{Roots, RootsError, Tls};
 
 /// Lookups of one route at once: a name server that never answers holds a thread
 /// for each.
@@ -45,6 +45,24 @@ impl fmt::Debug for Transport {
 }
 
 /// Builds a [`Transport`].
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use toolward_egress::{Egress, RootsError, Rules, Transport};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let transport = Transport::builder()
+///     .ca_pem(std::fs::read("/etc/example/ca.pem")?)
+///     .connections(256)
+///     .idle_timeout(Duration::from_secs(10))
+///     .build();
+/// // Before the process confines itself.
+/// let roots: Result<usize, RootsError> = transport.load_roots();
+/// let egress: Egress = transport.egress(Arc::new(Rules::default())).on_behalf_of("alice");
+/// # Ok(())
+/// # }
+/// ```
 pub struct TransportBuilder {
     resolver: Arc<dyn Resolve>,
     roots: Roots,
@@ -154,6 +172,13 @@ impl Transport {
     #[must_use]
     pub fn builder() -> TransportBuilder {
         TransportBuilder::default()
+    }
+
+    /// A transport with the system's resolver and roots; `None` where the crate is built
+    /// without the feature `network`.
+    #[must_use]
+    pub fn system() -> Option<Transport> {
+        Some(Transport::builder().build())
     }
 
     /// Loads the roots now, e.g. before the process is confined, and tells how

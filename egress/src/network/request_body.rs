@@ -11,7 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 
 use crate::call_state::CallState;
-use crate::error::{BoxError, Denied, Error, Limit, LimitKind, Network, NetworkKind, Rule};
+use crate::error::{BoxError, Denied, Error, Limit, LimitKind, NetworkError, NetworkKind, Rule};
 use crate::secret::placeholder;
 
 /// The guest's body, its type erased.
@@ -183,7 +183,7 @@ impl RequestBody {
                 Err(_) => Err(Denied::new(Rule::Trailers, "").into()),
             },
             Poll::Ready(Some(Err(error))) => {
-                Err(Network::new(NetworkKind::RequestBody, error).into())
+                Err(NetworkError::new(NetworkKind::RequestBody, error).into())
             }
             Poll::Ready(None) => self.end(),
         };

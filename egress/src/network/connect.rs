@@ -14,16 +14,16 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
+use super::pool::PooledConnection;
+use super::resolve::LookupPermit;
+use super::shares::Share;
+use super::transport::{Egress, Transport};
 use crate::address;
 use crate::authority::Host;
 use crate::clock::Clock;
-use crate::error::{Denied, Error, Network, NetworkKind, Rule, Stage};
+use crate::error::{Denied, Error, NetworkError, NetworkKind, Rule, Stage};
 use crate::origin::Origin;
-use crate::pool::Connection;
-use crate::resolve::LookupPermit;
 use crate::rules::HostRule;
-use crate::shares::Share;
-use crate::transport::{Egress, Transport};
 
 /// Addresses that are tried; all are checked.
 const MAX_TRIED_ADDRESSES: usize = 8;
@@ -50,7 +50,7 @@ pub(crate) async fn open(
     host: &Host,
     origin: &Origin,
     clock: &Clock,
-) -> Result<Connection, Error> {
+) -> Result<PooledConnection, Error> {
     let end = clock.end(clock.timeouts.connect);
     let permits = clock
         .within(end, Stage::Queue, pin!(permits(egress)))
@@ -105,8 +105,8 @@ async fn permits(egress: &Egress) -> Permits {
 
 /// All addresses of a name. A lookup whose request was dropped keeps its permit
 /// until it ends: the thread behind it cannot be cancelled.
-async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, Network> {
-    let failed = |error: io::Error| Network::new(NetworkKind::Dns, error);
+async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, NetworkError> {
+    let failed = |error: io::Error| NetworkError::new(NetworkKind::Dns, error);
     let own = egress.lookups().take(&egress.caller()).await;
     let shared = egress.transport().lookups().take(&egress.holders()).await;
     let permit = LookupPermit::new([own, shared]);
@@ -141,7 +141,7 @@ async fn addresses(
         }
     };
     if found.is_empty() {
-        return Err(Network::new(NetworkKind::Dns, "the name has no address").into());
+        return Err(NetworkError::new(NetworkKind::Dns, "the name has no address").into());
     }
     // One rule must allow every answer: a name with a public and a private
     // address is on its way from one to the other.
@@ -169,7 +169,7 @@ async fn addresses(
 }
 
 /// Connects to the first that answers, in order, each with a head start.
-async fn dial(addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), Network> {
+async fn dial(addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), NetworkError> {
     let mut failure = None;
     let mut attempts = JoinSet::new();
     let mut left = addresses.iter().copied().peekable();
@@ -185,29 +185,29 @@ async fn dial(addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), Ne
             // There is at least one attempt.
             Some(attempt) = attempts.join_next() => match attempt {
                 Ok((Ok(stream), address)) => return Ok((stream, address)),
-                Ok((Err(error), _)) => failure = Some(Network::new(NetworkKind::Connect, error)),
-                Err(error) => failure = Some(Network::new(NetworkKind::Connect, error)),
+                Ok((Err(error), _)) => failure = Some(NetworkError::new(NetworkKind::Connect, error)),
+                Err(error) => failure = Some(NetworkError::new(NetworkKind::Connect, error)),
             },
             () = tokio::time::sleep(ATTEMPT_DELAY), if more => {}
         }
     }
-    Err(failure.unwrap_or_else(|| Network::new(NetworkKind::Connect, "no address")))
+    Err(failure.unwrap_or_else(|| NetworkError::new(NetworkKind::Connect, "no address")))
 }
 
-async fn connector(transport: &Transport) -> Result<TlsConnector, Network> {
+async fn connector(transport: &Transport) -> Result<TlsConnector, NetworkError> {
     let loaded = match transport.tls().get() {
         Some(loaded) => loaded,
         None => {
             let own = transport.clone();
             let task = tokio::task::spawn_blocking(move || own.load_roots().map(|_| ()));
             task.await
-                .map_err(|error| Network::new(NetworkKind::TlsRoots, error))?
-                .map_err(|error| Network::new(NetworkKind::TlsRoots, error))?;
-            let missing = || Network::new(NetworkKind::TlsRoots, "not loaded");
+                .map_err(|error| NetworkError::new(NetworkKind::TlsRoots, error))?
+                .map_err(|error| NetworkError::new(NetworkKind::TlsRoots, error))?;
+            let missing = || NetworkError::new(NetworkKind::TlsRoots, "not loaded");
             transport.tls().get().ok_or_else(missing)?
         }
     };
-    loaded.map_err(|error| Network::new(NetworkKind::TlsRoots, error))
+    loaded.map_err(|error| NetworkError::new(NetworkKind::TlsRoots, error))
 }
 
 fn server_name(host: &Host) -> Result<ServerName<'static>, Denied> {
@@ -220,24 +220,24 @@ fn server_name(host: &Host) -> Result<ServerName<'static>, Denied> {
     }
 }
 
-fn tls_error(error: &io::Error) -> Network {
+fn tls_error(error: &io::Error) -> NetworkError {
     let inner = error.get_ref();
     let kind = match inner.and_then(|inner| inner.downcast_ref()) {
         Some(rustls::Error::InvalidCertificate(_)) => NetworkKind::TlsCertificate,
         _ => NetworkKind::TlsProtocol,
     };
-    Network::new(kind, error)
+    NetworkError::new(kind, error)
 }
 
-/// HTTP/1.1 over `stream`. Its task ends with the [`Connection`].
-async fn speak<S>(stream: S, address: IpAddr, permits: Permits) -> Result<Connection, Error>
+/// HTTP/1.1 over `stream`. Its task ends with the [`PooledConnection`].
+async fn speak<S>(stream: S, address: IpAddr, permits: Permits) -> Result<PooledConnection, Error>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let mut builder = http1::Builder::new();
     builder.max_buf_size(MAX_HEAD).max_header_size(MAX_HEAD);
     let spoken = builder.handshake(TokioIo::new(stream)).await;
-    let failed = |error| Network::new(NetworkKind::HttpProtocol, error);
+    let failed = |error| NetworkError::new(NetworkKind::HttpProtocol, error);
     let (sender, connection) = spoken.map_err(failed)?;
     let task = tokio::spawn(async move {
         if let Err(error) = connection.await {
@@ -245,5 +245,5 @@ where
         }
         drop(permits);
     });
-    Ok(Connection::new(sender, address, task.abort_handle()))
+    Ok(PooledConnection::new(sender, address, task.abort_handle()))
 }

@@ -8,12 +8,12 @@ use hyper::body::Incoming;
 
 use crate::call_state::{CallState, Slot};
 use crate::clock::Clock;
-use crate::error::{Error, Limit, LimitKind, Network, NetworkKind};
+use crate::error::{Error, Limit, LimitKind, NetworkError, NetworkKind};
 use crate::headers;
-use crate::pool::Lease;
-use crate::request_body::Fate;
-use crate::response_body::ResponseBody;
-use crate::response_redactor::ResponseRedactor;
+use crate::network::pool::Lease;
+use crate::network::request_body::Fate;
+use crate::network::response_body::ResponseBody;
+use crate::network::response_redactor::ResponseRedactor;
 
 /// Checks a response's head and hands it to the guest.
 pub(super) fn receive(
@@ -29,7 +29,7 @@ pub(super) fn receive(
     let limits = slot.call().limits;
     if status == StatusCode::SWITCHING_PROTOCOLS {
         let kind = NetworkKind::HttpProtocol;
-        return Err(Network::new(kind, "the server changes protocols unasked").into());
+        return Err(NetworkError::new(kind, "the server changes protocols unasked").into());
     }
     check_framing(&mut headers)?;
     let bytes = headers::size(&headers).saturating_add(16);
@@ -65,7 +65,7 @@ pub(super) fn receive(
 
 /// A length beside a transfer coding is ignored (RFC 9112 section 6.3), and no
 /// other coding than `chunked` was asked for.
-fn check_framing(headers: &mut HeaderMap) -> Result<(), Network> {
+fn check_framing(headers: &mut HeaderMap) -> Result<(), NetworkError> {
     if !headers.contains_key(header::TRANSFER_ENCODING) {
         return Ok(());
     }
@@ -73,7 +73,7 @@ fn check_framing(headers: &mut HeaderMap) -> Result<(), Network> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let chunked = codings.all(|value| value.as_bytes().eq_ignore_ascii_case(b"chunked"));
     let odd = || {
-        Network::new(
+        NetworkError::new(
             NetworkKind::HttpProtocol,
             "a transfer coding other than chunked",
         )

@@ -11,15 +11,15 @@ use std::sync::Arc;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response};
 
+use super::request_body::{GuestBody, Outgoing, RequestBody};
+use super::response_body::ResponseBody;
+use super::transport::Egress;
 use crate::call_state::CallState;
 use crate::clock::{Clock, Timeouts};
 use crate::error::{Denied, Error, Limit, LimitKind, Rule, SecretProblem, Stage};
 use crate::headers;
-use crate::request_body::{GuestBody, Outgoing, RequestBody};
-use crate::response_body::ResponseBody;
 use crate::rules::{self, HostRule, Wanted};
 use crate::secret::inject::{self, Injection};
-use crate::transport::Egress;
 
 use destination::Destination;
 use exchange::exchange;
@@ -139,7 +139,7 @@ fn injections(
     destination: &Destination,
     parts: &http::request::Parts,
 ) -> Result<Vec<Injection>, Denied> {
-    let request = inject::Request {
+    let request = inject::RequestView {
         https: destination.origin.https,
         host: &destination.host,
         port: destination.origin.port,

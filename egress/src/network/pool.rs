@@ -10,31 +10,31 @@ use std::time::{Duration, Instant};
 use hyper::client::conn::http1::SendRequest;
 use tokio::task::AbortHandle;
 
+use super::request_body::Outgoing;
 use crate::origin::Origin;
-use crate::request_body::Outgoing;
 
 /// An open connection; closed when dropped.
-pub(crate) struct Connection {
+pub(crate) struct PooledConnection {
     pub(crate) sender: SendRequest<Outgoing>,
     pub(crate) address: IpAddr,
     task: AbortHandle,
 }
 
-impl fmt::Debug for Connection {
+impl fmt::Debug for PooledConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection")
+        f.debug_struct("PooledConnection")
             .field("address", &self.address)
             .finish_non_exhaustive()
     }
 }
 
-impl Connection {
+impl PooledConnection {
     pub(crate) fn new(
         sender: SendRequest<Outgoing>,
         address: IpAddr,
         task: AbortHandle,
-    ) -> Connection {
-        Connection {
+    ) -> PooledConnection {
+        PooledConnection {
             sender,
             address,
             task,
@@ -42,7 +42,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -88,7 +88,7 @@ pub(crate) struct Pool {
 #[derive(Debug, Default)]
 struct Idle {
     /// Oldest first.
-    connections: Vec<(Origin, Connection, Instant)>,
+    connections: Vec<(Origin, PooledConnection, Instant)>,
     /// Whether a task waits to close those that were idle too long.
     swept: bool,
 }
@@ -118,11 +118,11 @@ impl Pool {
         &self,
         origin: &Origin,
         passes: impl Fn(IpAddr) -> bool,
-    ) -> Option<Connection> {
+    ) -> Option<PooledConnection> {
         let mut idle = self.idle();
         idle.connections
             .retain(|(_, connection, _)| !connection.sender.is_closed());
-        let fits = |(own, connection, _): &(Origin, Connection, Instant)| {
+        let fits = |(own, connection, _): &(Origin, PooledConnection, Instant)| {
             own == origin && passes(connection.address)
         };
         let at = idle.connections.iter().rposition(fits)?;
@@ -135,7 +135,7 @@ impl Pool {
         self.idle().connections.clear();
     }
 
-    fn put(self: &Arc<Self>, origin: Origin, connection: Connection) {
+    fn put(self: &Arc<Self>, origin: Origin, connection: PooledConnection) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
@@ -184,7 +184,7 @@ async fn sweep(pool: Weak<Pool>, idle_timeout: Duration) {
 /// A connection in use.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    pub(crate) connection: Connection,
+    pub(crate) connection: PooledConnection,
     pool: Arc<Pool>,
     pub(crate) origin: Origin,
     /// Whether others of this route may use it after.
@@ -193,7 +193,7 @@ pub(crate) struct Lease {
 
 impl Lease {
     pub(crate) fn new(
-        connection: Connection,
+        connection: PooledConnection,
         pool: Arc<Pool>,
         origin: Origin,
         reusable: bool,

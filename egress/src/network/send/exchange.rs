@@ -11,14 +11,14 @@ use hyper::body::Incoming;
 use super::destination::Destination;
 use crate::call_state::CallState;
 use crate::clock::Clock;
-use crate::connect::{self, MAX_HEAD};
 use crate::error::{Error, Limit, LimitKind, Stage};
+use crate::network::connect::{self, MAX_HEAD};
+use crate::network::pool::{Lease, PooledConnection};
+use crate::network::request_body::{Fate, Outgoing, RequestBody};
+use crate::network::response_body::broken;
+use crate::network::transport::Egress;
 use crate::origin::Origin;
-use crate::pool::{Connection, Lease};
-use crate::request_body::{Fate, Outgoing, RequestBody};
-use crate::response_body::broken;
 use crate::rules::HostRule;
-use crate::transport::Egress;
 
 /// How long a connection from the pool has to be done with its last response.
 const IDLE_READY_TIMEOUT: Duration = Duration::from_millis(10);
@@ -83,7 +83,7 @@ pub(super) async fn exchange(
 }
 
 /// An idle connection that one of `rules` allows.
-async fn pooled(egress: &Egress, rules: &[&HostRule], origin: &Origin) -> Option<Connection> {
+async fn pooled(egress: &Egress, rules: &[&HostRule], origin: &Origin) -> Option<PooledConnection> {
     let passes = |address| rules.iter().any(|rule| rule.admits(address));
     loop {
         let mut connection = egress.pool().take(origin, passes)?;

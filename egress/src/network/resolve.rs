@@ -9,12 +9,40 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::shares::Share;
+use super::shares::Share;
 
 /// The answer of a [`Resolve`].
 pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
 
 /// A source of addresses.
+///
+/// ```
+/// use std::net::ToSocketAddrs;
+/// use std::sync::Arc;
+/// use toolward_egress::{LookupPermit, Resolve, Resolving, SystemResolver, Transport};
+///
+/// /// Asks the system for all names but its own.
+/// #[derive(Default)]
+/// struct Hosts(SystemResolver);
+///
+/// impl Resolve for Hosts {
+///     fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a> {
+///         match host {
+///             "api.internal" => Box::pin(async { Ok(vec![[10, 0, 0, 7].into()]) }),
+///             _ => self.0.resolve(host),
+///         }
+///     }
+///
+///     fn resolve_with<'a>(&'a self, host: &'a str, permit: LookupPermit) -> Resolving<'a> {
+///         match host {
+///             "api.internal" => self.resolve(host),
+///             _ => self.0.resolve_with(host, permit),
+///         }
+///     }
+/// }
+///
+/// let transport = Transport::builder().resolver(Arc::new(Hosts::default())).build();
+/// ```
 pub trait Resolve: Send + Sync + 'static {
     /// All addresses of `host`, a name in ASCII, in the order to try them.
     fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a>;

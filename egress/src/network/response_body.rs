@@ -14,13 +14,13 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
 
+use super::pool::Lease;
+use super::request_body::Fate;
+use super::response_redactor::ResponseRedactor;
 use crate::call_state::Slot;
 use crate::clock::Clock;
-use crate::error::{Error, Limit, LimitKind, Network, NetworkKind, Stage};
+use crate::error::{Error, Limit, LimitKind, NetworkError, NetworkKind, Stage};
 use crate::headers;
-use crate::pool::Lease;
-use crate::request_body::Fate;
-use crate::response_redactor::ResponseRedactor;
 
 /// The body of a response.
 pub struct ResponseBody {
@@ -197,13 +197,13 @@ impl Open {
     }
 }
 
-pub(crate) fn broken(error: &hyper::Error) -> Network {
+pub(crate) fn broken(error: &hyper::Error) -> NetworkError {
     let kind = if error.is_parse() {
         NetworkKind::HttpProtocol
     } else {
         NetworkKind::Terminated
     };
-    Network::new(kind, error)
+    NetworkError::new(kind, error)
 }
 
 impl Body for ResponseBody {
