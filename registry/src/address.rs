@@ -17,7 +17,7 @@ pub(crate) fn base(reference: &Reference, plain: bool) -> Result<Url, Failure> {
     Url::parse(&text).map_err(|error| {
         Failure::new(Reason::ReferenceInvalid)
             .at(reference.to_string())
-            .found(error.to_string())
+            .caused_by(error)
     })
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn below(base: &Url, path: &str) -> Result<Url, Failure> {
     base.join(path).map_err(|error| {
         Failure::new(Reason::ReferenceInvalid)
             .at(base.to_string())
-            .found(error.to_string())
+            .caused_by(error)
     })
 }
 

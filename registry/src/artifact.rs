@@ -10,7 +10,7 @@ use toolward_signing::envelope::{self, Envelope};
 use toolward_signing::manifest::{MANIFEST_TYPE, Manifest};
 
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, Reason, refused};
 use crate::media;
 use crate::oci::{self, Descriptor};
 use crate::text::{bytes, quoted};
@@ -61,9 +61,9 @@ impl Outgoing {
     ///
     /// # Errors
     /// [`Reason::NotPublishable`] if the envelope is not one of this manifest;
-    /// [`Failure::refusal`] if the bundle is none.
+    /// [`Cause::Signing`](crate::Cause) if the bundle is none.
     pub fn new(contents: &Contents<'_>, details: &Details) -> Result<Self, Failure> {
-        let content = write_content(contents, Vec::new())?;
+        let content = write_content(contents, Vec::new()).map_err(refused)?;
         Self::assemble(contents.envelope, contents.manifest, content, details)
     }
 
@@ -72,9 +72,9 @@ impl Outgoing {
     /// # Errors
     /// Those of [`new`](Self::new).
     pub fn from_archive(archive: &[u8], details: &Details) -> Result<Self, Failure> {
-        let Detached { envelope, content } = detach(archive)?;
-        let manifest = Envelope::parse(&envelope)?.into_payload();
-        Self::assemble(&envelope, &manifest, content, details)
+        let Detached { envelope, content } = detach(archive).map_err(refused)?;
+        let manifest = Envelope::parse(&envelope).map_err(refused)?;
+        Self::assemble(&envelope, manifest.payload(), content, details)
     }
 
     fn assemble(
@@ -84,7 +84,7 @@ impl Outgoing {
         details: &Details,
     ) -> Result<Self, Failure> {
         let refuse = || Failure::new(Reason::NotPublishable);
-        let envelope = Envelope::parse(envelope_bytes)?;
+        let envelope = Envelope::parse(envelope_bytes).map_err(refused)?;
         if envelope.payload_type() != MANIFEST_TYPE {
             return Err(refuse()
                 .expected(format!("an envelope of type {MANIFEST_TYPE}"))
@@ -93,7 +93,7 @@ impl Outgoing {
         if envelope.payload() != manifest_bytes {
             return Err(refuse().expected("an envelope over this manifest"));
         }
-        let manifest = Manifest::parse(manifest_bytes)?;
+        let manifest = Manifest::parse(manifest_bytes).map_err(refused)?;
         let annotations = annotations(&manifest, manifest_bytes, details)?;
         let layers = vec![
             layer(media::ENVELOPE, envelope_bytes, "manifest.dsse.json"),
@@ -224,7 +224,7 @@ pub(crate) fn manifest_of(
     };
     serde_json::to_vec(&manifest)
         .map(Bytes::from)
-        .map_err(|error| invalid().found(error.to_string()))
+        .map_err(|error| invalid().caused_by(error))
 }
 
 /// Reads an OCI manifest of our form, with this `artifactType`.

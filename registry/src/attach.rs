@@ -13,14 +13,14 @@ use crate::client::Client;
 use crate::digest::BlobDigest;
 use crate::document::{check_document, envelope_layer};
 use crate::failure::{Failure, Reason};
-use crate::media::{self, DocumentKind};
-use crate::oci::{Index, IndexEntry, SCHEMA_VERSION};
+use crate::media::{self, DocumentArtifact};
+use crate::oci::{ImageIndex, IndexEntry, SCHEMA_VERSION};
 use crate::progress::{Step, Teller};
 use crate::reference::Reference;
 use crate::response::{read, unexpected};
 use crate::retry::Deadline;
 use crate::tags::next_page;
-use crate::transport::{Access, Ask};
+use crate::transport::{Ask, Scope};
 
 /// How often an index is written again because somebody else wrote it at the same time.
 const MAX_ATTEMPTS: usize = 4;
@@ -46,7 +46,7 @@ impl Client {
     pub async fn attach(
         &self,
         subject: &Reference,
-        kind: DocumentKind,
+        kind: DocumentArtifact,
         envelope: &[u8],
     ) -> Result<BlobDigest, Failure> {
         check_document(kind, envelope)?;
@@ -90,7 +90,7 @@ impl Client {
     pub async fn referrers(
         &self,
         subject: &Reference,
-        kind: DocumentKind,
+        kind: DocumentArtifact,
     ) -> Result<Vec<Referrer>, Failure> {
         let deadline = self.transport.deadline();
         let digest = match subject.digest() {
@@ -104,7 +104,7 @@ impl Client {
         &self,
         reference: &Reference,
         subject: BlobDigest,
-        kind: DocumentKind,
+        kind: DocumentArtifact,
         deadline: Deadline,
     ) -> Result<Vec<Referrer>, Failure> {
         let place = reference.to_string();
@@ -136,7 +136,7 @@ impl Client {
         &self,
         reference: &Reference,
         subject: BlobDigest,
-        kind: DocumentKind,
+        kind: DocumentArtifact,
         deadline: Deadline,
     ) -> Result<Option<Vec<IndexEntry>>, Failure> {
         let path = format!("v2/{}/referrers/{subject}", reference.repository());
@@ -147,7 +147,7 @@ impl Client {
         let mut next = Some(url);
         for _ in 0..MAX_PAGES {
             let Some(url) = next else { break };
-            let ask = Ask::get(url, Access::pull(reference)).header(ACCEPT, media::INDEX)?;
+            let ask = Ask::get(url, Scope::pull(reference)).header(ACCEPT, media::INDEX)?;
             let response = self.transport.send(&ask, deadline).await?;
             match response.status() {
                 StatusCode::OK => {}
@@ -157,7 +157,7 @@ impl Client {
             next = next_page(&ask.url, response.headers())?;
             let body = read(response, self.transport.limits.manifest).await?;
             // Some answer unknown paths with 200 and a page for people.
-            let Ok(index) = serde_json::from_slice::<Index>(&body) else {
+            let Ok(index) = serde_json::from_slice::<ImageIndex>(&body) else {
                 return Ok(None);
             };
             entries.extend(index.manifests);
@@ -171,11 +171,11 @@ impl Client {
         reference: &Reference,
         subject: BlobDigest,
         deadline: Deadline,
-    ) -> Result<Option<Index>, Failure> {
+    ) -> Result<Option<ImageIndex>, Failure> {
         let tagged = fallback_tag(reference, subject)?;
         let bytes = match self.manifest(&tagged, deadline).await {
             Ok((_, bytes)) => bytes,
-            Err(failure) if failure.reason() == Some(Reason::NotFound) => return Ok(None),
+            Err(failure) if failure.kind() == Reason::NotFound.into() => return Ok(None),
             Err(failure) => return Err(failure),
         };
         serde_json::from_slice(&bytes)
@@ -195,7 +195,7 @@ impl Client {
         let tagged = fallback_tag(repository, subject)?;
         for _ in 0..MAX_ATTEMPTS {
             let index = self.fallback(repository, subject, deadline).await?;
-            let mut index = index.unwrap_or_else(|| Index {
+            let mut index = index.unwrap_or_else(|| ImageIndex {
                 schema_version: SCHEMA_VERSION,
                 media_type: Some(media::INDEX.to_owned()),
                 manifests: Vec::new(),
@@ -211,7 +211,7 @@ impl Client {
             }
             index.manifests.push(entry.clone());
             let bytes = serde_json::to_vec(&index)
-                .map_err(|error| Failure::new(Reason::ManifestInvalid).found(error.to_string()))?;
+                .map_err(|error| Failure::new(Reason::ManifestInvalid).caused_by(error))?;
             self.put_manifest(&tagged, media::INDEX, bytes.into(), deadline)
                 .await?;
         }

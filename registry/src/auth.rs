@@ -16,7 +16,7 @@ use crate::credentials::Login;
 use crate::failure::{Failure, Reason};
 use crate::response::{read, unexpected};
 use crate::retry::Deadline;
-use crate::transport::{Access, Ask, Transport};
+use crate::transport::{Ask, RegistryTransport, Scope};
 
 /// How large a token server's answer may be, in bytes.
 const MAX_TOKEN: u64 = 256 * 1024;
@@ -28,11 +28,11 @@ struct Granted {
     access_token: Option<String>,
 }
 
-impl Transport {
+impl RegistryTransport {
     /// Answers a challenge that came with 401 from `asked`, and keeps what it gets.
     pub(crate) async fn authorise(
         &self,
-        access: &Access,
+        access: &Scope,
         asked: &Url,
         headers: &HeaderMap,
         deadline: Deadline,
@@ -59,7 +59,7 @@ impl Transport {
 
     /// The realm, if credentials may be sent there: the registry's own origin, or one that is allowed for
     /// this registry, by https (or on this machine, where the registry is on it too).
-    fn check_realm(&self, access: &Access, asked: &Url, realm: &str) -> Result<Url, Failure> {
+    fn check_realm(&self, access: &Scope, asked: &Url, realm: &str) -> Result<Url, Failure> {
         let refuse = || Failure::new(Reason::RealmRefused).at(shown(asked));
         let own = origin(asked);
         let url = Url::parse(realm).map_err(|_| {
@@ -87,7 +87,7 @@ impl Transport {
 
     async fn token(
         &self,
-        access: &Access,
+        access: &Scope,
         mut realm: Url,
         service: Option<String>,
         login: Option<Login>,
@@ -140,7 +140,7 @@ impl Transport {
     }
 }
 
-fn needed(access: &Access) -> Failure {
+fn needed(access: &Scope) -> Failure {
     Failure::new(Reason::CredentialsNeeded).at(access.registry.clone())
 }
 

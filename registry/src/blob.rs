@@ -8,13 +8,13 @@ use crate::address::{below, shown};
 use crate::artifact::Blob;
 use crate::blob_sink::BlobSink;
 use crate::client::Client;
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, Reason, io_failed};
 use crate::progress::Teller;
 use crate::reference::Reference;
 use crate::response::{broken, unexpected};
 use crate::retry::Deadline;
 use crate::text::bytes;
-use crate::transport::{Access, Ask};
+use crate::transport::{Ask, Scope};
 
 /// How a transfer that was not whole ended.
 enum Ended {
@@ -41,7 +41,7 @@ impl Client {
             &format!("v2/{}/blobs/{}", reference.repository(), blob.digest),
         )?;
         let place = shown(&url);
-        let io = |error: std::io::Error| Failure::io("a download", &error);
+        let io = |error: std::io::Error| io_failed("a download", error);
         let retries = self.transport.limits.retries;
         let mut tries = self.transport.tries(deadline);
         loop {
@@ -92,14 +92,14 @@ impl Client {
         if sink.length == blob.size {
             return Ok(Ended::Whole);
         }
-        let mut ask = Ask::get(url.clone(), Access::pull(reference));
+        let mut ask = Ask::get(url.clone(), Scope::pull(reference));
         ask.follow = true;
         if sink.length > 0 {
             ask = ask.header(RANGE, &format!("bytes={}-", sink.length))?;
         }
         let mut response = self.transport.send(&ask, deadline).await?;
         let place = shown(response.url());
-        let io = |error: std::io::Error| Failure::io("a download", &error);
+        let io = |error: std::io::Error| io_failed("a download", error);
         match response.status() {
             StatusCode::PARTIAL_CONTENT if sink.length > 0 => {
                 let range = response

@@ -10,7 +10,7 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use crate::artifact::Blob;
 use crate::digest::Hasher;
-use crate::failure::Failure;
+use crate::failure::{Failure, io_failed};
 
 /// A blob while it is downloaded. The bytes so far are hashed.
 pub(crate) struct BlobSink {
@@ -50,7 +50,7 @@ impl BlobSink {
         let To::File(partial) = &mut sink.to else {
             return Ok(sink);
         };
-        let io = |error: std::io::Error| Failure::io(folder.display().to_string(), &error);
+        let io = |error: std::io::Error| io_failed(folder.display().to_string(), error);
         if partial.file.metadata().map_err(io)?.len() > blob.size {
             sink.restart().map_err(io)?;
             return Ok(sink);
@@ -71,14 +71,14 @@ impl BlobSink {
 
     /// A file without a name, which no later attempt resumes.
     pub(crate) fn fresh(folder: &Path) -> Result<Self, Failure> {
-        let io = |error: std::io::Error| Failure::io(folder.display().to_string(), &error);
+        let io = |error: std::io::Error| io_failed(folder.display().to_string(), error);
         let folder = Dir::open_ambient_dir(folder, ambient_authority()).map_err(io)?;
         let file = nameless(&folder).map_err(io)?;
         Ok(Self::of(folder, None, file))
     }
 
     fn named(folder: &Path, name: &str) -> Result<Self, Failure> {
-        let io = |error: std::io::Error| Failure::io(folder.display().to_string(), &error);
+        let io = |error: std::io::Error| io_failed(folder.display().to_string(), error);
         let folder = Dir::open_ambient_dir(folder, ambient_authority()).map_err(io)?;
         let file = open(&folder, name, OpenOptions::new().create(true)).map_err(io)?;
         if file.try_lock().is_ok() {

@@ -12,10 +12,10 @@ use url::Url;
 
 use crate::address::check_scheme;
 use crate::credentials::Credentials;
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, Reason, io_failed};
 use crate::reference::Reference;
 use crate::text::quoted;
-use crate::transport::Transport;
+use crate::transport::RegistryTransport;
 
 /// Limits of a client, in bytes and time. The defaults are those of the formats; sizes of a bundle can't be
 /// raised above them, as no reader accepts more.
@@ -61,7 +61,7 @@ impl Default for Limits {
 /// A client for registries and `https`. Cheap to clone; tokens are kept until the last clone is gone.
 #[derive(Clone)]
 pub struct Client {
-    pub(crate) transport: Arc<Transport>,
+    pub(crate) transport: Arc<RegistryTransport>,
 }
 
 impl std::fmt::Debug for Client {
@@ -116,7 +116,7 @@ impl ClientBuilder {
     /// [`Reason::Io`].
     pub fn authorities_file(self, path: &Path) -> Result<Self, Failure> {
         let pem =
-            std::fs::read(path).map_err(|error| Failure::io(path.display().to_string(), &error))?;
+            std::fs::read(path).map_err(|error| io_failed(path.display().to_string(), error))?;
         Ok(self.authorities(pem))
     }
 
@@ -198,7 +198,7 @@ impl ClientBuilder {
                 ],
             )
             .build()
-            .map_err(|error| invalid().found(error.to_string()))?;
+            .map_err(|error| invalid().caused_by(error))?;
         let plain = self.plain_http;
         let realms = self
             .realms
@@ -217,7 +217,7 @@ impl ClientBuilder {
             .map(|origin| parse_origin(origin, plain))
             .collect::<Result<_, Failure>>()?;
         Ok(Client {
-            transport: Arc::new(Transport {
+            transport: Arc::new(RegistryTransport {
                 http,
                 limits: self.limits,
                 plain,
@@ -277,6 +277,6 @@ fn tls(system: bool, authorities: &[Vec<u8>]) -> Result<ClientConfig, Failure> {
     }
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| invalid().found(error.to_string()))
+        .map_err(|error| invalid().caused_by(error))
         .map(|builder| builder.with_root_certificates(store).with_no_client_auth())
 }

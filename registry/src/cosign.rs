@@ -5,8 +5,8 @@ use toolward_signing::envelope::{Envelope, MAX_BYTES};
 
 use crate::artifact::Artifact;
 use crate::client::Client;
-use crate::failure::{Failure, Reason};
-use crate::media::DocumentKind;
+use crate::failure::{Cause, Failure, Reason, refused};
+use crate::media::DocumentArtifact;
 use crate::reference::Reference;
 use crate::retry::Deadline;
 
@@ -15,9 +15,9 @@ use crate::retry::Deadline;
 /// signature is verified.
 ///
 /// # Errors
-/// [`Failure::refusal`] if `base` is not an envelope. Others that are not are skipped.
+/// [`Cause::Signing`] if `base` is not an envelope. Others that are not are skipped.
 pub fn merge_signatures<B: AsRef<[u8]>>(base: &[u8], others: &[B]) -> Result<Vec<u8>, Failure> {
-    let mut envelope = Envelope::parse(base)?;
+    let mut envelope = Envelope::parse(base).map_err(refused)?;
     let mut added = 0;
     for other in others {
         if let Ok(other) = Envelope::parse(other.as_ref()) {
@@ -28,7 +28,7 @@ pub fn merge_signatures<B: AsRef<[u8]>>(base: &[u8], others: &[B]) -> Result<Vec
     if added == 0 {
         return Ok(base.to_vec());
     }
-    let bytes = envelope.to_bytes()?;
+    let bytes = envelope.to_bytes().map_err(refused)?;
     // Signatures of others must not make the envelope larger than readers accept.
     if bytes.len() > MAX_BYTES {
         return Ok(base.to_vec());
@@ -46,7 +46,7 @@ impl Client {
         envelope: Vec<u8>,
         deadline: Deadline,
     ) -> Result<Vec<u8>, Failure> {
-        let kind = DocumentKind::Signatures;
+        let kind = DocumentArtifact::Signatures;
         let referrers = self
             .referrers_of(reference, artifact.digest, kind, deadline)
             .await?;
@@ -69,8 +69,8 @@ impl Client {
 /// Whether an attachment or an artifact is to blame, and not the network or the registry.
 pub(crate) fn is_its_own_fault(failure: &Failure) -> bool {
     !matches!(
-        failure.reason(),
-        Some(
+        failure.kind(),
+        Cause::Registry(
             Reason::Unreachable
                 | Reason::Timeout
                 | Reason::Busy

@@ -12,8 +12,8 @@ use crate::address::{check_scheme, shown};
 use crate::artifact::{blob, descriptor, manifest_of, parse_manifest};
 use crate::client::Client;
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, Reason};
-use crate::media::{self, DocumentKind};
+use crate::failure::{Failure, Reason, io_failed};
+use crate::media::{self, DocumentArtifact};
 use crate::oci::Descriptor;
 use crate::reference::Reference;
 use crate::response::{read, unexpected};
@@ -40,7 +40,7 @@ struct Head {
 }
 
 /// Whether these bytes can be a document of this kind: for the sender, who made a mistake if not.
-pub(crate) fn check_document(kind: DocumentKind, envelope: &[u8]) -> Result<(), Failure> {
+pub(crate) fn check_document(kind: DocumentArtifact, envelope: &[u8]) -> Result<(), Failure> {
     let refuse = || Failure::new(Reason::AttachmentInvalid);
     if envelope.len() as u64 > kind.max_bytes() {
         return Err(refuse()
@@ -67,13 +67,13 @@ pub(crate) fn envelope_layer(envelope: &[u8]) -> Descriptor {
 
 impl Client {
     /// Pushes a document, and gives the digest of its OCI manifest. By convention it goes to
-    /// [`DocumentKind::reference`].
+    /// [`DocumentArtifact::reference`].
     ///
     /// # Errors
     /// [`Reason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
     pub async fn push_document(
         &self,
-        kind: DocumentKind,
+        kind: DocumentArtifact,
         envelope: &[u8],
         reference: &Reference,
     ) -> Result<BlobDigest, Failure> {
@@ -102,7 +102,7 @@ impl Client {
     pub async fn fetch_document(
         &self,
         source: &Source,
-        kind: DocumentKind,
+        kind: DocumentArtifact,
         max: u64,
     ) -> Result<Document, Failure> {
         let max = max.min(kind.max_bytes());
@@ -130,7 +130,7 @@ impl Client {
     pub(crate) async fn document(
         &self,
         reference: &Reference,
-        kind: DocumentKind,
+        kind: DocumentArtifact,
         max: u64,
         deadline: Deadline,
     ) -> Result<Document, Failure> {
@@ -167,7 +167,7 @@ impl Client {
 /// Reads a regular file of at most `max` bytes.
 fn read_file(path: &Path, max: u64) -> Result<Vec<u8>, Failure> {
     let place = || path.display().to_string();
-    let io = |error: std::io::Error| Failure::io(place(), &error);
+    let io = |error: std::io::Error| io_failed(place(), error);
     // Before opening: a pipe would be waited for.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
         return Err(Failure::new(Reason::SourceInvalid)

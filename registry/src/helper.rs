@@ -95,7 +95,7 @@ pub(crate) async fn login(
     let (status, answer) = tokio::time::timeout(running.time, run)
         .await
         .map_err(|_| failed().expected(format!("an answer within {:?}", running.time)))?
-        .map_err(|error| failed().found(error.to_string()))?;
+        .map_err(|error| failed().caused_by(error))?;
     if !status.success() {
         // What it prints may be anything; only this much of the protocol is looked for.
         if answer.starts_with(b"credentials not found") {

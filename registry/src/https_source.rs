@@ -12,7 +12,7 @@ use url::Url;
 use crate::address::shown;
 use crate::blob_sink::BlobSink;
 use crate::client::Client;
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, Reason, io_failed, refused};
 use crate::progress::{ProgressFn, Step, Teller};
 use crate::response::broken;
 use crate::text::bytes;
@@ -64,7 +64,7 @@ impl Client {
             }
         };
         let size = sink.length;
-        let io = |error: std::io::Error| Failure::io(downloads.display().to_string(), &error);
+        let io = |error: std::io::Error| io_failed(downloads.display().to_string(), error);
         let archive = sink
             .into_file()
             .map_err(io)?
@@ -109,7 +109,7 @@ impl Client {
                     return Err(too_large());
                 }
                 sink.append(chunk)
-                    .map_err(|error| Failure::io("a download", &error))?;
+                    .map_err(|error| io_failed("a download", error))?;
                 teller.tell(sink.length, total);
             }
             if verify.is_some()
@@ -118,7 +118,7 @@ impl Client {
                     .map_err(|failure| failure.at(place.clone()))?
                 && let Some(verify) = verify.take()
             {
-                accepted = Some(verify(&envelope)?);
+                accepted = Some(verify(&envelope).map_err(refused)?);
             }
             if chunk.is_none() {
                 return accepted.ok_or_else(|| {
@@ -148,7 +148,7 @@ impl Beginning {
             return Ok(None);
         }
         self.worth = self.bytes.len().saturating_mul(2);
-        match first_envelope(&self.bytes)? {
+        match first_envelope(&self.bytes).map_err(refused)? {
             Some(envelope) => {
                 self.bytes = Vec::new();
                 Ok(Some(envelope))

@@ -43,7 +43,7 @@ pub const BUNDLE_DIGEST: &str = "vnd.toolward.bundle.digest";
 /// A signed document that travels alone, or is attached to a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum DocumentKind {
+pub enum DocumentArtifact {
     /// Further signatures over a bundle's manifest.
     Signatures,
     /// A publisher document: name, keys, threshold.
@@ -54,7 +54,7 @@ pub enum DocumentKind {
     Channel,
 }
 
-impl DocumentKind {
+impl DocumentArtifact {
     /// All kinds.
     pub const ALL: &[Self] = &[
         Self::Signatures,

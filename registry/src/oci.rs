@@ -43,7 +43,7 @@ pub(crate) struct Manifest {
 /// An image index.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Index {
+pub(crate) struct ImageIndex {
     pub(crate) schema_version: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) media_type: Option<String>,
@@ -89,7 +89,7 @@ mod tests {
             r#""platform":{"os":"plan9","architecture":"any"},"annotations":{"a":"b"},"artifactType":"t"},"#,
             r#"{"mediaType":"m","digest":"e","size":2}],"artifactType":"x","annotations":{}}"#
         );
-        let read: Index = serde_json::from_str(index).unwrap();
+        let read: ImageIndex = serde_json::from_str(index).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), index);
     }
 

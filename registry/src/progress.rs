@@ -14,7 +14,7 @@ pub enum Step {
 
 /// Progress of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct TransferProgress {
     /// The current step.
     pub step: Step,
     /// Bytes transferred.
@@ -24,7 +24,7 @@ pub struct Progress {
 }
 
 /// Called with each progress.
-pub type ProgressFn = dyn Fn(Progress) + Send + Sync;
+pub type ProgressFn = dyn Fn(TransferProgress) + Send + Sync;
 
 /// Reports progress, if anybody listens.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ pub(crate) struct Teller<'a> {
 impl Teller<'_> {
     pub(crate) fn tell(&self, done: u64, total: Option<u64>) {
         if let Some(whom) = self.whom {
-            whom(Progress {
+            whom(TransferProgress {
                 step: self.step,
                 done,
                 total,

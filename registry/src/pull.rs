@@ -17,13 +17,13 @@ use crate::artifact::{Artifact, Blob};
 use crate::blob_sink::BlobSink;
 use crate::client::Client;
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, Reason, io_failed, refused};
 use crate::media;
 use crate::progress::{ProgressFn, Step, Teller};
 use crate::reference::Reference;
 use crate::response::{read, unexpected};
 use crate::retry::Deadline;
-use crate::transport::{Access, Ask};
+use crate::transport::{Ask, Scope};
 
 /// What a pull depends on besides the reference.
 #[derive(Clone, Copy)]
@@ -86,14 +86,13 @@ impl<T> Pulled<T> {
     /// with [`Effort::Fast`] it is made many times faster, to be verified and thrown away.
     ///
     /// # Errors
-    /// [`Failure::refusal`] if the content is not an archive; [`Reason::Io`].
+    /// [`Cause::Signing`](crate::Cause) if the content is not an archive; [`Reason::Io`].
     pub fn archive<W: Write>(&self, effort: Effort, out: W) -> Result<W, Failure> {
-        let io = |error: std::io::Error| Failure::io("the download", &error);
+        let io = |error: std::io::Error| io_failed("the download", error);
         let mut content = self.content.try_clone().map_err(io)?;
         content.seek(SeekFrom::Start(0)).map_err(io)?;
         let size = self.artifact.content.size;
-        let archive = attach(&self.envelope, BufReader::new(content), size, effort, out)?;
-        Ok(archive)
+        attach(&self.envelope, BufReader::new(content), size, effort, out).map_err(refused)
     }
 
     /// The reference that fixes what was pulled.
@@ -128,12 +127,12 @@ impl Client {
                 .with_signatures(reference, &artifact, envelope, deadline)
                 .await?;
         }
-        let accepted = verify(&envelope)?;
+        let accepted = verify(&envelope).map_err(refused)?;
         let (folder, blob) = (options.downloads.to_owned(), artifact.content);
         // It reads and hashes what an earlier try left.
         let sink = tokio::task::spawn_blocking(move || BlobSink::file(&folder, &blob))
             .await
-            .map_err(|error| Failure::new(Reason::Io).found(error.to_string()))??;
+            .map_err(|error| Failure::new(Reason::Io).caused_by(error))??;
         let teller = Teller {
             whom: options.progress,
             step: Step::Content,
@@ -141,8 +140,7 @@ impl Client {
         let sink = self
             .download(reference, &artifact.content, sink, teller, deadline)
             .await?;
-        let io =
-            |error: std::io::Error| Failure::io(options.downloads.display().to_string(), &error);
+        let io = |error: std::io::Error| io_failed(options.downloads.display().to_string(), error);
         let content = sink
             .into_file()
             .map_err(io)?
@@ -183,7 +181,7 @@ impl Client {
         );
         let url = below(&self.base(reference)?, &path)?;
         let place = shown(&url);
-        let ask = Ask::get(url, Access::pull(reference))
+        let ask = Ask::get(url, Scope::pull(reference))
             .header(ACCEPT, &format!("{}, {}", media::MANIFEST, media::INDEX))?;
         let work = async {
             let response = self.transport.send(&ask, deadline).await?;

@@ -9,7 +9,7 @@ use crate::artifact::Artifact;
 use crate::client::Client;
 use crate::cosign::is_its_own_fault;
 use crate::digest::BlobDigest;
-use crate::failure::Failure;
+use crate::failure::{Failure, panicked, refused};
 use crate::reference::Reference;
 use crate::retry::Deadline;
 
@@ -116,12 +116,12 @@ impl Client {
             let Some(done) = running.join_next().await else {
                 break;
             };
-            let (number, tag, envelope) = done.map_err(Failure::panicked)?;
+            let (number, tag, envelope) = done.map_err(panicked)?;
             let release = match envelope {
                 Ok((artifact, envelope)) => Release {
                     tag,
                     digest: Some(artifact.digest),
-                    accepted: verify(&envelope).map_err(Failure::from),
+                    accepted: verify(&envelope).map_err(refused),
                 },
                 Err(failure) if is_its_own_fault(&failure) => Release {
                     tag,

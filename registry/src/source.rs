@@ -40,9 +40,8 @@ impl Source {
             "oci" => text.parse().map(Self::Registry),
             "https" | "http" => {
                 // Not shown: it may have a password in it.
-                let url = Url::parse(text).map_err(|error| {
-                    Failure::new(Reason::SourceInvalid).found(error.to_string())
-                })?;
+                let url = Url::parse(text)
+                    .map_err(|error| Failure::new(Reason::SourceInvalid).caused_by(error))?;
                 check_scheme(&url, true)?;
                 Ok(Self::Web(url))
             }

@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::failure::{Failure, Reason};
 use crate::reference::Reference;
 use crate::response::{read, unexpected};
-use crate::transport::{Access, Ask};
+use crate::transport::{Ask, Scope};
 
 /// How many tags are asked for at once.
 const PAGE_TAGS: usize = 1000;
@@ -40,7 +40,7 @@ impl Client {
             let mut pages = limit / PAGE_TAGS + 8;
             while let Some(url) = next {
                 pages = pages.saturating_sub(1);
-                let ask = Ask::get(url, Access::pull(reference));
+                let ask = Ask::get(url, Scope::pull(reference));
                 let response = self.transport.send(&ask, deadline).await?;
                 if response.status() != StatusCode::OK {
                     return Err(unexpected(response).await);

@@ -21,7 +21,7 @@ use crate::retry::{Deadline, Tries, retry_after};
 const MAX_REDIRECTS: usize = 3;
 
 /// What is shared by all operations of a client.
-pub(crate) struct Transport {
+pub(crate) struct RegistryTransport {
     pub(crate) http: reqwest::Client,
     pub(crate) limits: Limits,
     /// Whether this machine is spoken to in plain http.
@@ -32,19 +32,19 @@ pub(crate) struct Transport {
     pub(crate) redirects: Vec<String>,
     pub(crate) credentials: Credentials,
     /// What registries have granted: values of `Authorization`, marked as sensitive.
-    pub(crate) granted: Mutex<HashMap<Access, HeaderValue>>,
+    pub(crate) granted: Mutex<HashMap<Scope, HeaderValue>>,
 }
 
 /// What a request needs leave for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Access {
+pub(crate) struct Scope {
     /// `host[:port]`.
     pub(crate) registry: String,
     pub(crate) repository: String,
     pub(crate) push: bool,
 }
 
-impl Access {
+impl Scope {
     pub(crate) fn pull(reference: &Reference) -> Self {
         Self {
             registry: reference.registry(),
@@ -69,7 +69,7 @@ pub(crate) struct Ask {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Option<Bytes>,
     /// `None`: credentials have no place here.
-    pub(crate) access: Option<Access>,
+    pub(crate) access: Option<Scope>,
     /// Whether redirects may be followed, to origins that are allowed.
     pub(crate) follow: bool,
     /// Whether sending it twice does no harm.
@@ -77,7 +77,7 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    pub(crate) fn new(method: Method, url: Url, access: Option<Access>) -> Self {
+    pub(crate) fn new(method: Method, url: Url, access: Option<Scope>) -> Self {
         Self {
             method,
             url,
@@ -89,7 +89,7 @@ impl Ask {
         }
     }
 
-    pub(crate) fn get(url: Url, access: Access) -> Self {
+    pub(crate) fn get(url: Url, access: Scope) -> Self {
         Self::new(Method::GET, url, Some(access))
     }
 
@@ -105,7 +105,7 @@ impl Ask {
     }
 }
 
-impl Transport {
+impl RegistryTransport {
     pub(crate) fn deadline(&self) -> Deadline {
         Deadline::after(self.limits.total)
     }
@@ -242,12 +242,12 @@ impl Transport {
         Ok(to)
     }
 
-    fn granted(&self, access: &Access) -> Option<HeaderValue> {
+    fn granted(&self, access: &Scope) -> Option<HeaderValue> {
         let granted = self.granted.lock().ok()?;
         granted.get(access).cloned()
     }
 
-    pub(crate) fn grant(&self, access: &Access, mut value: HeaderValue) {
+    pub(crate) fn grant(&self, access: &Scope, mut value: HeaderValue) {
         value.set_sensitive(true);
         if let Ok(mut granted) = self.granted.lock() {
             granted.insert(access.clone(), value);

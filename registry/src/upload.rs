@@ -11,13 +11,13 @@ use crate::address::{below, origin, shown};
 use crate::artifact::Blob;
 use crate::client::Client;
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, Reason};
+use crate::failure::{Cause, Failure, Reason};
 use crate::progress::Teller;
 use crate::reference::Reference;
 use crate::response::unexpected;
 use crate::retry::Deadline;
 use crate::text::{bytes, quoted};
-use crate::transport::{Access, Ask};
+use crate::transport::{Ask, Scope};
 
 /// Bytes of a blob in one request.
 const CHUNK_BYTES: usize = 8 * 1024 * 1024;
@@ -54,8 +54,10 @@ impl Client {
                 };
                 // A session that the registry lost, or that broke, starts over.
                 let lost = matches!(
-                    failure.reason(),
-                    Some(Reason::NotFound | Reason::Unreachable | Reason::Failed | Reason::Busy)
+                    failure.kind(),
+                    Cause::Registry(
+                        Reason::NotFound | Reason::Unreachable | Reason::Failed | Reason::Busy
+                    )
                 );
                 if !lost {
                     return Err(failure);
@@ -76,7 +78,7 @@ impl Client {
     ) -> Result<bool, Failure> {
         let path = format!("v2/{}/blobs/{}", reference.repository(), blob.digest);
         let url = below(&self.base(reference)?, &path)?;
-        let mut ask = Ask::new(Method::HEAD, url, Some(Access::push(reference)));
+        let mut ask = Ask::new(Method::HEAD, url, Some(Scope::push(reference)));
         // Some registries redirect to the storage; its answer counts.
         ask.follow = true;
         let response = self.transport.send(&ask, deadline).await?;
@@ -98,7 +100,7 @@ impl Client {
     ) -> Result<(), Failure> {
         let path = format!("v2/{}/blobs/uploads/", reference.repository());
         let url = below(&self.base(reference)?, &path)?;
-        let access = Access::push(reference);
+        let access = Scope::push(reference);
         let ask = Ask::new(Method::POST, url, Some(access.clone()));
         let ask = Ask {
             body: Some(Bytes::new()),
@@ -150,7 +152,7 @@ impl Client {
     async fn send_piece(
         &self,
         at: &Url,
-        access: &Access,
+        access: &Scope,
         from: usize,
         piece: Bytes,
         deadline: Deadline,
@@ -178,7 +180,7 @@ impl Client {
     async fn stand(
         &self,
         at: &Url,
-        access: &Access,
+        access: &Scope,
         deadline: Deadline,
     ) -> Result<(Url, usize), Failure> {
         let ask = Ask::get(at.clone(), access.clone());
@@ -208,7 +210,7 @@ impl Client {
         let path = format!("v2/{}/manifests/{version}", reference.repository());
         let url = below(&self.base(reference)?, &path)?;
         let place = shown(&url);
-        let mut ask = Ask::new(Method::PUT, url, Some(Access::push(reference)))
+        let mut ask = Ask::new(Method::PUT, url, Some(Scope::push(reference)))
             .header(CONTENT_TYPE, media_type)?;
         ask.body = Some(manifest);
         let work = async {

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use toolward_registry::{DocumentKind, PullOptions, media, merge_signatures};
+use toolward_registry::{DocumentArtifact, PullOptions, media, merge_signatures};
 use toolward_signing::archive::Effort;
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::KeyId;
@@ -45,23 +45,23 @@ async fn cosignatures_are_added_to_the_envelope_that_is_verified() {
     for number in [2, 3] {
         let own = cosignature(&sample, number);
         client
-            .attach(&tagged, DocumentKind::Signatures, &own)
+            .attach(&tagged, DocumentArtifact::Signatures, &own)
             .await
             .unwrap();
         // A second time nothing changes.
         client
-            .attach(&tagged, DocumentKind::Signatures, &own)
+            .attach(&tagged, DocumentArtifact::Signatures, &own)
             .await
             .unwrap();
     }
     let listed = client
-        .referrers(&tagged, DocumentKind::Signatures)
+        .referrers(&tagged, DocumentArtifact::Signatures)
         .await
         .unwrap();
     assert_eq!(listed.len(), 2);
     assert!(
         client
-            .referrers(&tagged, DocumentKind::Channel)
+            .referrers(&tagged, DocumentArtifact::Channel)
             .await
             .unwrap()
             .is_empty()
@@ -106,7 +106,7 @@ async fn without_an_api_referrers_are_under_the_fallback_tag() {
         .unwrap();
     let own = cosignature(&sample, 2);
     let attached = client()
-        .attach(&tagged, DocumentKind::Signatures, &own)
+        .attach(&tagged, DocumentArtifact::Signatures, &own)
         .await
         .unwrap();
     let path = format!("/v2/a/manifests/sha256-{}", pushed.digest.hex());
@@ -146,10 +146,12 @@ async fn several_who_attach_at_once_are_all_found() {
             // The index can only be read and written: who was overwritten says so, or tries again.
             for _ in 0..12 {
                 let client = client();
-                let digest = client.attach(&tagged, DocumentKind::Signatures, &own).await;
+                let digest = client
+                    .attach(&tagged, DocumentArtifact::Signatures, &own)
+                    .await;
                 tokio::time::sleep(std::time::Duration::from_millis(300)).await;
                 let found = client
-                    .referrers(&tagged, DocumentKind::Signatures)
+                    .referrers(&tagged, DocumentArtifact::Signatures)
                     .await
                     .unwrap();
                 if digest.is_ok_and(|digest| found.iter().any(|one| one.digest == digest)) {
@@ -182,7 +184,7 @@ async fn wrong_attachments_neither_help_nor_hinder() {
     let broken = format!("{{\"payloadType\":\"{MANIFEST_TYPE}\"}}");
     for own in [foreign, broken.into_bytes(), cosignature(&sample, 3)] {
         client
-            .attach(&tagged, DocumentKind::Signatures, &own)
+            .attach(&tagged, DocumentArtifact::Signatures, &own)
             .await
             .unwrap();
     }
@@ -202,9 +204,9 @@ async fn what_is_no_document_of_its_kind_is_not_sent() {
     let target = server.reference("a:1");
     let large = vec![b' '; 800_000];
     for (kind, bytes) in [
-        (DocumentKind::Publisher, sample.envelope.as_slice()),
-        (DocumentKind::Signatures, b"not json"),
-        (DocumentKind::Signatures, &large),
+        (DocumentArtifact::Publisher, sample.envelope.as_slice()),
+        (DocumentArtifact::Signatures, b"not json"),
+        (DocumentArtifact::Signatures, &large),
     ] {
         let failure = client().attach(&target, kind, bytes).await.unwrap_err();
         assert_eq!(failure.code(), "registry-attachment-invalid");
@@ -238,10 +240,10 @@ async fn a_registry_with_the_api_is_not_given_a_fallback_tag() {
                 "schemaVersion": 2, "mediaType": media::INDEX, "manifests": [{
                     "mediaType": media::MANIFEST, "digest": attached.to_string(),
                     "size": stored.len(),
-                    "artifactType": DocumentKind::Signatures.artifact_type(),
+                    "artifactType": DocumentArtifact::Signatures.artifact_type(),
                 }, {
                     "mediaType": media::MANIFEST, "digest": "sha512:00", "size": 1,
-                    "artifactType": DocumentKind::Signatures.artifact_type(),
+                    "artifactType": DocumentArtifact::Signatures.artifact_type(),
                 }]
             })
             .to_string()),
@@ -257,7 +259,7 @@ async fn a_registry_with_the_api_is_not_given_a_fallback_tag() {
     });
     let tagged = server.reference("a:1");
     client()
-        .attach(&tagged, DocumentKind::Signatures, &own)
+        .attach(&tagged, DocumentArtifact::Signatures, &own)
         .await
         .unwrap();
     assert_eq!(server.count("PUT", "/manifests/"), 1);

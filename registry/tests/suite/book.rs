@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolward_registry::{DocumentKind, Limits, Reason, media};
+use toolward_registry::{DocumentArtifact, Limits, Reason, media};
 
 fn page() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -12,13 +12,8 @@ fn page() -> String {
 #[test]
 fn every_code_stands_in_the_book_with_its_advice() {
     let page = page();
-    for reason in Reason::ALL {
-        let row = format!(
-            "| `{}` | {} | {} |",
-            reason.code(),
-            reason.message(),
-            reason.hint()
-        );
+    for row in Reason::ALL.iter().map(|reason| reason.row()) {
+        let row = format!("| `{}` | {} | {} |", row.code, row.meaning, row.advice);
         assert!(page.contains(&row), "the page lacks:\n{row}");
     }
 }
@@ -43,7 +38,7 @@ fn every_media_type_and_annotation_stands_in_the_book() {
         media::BUNDLE_PUBLISHER,
         media::BUNDLE_DIGEST,
     ];
-    let kinds = DocumentKind::ALL.iter();
+    let kinds = DocumentArtifact::ALL.iter();
     let kinds = kinds.flat_map(|kind| [Some(kind.artifact_type()), kind.repository()]);
     for name in names.into_iter().chain(kinds.flatten()) {
         assert!(page.contains(name), "the page lacks {name}");
@@ -56,8 +51,8 @@ fn the_limits_in_the_book_are_those_of_the_code() {
     let page = page().split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(limits.content, 512 * 1024 * 1024);
     assert_eq!(limits.manifest, 1024 * 1024);
-    assert_eq!(DocumentKind::Signatures.max_bytes(), 768 * 1024);
-    assert_eq!(DocumentKind::Channel.max_bytes(), 8 * 1024 * 1024);
+    assert_eq!(DocumentArtifact::Signatures.max_bytes(), 768 * 1024);
+    assert_eq!(DocumentArtifact::Channel.max_bytes(), 8 * 1024 * 1024);
     for said in [
         format!("repeated up to {} times", limits.retries),
         format!("up to {} seconds", limits.patience.as_secs()),

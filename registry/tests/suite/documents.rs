@@ -1,6 +1,6 @@
 //! Publisher documents, revocation lists and channels: from registries, files and the web.
 
-use toolward_registry::{DocumentKind, Source};
+use toolward_registry::{DocumentArtifact, Source};
 
 use crate::sample::{builder, client, envelope, reference};
 use crate::scripted::{Say, Scripted, ok};
@@ -8,7 +8,7 @@ use crate::server::Server;
 
 const MAX: u64 = 1024 * 1024;
 
-fn document(kind: DocumentKind) -> Vec<u8> {
+fn document(kind: DocumentArtifact) -> Vec<u8> {
     envelope(kind.payload_type(), b"schema = 1\n", &[1])
 }
 
@@ -19,9 +19,9 @@ async fn every_kind_of_document_has_its_place_in_a_registry() {
     };
     let base = server.reference("team");
     for (kind, repository) in [
-        (DocumentKind::Publisher, "team/toolward-publisher"),
-        (DocumentKind::Revocations, "team/toolward-revocations"),
-        (DocumentKind::Channel, "team/toolward-channel"),
+        (DocumentArtifact::Publisher, "team/toolward-publisher"),
+        (DocumentArtifact::Revocations, "team/toolward-revocations"),
+        (DocumentArtifact::Channel, "team/toolward-channel"),
     ] {
         let bytes = document(kind);
         let latest = kind.reference(&base, "acme", None).unwrap();
@@ -46,7 +46,7 @@ async fn every_kind_of_document_has_its_place_in_a_registry() {
     }
     let source = Source::Registry(base.with_tag("acme").unwrap());
     let failure = client()
-        .fetch_document(&source, DocumentKind::Channel, MAX)
+        .fetch_document(&source, DocumentArtifact::Channel, MAX)
         .await;
     assert_eq!(failure.unwrap_err().code(), "registry-not-found");
 }
@@ -56,7 +56,7 @@ async fn a_document_of_another_kind_is_not_taken_for_the_one_wanted() {
     let Some(server) = Server::start() else {
         return;
     };
-    let kind = DocumentKind::Publisher;
+    let kind = DocumentArtifact::Publisher;
     let target = kind
         .reference(&server.reference("team"), "acme", None)
         .unwrap();
@@ -66,9 +66,9 @@ async fn a_document_of_another_kind_is_not_taken_for_the_one_wanted() {
         .unwrap();
     let source = Source::Registry(target);
     for other in [
-        DocumentKind::Revocations,
-        DocumentKind::Channel,
-        DocumentKind::Signatures,
+        DocumentArtifact::Revocations,
+        DocumentArtifact::Channel,
+        DocumentArtifact::Signatures,
     ] {
         let failure = client()
             .fetch_document(&source, other, MAX)
@@ -87,13 +87,13 @@ async fn a_document_of_another_kind_is_not_taken_for_the_one_wanted() {
 fn a_place_by_convention_needs_a_name_that_makes_one() {
     let base = reference("oci://registry.example/team");
     for name in ["", "a b", "acme__3", "a/b", ".a"] {
-        let failure = DocumentKind::Publisher
+        let failure = DocumentArtifact::Publisher
             .reference(&base, name, None)
             .expect_err(name);
         assert_eq!(failure.code(), "reference-invalid");
     }
     assert!(
-        DocumentKind::Signatures
+        DocumentArtifact::Signatures
             .reference(&base, "acme", None)
             .is_err()
     );
@@ -101,7 +101,7 @@ fn a_place_by_convention_needs_a_name_that_makes_one() {
 
 #[tokio::test]
 async fn documents_come_from_files_and_from_the_web_within_their_size() {
-    let kind = DocumentKind::Revocations;
+    let kind = DocumentArtifact::Revocations;
     let bytes = document(kind);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("acme.json");
@@ -137,7 +137,7 @@ async fn documents_come_from_files_and_from_the_web_within_their_size() {
 async fn an_endless_document_from_the_web_is_refused_at_its_limit() {
     let server = Scripted::start(|_| Say::Endless);
     let source = Source::parse(&server.origin()).unwrap();
-    let kind = DocumentKind::Channel;
+    let kind = DocumentArtifact::Channel;
     let failure = client()
         .fetch_document(&source, kind, u64::MAX)
         .await

@@ -26,7 +26,7 @@ async fn a_pulled_bundle_is_the_pushed_one_byte_for_byte() {
 
     let seen = Arc::new(Mutex::new(Vec::new()));
     let told = seen.clone();
-    let progress = move |progress: toolward_registry::Progress| {
+    let progress = move |progress: toolward_registry::TransferProgress| {
         told.lock().unwrap().push(progress);
     };
     let options = PullOptions::new(downloads.path()).progress(&progress);
@@ -64,7 +64,7 @@ async fn nothing_of_the_content_is_downloaded_when_the_envelope_is_refused() {
         .unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let told = seen.clone();
-    let progress = move |progress: toolward_registry::Progress| {
+    let progress = move |progress: toolward_registry::TransferProgress| {
         told.lock().unwrap().push(progress.step);
     };
     let options = PullOptions::new(downloads.path()).progress(&progress);
@@ -99,7 +99,7 @@ async fn a_download_goes_on_from_what_an_earlier_one_left() {
 
     let first = Arc::new(Mutex::new(None));
     let told = first.clone();
-    let progress = move |progress: toolward_registry::Progress| {
+    let progress = move |progress: toolward_registry::TransferProgress| {
         if progress.step == Step::Content {
             told.lock().unwrap().get_or_insert(progress.done);
         }

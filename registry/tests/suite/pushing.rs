@@ -170,7 +170,7 @@ async fn a_large_bundle_goes_up_in_pieces_and_tells_how_far_it_is() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let told = seen.clone();
     let target = server.reference("large:1");
-    let progress = move |progress: toolward_registry::Progress| {
+    let progress = move |progress: toolward_registry::TransferProgress| {
         told.lock().unwrap().push(progress);
     };
     let outgoing = sample.outgoing();

@@ -6,7 +6,7 @@ use toolward_registry::{Client, ClientBuilder, Limits, Outgoing, Reference};
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;
-use toolward_signing::manifest::{FileEntry, MANIFEST_TYPE, Manifest, Role, ToolsEntry};
+use toolward_signing::manifest::{FileEntry, FileRole, MANIFEST_TYPE, Manifest, ToolsEntry};
 use toolward_signing::path::BundlePath;
 use toolward_signing::timestamp::Timestamp;
 use toolward_signing::trust::TrustStore;
@@ -58,7 +58,7 @@ impl Sample {
                 path: BundlePath::parse("drivers/noise/noise.bin").unwrap(),
                 blake3: Digest::of(&noise),
                 size: noise.len() as u64,
-                role: Role::Other,
+                role: FileRole::Other,
             }],
         }
         .to_bytes()

@@ -48,7 +48,7 @@ async fn the_envelope_is_verified_before_the_rest_is_downloaded() {
     let downloads = tempfile::tempdir().unwrap();
     let seen = Arc::new(Mutex::new(0));
     let told = seen.clone();
-    let progress = move |progress: toolward_registry::Progress| {
+    let progress = move |progress: toolward_registry::TransferProgress| {
         *told.lock().unwrap() = progress.done;
     };
     let failure = client()
@@ -112,7 +112,7 @@ async fn no_credentials_are_ever_sent_to_the_web() {
         toolward_registry::Credentials::none().with(server.address.to_string(), login);
     let client = builder().credentials(credentials).build().unwrap();
     let source = Source::parse(&server.origin()).unwrap();
-    let kind = toolward_registry::DocumentKind::Publisher;
+    let kind = toolward_registry::DocumentArtifact::Publisher;
     let failure = client
         .fetch_document(&source, kind, 1000)
         .await
