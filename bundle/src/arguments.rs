@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use toolward_contract::json::{self, Limits};
+use toolward_report::codes;
 
 /// One property to set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,14 +54,10 @@ pub enum SettingError {
     },
 }
 
-impl SettingError {
-    /// The stable name of the error.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NotAnObject => "input-not-object",
-            Self::Value { .. } => "setting-invalid",
-        }
+codes! {
+    for SettingError {
+        Self::NotAnObject = "input-not-object";
+        Self::Value { .. } = "setting-invalid";
     }
 }
 

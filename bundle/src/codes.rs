@@ -1,135 +1,75 @@
 //! The codes of this crate's diagnostics, one table. The contract crate has
 //! those of the documents themselves.
 
-use toolward_contract::diagnostic::Severity;
-
-macro_rules! codes {
-    ($($name:ident $severity:ident $code:literal $summary:literal $explanation:literal)*) => {
-        $(#[doc = concat!("`", $code, "`: ", $summary, ".")]
-        pub const $name: &str = $code;)*
-
-        /// Every code that this crate's diagnostics carry.
-        pub const CODES: &[Code] = &[$(Code {
-            code: $code,
-            severity: Severity::$severity,
-            summary: $summary,
-            explanation: $explanation,
-        }),*];
-    };
-}
-
-/// One code, as the book describes it.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct Code {
-    /// The stable kebab-case name.
-    pub code: &'static str,
-    /// How severe it is.
-    pub severity: Severity,
-    /// One line.
-    pub summary: &'static str,
-    /// What it means and what to do, one paragraph.
-    pub explanation: &'static str,
-}
+use toolward_report::{Code, codes};
 
 codes! {
-    BUNDLE_TOML_SYNTAX Error "bundle-toml-syntax"
-        "`bundle.toml` can't be read"
-        "The file is not TOML 1.0 in UTF-8 with LF line ends, is larger than 256 KiB, or holds control, bidirectional or invisible characters."
-    BUNDLE_TOML_UNKNOWN_KEY Error "bundle-toml-unknown-key"
-        "`bundle.toml` has a key that means nothing"
-        "A misspelt key would be ignored silently, so every unknown key is an error. The message names the keys that exist."
-    BUNDLE_TOML_MISSING_KEY Error "bundle-toml-missing-key"
-        "`bundle.toml` lacks a key"
-        "`id`, `version`, `sequence` and `publisher` are required; a `[[build]]` table needs `crate` and `output`."
-    BUNDLE_TOML_VALUE Error "bundle-toml-value"
-        "a value in `bundle.toml` is not what its key takes"
-        "Ids and publisher names are lower-case ASCII, versions are semantic, times are RFC 3339, and paths stay below the bundle's directory."
-    BUNDLE_TOML_MISSING Error "bundle-toml-missing"
-        "the directory has no `bundle.toml`"
-        "A bundle under work has a `bundle.toml` at its root. `toolward new` writes one."
-    BUNDLE_EMPTY Error "bundle-empty"
-        "the bundle brings nothing to use"
-        "Contracts are `TOOL.md` files below `tools/`, drivers are `DRIVER.md` files below `drivers/`, prompts are Markdown files below `prompts/`, and all files below `resources/` are resources."
-    FILE_UNREADABLE Error "file-unreadable"
-        "a file of the bundle can't be read"
-        "The file is missing, is not a regular file, or may not be read. Symbolic links are not followed: what a bundle holds lies inside it."
-    FILE_KIND Error "file-kind"
-        "a file is of no kind that can be checked"
-        "`check` reads TOOL.md, DRIVER.md, ACTION.md, prompts, sidecars of resources, tools.json, bundle.toml, components, and directories of them."
-    FILE_NOT_UTF8 Error "file-not-utf8"
-        "a document of the bundle is not UTF-8"
-        "TOOL.md, DRIVER.md, ACTION.md, prompts, sidecars of resources, tools.json and bundle.toml are UTF-8 text."
-    FILE_NAME Error "file-name"
-        "a file's name can't be in a bundle"
-        "Names have ASCII letters, digits, `.`, `_` and `-`, don't start or end with a dot, are unique ignoring case, are not device names of Windows, and lie at most 8 levels deep."
-    FILE_SKIPPED Note "file-skipped"
-        "a file is left out of the bundle"
-        "Hidden files below the packed folders are not packed."
-    DUPLICATE_ID Error "duplicate-id"
-        "two documents have the same id"
-        "Within a bundle every contract has its own id, and so has every driver, every action and every prompt. The names and URIs that prompts and resources ask for are their own as well, and no URI fits two templates."
-    FOLDER_NAME Warning "folder-name"
-        "a folder is named otherwise than the id in it"
-        "AIP-14 asks for the folder of a TOOL.md to be named as the contract's id. Readers find it faster so."
-    DRIVER_MISSING Warning "driver-missing"
-        "no driver of the bundle carries out a contract"
-        "A bundle of contracts only is allowed: its drivers may come from somebody else. Where that is not meant, add a DRIVER.md whose `implements` names the contract and a range that holds its version."
-    DEFAULT_DRIVER_UNKNOWN Warning "default-driver-unknown"
-        "`default_implementation` names no driver of the bundle"
-        "The named driver is neither in this bundle nor does it say that it implements the contract, so it is not chosen unless another bundle brings it."
-    DRIVER_PLATFORM Warning "driver-platform"
-        "a driver does not run on this machine"
-        "`requires.os` or `requires.arch` of its DRIVER.md names other machines: a host here never chooses the driver. The words of AIP-30 (`darwin`, `x64`, `arm64`) and of Rust (`macos`, `x86_64`, `aarch64`) mean the same."
-    TOOL_REFERENCE_MISSING Error "tool-reference-missing"
-        "a driver implements a contract that is not where it says"
-        "`implements[].tool` is the path of a TOOL.md of the same bundle, from the folder of DRIVER.md or from the bundle's root. The driver serves the contract with the id that stands there; the folder's name does not matter. For a contract of another bundle write its id."
-    SCHEMAS_TOO_LARGE Error "schemas-too-large"
-        "the schemas of a bundle's contracts are too large together"
-        "Every host that loads the bundle compiles them and keeps them. A pattern weighs as much as a hundred other values. Split the bundle, or use fewer patterns."
-    COMPONENT_MISSING Error "component-missing"
-        "a driver's component is not there"
-        "A DRIVER.md of kind `component` names a file beside it. Where a `[[build]]` of bundle.toml writes the file, `toolward build` makes it."
-    COMPONENT_INVALID Error "component-invalid"
-        "a driver's component can't be used"
-        "The file is not a WebAssembly component, or is larger or more deeply nested than a host takes."
-    COMPONENT_WORLD Error "component-world"
-        "a driver's component exports no world that hosts know"
-        "A driver exports `toolward:driver/handler@0.1.0`. The message lists what the component exports."
-    COMPONENT_IMPORT Error "component-import"
-        "a driver's component imports what no host provides"
-        "Known are `toolward:driver` 0.1 and the WASI 0.2 packages cli, io, clocks, random, filesystem, sockets, http and keyvalue."
-    COMPONENT_UNDECLARED Error "component-undeclared"
-        "a driver's component imports a capability that nothing declares"
-        "A component that imports `wasi:http` needs a contract with `requires.network`, `mutates: network:…` or `mutates: external:…`, and hosts of it in `network.egress` of its DRIVER.md; one that imports `wasi:keyvalue` needs a `database` declaration. The same check refuses the bundle in a host."
-    COMPONENT_STRAY Warning "component-stray"
-        "a component belongs to no driver"
-        "No DRIVER.md beside it names this file. It is packed and signed all the same."
-    BUILD_OUTPUT_UNUSED Warning "build-output-unused"
-        "a `[[build]]` writes a component that no driver names"
-        "The `output` of a build is the file that a DRIVER.md of kind `component` names."
-    PROMPT_FILE Error "prompt-file"
-        "a prompt embeds a file that it can't"
-        "A line `[text](resources/PATH)` names a resource of the same bundle that is not a template, `![text](resources/PATH)` one that is an image or a sound. All files of one prompt have at most 8 MiB together."
-    PROMPT_STRAY Warning "prompt-stray"
-        "a file below `prompts/` is not a prompt"
-        "Prompts are Markdown files, with names that end in `.md`. The file is packed and signed, and not served."
-    RESOURCE_SIDECAR Error "resource-sidecar"
-        "a sidecar is about no resource"
-        "`NAME.resource.md` says something about the file `NAME` beside it, below `resources/`."
-    RESOURCE_TEMPLATE Error "resource-template"
-        "a template is not text"
-        "What has `arguments` is text in UTF-8, by its media type and its bytes: the values of the arguments are put into it."
-    RESOURCE_TOO_LARGE Warning "resource-too-large"
-        "a resource is too large to be served"
-        "A client reads a resource as one message, of at most 8 MiB. The file is packed and signed, and not served."
-    TOOLS_JSON_STALE Warning "tools-json-stale"
-        "a `tools.json` lies in the authoring directory"
-        "`pack` makes tools.json from the contracts and drivers; the one that lies there is not used."
-    TOOLS_VERSION Error "tools-version"
-        "the manifest gives `tools.json` another version than it has"
-        "`version` in `[artifacts.tools]` of manifest.toml is that of the document itself, so that a reader of the manifest alone knows what the host reads."
-    VERIFICATION Warning "verification"
-        "verification let something pass that an operator should know"
-        "For instance a bundle that is signed by the example key, or that has expired while the host runs in audit mode."
+    pub const Code;
+
+    BUNDLE_TOML_SYNTAX = "bundle-toml-syntax", "`bundle.toml` can't be read",
+        "The file is not TOML 1.0 in UTF-8 with LF line ends, is larger than 256 KiB, or holds control, bidirectional or invisible characters.";
+    BUNDLE_TOML_UNKNOWN_KEY = "bundle-toml-unknown-key", "`bundle.toml` has a key that means nothing",
+        "A misspelt key would be ignored silently, so every unknown key is an error. The message names the keys that exist.";
+    BUNDLE_TOML_MISSING_KEY = "bundle-toml-missing-key", "`bundle.toml` lacks a key",
+        "`id`, `version`, `sequence` and `publisher` are required; a `[[build]]` table needs `crate` and `output`.";
+    BUNDLE_TOML_VALUE = "bundle-toml-value", "a value in `bundle.toml` is not what its key takes",
+        "Ids and publisher names are lower-case ASCII, versions are semantic, times are RFC 3339, and paths stay below the bundle's directory.";
+    BUNDLE_TOML_MISSING = "bundle-toml-missing", "the directory has no `bundle.toml`",
+        "A bundle under work has a `bundle.toml` at its root. `toolward new` writes one.";
+    BUNDLE_EMPTY = "bundle-empty", "the bundle brings nothing to use",
+        "Contracts are `TOOL.md` files below `tools/`, drivers are `DRIVER.md` files below `drivers/`, prompts are Markdown files below `prompts/`, and all files below `resources/` are resources.";
+    FILE_UNREADABLE = "file-unreadable", "a file of the bundle can't be read",
+        "The file is missing, is not a regular file, or may not be read. Symbolic links are not followed: what a bundle holds lies inside it.";
+    FILE_KIND = "file-kind", "a file is of no kind that can be checked",
+        "`check` reads TOOL.md, DRIVER.md, ACTION.md, prompts, sidecars of resources, tools.json, bundle.toml, components, and directories of them.";
+    FILE_NOT_UTF8 = "file-not-utf8", "a document of the bundle is not UTF-8",
+        "TOOL.md, DRIVER.md, ACTION.md, prompts, sidecars of resources, tools.json and bundle.toml are UTF-8 text.";
+    FILE_NAME = "file-name", "a file's name can't be in a bundle",
+        "Names have ASCII letters, digits, `.`, `_` and `-`, don't start or end with a dot, are unique ignoring case, are not device names of Windows, and lie at most 8 levels deep.";
+    FILE_SKIPPED = "file-skipped" Note, "a file is left out of the bundle",
+        "Hidden files below the packed folders are not packed.";
+    DUPLICATE_ID = "duplicate-id", "two documents have the same id",
+        "Within a bundle every contract has its own id, and so has every driver, every action and every prompt. The names and URIs that prompts and resources ask for are their own as well, and no URI fits two templates.";
+    FOLDER_NAME = "folder-name" Warning, "a folder is named otherwise than the id in it",
+        "AIP-14 asks for the folder of a TOOL.md to be named as the contract's id. Readers find it faster so.";
+    DRIVER_MISSING = "driver-missing" Warning, "no driver of the bundle carries out a contract",
+        "A bundle of contracts only is allowed: its drivers may come from somebody else. Where that is not meant, add a DRIVER.md whose `implements` names the contract and a range that holds its version.";
+    DEFAULT_DRIVER_UNKNOWN = "default-driver-unknown" Warning, "`default_implementation` names no driver of the bundle",
+        "The named driver is neither in this bundle nor does it say that it implements the contract, so it is not chosen unless another bundle brings it.";
+    DRIVER_PLATFORM = "driver-platform" Warning, "a driver does not run on this machine",
+        "`requires.os` or `requires.arch` of its DRIVER.md names other machines: a host here never chooses the driver. The words of AIP-30 (`darwin`, `x64`, `arm64`) and of Rust (`macos`, `x86_64`, `aarch64`) mean the same.";
+    TOOL_REFERENCE_MISSING = "tool-reference-missing", "a driver implements a contract that is not where it says",
+        "`implements[].tool` is the path of a TOOL.md of the same bundle, from the folder of DRIVER.md or from the bundle's root. The driver serves the contract with the id that stands there; the folder's name does not matter. For a contract of another bundle write its id.";
+    SCHEMAS_TOO_LARGE = "schemas-too-large", "the schemas of a bundle's contracts are too large together",
+        "Every host that loads the bundle compiles them and keeps them. A pattern weighs as much as a hundred other values. Split the bundle, or use fewer patterns.";
+    COMPONENT_MISSING = "component-missing", "a driver's component is not there",
+        "A DRIVER.md of kind `component` names a file beside it. Where a `[[build]]` of bundle.toml writes the file, `toolward build` makes it.";
+    COMPONENT_INVALID = "component-invalid", "a driver's component can't be used",
+        "The file is not a WebAssembly component, or is larger or more deeply nested than a host takes.";
+    COMPONENT_WORLD = "component-world", "a driver's component exports no world that hosts know",
+        "A driver exports `toolward:driver/handler@0.1.0`. The message lists what the component exports.";
+    COMPONENT_IMPORT = "component-import", "a driver's component imports what no host provides",
+        "Known are `toolward:driver` 0.1 and the WASI 0.2 packages cli, io, clocks, random, filesystem, sockets, http and keyvalue.";
+    COMPONENT_UNDECLARED = "component-undeclared", "a driver's component imports a capability that nothing declares",
+        "A component that imports `wasi:http` needs a contract with `requires.network`, `mutates: network:…` or `mutates: external:…`, and hosts of it in `network.egress` of its DRIVER.md; one that imports `wasi:keyvalue` needs a `database` declaration. The same check refuses the bundle in a host.";
+    COMPONENT_STRAY = "component-stray" Warning, "a component belongs to no driver",
+        "No DRIVER.md beside it names this file. It is packed and signed all the same.";
+    BUILD_OUTPUT_UNUSED = "build-output-unused" Warning, "a `[[build]]` writes a component that no driver names",
+        "The `output` of a build is the file that a DRIVER.md of kind `component` names.";
+    PROMPT_FILE = "prompt-file", "a prompt embeds a file that it can't",
+        "A line `[text](resources/PATH)` names a resource of the same bundle that is not a template, `![text](resources/PATH)` one that is an image or a sound. All files of one prompt have at most 8 MiB together.";
+    PROMPT_STRAY = "prompt-stray" Warning, "a file below `prompts/` is not a prompt",
+        "Prompts are Markdown files, with names that end in `.md`. The file is packed and signed, and not served.";
+    RESOURCE_SIDECAR = "resource-sidecar", "a sidecar is about no resource",
+        "`NAME.resource.md` says something about the file `NAME` beside it, below `resources/`.";
+    RESOURCE_TEMPLATE = "resource-template", "a template is not text",
+        "What has `arguments` is text in UTF-8, by its media type and its bytes: the values of the arguments are put into it.";
+    RESOURCE_TOO_LARGE = "resource-too-large" Warning, "a resource is too large to be served",
+        "A client reads a resource as one message, of at most 8 MiB. The file is packed and signed, and not served.";
+    TOOLS_JSON_STALE = "tools-json-stale" Warning, "a `tools.json` lies in the authoring directory",
+        "`pack` makes tools.json from the contracts and drivers; the one that lies there is not used.";
+    TOOLS_VERSION = "tools-version", "the manifest gives `tools.json` another version than it has",
+        "`version` in `[artifacts.tools]` of manifest.toml is that of the document itself, so that a reader of the manifest alone knows what the host reads.";
+    VERIFICATION = "verification" Warning, "verification let something pass that an operator should know",
+        "For instance a bundle that is signed by the example key, or that has expired while the host runs in audit mode.";
 }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use toolward_report::codes;
 use toolward_signing::Digest;
 use wasmparser::{
     Chunk, ComponentAlias, ComponentAliasSectionReader, ComponentExportSectionReader,
@@ -13,10 +14,14 @@ use wasmparser::{
     ComponentOuterAliasKind, ComponentTypeRef, Encoding, Instance, Parser, Payload,
 };
 
+mod features;
 mod instances;
 mod size;
+mod world;
 
+pub use features::validate;
 use instances::{Instantiations, MAX_INSTANCES, Made};
+pub use world::{MadeFor, unusable};
 
 /// The interface that a driver exports.
 pub const HANDLER: &str = "toolward:driver/handler@0.1.0";
@@ -131,35 +136,16 @@ pub enum SurfaceError {
     },
 }
 
-impl SurfaceError {
-    /// The stable name of the error.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::TooLarge { .. } => "component-too-large",
-            Self::CoreModule => "component-is-module",
-            Self::Malformed { .. } => "component-malformed",
-            Self::TooManyInstances { .. } | Self::TooComplex { .. } => "component-too-complex",
-        }
-    }
-
-    /// What the author can do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::TooLarge { .. } => {
-                Some("build with opt-level \"s\", lto and strip, or split the driver".to_owned())
-            }
-            Self::CoreModule => Some(
-                "build for the target wasm32-wasip2, or wrap the module with `wasm-tools component new`"
-                    .to_owned(),
-            ),
-            Self::Malformed { .. } => Some("build the driver again: `toolward build`".to_owned()),
-            Self::TooManyInstances { .. } => {
-                Some("link the driver's libraries into fewer core modules".to_owned())
-            }
-            Self::TooComplex { .. } => None,
-        }
+codes! {
+    for SurfaceError {
+        Self::TooLarge { .. } = "component-too-large",
+            "build with opt-level \"s\", lto and strip, or split the driver";
+        Self::CoreModule = "component-is-module",
+            "build for the target wasm32-wasip2, or wrap the module with `wasm-tools component new`";
+        Self::Malformed { .. } = "component-malformed", "build the driver again: `toolward build`";
+        Self::TooManyInstances { .. } = "component-too-complex",
+            "link the driver's libraries into fewer core modules";
+        Self::TooComplex { .. } = "component-too-complex";
     }
 }
 

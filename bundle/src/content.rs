@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_contract::driver::Driver;
 use toolward_contract::index::Index;
 use toolward_contract::tool::{Tool, mapped};
@@ -22,14 +22,13 @@ use crate::dev::{self, PackOptions};
 use crate::documents::{Documents, role_of};
 pub use crate::error::ContentError;
 use crate::index::{self, TOOLS_JSON};
-use crate::locate::about_file;
 use crate::rules;
 use crate::shown::{self, PromptEntry, ResourceEntry};
 
 /// Where a bundle's bytes come from, and so what may be granted to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Origin {
+pub enum ContentOrigin {
     /// A publisher's signatures were verified.
     Signed {
         /// The publisher's name in the trust store, never the bundle's claim.
@@ -44,7 +43,7 @@ pub enum Origin {
     },
 }
 
-impl Origin {
+impl ContentOrigin {
     /// The publisher that policy and messages name: the trust store's name, or
     /// `dev:<dir>`.
     #[must_use]
@@ -93,11 +92,34 @@ pub struct DriverEntry {
 }
 
 /// A bundle's contents, every rule of the formats checked.
+///
+/// ```no_run
+/// use toolward_bundle::ContentError;
+/// use toolward_bundle::content::Content;
+/// use toolward_signing::trust::TrustStore;
+/// use toolward_signing::verify::{self, VerifyOptions};
+///
+/// fn list(trust: &TrustStore) -> Result<(), Box<dyn std::error::Error>> {
+///     let bundle = verify::open("acme.toolbundle".as_ref(), trust, &VerifyOptions::default())?;
+///     let content = match Content::from_verified(bundle) {
+///         Ok(content) => content,
+///         Err(ContentError::Invalid(diagnostics)) => {
+///             diagnostics.iter().for_each(|one| println!("{one}"));
+///             return Ok(());
+///         }
+///         Err(error) => return Err(error.into()),
+///     };
+///     for entry in &content.tools {
+///         println!("{} {}", entry.tool.id, entry.tool.version);
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Content {
     /// Where the bytes come from.
-    pub origin: Origin,
+    pub origin: ContentOrigin,
     /// BLAKE3 of `manifest.toml`; for a directory under work, of the manifest
     /// that `pack` would write.
     pub manifest_digest: Digest,
@@ -139,7 +161,7 @@ impl Content {
             .map(|(path, bytes)| (path.as_str().to_owned(), Arc::clone(bytes)))
             .collect();
         let mut content = Self::assemble(
-            Origin::Signed {
+            ContentOrigin::Signed {
                 publisher: publisher.clone(),
                 signers: bundle.signers.clone(),
             },
@@ -151,12 +173,11 @@ impl Content {
         )?;
         content.provenance = bundle.provenance.clone();
         for warning in &bundle.warnings {
-            content.warnings.push(about_file(
+            content.warnings.push(Diagnostic::new(
+                &codes::VERIFICATION,
                 "manifest.toml",
-                Severity::Warning,
-                codes::VERIFICATION,
+                Position::START,
                 warning.clone(),
-                None,
             ));
         }
         Ok(content)
@@ -179,7 +200,7 @@ impl Content {
         let dir = directory
             .canonicalize()
             .unwrap_or_else(|_| directory.to_owned());
-        let origin = Origin::Dev { dir };
+        let origin = ContentOrigin::Dev { dir };
         let publisher = origin.publisher();
         let mut content = Self::assemble(
             origin,
@@ -210,7 +231,7 @@ impl Content {
     }
 
     fn assemble(
-        origin: Origin,
+        origin: ContentOrigin,
         manifest_digest: Digest,
         manifest: Arc<Manifest>,
         files: BTreeMap<String, Arc<[u8]>>,

@@ -6,5 +6,5 @@ pub mod bundle_toml;
 mod pack;
 mod relative_path;
 
-pub use bundle_toml::{BuildEntry, BundleToml};
+pub use bundle_toml::{BuildEntry, BuildKind, BundleToml, World};
 pub use pack::{PackOptions, Packed, pack, read_bundle_toml};

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolward_contract::Scope;
 use toolward_contract::action::Action;
-use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::Driver;
 use toolward_contract::json;
 use toolward_contract::prompt::Prompt;
 use toolward_contract::resource::{Resource, SIDECAR};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
-use toolward_signing::manifest::Role;
+use toolward_signing::manifest::FileRole;
 
 use crate::codes;
 use crate::locate::about_file;
@@ -51,19 +51,19 @@ pub struct Documents {
 
 /// The role that a file's name gives it.
 #[must_use]
-pub fn role_of(path: &str) -> Role {
+pub fn role_of(path: &str) -> FileRole {
     let (folder, _) = path.split_once('/').unwrap_or(("", path));
     match file_name(path) {
-        "TOOL.md" => Role::Contract,
-        "DRIVER.md" => Role::Driver,
-        "ACTION.md" => Role::Action,
-        name if name.ends_with(".wasm") => Role::Component,
+        "TOOL.md" => FileRole::Contract,
+        "DRIVER.md" => FileRole::Driver,
+        "ACTION.md" => FileRole::Action,
+        name if name.ends_with(".wasm") => FileRole::Component,
         _ => match folder {
-            "prompts" => Role::Prompt,
-            "resources" => Role::Resource,
-            "schemas" => Role::Schema,
-            "icons" => Role::Icon,
-            _ => Role::Other,
+            "prompts" => FileRole::Prompt,
+            "resources" => FileRole::Resource,
+            "schemas" => FileRole::Schema,
+            "icons" => FileRole::Icon,
+            _ => FileRole::Other,
         },
     }
 }
@@ -71,7 +71,7 @@ pub fn role_of(path: &str) -> Role {
 /// Whether a file is a prompt.
 #[must_use]
 pub fn is_prompt(path: &str) -> bool {
-    role_of(path) == Role::Prompt && path.ends_with(".md")
+    role_of(path) == FileRole::Prompt && path.ends_with(".md")
 }
 
 /// The last segment of a path.
@@ -134,7 +134,7 @@ impl Documents {
     pub fn read(files: &BTreeMap<String, Arc<[u8]>>) -> Self {
         let mut documents = Self::default();
         for (path, bytes) in files {
-            if role_of(path) == Role::Action
+            if role_of(path) == FileRole::Action
                 && let Some(text) = documents.text(path, bytes)
             {
                 let parsed = Action::parse(path, text);
@@ -151,8 +151,8 @@ impl Documents {
         let mut weight = 0_usize;
         for (path, bytes) in files {
             match role_of(path) {
-                Role::Contract if weight > MAX_SCHEMA_WEIGHT => {}
-                Role::Contract => {
+                FileRole::Contract if weight > MAX_SCHEMA_WEIGHT => {}
+                FileRole::Contract => {
                     if let Some(text) = documents.text(path, bytes) {
                         let parsed = Tool::parse(path, text, &scope);
                         documents.diagnostics.extend(parsed.diagnostics);
@@ -162,31 +162,30 @@ impl Documents {
                     if weight > MAX_SCHEMA_WEIGHT {
                         documents.diagnostics.push(about_file(
                             path,
-                            Severity::Error,
-                            codes::SCHEMAS_TOO_LARGE,
+                            &codes::SCHEMAS_TOO_LARGE,
                             format!(
                                 "the schemas of all contracts up to this one weigh {weight}, \
                                  more than the {MAX_SCHEMA_WEIGHT} that a bundle may have"
                             ),
-                            Some("split the bundle, or use fewer patterns".to_owned()),
+                            "split the bundle, or use fewer patterns",
                         ));
                     }
                 }
-                Role::Driver => {
+                FileRole::Driver => {
                     if let Some(text) = documents.text(path, bytes) {
                         let parsed = Driver::parse(path, text);
                         documents.diagnostics.extend(parsed.diagnostics);
                         push(&mut documents.drivers, path, parsed.value);
                     }
                 }
-                Role::Prompt if is_prompt(path) => {
+                FileRole::Prompt if is_prompt(path) => {
                     if let Some(text) = documents.text(path, bytes) {
                         let parsed = Prompt::parse(path, text);
                         documents.diagnostics.extend(parsed.diagnostics);
                         push(&mut documents.prompts, path, parsed.value);
                     }
                 }
-                Role::Resource if path.ends_with(SIDECAR) => {
+                FileRole::Resource if path.ends_with(SIDECAR) => {
                     if let Some(text) = documents.text(path, bytes) {
                         let parsed = Resource::parse(path, text);
                         documents.diagnostics.extend(parsed.diagnostics);
@@ -221,18 +220,13 @@ impl Documents {
             missing.retain(|(reference, _)| paths(reference).is_empty());
             driver.value = Arc::new(followed);
             for (path, at) in missing {
-                self.diagnostics.push(Diagnostic {
-                    code: codes::TOOL_REFERENCE_MISSING,
-                    severity: Severity::Error,
-                    message: format!("expected a contract at {path}, found none"),
-                    file: driver.path.clone(),
-                    line: at.line,
-                    column: at.column,
-                    hint: Some(
-                        "correct the path; for a contract of another bundle write its id"
-                            .to_owned(),
+                let message = format!("expected a contract at {path}, found none");
+                let code = &codes::TOOL_REFERENCE_MISSING;
+                self.diagnostics.push(
+                    Diagnostic::new(code, &driver.path, at, message).with_hint(
+                        "correct the path; for a contract of another bundle write its id",
                     ),
-                });
+                );
             }
         }
     }
@@ -243,7 +237,7 @@ impl Documents {
         self.tools.is_empty()
             && self.drivers.is_empty()
             && self.prompts.is_empty()
-            && files.keys().all(|path| role_of(path) != Role::Resource)
+            && files.keys().all(|path| role_of(path) != FileRole::Resource)
     }
 
     /// What a contract, or `tools.json`, may refer to.
@@ -282,10 +276,9 @@ impl Documents {
             Err(error) => {
                 self.diagnostics.push(about_file(
                     path,
-                    Severity::Error,
-                    codes::FILE_NOT_UTF8,
+                    &codes::FILE_NOT_UTF8,
                     format!("byte {} is not UTF-8", error.valid_up_to()),
-                    Some("save the file as UTF-8".to_owned()),
+                    "save the file as UTF-8",
                 ));
                 None
             }
@@ -347,11 +340,11 @@ mod tests {
 
     #[test]
     fn a_files_name_decides_its_role_and_else_its_folder() {
-        assert_eq!(role_of("tools/a/TOOL.md"), Role::Contract);
-        assert_eq!(role_of("tools/a/DRIVER.md"), Role::Driver);
-        assert_eq!(role_of("drivers/a/driver.wasm"), Role::Component);
-        assert_eq!(role_of("schemas/a.json"), Role::Schema);
-        assert_eq!(role_of("LICENSE"), Role::Other);
-        assert_eq!(role_of("tools/a/notes.txt"), Role::Other);
+        assert_eq!(role_of("tools/a/TOOL.md"), FileRole::Contract);
+        assert_eq!(role_of("tools/a/DRIVER.md"), FileRole::Driver);
+        assert_eq!(role_of("drivers/a/driver.wasm"), FileRole::Component);
+        assert_eq!(role_of("schemas/a.json"), FileRole::Schema);
+        assert_eq!(role_of("LICENSE"), FileRole::Other);
+        assert_eq!(role_of("tools/a/notes.txt"), FileRole::Other);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::diagnostic::Diagnostic;
 
 use crate::codes;
 use crate::locate::about_file;
@@ -18,10 +18,9 @@ pub(crate) fn repeated<'a>(
         if let Some(first) = seen.get(id) {
             diagnostics.push(about_file(
                 path,
-                Severity::Error,
-                codes::DUPLICATE_ID,
+                &codes::DUPLICATE_ID,
                 format!("the {kind} {id:?} is taken by {first}"),
-                Some("give one of them another, or put it into another bundle".to_owned()),
+                "give one of them another, or put it into another bundle",
             ));
         } else {
             seen.insert(id, path);

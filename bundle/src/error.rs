@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_report::codes;
 use toolward_signing::Refusal;
 
 use crate::files::FilesError;
 
-/// Why verified bytes are no bundle that a host takes.
+/// Why the content of a verified bundle is not valid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContentError {
@@ -72,32 +73,18 @@ fn first_hint(diagnostics: &[Diagnostic]) -> String {
         })
 }
 
+codes! {
+    for ContentError {
+        Self::Invalid(diagnostics) = (first_code(diagnostics)), first_hint(diagnostics);
+        Self::PrefixNotGranted { publisher, .. } = "prefix-not-granted", format!(
+            "if {publisher} is meant to publish it, the operator adds a prefix to its [[publisher]] entry"
+        );
+        Self::RoleMismatch { .. } = "role-mismatch", "pack the bundle again: `toolward pack`";
+        Self::Read(error) = error;
+    }
+}
+
 impl ContentError {
-    /// The stable name of the error: the first diagnostic's, where there are
-    /// diagnostics.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Invalid(diagnostics) => first_code(diagnostics),
-            Self::PrefixNotGranted { .. } => "prefix-not-granted",
-            Self::RoleMismatch { .. } => "role-mismatch",
-            Self::Read(error) => error.code(),
-        }
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Invalid(diagnostics) => Some(first_hint(diagnostics)),
-            Self::PrefixNotGranted { publisher, .. } => Some(format!(
-                "if {publisher} is meant to publish it, the operator adds a prefix to its [[publisher]] entry"
-            )),
-            Self::RoleMismatch { .. } => Some("pack the bundle again: `toolward pack`".to_owned()),
-            Self::Read(error) => error.hint(),
-        }
-    }
-
     /// Everything that is wrong with the documents, where that is the reason.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
@@ -115,7 +102,7 @@ impl ContentError {
 #[non_exhaustive]
 pub enum ReadError {
     /// The directory has no `bundle.toml`.
-    #[error("{path}: there is no bundle.toml", path = directory.display())]
+    #[error("{path}: bundle.toml is missing", path = directory.display())]
     NoBundleToml {
         /// The directory.
         directory: PathBuf,
@@ -140,35 +127,19 @@ pub enum ReadError {
     },
 }
 
+codes! {
+    for ReadError {
+        Self::NoBundleToml { .. } = "bundle-toml-missing",
+            "name the directory that holds bundle.toml; `toolward new` makes one";
+        Self::Invalid(diagnostics) = (first_code(diagnostics)), first_hint(diagnostics);
+        Self::NoTime = "created-missing",
+            "write `created = \"2026-11-21T08:00:00Z\"`, or set SOURCE_DATE_EPOCH";
+        Self::Files(error) = error;
+        Self::Refused { refusal, .. } = refusal;
+    }
+}
+
 impl ReadError {
-    /// The stable name of the error.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NoBundleToml { .. } => "bundle-toml-missing",
-            Self::Invalid(diagnostics) => first_code(diagnostics),
-            Self::NoTime => "created-missing",
-            Self::Files(error) => error.code(),
-            Self::Refused { refusal, .. } => refusal.code(),
-        }
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::NoBundleToml { .. } => Some(
-                "name the directory that holds bundle.toml; `toolward new` makes one".to_owned(),
-            ),
-            Self::Invalid(diagnostics) => Some(first_hint(diagnostics)),
-            Self::NoTime => Some(
-                "write `created = \"2026-11-21T08:00:00Z\"`, or set SOURCE_DATE_EPOCH".to_owned(),
-            ),
-            Self::Files(error) => error.hint(),
-            Self::Refused { refusal, .. } => refusal.hint().map(str::to_owned),
-        }
-    }
-
     /// Everything that is wrong with the documents, where that is the reason.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use toolward_signing::manifest::Role;
+use toolward_report::codes;
+use toolward_signing::manifest::FileRole;
 
 use crate::documents::role_of;
 
@@ -84,18 +85,17 @@ pub enum FilesError {
     },
 }
 
-impl FilesError {
-    /// The stable name of the error.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Io { .. } => "file-unreadable",
-            Self::NotRegular { .. } => "file-not-regular",
-            Self::Name { .. } => "file-name",
-            Self::TooMuch { .. } => "bundle-too-large",
-        }
+codes! {
+    for FilesError {
+        Self::Io { .. } = "file-unreadable";
+        Self::NotRegular { .. } = "file-not-regular", "put the file itself there instead of a link to it";
+        Self::Name { .. } = "file-name", "use ASCII letters, digits, '.', '_' and '-' in names";
+        Self::TooMuch { .. } = "bundle-too-large",
+            "move what is not part of the bundle out of its folders";
     }
+}
 
+impl FilesError {
     /// What it is about.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -104,23 +104,6 @@ impl FilesError {
             | Self::NotRegular { path, .. }
             | Self::Name { path }
             | Self::TooMuch { path, .. } => path,
-        }
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Io { .. } => None,
-            Self::NotRegular { .. } => {
-                Some("put the file itself there instead of a link to it".to_owned())
-            }
-            Self::Name { .. } => {
-                Some("use ASCII letters, digits, '.', '_' and '-' in names".to_owned())
-            }
-            Self::TooMuch { .. } => {
-                Some("move what is not part of the bundle out of its folders".to_owned())
-            }
         }
     }
 }
@@ -212,7 +195,7 @@ pub const BUILD_FOLDERS: &[&str] = &["target", "node_modules"];
 fn is_document(path: &str) -> bool {
     !matches!(
         role_of(path),
-        Role::Other | Role::Icon | Role::Prompt | Role::Resource
+        FileRole::Other | FileRole::Icon | FileRole::Prompt | FileRole::Resource
     )
 }
 

@@ -47,10 +47,9 @@ pub(crate) fn read(
     let Some(bytes) = files.get(TOOLS_JSON) else {
         diagnostics.push(about_file(
             TOOLS_JSON,
-            Severity::Error,
-            codes::FILE_UNREADABLE,
-            "the bundle has no tools.json".to_owned(),
-            Some("pack the bundle again: `toolward pack`".to_owned()),
+            &codes::FILE_UNREADABLE,
+            "the bundle has no tools.json",
+            "pack the bundle again: `toolward pack`",
         ));
         return Indexed::default();
     };
@@ -101,16 +100,13 @@ fn attached(
                 if let Some(other) = others.find(|other| other.value.id == driver.id) {
                     let mut taken = about_file(
                         TOOLS_JSON,
-                        Severity::Error,
-                        codes::DUPLICATE_ID,
+                        &codes::DUPLICATE_ID,
                         format!(
                             "the driver id {:?} is taken by {}",
                             driver.id.as_str(),
                             other.path
                         ),
-                        Some(
-                            "give one of them another id, or put it into another bundle".to_owned(),
-                        ),
+                        "give one of them another id, or put it into another bundle",
                     );
                     (taken.line, taken.column) = (entry.at.line, entry.at.column);
                     diagnostics.push(taken);
@@ -128,12 +124,12 @@ pub(crate) fn check_version(manifest: &Manifest, index: &Index) -> Option<Diagno
     (listed != u64::from(found)).then(|| {
         about_file(
             "manifest.toml",
-            Severity::Error,
-            codes::TOOLS_VERSION,
+            &codes::TOOLS_VERSION,
             format!(
-                "expected the `version` of [artifacts.tools] to be that of tools.json, {found}, found {listed}"
+                "expected the `version` of [artifacts.tools] to be that of tools.json, {found}, \
+                 found {listed}"
             ),
-            Some("pack the bundle again: `toolward pack`".to_owned()),
+            "pack the bundle again: `toolward pack`",
         )
     })
 }

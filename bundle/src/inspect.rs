@@ -16,7 +16,7 @@ use toolward_signing::manifest::Manifest;
 use toolward_signing::verify;
 
 use crate::component::{Component, Surface};
-use crate::content::{Content, Origin};
+use crate::content::{Content, ContentOrigin};
 use crate::documents::Documents;
 use crate::error::ReadError;
 use crate::index;
@@ -182,8 +182,10 @@ impl Inspection {
     #[must_use]
     pub fn of(content: &Content) -> Self {
         let signers = match &content.origin {
-            Origin::Signed { signers, .. } => signers.iter().map(ToString::to_string).collect(),
-            Origin::Dev { .. } => Vec::new(),
+            ContentOrigin::Signed { signers, .. } => {
+                signers.iter().map(ToString::to_string).collect()
+            }
+            ContentOrigin::Dev { .. } => Vec::new(),
         };
         let tools = content.tools.iter().map(|entry| entry.tool.as_ref());
         Self {

@@ -34,6 +34,6 @@ pub mod text;
 
 pub use component::Component;
 pub use component::Surface;
-pub use content::{Content, DriverEntry, Origin, ToolEntry};
+pub use content::{Content, ContentOrigin, DriverEntry, ToolEntry};
 pub use error::{ContentError, ReadError};
 pub use shown::{PromptEntry, ResourceEntry};

@@ -1,64 +1,35 @@
-//! Diagnostics about places in a source text.
+//! Diagnostics about files as a whole, and where a key of a document stands.
 
-use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
+use std::fmt::Display;
 
-/// One source text with its name.
-pub(crate) struct Locator<'a> {
-    file: &'a str,
-    source: &'a str,
-}
-
-impl<'a> Locator<'a> {
-    pub(crate) fn new(file: &'a str, source: &'a str) -> Self {
-        Self { file, source }
-    }
-
-    pub(crate) fn error(
-        &self,
-        offset: usize,
-        code: &'static str,
-        message: String,
-        hint: Option<&str>,
-    ) -> Diagnostic {
-        let at = Position::of_offset(self.source, offset);
-        Diagnostic {
-            code,
-            severity: Severity::Error,
-            message,
-            file: self.file.to_owned(),
-            line: at.line,
-            column: at.column,
-            hint: hint.map(str::to_owned),
-        }
-    }
-}
+use toolward_contract::diagnostic::{Diagnostic, Position};
+use toolward_report::{Code, Coded};
 
 /// A diagnostic about a file as a whole: line 1, column 1.
 #[must_use]
 pub fn about_file(
     file: &str,
-    severity: Severity,
-    code: &'static str,
-    message: String,
-    hint: Option<String>,
+    code: &Code,
+    message: impl Into<String>,
+    hint: impl Into<String>,
 ) -> Diagnostic {
-    Diagnostic {
-        code,
-        severity,
-        message,
-        file: file.to_owned(),
-        line: 1,
-        column: 1,
-        hint,
-    }
+    Diagnostic::new(code, file, Position::START, message).with_hint(hint)
+}
+
+/// A diagnostic about a file as a whole that says what an error says.
+#[must_use]
+pub fn about_error(file: &str, code: &Code, error: &(impl Coded + Display)) -> Diagnostic {
+    let hint = error.hint().map(Into::into);
+    let found = Diagnostic::new(code, file, Position::START, error.to_string());
+    Diagnostic { hint, ..found }
 }
 
 /// Where a top-level key of a document's front matter stands; the start of the
 /// document if it isn't there.
-pub(crate) fn key_position(source: &str, key: &str) -> (u32, u32) {
+pub(crate) fn key_position(source: &str, key: &str) -> Position {
     let mut lines = source.lines();
     if lines.next() != Some("---") {
-        return (1, 1);
+        return Position::START;
     }
     lines
         .take_while(|line| *line != "---")
@@ -67,7 +38,7 @@ pub(crate) fn key_position(source: &str, key: &str) -> (u32, u32) {
             line.strip_prefix(key)
                 .is_some_and(|rest| rest.trim_start().starts_with(':'))
         })
-        .map_or((1, 1), |(_, number)| (number, 1))
+        .map_or(Position::START, |(_, line)| Position { line, column: 1 })
 }
 
 #[cfg(test)]
@@ -77,7 +48,7 @@ mod tests {
     #[test]
     fn a_key_is_found_in_the_front_matter_only() {
         let source = "---\nid: a\nkind: x\n---\nbody: y\n";
-        assert_eq!(key_position(source, "kind"), (3, 1));
-        assert_eq!(key_position(source, "body"), (1, 1));
+        assert_eq!(key_position(source, "kind").to_string(), "3:1");
+        assert_eq!(key_position(source, "body"), Position::START);
     }
 }

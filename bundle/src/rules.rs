@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::{Driver, DriverKind};
+use toolward_report::Code;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
 
@@ -49,12 +50,9 @@ pub fn not_empty(documents: &Documents, files: &Files) -> Option<Diagnostic> {
     documents.is_empty(files).then(|| {
         about_file(
             bundle_toml::FILE,
-            Severity::Error,
-            codes::BUNDLE_EMPTY,
-            "the bundle has no TOOL.md, no DRIVER.md, no prompt and no resource".to_owned(),
-            Some(
-                "contracts go to tools/<id>/TOOL.md, drivers to drivers/<id>/DRIVER.md".to_owned(),
-            ),
+            &codes::BUNDLE_EMPTY,
+            "the bundle has no TOOL.md, no DRIVER.md, no prompt and no resource",
+            "contracts go to tools/<id>/TOOL.md, drivers to drivers/<id>/DRIVER.md",
         )
     })
 }
@@ -125,7 +123,7 @@ pub(crate) fn readable(
     let Some(bytes) = files.get(&path) else {
         return Err(report.error(
             "component",
-            codes::COMPONENT_MISSING,
+            &codes::COMPONENT_MISSING,
             format!("the component {path} is not in the bundle"),
             Some("build it: `toolward build`".to_owned()),
         ));
@@ -133,9 +131,9 @@ pub(crate) fn readable(
     let surface = Surface::read(bytes).map_err(|error| {
         report.error(
             "component",
-            codes::COMPONENT_INVALID,
+            &codes::COMPONENT_INVALID,
             format!("{path}: {error}"),
-            error.hint(),
+            error.hint().map(Into::into),
         )
     })?;
     let listed = manifest.and_then(|manifest| manifest.entry(&path));
@@ -164,7 +162,7 @@ pub(crate) fn usable(
     if !unknown.is_empty() {
         return Err(report.error(
             "component",
-            codes::COMPONENT_IMPORT,
+            &codes::COMPONENT_IMPORT,
             format!("{path} imports {}, which no host provides", list(&unknown)),
             Some(
                 "a driver may import toolward:driver@0.1 and the WASI 0.2 packages cli, io, clocks, random, filesystem, sockets, http and keyvalue"
@@ -184,7 +182,7 @@ impl Report<'_> {
     fn error(
         &self,
         key: &str,
-        code: &'static str,
+        code: &Code,
         message: String,
         hint: Option<String>,
     ) -> Box<Diagnostic> {
@@ -193,16 +191,9 @@ impl Report<'_> {
             .get(&self.driver.path)
             .and_then(|bytes| std::str::from_utf8(bytes).ok())
             .unwrap_or_default();
-        let (line, column) = key_position(source, key);
-        Box::new(Diagnostic {
-            code,
-            severity: Severity::Error,
-            message,
-            file: self.driver.path.clone(),
-            line,
-            column,
-            hint,
-        })
+        let at = key_position(source, key);
+        let found = Diagnostic::new(code, &self.driver.path, at, message);
+        Box::new(Diagnostic { hint, ..found })
     }
 
     fn world(&self, path: &str, surface: &Surface) -> Box<Diagnostic> {
@@ -223,7 +214,7 @@ impl Report<'_> {
         };
         self.error(
             "component",
-            codes::COMPONENT_WORLD,
+            &codes::COMPONENT_WORLD,
             format!("{path} exports {found}; expected {HANDLER}"),
             Some(hint.to_owned()),
         )
@@ -243,7 +234,7 @@ impl Report<'_> {
         let refused = |key: &str, message: String, hint: &str| {
             Err(self.error(
                 key,
-                codes::COMPONENT_UNDECLARED,
+                &codes::COMPONENT_UNDECLARED,
                 message,
                 Some(hint.to_owned()),
             ))

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::placeholder::Text;
 use toolward_contract::prompt::{Part, Prompt};
 use toolward_contract::resource::{Resource, SIDECAR};
-use toolward_signing::manifest::Role;
+use toolward_signing::manifest::FileRole;
 
 use crate::codes;
 use crate::documents::{Documents, Located, is_prompt, role_of};
@@ -100,7 +100,7 @@ pub(crate) fn resources(
 
 /// Whether a file is a resource, and not what is said about one.
 fn is_resource(path: &str) -> bool {
-    role_of(path) == Role::Resource && !path.ends_with(SIDECAR)
+    role_of(path) == FileRole::Resource && !path.ends_with(SIDECAR)
 }
 
 /// What prompts and sidecars owe the files that they name, and each other.
@@ -120,33 +120,30 @@ pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) 
             Some(entry) => template(sidecar, entry, &mut diagnostics),
             None => diagnostics.push(about_file(
                 &sidecar.path,
-                Severity::Error,
-                codes::RESOURCE_SIDECAR,
+                &codes::RESOURCE_SIDECAR,
                 format!("expected a resource {file} beside it, found none"),
-                Some("a sidecar is named after the file that it is about".to_owned()),
+                "a sidecar is named after the file that it is about",
             )),
         }
     }
     for entry in resources.iter().filter(|entry| !entry.is_servable()) {
         diagnostics.push(about_file(
             &entry.path,
-            Severity::Warning,
-            codes::RESOURCE_TOO_LARGE,
+            &codes::RESOURCE_TOO_LARGE,
             format!(
                 "expected at most {MAX_RESOURCE} bytes to serve, found {}",
                 entry.bytes.len()
             ),
-            Some("split it, or let a tool give parts of it".to_owned()),
+            "split it, or let a tool give parts of it",
         ));
     }
     for path in files.keys() {
-        if role_of(path) == Role::Prompt && !is_prompt(path) {
+        if role_of(path) == FileRole::Prompt && !is_prompt(path) {
             diagnostics.push(about_file(
                 path,
-                Severity::Warning,
-                codes::PROMPT_STRAY,
-                "expected a name that ends in .md, found another: this is not a prompt".to_owned(),
-                Some("files that a prompt embeds lie below resources/".to_owned()),
+                &codes::PROMPT_STRAY,
+                "expected a name that ends in .md, found another: this is not a prompt",
+                "files that a prompt embeds lie below resources/",
             ));
         }
     }
@@ -161,13 +158,7 @@ fn embedded(
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let mut refuse = |line: u32, message: String, hint: &str| {
-        let mut found = about_file(
-            &prompt.path,
-            Severity::Error,
-            codes::PROMPT_FILE,
-            message,
-            Some(hint.to_owned()),
-        );
+        let mut found = about_file(&prompt.path, &codes::PROMPT_FILE, message, hint);
         found.line = line;
         diagnostics.push(found);
     };
@@ -229,13 +220,12 @@ fn template(sidecar: &Located<Resource>, entry: &ResourceEntry, diagnostics: &mu
         }
         None => diagnostics.push(about_file(
             &sidecar.path,
-            Severity::Error,
-            codes::RESOURCE_TEMPLATE,
+            &codes::RESOURCE_TEMPLATE,
             format!(
                 "expected text to fill in, found {} of {}",
                 entry.path, entry.media_type
             ),
-            Some("remove `arguments`, or give `mime_type` if it is text".to_owned()),
+            "remove `arguments`, or give `mime_type` if it is text",
         )),
     }
 }
@@ -264,10 +254,9 @@ fn unique(documents: &Documents, diagnostics: &mut Vec<Diagnostic>) {
         if let Some((other, first)) = before.find(|(other, _)| other.overlaps(template)) {
             diagnostics.push(about_file(
                 path,
-                Severity::Error,
-                codes::DUPLICATE_ID,
+                &codes::DUPLICATE_ID,
                 format!("a URI can fit the template {template} and {other} of {first}"),
-                Some("let one of them begin otherwise".to_owned()),
+                "let one of them begin otherwise",
             ));
         }
     }

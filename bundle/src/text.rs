@@ -3,6 +3,11 @@
 pub use toolward_text::{is_hidden, is_plain, visible, visible_json, visible_line};
 
 /// Names in a sentence, at most eight of them.
+///
+/// ```
+/// let names = ["text.stats", "notes.append"];
+/// assert_eq!(toolward_bundle::text::list(&names), "text.stats, notes.append");
+/// ```
 #[must_use]
 pub fn list(names: &[&str]) -> String {
     let mut text = names.iter().take(8).copied().collect::<Vec<_>>().join(", ");

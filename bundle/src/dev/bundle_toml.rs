@@ -1,15 +1,19 @@
 //! `bundle.toml`: what the author of a bundle writes about it, as a whole. What
 //! a publisher signs is the manifest that `pack` makes from it.
 
+mod build_entry;
+
 use serde::Deserialize;
 use toml::Spanned;
-use toolward_contract::diagnostic::{Diagnostic, Parsed, Severity};
+use toolward_contract::diagnostic::{Diagnostic, Parsed, Position};
+use toolward_report::Code;
 use toolward_signing::id::Id;
 use toolward_signing::timestamp::Timestamp;
 
-use super::relative_path::check_relative;
+use self::build_entry::RawBuild;
+pub use self::build_entry::{BuildEntry, BuildKind, World};
 use crate::codes;
-use crate::locate::{Locator, about_file};
+use crate::locate::about_file;
 
 /// The name of the file in a bundle's authoring directory.
 pub const FILE: &str = "bundle.toml";
@@ -40,16 +44,6 @@ pub struct BundleToml {
     pub builds: Vec<BuildEntry>,
 }
 
-/// One `[[build]]` table: a crate that becomes a component.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BuildEntry {
-    /// Directory of the driver's crate, below the bundle's directory.
-    pub krate: String,
-    /// Where the component goes, below the bundle's directory.
-    pub output: String,
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Raw {
@@ -64,23 +58,16 @@ struct Raw {
     builds: Vec<RawBuild>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawBuild {
-    #[serde(rename = "crate")]
-    krate: Spanned<String>,
-    output: Spanned<String>,
-}
-
 impl BundleToml {
     /// Reads `source`; `file` is the name that diagnostics give.
     #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Self> {
         let mut reader = Reader {
-            locator: Locator::new(file, source),
+            file,
+            source,
             diagnostics: Vec::new(),
         };
-        let value = reader.read(source);
+        let value = reader.read();
         let value = if reader.diagnostics.is_empty() {
             value
         } else {
@@ -102,28 +89,29 @@ pub fn parse_bytes(file: &str, bytes: &[u8]) -> Parsed<BundleToml> {
             value: None,
             diagnostics: vec![about_file(
                 file,
-                Severity::Error,
-                codes::BUNDLE_TOML_SYNTAX,
+                &codes::BUNDLE_TOML_SYNTAX,
                 format!("byte {} is not UTF-8", error.valid_up_to()),
-                Some("save the file as UTF-8".to_owned()),
+                "save the file as UTF-8",
             )],
         },
     }
 }
 
 struct Reader<'a> {
-    locator: Locator<'a>,
+    file: &'a str,
+    source: &'a str,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl Reader<'_> {
-    fn read(&mut self, source: &str) -> Option<BundleToml> {
+    fn read(&mut self) -> Option<BundleToml> {
+        let source = self.source;
         if source.len() > MAX_SIZE {
             let message = format!(
                 "the file has {} bytes, the limit is {MAX_SIZE}",
                 source.len()
             );
-            self.error(0, codes::BUNDLE_TOML_SYNTAX, message, None);
+            self.error(0, &codes::BUNDLE_TOML_SYNTAX, message, None);
             return None;
         }
         if let Some((at, character)) = source
@@ -139,7 +127,7 @@ impl Reader<'_> {
             } else {
                 "remove it; control and invisible characters are refused in what gets signed"
             };
-            self.error(at, codes::BUNDLE_TOML_SYNTAX, message, Some(hint));
+            self.error(at, &codes::BUNDLE_TOML_SYNTAX, message, Some(hint));
             return None;
         }
         let raw: Raw = match toml::from_str(source) {
@@ -148,11 +136,11 @@ impl Reader<'_> {
                 let at = error.span().map_or(0, |span| span.start);
                 let message = error.message().to_owned();
                 let code = if message.contains("unknown field") {
-                    codes::BUNDLE_TOML_UNKNOWN_KEY
+                    &codes::BUNDLE_TOML_UNKNOWN_KEY
                 } else if message.contains("missing field") {
-                    codes::BUNDLE_TOML_MISSING_KEY
+                    &codes::BUNDLE_TOML_MISSING_KEY
                 } else {
-                    codes::BUNDLE_TOML_SYNTAX
+                    &codes::BUNDLE_TOML_SYNTAX
                 };
                 self.error(at, code, message, None);
                 return None;
@@ -185,7 +173,7 @@ impl Reader<'_> {
             let message = format!("`{key}`: {refusal}");
             self.error(
                 id.span().start,
-                codes::BUNDLE_TOML_VALUE,
+                &codes::BUNDLE_TOML_VALUE,
                 message,
                 Some("write 2 to 80 lower-case ASCII letters, digits, dashes and dots"),
             );
@@ -200,7 +188,7 @@ impl Reader<'_> {
                 let message = format!("`{key}` is not a version: {error}");
                 self.error(
                     value.span().start,
-                    codes::BUNDLE_TOML_VALUE,
+                    &codes::BUNDLE_TOML_VALUE,
                     message,
                     Some("versions have three numbers, as in \"1.2.3\""),
                 );
@@ -217,7 +205,7 @@ impl Reader<'_> {
                 let message = format!("`{key}`: {refusal}");
                 self.error(
                     value.span().start,
-                    codes::BUNDLE_TOML_VALUE,
+                    &codes::BUNDLE_TOML_VALUE,
                     message,
                     Some("write it in UTC, as in \"2026-11-21T08:00:00Z\""),
                 );
@@ -226,49 +214,11 @@ impl Reader<'_> {
         }
     }
 
-    fn builds(&mut self, raw: &[RawBuild]) -> Vec<BuildEntry> {
-        let mut builds: Vec<BuildEntry> = Vec::with_capacity(raw.len());
-        for entry in raw {
-            let krate = entry.krate.get_ref();
-            if let Err(reason) = check_relative(krate) {
-                let message = format!("`crate` {krate:?}: {reason}");
-                self.error(
-                    entry.krate.span().start,
-                    codes::BUNDLE_TOML_VALUE,
-                    message,
-                    Some("name a directory below the one of bundle.toml, with '/' between"),
-                );
-            }
-            let output = entry.output.get_ref();
-            let problem = match check_relative(output) {
-                Err(reason) => Some(reason),
-                Ok(()) if !output.ends_with(".wasm") => {
-                    Some("a component's name ends in .wasm".to_owned())
-                }
-                Ok(()) if builds.iter().any(|other| other.output == *output) => {
-                    Some("another [[build]] writes it already".to_owned())
-                }
-                Ok(()) => None,
-            };
-            if let Some(reason) = problem {
-                let message = format!("`output` {output:?}: {reason}");
-                self.error(
-                    entry.output.span().start,
-                    codes::BUNDLE_TOML_VALUE,
-                    message,
-                    Some("for instance \"drivers/my-driver/driver.wasm\", beside its DRIVER.md"),
-                );
-            }
-            builds.push(BuildEntry {
-                krate: krate.clone(),
-                output: output.clone(),
-            });
-        }
-        builds
-    }
-
-    fn error(&mut self, at: usize, code: &'static str, message: String, hint: Option<&str>) {
-        self.diagnostics
-            .push(self.locator.error(at, code, message, hint));
+    fn error(&mut self, at: usize, code: &Code, message: String, hint: Option<&str>) {
+        let at = Position::of_offset(self.source, at);
+        self.diagnostics.push(Diagnostic {
+            hint: hint.map(str::to_owned),
+            ..Diagnostic::new(code, self.file, at, message)
+        });
     }
 }

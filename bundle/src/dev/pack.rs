@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use semver::Version;
-use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_contract::index::Index;
 use toolward_signing::Refusal;
 use toolward_signing::digest::Digest;
@@ -20,7 +20,6 @@ use crate::documents::{borrowed, role_of};
 use crate::error::ReadError;
 use crate::files;
 use crate::index::TOOLS_JSON;
-use crate::locate::about_file;
 use crate::rules;
 
 /// What `pack` takes from outside the directory.
@@ -78,12 +77,11 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, ReadError
         return Err(ReadError::Invalid(errors));
     }
     warnings.extend(found.skipped.iter().map(|path| {
-        about_file(
+        Diagnostic::new(
+            &codes::FILE_SKIPPED,
             path,
-            Severity::Note,
-            codes::FILE_SKIPPED,
-            "hidden files are not packed".to_owned(),
-            None,
+            Position::START,
+            "hidden files are not packed",
         )
     }));
 

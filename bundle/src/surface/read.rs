@@ -7,7 +7,7 @@ use toolward_contract::driver::Driver;
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_signing::Digest;
-use toolward_signing::manifest::Role;
+use toolward_signing::manifest::FileRole;
 
 use crate::content::Content;
 use crate::documents::role_of;
@@ -18,7 +18,7 @@ pub(super) fn value(content: &Content) -> Value {
     let tools = tools.map(|entry| (entry.tool.major_id(), tool(&entry.tool)));
     let drivers = content.drivers.iter();
     let drivers = drivers.map(|entry| (entry.driver.id.to_string(), driver(&entry.driver)));
-    let files = |role: Role| -> Map<String, Value> {
+    let files = |role: FileRole| -> Map<String, Value> {
         let files = content.files.iter();
         let files = files.filter(|(path, _)| role_of(path) == role);
         files
@@ -26,15 +26,15 @@ pub(super) fn value(content: &Content) -> Value {
             .collect()
     };
     let actions = content.files.iter();
-    let actions = actions.filter(|(path, _)| role_of(path) == Role::Action);
+    let actions = actions.filter(|(path, _)| role_of(path) == FileRole::Action);
     let actions = actions.map(|(path, bytes)| action(path, bytes));
     json!({
         "publisher": content.origin.publisher(),
         "tools": tools.collect::<Map<_, _>>(),
         "drivers": drivers.collect::<Map<_, _>>(),
         "actions": actions.collect::<Map<_, _>>(),
-        "prompts": files(Role::Prompt),
-        "resources": files(Role::Resource),
+        "prompts": files(FileRole::Prompt),
+        "resources": files(FileRole::Resource),
     })
 }
 

@@ -1,6 +1,6 @@
 //! From verified bytes to contents.
 
-use toolward_bundle::content::{Content, Origin};
+use toolward_bundle::content::{Content, ContentOrigin};
 use toolward_bundle::inspect::Inspection;
 use toolward_signing::trust::TrustStore;
 
@@ -15,7 +15,7 @@ fn a_signed_bundle_gives_its_contracts_drivers_and_components() {
     assert_eq!(drivers.len(), 1);
     let found = drivers[0].component.as_ref().unwrap();
     assert_eq!(&*found.bytes, handler());
-    assert!(matches!(content.origin, Origin::Signed { .. }));
+    assert!(matches!(content.origin, ContentOrigin::Signed { .. }));
     assert_eq!(content.index.tools.len(), 1);
 }
 
@@ -186,7 +186,7 @@ fn a_role_that_contradicts_the_name_is_refused() {
     let mut packed = Demo::new().pack();
     for entry in &mut packed.manifest.files {
         if entry.path.as_str().ends_with("TOOL.md") {
-            entry.role = toolward_signing::manifest::Role::Other;
+            entry.role = toolward_signing::manifest::FileRole::Other;
         }
     }
     packed.manifest_bytes = packed.manifest.to_bytes().unwrap();

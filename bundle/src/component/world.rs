@@ -1,0 +1,160 @@
+//! Whose world a component belongs to, by what it exports.
+
+use super::{HANDLER, Surface, validate};
+use crate::text::list;
+
+/// The host that a component was made for, as far as its exports tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MadeFor {
+    /// A driver of this host.
+    Toolward,
+    /// A driver, of another version of the world.
+    OtherToolward,
+    /// A tool of Amplifier.
+    Amplifier,
+    /// A provider of tools for ACT.
+    Act,
+    /// A command-line program.
+    Command,
+    /// A server of HTTP requests.
+    HttpServer,
+    /// Functions without an interface, as Wassette calls them.
+    Functions,
+    /// Something else.
+    Other,
+}
+
+/// The beginnings of the exports of other hosts' components, in the order in which they
+/// are looked for.
+const EXPORTS: &[(&str, MadeFor)] = &[
+    ("amplifier:modules/", MadeFor::Amplifier),
+    ("act:tools/", MadeFor::Act),
+    ("wasi:http/incoming-handler@", MadeFor::HttpServer),
+    ("wasi:cli/run@", MadeFor::Command),
+];
+
+impl MadeFor {
+    /// By its exports.
+    #[must_use]
+    pub fn of(surface: &Surface) -> Self {
+        if surface.exports_handler() {
+            return Self::Toolward;
+        }
+        if surface.handler_version().is_some() {
+            return Self::OtherToolward;
+        }
+        let instances = || {
+            surface
+                .exports
+                .iter()
+                .filter(|export| export.kind == "instance")
+        };
+        for (beginning, made_for) in EXPORTS {
+            if instances().any(|export| export.name.starts_with(beginning)) {
+                return *made_for;
+            }
+        }
+        match surface.exports.iter().any(|export| export.kind == "func") {
+            true => Self::Functions,
+            false => Self::Other,
+        }
+    }
+
+    /// Its word in JSON.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Toolward => "toolward",
+            Self::OtherToolward => "toolward-other-version",
+            Self::Amplifier => "amplifier",
+            Self::Act => "act",
+            Self::Command => "wasi-cli",
+            Self::HttpServer => "wasi-http",
+            Self::Functions => "functions",
+            Self::Other => "other",
+        }
+    }
+
+    /// What it is, for people.
+    #[must_use]
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Toolward => "a driver",
+            Self::OtherToolward => "a driver for another version of Toolward",
+            Self::Amplifier => "a module of Amplifier",
+            Self::Act => "a provider of tools for ACT",
+            Self::Command => "a command-line program",
+            Self::HttpServer => "a server of HTTP requests",
+            Self::Functions => "a component with functions of its own, as Wassette calls them",
+            Self::Other => "a component of a world that is not known here",
+        }
+    }
+}
+
+/// Why a host can't run a component as a driver, in words. `None` if it can.
+#[must_use]
+pub fn unusable(wasm: &[u8], surface: &Surface) -> Option<String> {
+    if MadeFor::of(surface) != MadeFor::Toolward {
+        return Some(format!("a driver exports {HANDLER}"));
+    }
+    let unknown = surface.unknown_imports();
+    if !unknown.is_empty() {
+        return Some(format!("no host provides {}", list(&unknown)));
+    }
+    let invalid = validate(wasm).err()?;
+    Some(format!("no host runs it: {invalid}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(exports: &str) -> (MadeFor, Option<String>) {
+        let wasm = wat::parse_str(format!("(component {exports})")).unwrap();
+        let surface = Surface::read(&wasm).unwrap();
+        (MadeFor::of(&surface), unusable(&wasm, &surface))
+    }
+
+    #[test]
+    fn exports_tell_whose_a_component_is() {
+        let instance = |name: &str| format!("(instance $i) (export \"{name}\" (instance $i))");
+        for (exports, expected) in [
+            (instance(HANDLER), MadeFor::Toolward),
+            (
+                instance("toolward:driver/handler@9.0.0"),
+                MadeFor::OtherToolward,
+            ),
+            (
+                instance("toolward:driver/handler@0.1.0-next"),
+                MadeFor::OtherToolward,
+            ),
+            (instance("amplifier:modules/tool@1.0.0"), MadeFor::Amplifier),
+            (instance("act:tools/tool-provider@0.1.0"), MadeFor::Act),
+            (
+                instance("wasi:http/incoming-handler@0.2.0"),
+                MadeFor::HttpServer,
+            ),
+            (instance("wasi:cli/run@0.2.0"), MadeFor::Command),
+            (instance("a:b/c"), MadeFor::Other),
+            (String::new(), MadeFor::Other),
+        ] {
+            let (made_for, unusable) = found(&exports);
+            assert_eq!(made_for, expected, "{exports}");
+            assert_eq!(
+                unusable.is_none(),
+                expected == MadeFor::Toolward,
+                "{exports}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_driver_that_takes_what_no_host_has_can_not_be_used() {
+        let handler = format!("(instance $i) (export \"{HANDLER}\" (instance $i))");
+        let import = format!("(import \"wasi:gfx/surface@0.2.0\" (instance)) {handler}");
+        let (made_for, unusable) = found(&import);
+        assert_eq!(made_for, MadeFor::Toolward);
+        assert!(unusable.unwrap().contains("wasi:gfx/surface@0.2.0"));
+    }
+}

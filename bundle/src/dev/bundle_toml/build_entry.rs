@@ -1,0 +1,221 @@
+//! `[[build]]`: how a component is made from its source.
+
+use serde::Deserialize;
+use toml::Spanned;
+use toolward_report::Code;
+
+use super::Reader;
+use crate::codes;
+use crate::dev::relative_path::check_relative;
+
+/// One `[[build]]` table: a source that becomes a component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BuildEntry {
+    /// What the source is, and so which programs build it.
+    pub kind: BuildKind,
+    /// The source, below the bundle's directory: the crate's directory for
+    /// [`BuildKind::Rust`], the package's for Go, the sources' for C, else a file.
+    pub source: String,
+    /// What a driver in JavaScript or Python imports. In compiled languages it imports
+    /// what it calls.
+    pub world: World,
+    /// Where the component goes, below the bundle's directory.
+    pub output: String,
+}
+
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The word in `bundle.toml`.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+        }
+    };
+}
+
+words! {
+    /// What the source of a component is.
+    BuildKind {
+        /// A crate, compiled by Cargo.
+        Rust = "rust",
+        /// A JavaScript or TypeScript file with what it imports.
+        Js = "js",
+        /// A Python file with what it imports.
+        Python = "python",
+        /// A directory with a Go package.
+        Go = "go",
+        /// A directory with C sources.
+        C = "c",
+        /// A core WebAssembly module or a component that another tool made.
+        Wasm = "wasm",
+    }
+}
+
+words! {
+    /// A world of `wit/`: what a driver may import. All export `handler`.
+    World {
+        /// Log, progress, secrets and other tools.
+        Driver = "driver",
+        /// [`World::Driver`] and randomness.
+        Random = "driver-random",
+        /// [`World::Random`] and buckets.
+        KeyValue = "driver-keyvalue",
+        /// [`World::Random`] and outgoing requests.
+        Http = "driver-http",
+        /// All of these.
+        All = "driver-all",
+    }
+}
+
+impl BuildKind {
+    /// Whether its `[[build]]` names a world.
+    #[must_use]
+    pub const fn has_world(self) -> bool {
+        matches!(self, Self::Js | Self::Python)
+    }
+}
+
+impl World {
+    /// Whether a driver of this world may make requests.
+    #[must_use]
+    pub const fn has_http(self) -> bool {
+        matches!(self, Self::Http | Self::All)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawBuild {
+    kind: Option<Spanned<String>>,
+    #[serde(rename = "crate")]
+    krate: Option<Spanned<String>>,
+    source: Option<Spanned<String>>,
+    world: Option<Spanned<String>>,
+    output: Spanned<String>,
+}
+
+impl Reader<'_> {
+    pub(super) fn builds(&mut self, raw: &[RawBuild]) -> Vec<BuildEntry> {
+        let mut builds: Vec<BuildEntry> = Vec::with_capacity(raw.len());
+        for entry in raw {
+            let kind = self
+                .word("kind", entry.kind.as_ref(), BuildKind::ALL, BuildKind::word)
+                .unwrap_or(BuildKind::Rust);
+            let world = self
+                .word("world", entry.world.as_ref(), World::ALL, World::word)
+                .unwrap_or(World::Driver);
+            if let (false, Some(world)) = (kind.has_world(), &entry.world) {
+                self.wrong(
+                    &codes::BUNDLE_TOML_VALUE,
+                    world,
+                    "`world` is for JavaScript and Python: a compiled driver imports what it calls",
+                    "remove it",
+                );
+            }
+            let source = self.source(kind, entry).unwrap_or_default();
+            self.output(&entry.output, &builds);
+            builds.push(BuildEntry {
+                kind,
+                source,
+                world,
+                output: entry.output.get_ref().clone(),
+            });
+        }
+        builds
+    }
+
+    /// The path under `crate` or `source`, whichever the kind has.
+    fn source(&mut self, kind: BuildKind, entry: &RawBuild) -> Option<String> {
+        let (key, other, named, unused) = match kind {
+            BuildKind::Rust => ("crate", "source", &entry.krate, &entry.source),
+            _ => ("source", "crate", &entry.source, &entry.krate),
+        };
+        if let Some(unused) = unused {
+            let message = format!("a [[build]] of kind {:?} has no `{other}`", kind.word());
+            let hint = format!("name its source in `{key}`");
+            self.wrong(&codes::BUNDLE_TOML_UNKNOWN_KEY, unused, &message, &hint);
+        }
+        let Some(named) = named else {
+            let message = format!("a [[build]] of kind {:?} needs `{key}`", kind.word());
+            let hint = format!("add `{key}` with its path below the directory of bundle.toml");
+            self.wrong(
+                &codes::BUNDLE_TOML_MISSING_KEY,
+                &entry.output,
+                &message,
+                &hint,
+            );
+            return None;
+        };
+        let path = named.get_ref();
+        if let Err(reason) = check_relative(path) {
+            self.wrong(
+                &codes::BUNDLE_TOML_VALUE,
+                named,
+                &format!("`{key}` {path:?}: {reason}"),
+                "name a path below the directory of bundle.toml, with '/' between",
+            );
+        }
+        Some(path.clone())
+    }
+
+    fn output(&mut self, output: &Spanned<String>, before: &[BuildEntry]) {
+        let path = output.get_ref();
+        let problem = match check_relative(path) {
+            Err(reason) => reason,
+            Ok(()) if !path.ends_with(".wasm") => "a component's name ends in .wasm".to_owned(),
+            Ok(()) if before.iter().any(|other| other.output == *path) => {
+                "another [[build]] writes it already".to_owned()
+            }
+            Ok(()) => return,
+        };
+        self.wrong(
+            &codes::BUNDLE_TOML_VALUE,
+            output,
+            &format!("`output` {path:?}: {problem}"),
+            "for instance \"drivers/my-driver/driver.wasm\", beside its DRIVER.md",
+        );
+    }
+
+    /// The value with the word that was written, if any was.
+    fn word<T: Copy>(
+        &mut self,
+        key: &str,
+        written: Option<&Spanned<String>>,
+        all: &[T],
+        word: fn(T) -> &'static str,
+    ) -> Option<T> {
+        let written = written?;
+        let found = all
+            .iter()
+            .copied()
+            .find(|one| word(*one) == written.get_ref());
+        if found.is_none() {
+            let words: Vec<&str> = all.iter().map(|one| word(*one)).collect();
+            self.wrong(
+                &codes::BUNDLE_TOML_VALUE,
+                written,
+                &format!("`{key}` has no value {:?}", written.get_ref()),
+                &format!("write one of {}", words.join(", ")),
+            );
+        }
+        found
+    }
+
+    fn wrong<T>(&mut self, code: &Code, at: &Spanned<T>, message: &str, hint: &str) {
+        self.error(at.span().start, code, message.to_owned(), Some(hint));
+    }
+}
