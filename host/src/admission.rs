@@ -10,19 +10,19 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::OwnedSemaphorePermit;
 use toolward_policy::LimitName;
 
-use crate::principal::LOCAL;
-use crate::result::CallError;
+use crate::api::principal::LOCAL;
+use crate::api::result::CallError;
 use toolward_policy::Limits;
 
 pub(crate) use gate::Gate;
 
-/// Principals whose shares are looked up under one lock: a lock for all would
-/// be one that every call takes.
+/// Principals are spread over this many locks, so that calls of different principals
+/// rarely contend.
 const SHARDS: usize = 16;
 
-/// The gates that one call passes, from what is most its own to what it shares
-/// with all: whoever waits at one holds places only at those that fewer others
-/// need.
+/// The gates that one call passes, from the most specific (its tool) to the one that
+/// all calls share: a call that waits at a gate holds permits only of gates that fewer
+/// calls need.
 #[derive(Debug, Clone)]
 pub(crate) struct Path {
     tool: Arc<Gate>,
@@ -31,7 +31,7 @@ pub(crate) struct Path {
     host: Arc<Gate>,
 }
 
-/// The places of one call: one at each gate.
+/// The permits of one running call: one of each gate.
 #[derive(Debug)]
 pub(crate) struct Slot {
     _permits: [OwnedSemaphorePermit; 4],
@@ -44,12 +44,13 @@ pub(crate) struct Parked {
 }
 
 impl Path {
-    /// A slot, at once or after waiting.
+    /// Acquires a slot, waiting if the queue has room.
     pub(crate) async fn enter(&self) -> Result<Slot, CallError> {
         self.pass(true).await
     }
 
-    /// A slot again, for a call that gave its own up: it has waited already.
+    /// Acquires a slot again for a call that parked. Not bounded by the queue: it has
+    /// waited already.
     pub(crate) async fn resume(&self, parked: Parked) -> Result<Slot, CallError> {
         let slot = self.pass(false).await;
         drop(parked);
@@ -67,9 +68,9 @@ impl Path {
         })
     }
 
-    /// Gives the slot to others while a call waits for the tool that it calls.
-    /// The instance stays where it is, so there is a bound on these, too, and of
-    /// that a share for each principal.
+    /// Releases the slot while a call waits for the tool that it calls. Its instance
+    /// stays in memory, so parked calls are bounded, too, with a share for each
+    /// principal.
     pub(crate) fn park(&self, slot: Slot) -> Result<Parked, Box<(Slot, CallError)>> {
         let own = self.principal.park();
         let both = own.and_then(|own| Ok([own, self.host.park()?]));
@@ -83,13 +84,12 @@ impl Path {
     }
 }
 
-/// The gates of a host, and of those that take its place: the calls of all of them
-/// count together.
+/// The gates of a host and of the hosts that replace it: their calls count together.
 #[derive(Debug)]
 pub(crate) struct Admission {
     limits: Limits,
     host: Arc<Gate>,
-    /// The gate of [`LOCAL`], which most hosts have alone.
+    /// The gate of [`LOCAL`], the only principal of most hosts.
     local: Arc<Gate>,
     principals: [Mutex<Gates>; SHARDS],
     /// By publisher and `id@major`.
@@ -109,7 +109,7 @@ impl Admission {
         }
     }
 
-    /// Whether these limits let as many calls run and wait.
+    /// Whether these limits allow the same numbers of running and waiting calls.
     pub(crate) fn is_by(&self, limits: &Limits) -> bool {
         let counts = |limits: &Limits| {
             [
@@ -148,7 +148,7 @@ impl Admission {
         })
     }
 
-    /// The way of a call through the gates.
+    /// The gates that a call passes.
     pub(crate) fn path(&self, tool: &Arc<Gate>, publisher: &Arc<Gate>, principal: &str) -> Path {
         Path {
             tool: tool.clone(),
@@ -179,11 +179,11 @@ fn for_a_principal(limits: &Limits) -> Arc<Gate> {
     )
 }
 
-/// Gates by name, each there as long as a call or a host has it.
+/// Gates by name; each lives as long as a call or a host refers to it.
 #[derive(Debug, Default)]
 pub(crate) struct Gates {
     by_name: HashMap<String, Weak<Gate>>,
-    /// With so many names, those whose gates are gone are dropped.
+    /// At this many names, those whose gates have been dropped are removed.
     crowded: usize,
 }
 
@@ -209,7 +209,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::ErrorCode;
+    use crate::api::result::ErrorCode;
 
     fn admission(limits: &Limits) -> (Admission, Arc<Gate>, Arc<Gate>) {
         let admission = Admission::new(limits);

@@ -1,5 +1,5 @@
-//! Builds a [`Host`]: bundles, limits, compiler and cache, all given by the
-//! embedder. Nothing is read from the environment.
+//! Builds a [`Host`] from what the embedder gives: bundles, limits, compiler, cache.
+//! Reads nothing from the environment.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use toolward_egress::Transport;
 use toolward_keyvalue::Store;
 use toolward_policy::{Machine, Policy};
 
-use crate::approval::Approver;
+use crate::api::approval::Approver;
+use crate::api::error::HostError;
+use crate::api::listener::CallListener;
 use crate::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
-use crate::error::HostError;
 use crate::host::Host;
-use crate::listener::CallListener;
 use crate::secrets::SecretStore;
 use crate::services::Services;
 use crate::shared_state::SharedState;
@@ -21,14 +21,32 @@ use crate::workspace::{self, Mapping, Workspaces};
 use toolward_policy::Limits;
 
 impl Host {
-    /// A host under construction, with nothing loaded.
+    /// Starts to build a host.
     pub fn builder() -> HostBuilder {
         HostBuilder::default()
     }
 }
 
-/// Collects what a [`Host`] is made of. What is not given is not there: without
-/// a policy nothing is granted, without an approver no one can be asked.
+/// Builds a [`Host`]. The defaults give nothing: without a policy nothing is granted,
+/// without an approver calls that need approval are denied.
+///
+/// ```
+/// use std::time::Duration;
+/// use toolward_host::{Host, HostError, Limits};
+/// use toolward_policy::Policy;
+///
+/// let mut limits = Limits::default();
+/// limits.timeout.maximum = Duration::from_secs(5);
+/// limits.memory_bytes.maximum = 32 << 20;
+/// let built = Host::builder()
+///     .policy(Policy::empty())
+///     .limits(limits)
+///     .protect("the keys", "/etc/example/keys")
+///     .build();
+/// if let Err(error @ HostError::Workspace { .. }) = &built {
+///     eprintln!("{error} ({}): {:?}", error.code(), error.hint());
+/// }
+/// ```
 #[derive(Default)]
 #[must_use]
 pub struct HostBuilder {
@@ -61,21 +79,20 @@ impl HostBuilder {
         self
     }
 
-    /// Sets the limits on every call. Default: [`Limits::default`]. What a
-    /// policy's `[limits]` says goes on top of it.
+    /// Sets the limits on every call. Default: [`Limits::default`]. A policy's
+    /// `[limits]` override them.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets who asks people. Default: no one, so that what needs approval is denied.
+    /// Sets who asks people. Default: calls that need approval are denied.
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Some(Arc::new(approver));
         self
     }
 
-    /// Adds one who hears of every call that ends, those that tools make included.
-    /// Default: there are none, and nothing is recorded.
+    /// Adds a listener for finished calls, nested ones included. Default: none.
     pub fn listener(mut self, listener: Arc<dyn CallListener>) -> Self {
         self.listeners.push(listener);
         self
@@ -87,22 +104,21 @@ impl HostBuilder {
         self
     }
 
-    /// Sets where key-value buckets are kept. Default: nowhere; opening one
-    /// fails.
+    /// Sets the store of key-value buckets. Default: none; opening a bucket fails.
     pub fn buckets(mut self, buckets: Store) -> Self {
         self.buckets = Some(Arc::new(buckets));
         self
     }
 
-    /// Sets how requests leave: resolver and TLS roots. Default: the system's.
+    /// Sets the resolver and TLS roots of outgoing requests. Default: the system's.
     pub fn transport(mut self, transport: Transport) -> Self {
         self.transport = Some(transport);
         self
     }
 
-    /// Names a directory that no workspace may contain, be, or lie in: where
-    /// configuration, trust, state, the cache or keys are. `what` says for people
-    /// what is there.
+    /// Protects a directory from workspaces: none may contain it, be it, or lie in it.
+    /// For configuration, trust, state, caches and keys. `what` describes it in
+    /// messages.
     pub fn protect(mut self, what: impl Into<String>, directory: impl Into<PathBuf>) -> Self {
         self.protected.push((what.into(), directory.into()));
         self
@@ -114,31 +130,29 @@ impl HostBuilder {
         self
     }
 
-    /// Keeps compiled drivers here. Default: they are compiled anew by every
-    /// host.
+    /// Keeps compiled drivers in this cache. Default: each host compiles them again.
     pub fn cache(mut self, cache: Cache) -> Self {
         self.cache = Some(cache);
         self
     }
 
-    /// Has components compiled by this broker, which also keeps the cache.
-    /// [`HostBuilder::compiler`] and [`HostBuilder::cache`] count no longer.
+    /// Has components compiled by this broker, which also keeps the cache. Overrides
+    /// [`HostBuilder::compiler`] and [`HostBuilder::cache`].
     pub fn broker(mut self, broker: Broker) -> Self {
         self.broker = Some(broker);
         self
     }
 
-    /// Ties the host to those that were made with the same `shared_state`, and whose
-    /// place it takes. Default: it is tied to none.
+    /// Shares withdrawals, admission and engine with the hosts of the same
+    /// `shared_state`, which this one replaces. Default: a state of its own.
     pub fn shared_state(mut self, shared_state: &SharedState) -> Self {
         self.shared_state = shared_state.clone();
         self
     }
 
-    /// Leaves the engine to be made when a driver first needs it, or by
-    /// [`Host::make_engine`]: it takes some milliseconds that a program may not
-    /// have while it starts. Default: it is made by [`HostBuilder::build`], which
-    /// then says if it can't be.
+    /// Defers making the engine, which takes some milliseconds, to the first driver
+    /// that needs it or to [`Host::make_engine`]. Default: [`HostBuilder::build`] makes
+    /// it, and fails if that fails.
     pub fn defer_engine(mut self) -> Self {
         self.defer_engine = true;
         self
@@ -148,9 +162,9 @@ impl HostBuilder {
     ///
     /// # Errors
     ///
-    /// [`HostError`] when two bundles bring the same id, the directory of a
-    /// workspace is one that guests must not reach, or the engine can't be made
-    /// (unless that was [put off](HostBuilder::defer_engine)).
+    /// [`HostError`] when two bundles have the same id, a workspace's directory is one
+    /// that guests must not reach, or the engine can't be made (unless it is
+    /// [deferred](HostBuilder::defer_engine)).
     pub fn build(self) -> Result<Host, HostError> {
         let workspaces = self.workspaces()?;
         let limits = self.effective_limits();
@@ -170,9 +184,7 @@ impl HostBuilder {
             listeners: self.listeners,
             secrets: self.secrets,
             buckets: self.buckets,
-            transport: self
-                .transport
-                .unwrap_or_else(|| Transport::builder().build()),
+            transport: self.transport.or_else(Transport::system),
         };
         let host = Host::build(self.contents, services, backend, self.shared_state)?;
         if !self.defer_engine {
@@ -181,8 +193,8 @@ impl HostBuilder {
         Ok(host)
     }
 
-    /// What the host would have for drivers: which routes there are, and what the
-    /// policy says of each, depends on nothing else ([`toolward_policy::routes`]).
+    /// What this machine offers to drivers. With bundles and policy it determines the
+    /// routes and their decisions ([`toolward_policy::routes`]).
     ///
     /// # Errors
     ///

@@ -4,7 +4,9 @@
 mod brought;
 mod driver;
 mod icon;
+mod preparation;
 mod routes;
+mod tool_info;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use toolward_policy::{
 };
 
 use crate::admission::{Admission, Gate};
-use crate::error::HostError;
+use crate::api::error::HostError;
 use crate::services::Services;
 use crate::shared_state::SharedState;
 use crate::withdrawal::Withdrawal;
@@ -25,11 +27,13 @@ use brought::{Brought, Found};
 pub(crate) use driver::LoadedDriver;
 pub use icon::Icon;
 pub(crate) use routes::Route;
+pub use tool_info::{DriverInfo, ToolInfo};
 
 /// One tool, with its routes in the order of preference.
 pub(crate) struct ToolEntry {
     pub(crate) contract: Arc<Tool>,
     pub(crate) major_id: String,
+    pub(crate) version: String,
     /// `id@version`, as results name it.
     pub(crate) full_id: String,
     pub(crate) publisher: String,
@@ -38,7 +42,7 @@ pub(crate) struct ToolEntry {
     pub(crate) dev: bool,
     pub(crate) withdrawal: Arc<Withdrawal>,
     pub(crate) routes: Vec<Arc<Route>>,
-    /// Why the publisher's own drivers that name it do not serve it, for people.
+    /// Why the publisher's own drivers for it can't serve it, for people.
     pub(crate) unserved: Vec<String>,
     pub(crate) icon: Option<Icon>,
     /// The shares of this tool and of its publisher.
@@ -77,7 +81,7 @@ impl ToolEntry {
         first.cloned()
     }
 
-    /// What a call can bring about, whichever of its drivers it goes to.
+    /// The effects of a call, by any of its drivers.
     pub(crate) fn effects(&self) -> Option<Effects> {
         self.open_routes()
             .filter_map(|route| match &route.decision {
@@ -149,6 +153,7 @@ impl Catalogue {
             });
             let major_id = tool.contract.major_id();
             let entry = Arc::new(ToolEntry {
+                version: tool.contract.version.to_string(),
                 full_id: format!("{}@{}", tool.contract.id, tool.contract.version),
                 gates: [
                     admission.tool(&tool.publisher, &major_id),
@@ -171,9 +176,9 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// A bare id means its highest major. An alias never shadows an id, nor one of
-    /// a bundle under work one of a signed bundle; claimed by two tools, it means
-    /// neither.
+    /// Adds the names without a version. An id alone means its highest major version.
+    /// An alias never shadows an id, and an unsigned bundle's alias never shadows a
+    /// signed one's; an alias that two tools claim means neither.
     fn name_all(&mut self) {
         for entry in self.tools.values() {
             let id = entry.contract.id.to_string();
@@ -194,7 +199,7 @@ impl Catalogue {
         }
     }
 
-    /// The aliases of all signed bundles, or of all under work; `None` for one
+    /// The aliases of all signed bundles, or of all unsigned ones; `None` for an alias
     /// that two tools claim.
     fn aliases(&self, dev: bool) -> HashMap<String, Option<Arc<ToolEntry>>> {
         let mut aliases: HashMap<String, Option<Arc<ToolEntry>>> = HashMap::new();
@@ -216,9 +221,8 @@ impl Catalogue {
         self.tools.get(name).or_else(|| self.names.get(name))
     }
 
-    /// The tool that another tool means by `name`: `id@major` or an id. Aliases are
-    /// for callers outside: what a tool can reach is settled, granted and asked
-    /// about by ids.
+    /// The tool that another tool means by `name`: `id@major` or an id. No aliases:
+    /// grants and approvals of nested calls are by id.
     pub(crate) fn find_by_id(&self, name: &str) -> Option<&Arc<ToolEntry>> {
         self.find(name)
             .filter(|entry| entry.major_id == name || entry.contract.id.as_str() == name)
@@ -239,8 +243,8 @@ impl Catalogue {
     }
 }
 
-/// Why drivers of the contract's own publisher do not serve it. Those of others
-/// are the operator's to look at, not the caller's.
+/// Why drivers of the contract's own publisher do not serve it. Callers are not told
+/// about other publishers' drivers.
 fn unserved(planned: &ToolRoutes<'_>) -> Vec<String> {
     let own = planned
         .rejected

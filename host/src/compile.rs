@@ -27,20 +27,43 @@ pub use limits::CompileLimits;
 use self::artifact_signature::{Claim, EngineHash};
 use crate::sandbox::engine::{EngineProfile, compiling_engine};
 
-/// Compiles components. Compiling is work on hostile input: wasmtime calls
-/// its cost no vulnerability, so an implementation bounds it. [`Broker`] does;
-/// this trait is for embedders who know better ways.
+/// Compiles components. The input is hostile, and wasmtime does not treat a costly
+/// compilation as a vulnerability, so an implementation has to bound it. [`Broker`]
+/// does; implement this trait to bound it in another way.
+///
+/// ```
+/// use toolward_host::{CompileError, CompileReason, Compiler, EngineProfile, Host, InProcess};
+///
+/// /// Refuses large components.
+/// #[derive(Debug)]
+/// struct Small;
+///
+/// impl Compiler for Small {
+///     fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
+///         if wasm.len() > 8 << 20 {
+///             let message = "a component of more than 8 MiB";
+///             return Err(CompileError::new(CompileReason::TooLarge, message));
+///         }
+///         InProcess.compile(wasm, profile)
+///     }
+/// }
+///
+/// # fn main() -> Result<(), toolward_host::HostError> {
+/// let host = Host::builder().compiler(Small).build()?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait Compiler: fmt::Debug + Send + Sync {
     /// Compiles a component to an artifact for engines of `profile`.
     ///
     /// # Errors
     ///
-    /// When the bytes are no component that this engine takes, or compiling
-    /// them would cost too much.
+    /// When the bytes are not a component that this engine accepts, or compiling them
+    /// would cost too much.
     fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError>;
 }
 
-/// Compiles in this process, bounded in nothing but the component's size
+/// Compiles in this process. Only the component's size is bounded
 /// ([`crate::Limits::component_bytes`]).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InProcess;
@@ -59,11 +82,11 @@ impl Compiler for InProcess {
 pub(crate) enum Stage {
     /// Other components are compiled first.
     Waiting,
-    /// It is compiled, for so long by now.
+    /// It has been compiling for this long.
     Compiling(Duration),
 }
 
-/// Told from time to time how far compiling has come; `Break` ends it.
+/// Called with the progress of compiling from time to time; `Break` cancels it.
 pub(crate) type Watch<'a> = dyn FnMut(Stage) -> ControlFlow<()> + 'a;
 
 /// The principals whose calls wait for a component.
@@ -71,7 +94,7 @@ pub(crate) type Watch<'a> = dyn FnMut(Stage) -> ControlFlow<()> + 'a;
 pub(crate) struct Callers(Mutex<Vec<Arc<str>>>);
 
 impl Callers {
-    /// A call of a principal's waits for it from now on.
+    /// Adds a call of this principal.
     pub(crate) fn add(&self, principal: &str) {
         let mut callers = self.lock();
         if !callers.iter().any(|caller| **caller == *principal) {
@@ -91,8 +114,8 @@ impl Callers {
 /// Who compiles for a host, and where the result is kept.
 #[derive(Debug, Clone)]
 pub(crate) enum CompileBackend {
-    /// A compiler of the embedder's, in this process as a rule; then this
-    /// process also writes the cache.
+    /// A compiler of the embedder's, usually in this process, which then also writes
+    /// the cache.
     Own {
         compiler: Arc<dyn Compiler>,
         cache: Option<Arc<Cache>>,
@@ -110,8 +133,8 @@ impl CompileBackend {
         }
     }
 
-    /// Loads a component into `engine`: a genuine artifact from the cache, else
-    /// one that is compiled now and put there.
+    /// Loads a component into `engine`: from the cache if that has a genuine artifact,
+    /// else by compiling and caching it.
     pub(crate) fn load(
         &self,
         engine: &Engine,
@@ -150,7 +173,7 @@ fn own(
     }
     let bytes = compiler.compile(wasm, profile)?;
     if let Some(cache) = cache {
-        // A cache that can't be written makes the next start slow, no more.
+        // Not fatal: without the cache only the next start is slower.
         if let Err(error) = cache.put(claim, &bytes) {
             tracing::warn!(%error, "the compiled driver was not cached");
         }
@@ -162,8 +185,8 @@ fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component, CompileErr
     artifact::from_own_bytes(engine, bytes).map_err(|error| refused(&error))
 }
 
-/// What the cache says for good: the component, or a verdict on it. Where loading it
-/// failed for the machine's sake, compiling it anew may do.
+/// The component from the cache, or a verdict on it. `None` if loading failed because
+/// of the machine: compiling it again may work.
 fn verdict(
     cached: Option<Result<Component, CompileError>>,
 ) -> Option<Result<Component, CompileError>> {
@@ -176,9 +199,9 @@ fn verdict(
     }
 }
 
-/// What it means that the engine does not load code that was compiled for it: a
-/// verdict on the component, as when it has more tables than the pool takes, unless
-/// the system failed.
+/// The error when the engine does not load code that was compiled for it: a verdict on
+/// the component (such as more tables than the pool allows), unless a system call
+/// failed.
 fn refused(error: &wasmtime::Error) -> CompileError {
     let system = error.is::<wasmtime::OutOfMemory>()
         || error

@@ -1,17 +1,15 @@
-//! Takes rights away from a process that runs guests, so that a guest that escapes the
-//! engine finds little: the files that were named, no other programs,
-//! no sockets but those that calls were granted. A right that was given up
-//! can't be regained in this process.
+//! Confines a process that runs guests, so that a guest that escapes the engine reaches
+//! little: the files that were named, no other programs, only the sockets that calls
+//! were granted. A process can't regain a right that it gave up.
 //!
-//! It comes in two layers. The first restricts **files** and the network; from
-//! then on a helper could still be started, and would be under the same rules.
-//! The second takes away **programs**: nothing is executed any more, wherever it
-//! lies, and no rule of the first layer can allow it. Whatever has to be started
-//! ([`Broker`](crate::Broker)) or loaded (shared libraries) comes before.
+//! There are two layers. The first restricts **files** and the network; the process can
+//! still start helpers, under the same rules. The second takes away **programs**:
+//! nothing can be executed any more, and no rule of the first layer makes an exception.
+//! Start helpers ([`Broker`](crate::Broker)) and load shared libraries before it.
 //!
-//! A confinement holds for the thread that applies it and all threads that it
-//! starts later. So it has to be applied while there is one thread only: before
-//! the runtime, before a progress bar.
+//! A confinement holds for the thread that applies it and all threads that it starts
+//! later. So apply it while the process has one thread: before the runtime, before a
+//! progress bar.
 
 pub(crate) mod broker_profile;
 mod error;
@@ -37,10 +35,30 @@ use wasmtime::PoolingAllocationConfig;
 
 use self::landlock_rules::{READ, Rules, WRITE};
 
-/// How long threads that end are waited for. Those that go on are not.
+/// How long to wait for threads that are about to end.
 const THREAD_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What a process keeps when it confines itself. Starts with nothing.
+/// The rights that a process keeps when it confines itself. Starts with none.
+///
+/// ```no_run
+/// use toolward_host::confine::{Confinement, ConfineError, Network, State, SystemCalls};
+///
+/// # fn main() -> Result<(), ConfineError> {
+/// // First thing in `main`, while there is one thread.
+/// let files = Confinement::builder()
+///     .read("/var/lib/example/bundles")
+///     .system_files()
+///     .network(Network::Ports(vec![443]))
+///     .system_calls(SystemCalls::AllowList)
+///     .apply_files()?;
+/// // Helpers are started here.
+/// let confined = files.end_programs()?;
+/// if confined.state != State::Full {
+///     eprintln!("{}", confined.missing());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct Confinement {
@@ -55,7 +73,7 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// A confinement that leaves nothing.
+    /// A confinement that keeps no rights.
     pub fn builder() -> Self {
         Self::default()
     }
@@ -89,29 +107,29 @@ impl Confinement {
         self
     }
 
-    /// Sets what may be reached over the network. The ports are those of TCP:
-    /// where names may be resolved, datagrams can go anywhere. Default: [`Network::None`].
+    /// Sets what may be reached over the network. Ports are TCP ports: if names may be
+    /// resolved, datagrams can go anywhere. Default: [`Network::None`].
     pub fn network(mut self, network: Network) -> Self {
         self.network = network;
         self
     }
 
-    /// Keeps taking connections from this socket, which listens already and stays
-    /// open as long as the process serves. From others none are taken, and nothing
-    /// listens anew. Default: none are taken at all.
+    /// Keeps the right to accept connections on this socket, which listens already and
+    /// has to stay open while the process serves. No other socket can listen or accept.
+    /// Default: none can.
     pub fn accept_on(mut self, listener: &impl AsRawFd) -> Self {
         self.listener = Some(listener.as_raw_fd());
         self
     }
 
-    /// Sets which system calls are left. Default: [`SystemCalls::AllowList`].
+    /// Sets which system calls are allowed. Default: [`SystemCalls::AllowList`].
     pub fn system_calls(mut self, calls: SystemCalls) -> Self {
         self.calls = calls;
         self
     }
 
-    /// Demands every part, and refuses to go on with fewer. By default a kernel
-    /// that has only some enforces those, and the report says so.
+    /// Fails if the kernel lacks any part. By default the parts that the kernel has are
+    /// enforced, and the report says which.
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;
         self
@@ -121,14 +139,14 @@ impl Confinement {
     ///
     /// # Errors
     ///
-    /// [`ConfineError`] when there is more than one thread, when a path to be
-    /// kept can't be opened, or when strictness can't be had.
+    /// [`ConfineError`] if there is more than one thread, a path to be kept can't be
+    /// opened, or a strict confinement lacks a part.
     pub fn apply(&self) -> Result<Confined, ConfineError> {
         self.apply_files()?.end_programs()
     }
 
-    /// Confines files and network, for good; programs can still be started, and
-    /// are confined likewise.
+    /// Confines files and network, for good. Programs can still be started, under the
+    /// same rules.
     ///
     /// # Errors
     ///
@@ -138,13 +156,12 @@ impl Confinement {
         self.files_of_this_thread()
     }
 
-    /// Confines the calling thread and those that it will start, and no other
-    /// thread. For a program whose other threads have nothing to do with
-    /// guests, and for tests.
+    /// Confines the calling thread and the threads that it will start, but no others.
+    /// For a program whose other threads do not run guests, and for tests.
     ///
     /// # Errors
     ///
-    /// As [`Confinement::apply`], but for the threads.
+    /// As [`Confinement::apply`], except that other threads are no error.
     pub fn apply_to_this_thread(&self) -> Result<Confined, ConfineError> {
         self.files_of_this_thread()?.end_programs()
     }
@@ -154,8 +171,8 @@ impl Confinement {
         if self.strict && report.state != State::Full {
             return Err(ConfineError::Incomplete(report.missing()));
         }
-        // The engine reads which pages a guest wrote from a file that it opens once,
-        // which can't be opened any more by an engine that is made later.
+        // The engine opens `/proc/self/pagemap` once; an engine that is made after this
+        // point can't open it any more.
         PoolingAllocationConfig::is_pagemap_scan_available();
         let mut rules = Rules::new(&self.network, false)?;
         if self.system {
@@ -186,8 +203,8 @@ impl Confinement {
     }
 }
 
-/// A process that can no longer reach files but those it kept. The second layer
-/// is still to come.
+/// A process whose first layer is applied: it reaches only the files that it kept.
+/// [`FilesConfined::end_programs`] applies the second.
 #[derive(Debug)]
 #[must_use = "programs can still be started"]
 pub struct FilesConfined {
@@ -196,8 +213,8 @@ pub struct FilesConfined {
 }
 
 impl FilesConfined {
-    /// Takes away the right to start programs, and to make sockets and system
-    /// calls that serving does not need.
+    /// Applies the second layer: no programs can be started, and no sockets or system
+    /// calls be made that serving does not need.
     ///
     /// # Errors
     ///
@@ -209,7 +226,17 @@ impl FilesConfined {
     }
 }
 
-/// What a confinement would hold on this machine. Changes nothing.
+/// What a confinement would enforce on this machine. Changes nothing.
+///
+/// ```
+/// use toolward_host::confine::{self, SystemCalls};
+///
+/// for part in confine::outlook().parts {
+///     println!("{}: {} (needs {})", part.what, part.held, part.needs);
+/// }
+/// let denied = confine::outlook_with(SystemCalls::DenyList).system_calls;
+/// assert_ne!(denied, Some(SystemCalls::AllowList));
+/// ```
 pub fn outlook() -> Confined {
     outlook_with(SystemCalls::default())
 }
@@ -219,8 +246,8 @@ pub fn outlook_with(calls: SystemCalls) -> Confined {
     report::outlook_with(calls)
 }
 
-/// Waits until there is one thread only. One that was joined has ended, and is listed
-/// until the kernel is done with it.
+/// Waits until the process has one thread. The kernel lists a joined thread for a
+/// moment longer.
 fn alone(threads: impl Fn() -> Option<usize>) -> Result<(), ConfineError> {
     let began = Instant::now();
     while let Some(count) = threads().filter(|count| *count > 1) {
@@ -232,7 +259,7 @@ fn alone(threads: impl Fn() -> Option<usize>) -> Result<(), ConfineError> {
     Ok(())
 }
 
-/// Threads of this process, where that can be found out.
+/// The number of threads of this process; `None` if it is unknown.
 fn threads() -> Option<usize> {
     Some(
         std::fs::read_dir(Path::new("/proc/self/task"))

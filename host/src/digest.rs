@@ -12,14 +12,14 @@ pub fn object(members: &Map<String, Value>) -> blake3::Hash {
     hasher.finalize()
 }
 
-/// BLAKE3 of any value under a key of this process: equal for equal values as long as the process runs, and nothing to
-/// guess a short value by.
+/// BLAKE3 of any value under a random key of this process. Equal for equal values as long as the process runs; a short
+/// value can't be guessed from it.
 #[must_use]
 pub fn secret(value: &Value) -> [u8; 32] {
     static KEY: OnceLock<[u8; 32]> = OnceLock::new();
     let key = KEY.get_or_init(|| {
         let mut key = [0; 32];
-        // Without randomness the digest is one that anybody can compute, and still that of the value.
+        // Without randomness the digest is still one of the value, but can be guessed.
         let _ = getrandom::fill(&mut key);
         key
     });

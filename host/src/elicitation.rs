@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(crate) use questions::{Asker, Questions};
 pub(crate) use resume::{Facts, Resumed, check, gone};
 
-/// How often one call may ask: a person is not to be worn down.
+/// How often one call may ask, so that a driver can't wear a person down.
 pub(crate) const MAX_ROUNDS: u32 = toolward_policy::own::ROUNDS as u32;
 
 /// The kinds of questions that a caller can have answered. Default: none.
@@ -26,16 +26,15 @@ pub struct Answerable {
     pub roots: bool,
 }
 
-/// What a driver wants to know. Untrusted, but for its form.
+/// What a driver asks for. Its form was checked; its content is untrusted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Ask {
     /// A form for a person.
     Form {
-        /// What the person is told. Show it through
-        /// [`toolward_bundle::text::visible`], after the tool's and publisher's
-        /// names.
+        /// The text for the person. Show it through [`toolward_bundle::text::visible`],
+        /// after the tool's and publisher's names.
         message: String,
         /// A flat JSON Schema object of primitive properties (MCP elicitation).
         schema: Value,
@@ -55,7 +54,7 @@ pub struct Question {
     pub ask: Ask,
 }
 
-/// What a call had used up when it asked.
+/// What a call had spent when it asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// Units of fuel.
@@ -66,14 +65,39 @@ pub struct Spent {
     pub attempts: u32,
 }
 
-/// A call that stopped to ask, with all that it takes to go on. It says who may
-/// resume with what, so seal it before you hand it out.
+/// A call that stopped to ask, with everything that resuming it takes. The host trusts
+/// it when the call resumes: keep it, or authenticate it before you hand it out.
+///
+/// Such a call ends with [`Reply::asked`](crate::Reply::asked). Make it again with the answers:
+///
+/// ```
+/// use serde_json::json;
+/// use toolward_host::{Answer, Answerable, Ask, Host, Question, Reply, Request, Resume};
+///
+/// async fn call(host: &Host) -> Reply {
+///     let forms = Answerable { form: true, ..Answerable::default() };
+///     let request = Request::new("notes.ask", "{}").answerable(forms);
+///     let mut reply = host.call(request.clone()).await;
+///     while let Some(asked) = reply.asked.take() {
+///         let answer = |question: &Question| match &question.ask {
+///             Ask::Form { schema, .. } if schema["required"] == json!(["title"]) => {
+///                 Answer::Accepted(json!({"title": "Notes"}))
+///             }
+///             _ => Answer::Declined,
+///         };
+///         let questions = asked.questions.iter();
+///         let answers = questions.map(|one| (one.key.clone(), answer(one))).collect();
+///         reply = host.call(request.clone().resume(Resume { asked: *asked, answers })).await;
+///     }
+///     reply
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Asked {
     /// The invocation's id, which it keeps.
     pub invocation: String,
-    /// Who called, and who alone may go on.
+    /// Who called; nobody else may resume it.
     pub principal: String,
     /// The tool as `id@version`.
     pub tool: String,
@@ -93,27 +117,27 @@ pub struct Asked {
     pub round: u32,
     /// What it asks, in order.
     pub questions: Vec<Question>,
-    /// The driver's own, for itself. May hold secrets.
+    /// Opaque state of the driver. May contain secrets.
     #[serde(with = "base64_bytes")]
     pub state: Vec<u8>,
-    /// What is gone of its budgets.
+    /// What it has spent of its budgets.
     pub spent: Spent,
 }
 
-/// What came back for a question.
+/// The answer to a question.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Answer {
     /// An answer: the object of a form, MCP's `CreateMessageResult`, or MCP's
     /// `ListRootsResult`.
     Accepted(Value),
-    /// The person said no.
+    /// The person declined.
     Declined,
-    /// The person said neither yes nor no.
+    /// The person dismissed the question.
     Cancelled,
 }
 
-/// A call that goes on: what it asked, and the answers by their keys.
+/// Resumes a call: what it asked, and the answers by their keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resume {
     /// The call as it stopped.

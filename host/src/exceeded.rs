@@ -1,12 +1,12 @@
-//! What ends a guest where it stands: a limit that it went beyond, or its deadline.
+//! The errors that end a guest at once: an exceeded limit, or its deadline.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use toolward_policy::LimitName;
 
-/// A guest asked for more than a limit allows. Raised as a host error, so that
-/// the guest is ended where it stands.
+/// A guest asked for more than a limit allows. Raised as a host error, which ends the
+/// guest at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exceeded {
     /// Which limit.
@@ -15,8 +15,8 @@ pub(crate) struct Exceeded {
     pub(crate) used: u64,
     /// What it may have.
     pub(crate) allowed: u64,
-    /// Of the limit on memory: whether what the host holds for the guest went beyond
-    /// it, instead of the guest's own memory. Callers are told of the one limit.
+    /// For the limit on memory: whether memory that the host holds for the guest
+    /// exceeded it, and not the guest's own. Callers see one limit.
     pub(crate) by_host: bool,
 }
 
@@ -30,7 +30,7 @@ impl Exceeded {
         }
     }
 
-    /// By what the host holds for the guest.
+    /// Marks it as caused by memory that the host holds for the guest.
     pub(crate) const fn by_host(self) -> Self {
         Self {
             by_host: true,
@@ -51,7 +51,7 @@ impl fmt::Display for Exceeded {
 
 impl std::error::Error for Exceeded {}
 
-/// Adds to a counter, or changes nothing where the sum would go beyond.
+/// Adds to a counter, or leaves it unchanged if the sum would exceed the limit.
 pub(crate) fn take(
     counter: &AtomicU64,
     limit: LimitName,

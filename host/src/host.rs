@@ -1,7 +1,7 @@
 //! The host: takes a request through the stages, one after the other, and
 //! always gives a reply.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,29 +10,45 @@ use toolward_contract::driver::DriverKind;
 use tracing::Instrument;
 
 use crate::admission::Admission;
-use crate::call_record::CallRecord;
+use crate::api::error::HostError;
+use crate::api::listener::CallStage;
+use crate::api::request::Request;
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply};
 use crate::catalogue::Catalogue;
+use crate::catalogue::ToolInfo;
 use crate::compile::CompileBackend;
-use crate::dispatch::{self, DispatchContext, Ended, Executor};
-use crate::error::HostError;
-use crate::listener::CallStage;
-use crate::prepare::Preparer;
-use crate::request::Request;
-use crate::resolve::{self, Resolved};
-use crate::result::{CallError, ErrorClass, ErrorCode, Reply};
+use crate::elicitation;
+use crate::pipeline::call_record::CallRecord;
+use crate::pipeline::dispatch::{self, DispatchContext, Ended, Executor};
+use crate::pipeline::prepare::Preparer;
+use crate::pipeline::resolve::{self, Resolved};
+use crate::pipeline::validate::{self, RoutedCall, Validated};
+use crate::pipeline::{approve, authorise};
 use crate::sandbox::engine::EngineProfile;
 use crate::sandbox::tools::{CallTools, NestedCall};
 use crate::sandbox::turns::Turns;
 use crate::services::Services;
 use crate::shared_state::{HostEngine, SharedState};
-use crate::tool_info::ToolInfo;
-use crate::validate::{self, Call, Validated};
 use crate::validation_pool::{self, ValidationPool};
-use crate::{approve, authorise, elicitation};
 
 /// Runs the tools of bundles. Cheap to clone; clones share everything.
 ///
 /// Calls need a tokio runtime with its timer enabled.
+///
+/// ```no_run
+/// use toolward_bundle::content::Content;
+/// use toolward_host::{Host, HostError, Request};
+///
+/// async fn words(content: Content) -> Result<Option<u64>, HostError> {
+///     let host = Host::builder().bundle(content).build()?;
+///     // Compiles ahead of the first call.
+///     for (driver, error) in host.prepare().await {
+///         eprintln!("{driver}: {error}");
+///     }
+///     let reply = host.call(Request::new("text.stats", r#"{"text": "Hello"}"#)).await;
+///     Ok(reply.result.ok().and_then(|output| output.structured["words"].as_u64()))
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Host {
     inner: Arc<Inner>,
@@ -102,12 +118,12 @@ impl Host {
         tool.is_some_and(|tool| tool.open_routes().any(|route| route.driver.is_ready()))
     }
 
-    /// Serves the bundle with this manifest digest (64 hex digits) no more: its
-    /// tools are gone from [`Host::tools`], and new calls of them, and by its
-    /// drivers, end with [`ErrorCode::WITHDRAWN`](crate::ErrorCode::WITHDRAWN)
-    /// and `reason`, and so do calls that wait for a person or for a slot. Calls
-    /// that run go on. It holds for all hosts of the same [`SharedState`]. False if no
-    /// such bundle was served.
+    /// Withdraws the bundle with this manifest digest (64 hex digits). Its tools
+    /// disappear from [`Host::tools`]; new calls of its tools or by its drivers, and
+    /// those that wait for a person or a slot, end with
+    /// [`ErrorCode::WITHDRAWN`](crate::ErrorCode::WITHDRAWN) and `reason`. Running
+    /// calls finish. Holds for all hosts of the same [`SharedState`]. Returns false if
+    /// no such bundle was served.
     pub fn withdraw(&self, bundle: &str, reason: &str) -> bool {
         self.inner.shared_state.withdraw(bundle, reason)
     }
@@ -119,17 +135,20 @@ impl Host {
 
     /// Calls a tool. Always gives a reply: what goes wrong is in it.
     ///
-    /// Dropping the future cancels the call: the guest is gone with it.
+    /// Dropping the future cancels the call and ends the guest.
     pub async fn call(&self, request: Request) -> Reply {
         let mut record = CallRecord::new(&request, &self.inner.services.listeners);
-        // Without a subscriber for it the span is none: nothing is formatted or
-        // allocated.
+        // Without a subscriber the span is disabled: nothing is formatted or allocated.
         let span = tracing::debug_span!(
             "call",
             invocation = record.metadata.invocation,
             tool = request.tool,
         );
-        let ended = self.stages(request, &mut record).instrument(span).await;
+        let ended = {
+            // Pinned in place: the future is large, and `instrument` would move it.
+            let stages = pin!(self.stages(request, &mut record));
+            stages.instrument(span).await
+        };
         let (result, asked) = match ended {
             Ok(Ended::Output(output)) => (Ok(output), None),
             Ok(Ended::Asked(asked)) => (Err(input_required(&asked.tool_id)), Some(asked)),
@@ -197,13 +216,13 @@ impl Host {
         dispatch::dispatch(approved, context, record).await
     }
 
-    /// Validates at once, or, where it may take long, on another thread: the
-    /// schema is the publisher's, and nothing can interrupt the check.
+    /// Validates inline, or on another thread if it may take long: the schema is the
+    /// publisher's, and a check can't be interrupted.
     async fn validated(
         &self,
         resolved: Resolved,
         request: Request,
-    ) -> Result<Validated<Call>, CallError> {
+    ) -> Result<Validated<RoutedCall>, CallError> {
         let inner = &self.inner;
         if request.is_below(validation_pool::short_bytes(&resolved.tool.contract.inputs)) {
             return validate::validate(resolved, request, &inner.services.limits);
@@ -224,9 +243,8 @@ impl Host {
             .await
     }
 
-    /// Makes the engine now, if the host was built to make it
-    /// [when it is needed](crate::HostBuilder::defer_engine). Takes some
-    /// milliseconds, on the calling thread.
+    /// Makes the engine now, if it was [deferred](crate::HostBuilder::defer_engine).
+    /// Takes some milliseconds on the calling thread.
     ///
     /// # Errors
     ///
@@ -235,9 +253,8 @@ impl Host {
         self.inner.preparer.make_engine()
     }
 
-    /// Compiles the drivers of all tools, or takes them from the cache, so that
-    /// no later call waits for it. Returns the drivers that could not be, with
-    /// the reason.
+    /// Compiles the drivers of all tools, or loads them from the cache, so that no
+    /// later call waits for it. Returns the drivers that failed, with the reason.
     pub async fn prepare(&self) -> Vec<(String, CallError)> {
         let mut failed = Vec::new();
         for tool in self.inner.catalogue.tools() {
@@ -278,7 +295,7 @@ fn input_required(tool: &str) -> CallError {
     CallError::new(
         ErrorCode::INPUT_REQUIRED,
         ErrorClass::SetupRequired,
-        format!("`{tool}` asks before it goes on"),
+        format!("`{tool}` asks questions before it continues"),
     )
-    .with_hint("answer its questions, and go on with the call")
+    .with_hint("answer its questions, and resume the call")
 }

@@ -1,8 +1,8 @@
-//! What a driver is handed and what it gives back, in the host's own types. Each
-//! version of the driver world converts to and from them
-//! ([`crate::sandbox::world`]); a driver without code gives the same.
+//! What a driver gets and returns, in the host's own types. Each version of the driver
+//! world converts to and from them ([`crate::sandbox::world`]); a driver without code
+//! uses them, too.
 
-use crate::result::Block;
+use crate::api::result::Block;
 
 /// One call, as a driver gets it.
 #[derive(Debug)]
@@ -22,12 +22,12 @@ pub(crate) struct Invocation {
 /// The answers with which a call resumes.
 #[derive(Debug)]
 pub(crate) struct Resumption {
-    /// The driver's own, as it gave it.
+    /// The driver's own state, unchanged.
     pub(crate) state: Vec<u8>,
     pub(crate) answers: Vec<QuestionAnswer>,
 }
 
-/// What came back for one question.
+/// The reply to one question.
 #[derive(Debug)]
 pub(crate) struct QuestionAnswer {
     pub(crate) key: String,
@@ -43,21 +43,21 @@ pub(crate) enum QuestionReply {
     Cancelled,
 }
 
-/// What a driver returns that does not fail.
+/// What a driver returns if it does not fail.
 #[derive(Debug)]
 pub(crate) enum Returned {
     Done(DriverOutput),
     NeedsInput(InputRequest),
 }
 
-/// What a driver gives as output. Nothing of it is checked yet.
+/// A driver's output, unchecked.
 #[derive(Debug)]
 pub(crate) struct DriverOutput {
     /// JSON text.
     pub(crate) structured: String,
     pub(crate) content: Vec<Block>,
-    /// Bytes that the blocks took beside their content in the form in which the
-    /// driver gave them: they count as memory of the call.
+    /// Bytes of the blocks beside their content, in the world's own types. They count
+    /// as memory of the call.
     pub(crate) lifted_bytes: u64,
 }
 
@@ -68,11 +68,11 @@ pub(crate) struct DriverError {
     pub(crate) message: String,
     pub(crate) retryable: bool,
     pub(crate) retry_after_ms: Option<u64>,
-    /// JSON text, as a rule.
+    /// Usually JSON text.
     pub(crate) cause: Option<String>,
 }
 
-/// Questions that a driver asks before it goes on. Nothing of them is checked yet.
+/// Questions of a driver, unchecked.
 #[derive(Debug)]
 pub(crate) struct InputRequest {
     pub(crate) questions: Vec<DriverQuestion>,
@@ -86,7 +86,7 @@ pub(crate) struct DriverQuestion {
     pub(crate) ask: DriverAsk,
 }
 
-/// What a driver wants to know.
+/// What a driver asks for.
 #[derive(Debug)]
 pub(crate) enum DriverAsk {
     Form {

@@ -1,9 +1,9 @@
 //! The embeddable host of Toolward: runs the tools of verified bundles in a
 //! sandbox, under fuel, wall-clock, memory and output limits.
 //!
-//! A call goes through stages, each of which takes what only the one before it
-//! makes: `resolve` → `validate` → `policy` → `approval` → `dispatch` (in the
-//! `sandbox`) → `result`. Every call ends with a [`Reply`].
+//! A call goes through the stages of [`CallStage`], each of which takes what only the
+//! one before it makes: `resolve` → `validate` → `authorise` → `approve` → `prepare` →
+//! `admit` → `run`. Every call ends with a [`Reply`].
 //!
 //! ```no_run
 //! use toolward_bundle::content::Content;
@@ -21,67 +21,53 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Without the feature `http` the host has no network to give, without `keyvalue` no
+//! buckets, and links what neither needs. Both are on by default.
 
 mod admission;
-mod approval;
-mod approve;
-mod authorise;
+mod api;
 mod builder;
-mod call_record;
 mod catalogue;
 pub mod compile;
 pub mod confine;
 mod cores;
 pub mod digest;
-mod dispatch;
 mod elicitation;
-mod error;
 mod exceeded;
 mod host;
 mod invocation;
-mod limits;
-mod listener;
 pub mod memory;
-mod observer;
-mod preparation;
-mod prepare;
-mod principal;
+mod pipeline;
 mod redact;
-mod request;
 mod requirements;
-mod resolve;
-mod result;
 mod sandbox;
 pub mod secrets;
 mod services;
 mod shared_state;
-mod tool_info;
-mod validate;
 mod validation_pool;
-mod violations;
 mod withdrawal;
 mod workspace;
 
-pub use approval::{ApprovalRequest, Approver, Chained, Verdict};
+pub use api::approval::{ApprovalRequest, Approver, Chained, Verdict};
+pub use api::error::HostError;
+pub use api::listener::{CallListener, CallStage, FinishedCall};
+pub use api::observer::{Canceled, Compiling, Observer, Progress};
+pub use api::principal::LOCAL;
+pub use api::request::Request;
+pub use api::result::{
+    Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, LogLevel,
+    LogRecord, Metadata, Origin, Output, Reply, ResourceBody, Role,
+};
+pub use api::violations::{Violation, ViolationKind};
 pub use builder::HostBuilder;
-pub use catalogue::Icon;
+pub use catalogue::{DriverInfo, Icon, ToolInfo};
 pub use compile::{
     Broker, BrokerCommand, Cache, CompileError, CompileLimits, CompileReason, Compiler, InProcess,
 };
 pub use elicitation::{Answer, Answerable, Ask, Asked, Question, Resume, Spent};
-pub use error::HostError;
 pub use host::Host;
-pub use listener::{CallListener, CallStage, FinishedCall};
-pub use observer::{Canceled, Compiling, Observer, Progress};
-pub use principal::LOCAL;
-pub use request::Request;
 pub use requirements::Requirements;
-pub use result::{
-    Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, LogLevel,
-    LogRecord, Metadata, Origin, Output, Reply, ResourceBody, Role,
-};
 pub use sandbox::engine::EngineProfile;
 pub use shared_state::SharedState;
-pub use tool_info::{DriverInfo, ToolInfo};
 pub use toolward_policy::{Limit, LimitName, Limits};
-pub use violations::{Violation, ViolationKind};

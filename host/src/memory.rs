@@ -1,14 +1,15 @@
-//! Memory that was freed, given back to the kernel.
+//! Returns freed memory to the kernel.
 //!
-//! The C library's allocator keeps what is freed for later, so that after a spike
-//! a process looks as large as it was at its largest. Nothing here happens by
-//! itself: an embedder calls [`release`], or keeps a [`Watch`], if it wants to.
+//! The C library's allocator keeps freed memory, so that after a spike a process stays
+//! as large as it was at its peak. An embedder that wants the memory returned calls
+//! [`release`], or polls a [`Watch`].
 //!
 //! ```no_run
-//! use toolward_host::memory::Watch;
+//! use toolward_host::memory::{self, Watch};
 //!
 //! // Before the process confines itself.
 //! let mut watch = Watch::new()?;
+//! memory::release();
 //! std::thread::spawn(move || {
 //!     loop {
 //!         std::thread::sleep(Watch::PAUSE);
@@ -25,8 +26,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Gives all free memory of the allocator back to the kernel. Takes the longer the
-/// more memory the process uses; threads that allocate meanwhile may wait for it.
+/// Returns all free memory of the allocator to the kernel. The time grows with the
+/// memory in use; threads that allocate meanwhile may wait.
 ///
 /// Does nothing where the C library is not the GNU one.
 pub fn release() {
@@ -40,24 +41,30 @@ pub fn release() {
     reason = "malloc_trim(3) has no safe wrapper; it may be called at any time, from any thread"
 )]
 fn trim() {
-    // SAFETY: takes a number and touches nothing but memory that is free, under the
-    // allocator's own locks. What it returns says only whether it did anything.
+    // SAFETY: takes a number and touches only free memory, under the allocator's own
+    // locks. Its result only says whether memory was returned.
     let _ = unsafe { libc::malloc_trim(0) };
 }
 
-/// Watches how much memory the process has resident, and gives free memory back
-/// when that is far above the least that it was.
+/// Whether the kernel can say which pages of a memory were written (`PAGEMAP_SCAN`), so
+/// that only those are reset between calls.
+#[must_use]
+pub fn finds_written_pages() -> bool {
+    wasmtime::PoolingAllocationConfig::is_pagemap_scan_available()
+}
+
+/// Watches the process's resident memory, and returns free memory to the kernel when it
+/// is far above its minimum.
 ///
-/// What is resident does not say what is free: memory may be in use now and be free
-/// a moment later, and look the same. So each look tries, but for as long as the
-/// last attempt has not become a small part of the time since then.
+/// Resident memory does not say how much of it is free. So each look tries to return
+/// some, unless the last attempt took more than a small share of the time since then.
 #[derive(Debug)]
 pub struct Watch {
     /// Kept open: a confined process may not open it.
     status: File,
-    /// The least that was resident.
+    /// The minimum of resident memory.
     least: u64,
-    /// When giving back is tried again at the earliest.
+    /// The earliest time of the next attempt.
     again: Option<Instant>,
 }
 
@@ -65,20 +72,20 @@ impl Watch {
     /// The time between two [looks](Self::look).
     pub const PAUSE: Duration = Duration::from_millis(500);
 
-    /// Bytes above the least that are not worth giving back.
+    /// Bytes above the minimum that are not worth an attempt.
     const SLACK: u64 = 16 << 20;
 
-    /// Giving back takes at most a 40th of one core's time.
+    /// Attempts take at most a 40th of one core's time.
     const SHARE: u32 = 40;
 
-    /// Begins to watch the process that calls this.
+    /// Starts to watch this process.
     ///
     /// # Errors
     ///
     /// Where `/proc/self/status` can't be read.
     pub fn new() -> io::Result<Self> {
-        // Before confinement: the first time that is read asks the kernel where its
-        // clocks lie (`prctl(PR_GET_AUXV)`), which a confined process may not.
+        // Before confinement: the first use of the clock calls `prctl(PR_GET_AUXV)`,
+        // which a confined process may not.
         processor_time();
         let mut watch = Self {
             status: File::open("/proc/self/status")?,
@@ -89,7 +96,8 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Looks, and gives memory back if there is much of it. Says whether it did.
+    /// Checks resident memory, and returns free memory if that is large. Returns
+    /// whether it tried.
     pub fn look(&mut self) -> bool {
         let Some(resident) = self.resident() else {
             return false;
@@ -121,8 +129,8 @@ impl Watch {
     }
 }
 
-/// What this thread has computed so far. Not the time of the clock: a machine that
-/// is busy with something else does not make giving back expensive.
+/// Processor time of this thread. Not wall-clock time, which also grows while the
+/// machine is busy with something else.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();

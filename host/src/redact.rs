@@ -1,19 +1,19 @@
-//! Keeps the exact bytes of secrets out of what a call shows. The last line of
-//! defence: a guest that may see a value can still disguise it.
+//! Redacts the exact bytes of secrets in what a call shows. A last line of defence: a
+//! guest that may see a value can still encode it.
 
 use memchr::memmem;
 use serde_json::Value;
 
-use crate::result::{
+use crate::api::result::{
     BlockContent, CallError, Captured, ErrorClass, ErrorCode, LogRecord, Origin, Output,
     ResourceBody,
 };
 use crate::secrets::SecretValue;
 
-/// What stands where a secret was.
+/// Replaces a secret.
 const REDACTED: &str = "[secret]";
 
-/// Values shorter than this are not looked for: they would be found everywhere.
+/// Shorter values are not redacted: they would be found everywhere.
 const MIN_VALUE_BYTES: usize = 4;
 
 /// The secrets that a call used.
@@ -28,8 +28,7 @@ struct Hidden {
 }
 
 impl Redactor {
-    /// One that hides this value beside those of `known`; `None` where that is
-    /// nothing more.
+    /// A redactor for this value and those of `known`; `None` if that adds nothing.
     pub(crate) fn with(known: Option<&Self>, slug: &str, value: &SecretValue) -> Option<Self> {
         let mut hidden = known.map(|known| known.hidden.clone()).unwrap_or_default();
         let is_known = hidden
@@ -45,9 +44,9 @@ impl Redactor {
         Some(Self { hidden })
     }
 
-    /// The bytes without the values, or `None` where there is none in them. One
-    /// pass per value over what was given, and none over what is put in: that may
-    /// hold a value itself.
+    /// The bytes without the values; `None` if they contain none. One pass per value
+    /// over the original bytes, never over replacements, which may contain a value
+    /// themselves.
     fn replaced(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut searches: Vec<Search<'_>> = self
             .hidden
@@ -60,7 +59,8 @@ impl Redactor {
         let mut result = Vec::with_capacity(bytes.len());
         let mut copied = 0;
         while let Some(start) = searches.iter().filter_map(|search| search.at).min() {
-            // Values that overlap go as one: of neither a part is left.
+            // Overlapping values are replaced as one, so that no part of either is
+            // left.
             let mut end = start;
             let overlaps =
                 |search: &&mut Search<'_>, end| search.at.is_some_and(|at| at == start || at < end);
@@ -87,8 +87,7 @@ impl Redactor {
         self.slug_in(text.as_bytes()).is_some()
     }
 
-    /// The secret whose value is in this JSON text, as it stands there or behind
-    /// escapes.
+    /// The secret whose value is in this JSON text, verbatim or behind escapes.
     pub(crate) fn slug_in_json(&self, text: &str) -> Option<&str> {
         self.slug_in(text.as_bytes()).or_else(|| {
             let value = serde_json::from_str(text).ok()?;
@@ -110,7 +109,7 @@ impl Redactor {
 
     pub(crate) fn text(&self, text: &mut String) {
         if let Some(bytes) = self.replaced(text.as_bytes()) {
-            // A value that is no UTF-8 may have been a part of a character.
+            // Removing a value that is not UTF-8 may split a character.
             *text = String::from_utf8(bytes)
                 .unwrap_or_else(|error| String::from_utf8_lossy(&error.into_bytes()).into_owned());
         }
@@ -122,7 +121,7 @@ impl Redactor {
         }
     }
 
-    /// Leaves a number out that shows a value.
+    /// Removes a number that contains a value.
     fn number(&self, number: &mut Option<u64>) {
         number.take_if(|number| self.is_in(&number.to_string()));
     }
@@ -146,7 +145,7 @@ impl Redactor {
                 }
                 members.values_mut().for_each(|member| self.value(member));
             }
-            // Rather no number than a secret one.
+            // A number can't hold the replacement text.
             Value::Number(number) if self.is_in(&number.to_string()) => {
                 *value = Value::String(REDACTED.to_owned());
             }
@@ -203,7 +202,7 @@ impl Redactor {
             self.value(cause);
         }
         if error.origin == Origin::Driver {
-            // These, too, are the driver's own to choose.
+            // The driver chooses these, too.
             if self.is_in(error.code.as_str()) {
                 error.code = ErrorCode::UPSTREAM_ERROR;
                 error.class = ErrorClass::ExecutionFailed;
@@ -243,7 +242,7 @@ impl<'a> Search<'a> {
         Some(Self { bytes, value, at })
     }
 
-    /// Goes on to the next occurrence, and gives the end of this one.
+    /// Moves to the next occurrence; returns the end of this one.
     fn pass(&mut self) -> usize {
         let at = self.at.unwrap_or(self.bytes.len());
         let end = at.saturating_add(self.value.len());

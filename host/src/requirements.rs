@@ -1,5 +1,5 @@
-//! What the drivers of a host were granted, as far as the process itself must be
-//! able to do it: for a confinement that leaves no more.
+//! The rights that a process needs to serve the grants of a host's drivers, so that a
+//! confinement can take away all others.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,11 +9,11 @@ use toolward_policy::Grant;
 use crate::confine::{Confinement, Network};
 use crate::host::Host;
 
-/// Where `https` and `http` are, if a grant names no port.
+/// The default ports of `https` and `http`.
 const HTTPS: u16 = 443;
 const HTTP: u16 = 80;
 
-/// What all drivers of a host that policy lets run need together.
+/// What the drivers that policy lets run need together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Requirements {
@@ -32,8 +32,8 @@ pub struct Requirements {
 }
 
 impl Host {
-    /// What the process has to keep when it confines itself, beside what the
-    /// embedder's own parts need (the files of buckets and secrets).
+    /// What the process has to keep when it confines itself, in addition to the files
+    /// of buckets and secrets.
     pub fn requirements(&self) -> Requirements {
         let mut requirements = Requirements::default();
         for grant in self.grants() {
@@ -67,11 +67,11 @@ impl Requirements {
         }
     }
 
-    /// A confinement that keeps the directories that are there, and the ports;
-    /// with them, what resolving names and trusting certificates reads.
+    /// A confinement that keeps the directories that exist and the ports; with ports,
+    /// also the files of name resolution and TLS.
     pub fn confinement(&self) -> Confinement {
         let mut confinement = Confinement::builder();
-        // One that is not there blocks its tools, and nothing else.
+        // A missing directory only blocks its own tools.
         for path in self.read.iter().filter(|path| path.is_dir()) {
             confinement = confinement.read(path);
         }

@@ -1,6 +1,6 @@
-//! The sandbox: engine, linker, one fresh store per attempt, and the limits
-//! that are enforced inside it. Decides nothing: what may run, and with what,
-//! was settled by the stages before it.
+//! The sandbox: engine, linker, one fresh store per attempt, and the limits that are
+//! enforced inside it. Decides nothing: earlier stages have settled what may run, and
+//! with which grant.
 
 pub(crate) mod access;
 pub(crate) mod call_budget;

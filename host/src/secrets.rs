@@ -1,6 +1,4 @@
-//! Where the values of secrets come from, and where those go that drivers
-//! store. The values themselves are never shown: not in errors, not in
-//! `Debug`.
+//! Stores of secrets. Errors and `Debug` never show values.
 
 mod sources;
 
@@ -15,7 +13,7 @@ use zeroize::Zeroizing;
 pub struct SecretValue(Zeroizing<Vec<u8>>);
 
 impl SecretValue {
-    /// Takes a value over.
+    /// A secret with this value.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(Zeroizing::new(bytes))
     }
@@ -32,21 +30,61 @@ impl fmt::Debug for SecretValue {
     }
 }
 
-/// Why a secret could not be read or stored. Says what failed, never the value.
+/// Why a secret could not be read or stored. Must not contain the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SecretError(pub String);
 
-/// Keeps secrets, each in its publisher's own space. Called while a guest
-/// waits: answer quickly.
+/// A store of secrets, which are separate for each publisher. Called while a guest
+/// waits: return quickly.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::sync::Mutex;
+/// use toolward_host::Host;
+/// use toolward_host::secrets::{SecretError, SecretStore, SecretValue};
+///
+/// /// Keeps secrets of each publisher and principal in memory.
+/// #[derive(Default)]
+/// struct InMemory(Mutex<HashMap<[String; 3], SecretValue>>);
+///
+/// impl SecretStore for InMemory {
+///     fn get(
+///         &self,
+///         publisher: &str,
+///         principal: &str,
+///         slug: &str,
+///     ) -> Result<Option<SecretValue>, SecretError> {
+///         let all = self.0.lock().map_err(|error| SecretError(error.to_string()))?;
+///         Ok(all.get(&[publisher, principal, slug].map(str::to_owned)).cloned())
+///     }
+///
+///     fn put(
+///         &self,
+///         publisher: &str,
+///         principal: &str,
+///         slug: &str,
+///         value: SecretValue,
+///     ) -> Result<(), SecretError> {
+///         let mut all = self.0.lock().map_err(|error| SecretError(error.to_string()))?;
+///         all.insert([publisher, principal, slug].map(str::to_owned), value);
+///         Ok(())
+///     }
+/// }
+///
+/// # fn main() -> Result<(), toolward_host::HostError> {
+/// let host = Host::builder().secrets(InMemory::default()).build()?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait SecretStore: Send + Sync {
     /// The value of `slug` for tools of `publisher`, called by `principal`;
     /// `None` where there is none.
     ///
     /// # Errors
     ///
-    /// When there is one that can't be read, or may not be: a file that others
-    /// may read, for instance.
+    /// If it can't be read, or its protection is insufficient, such as a file that
+    /// others may read.
     fn get(
         &self,
         publisher: &str,
@@ -54,11 +92,11 @@ pub trait SecretStore: Send + Sync {
         slug: &str,
     ) -> Result<Option<SecretValue>, SecretError>;
 
-    /// Keeps a value that a driver stores (`mutates: secret:slug`).
+    /// Stores a value from a driver (`mutates: secret:slug`).
     ///
     /// # Errors
     ///
-    /// When it can't be kept.
+    /// If it can't be stored.
     fn put(
         &self,
         publisher: &str,

@@ -1,5 +1,5 @@
-//! What the embedder gave to all calls of a host: policy, limits, and the
-//! services behind grants.
+//! The services of a host, which all its calls share: policy, limits, and what grants
+//! refer to.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use toolward_egress::Transport;
 use toolward_keyvalue::Store;
 use toolward_policy::{Machine, Policy};
 
-use crate::approval::Approver;
-use crate::listener::CallListener;
+use crate::api::approval::Approver;
+use crate::api::listener::CallListener;
 use crate::secrets::SecretStore;
 use crate::workspace::Workspaces;
 use toolward_policy::Limits;
@@ -18,13 +18,14 @@ pub(crate) struct Services {
     pub(crate) policy: Policy,
     pub(crate) limits: Limits,
     pub(crate) approver: Option<Arc<dyn Approver>>,
-    /// Hear of every call that ends.
+    /// Listeners for finished calls.
     pub(crate) listeners: Vec<Arc<dyn CallListener>>,
     pub(crate) secrets: Option<Arc<dyn SecretStore>>,
     pub(crate) buckets: Option<Arc<Store>>,
-    pub(crate) transport: Transport,
+    /// `None` in a build without the feature `http`.
+    pub(crate) transport: Option<Transport>,
     /// The directories behind the policy's workspaces.
     pub(crate) workspaces: Workspaces,
-    /// What this host has for drivers.
+    /// What this machine offers to drivers.
     pub(crate) machine: Machine,
 }

@@ -5,20 +5,32 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::admission::Admission;
-use crate::error::HostError;
+use crate::api::error::HostError;
 use crate::sandbox::engine::{EngineProfile, Ready};
 use crate::sandbox::turns::Turns;
 use crate::validation_pool::ValidationPool;
 use crate::withdrawal::Withdrawal;
 use toolward_policy::Limits;
 
-/// Ties hosts together of which each takes the place of the one before, while calls
-/// that began there go on: a server that loads its bundles anew has one for all its
-/// hosts. What is taken back by any of them is taken back from all, calls that wait
-/// for an answer included, and calls count together against the limits on how many
-/// run and wait.
+/// The state that hosts share when each replaces the one before while earlier calls
+/// still run, as in a server that reloads its bundles. Withdrawing a bundle reaches all
+/// of them, calls that wait for a person included, and their calls count together
+/// against the limits on running and waiting calls.
 ///
-/// Cheap to clone; clones are the same. A host that is given none has its own.
+/// Cheap to clone; clones share everything. Without one a host has its own.
+///
+/// ```
+/// use toolward_host::{Host, SharedState};
+///
+/// # fn main() -> Result<(), toolward_host::HostError> {
+/// let state = SharedState::new();
+/// let host = Host::builder().shared_state(&state).build()?;
+/// // A bundle was revoked: its calls end on every host of this state.
+/// state.withdraw("aa11…", "revoked by its publisher");
+/// let next = Host::builder().shared_state(&state).build()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct SharedState {
     shared: Arc<Shared>,
@@ -30,16 +42,15 @@ struct Shared {
     admission: Mutex<Option<Arc<Admission>>>,
     validation: Arc<ValidationPool>,
     turns: Arc<Turns>,
-    /// The engine in whose slots the calls run that this admission lets in.
+    /// The engine that has the slots for the calls of this admission.
     ready: Mutex<Option<(Arc<Admission>, Ready)>>,
 }
 
 #[derive(Debug, Default)]
 struct Withdrawals {
-    /// By the digest of each bundle's manifest: the only withdrawal that may not be
-    /// withdrawn.
+    /// By the digest of each bundle's manifest: the withdrawal of current hosts.
     current: HashMap<String, Weak<Withdrawal>>,
-    /// Those of hosts that were parted with.
+    /// Withdrawals of hosts that were parted with.
     earlier: Vec<(String, Weak<Withdrawal>)>,
 }
 
@@ -54,17 +65,16 @@ impl Withdrawals {
 }
 
 impl SharedState {
-    /// One for hosts that are still to be made.
+    /// A state for new hosts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Serves the bundle with this manifest digest (64 hex digits) no more, on none
-    /// of the hosts that there are: see [`Host::withdraw`](crate::Host::withdraw). A
-    /// host that is made later and is given the bundle serves it: whoever gives it
-    /// has verified it anew. Calls of the hosts before stay refused. False if no such
-    /// bundle was served.
+    /// Withdraws the bundle with this manifest digest (64 hex digits) on all existing
+    /// hosts: see [`Host::withdraw`](crate::Host::withdraw). A host that is built later
+    /// with the bundle serves it, since the bundle was verified again; calls of earlier
+    /// hosts stay refused. Returns false if no such bundle was served.
     pub fn withdraw(&self, bundle: &str, reason: &str) -> bool {
         let withdrawals = self.withdrawals();
         let all = withdrawals.of(Some(bundle));
@@ -78,8 +88,9 @@ impl SharedState {
         }
     }
 
-    /// Parts with the hosts that there are: for one that is made from now on no bundle
-    /// is withdrawn, and [`SharedState::withdraw_earlier`] takes nothing from it.
+    /// Separates existing hosts from later ones: a host that is built from now on
+    /// starts without withdrawals, and [`SharedState::withdraw_earlier`] does not reach
+    /// it.
     pub fn part(&self) {
         let mut withdrawals = self.withdrawals();
         let current = std::mem::take(&mut withdrawals.current);
@@ -89,7 +100,8 @@ impl SharedState {
             .retain(|(_, one)| one.strong_count() > 0);
     }
 
-    /// [`SharedState::withdraw`] of all bundles of the hosts that were parted with.
+    /// [`SharedState::withdraw`] of all bundles of the hosts before the last
+    /// [`SharedState::part`].
     pub fn withdraw_earlier(&self, reason: &str) {
         let earlier = std::mem::take(&mut self.withdrawals().earlier);
         for withdrawal in earlier.iter().filter_map(|(_, one)| one.upgrade()) {
@@ -110,8 +122,8 @@ impl SharedState {
         withdrawal
     }
 
-    /// The gates for calls under these limits. Under others than before, those that
-    /// run already don't count.
+    /// The gates for calls under these limits. After a change of limits, calls that
+    /// already run don't count.
     pub(crate) fn admission(&self, limits: &Limits) -> Arc<Admission> {
         let mut known = lock(&self.shared.admission);
         let admission = known
@@ -122,8 +134,8 @@ impl SharedState {
         admission
     }
 
-    /// The engine for calls that `admission` lets in. One that another admission
-    /// fills may have no slot left.
+    /// The engine for the calls of `admission`; each admission has its own, so that
+    /// there is a slot for each admitted call.
     pub(crate) fn ready(
         &self,
         admission: &Arc<Admission>,
@@ -156,7 +168,7 @@ impl SharedState {
     }
 }
 
-/// The engine of one host, made when it is first asked for.
+/// The engine of one host, made at first use.
 pub(crate) struct HostEngine {
     shared_state: SharedState,
     admission: Arc<Admission>,

@@ -12,42 +12,41 @@ use toolward_contract::schema::Schema;
 use toolward_policy::{LimitName, own};
 
 use crate::admission::{Gate, Gates};
+use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::cores::cores;
-use crate::result::{CallError, ErrorClass, ErrorCode};
 use crate::sandbox::deadline;
 
-/// Bytes of JSON times weight of the schema: below it a check takes some
-/// milliseconds at the very most, and microseconds as a rule, which is less than
-/// handing it over.
+/// Bytes of JSON times weight of the schema. A check below it takes microseconds, and a
+/// few milliseconds at worst, so moving it to a thread does not pay.
 const INLINE_COST: usize = 500_000;
 
-/// Whether a text of so many bytes is checked at once against `schema`.
+/// Whether `bytes` of JSON are checked against `schema` inline.
 pub(crate) fn is_short(bytes: usize, schema: &Schema) -> bool {
     bytes.saturating_mul(schema.weight()) < INLINE_COST
 }
 
-/// The most bytes that [`is_short`] takes for `schema`.
+/// The most bytes for which [`is_short`] holds.
 pub(crate) fn short_bytes(schema: &Schema) -> usize {
     INLINE_COST
         .checked_div(schema.weight())
         .unwrap_or(INLINE_COST)
 }
 
-/// Checks that may wait for a place: for one of their principal's, and for one of all.
+/// Checks that may wait for a permit: of their principal, and of the pool.
 const MAX_WAITING: u32 = own::LONG_CHECKS as u32;
 
-/// The places for long checks of a host, and of those that take its place.
+/// The pool for long checks of a host and of the hosts that replace it.
 #[derive(Debug)]
 pub(crate) struct ValidationPool {
     all: Arc<Gate>,
     principals: Mutex<Gates>,
-    /// Places of one principal.
+    /// Permits of one principal.
     share: u32,
 }
 
 impl Default for ValidationPool {
-    /// As many places for a principal as the machine has cores, and for all a quarter
-    /// more: none of them has all.
+    /// A principal's share is one permit per core; the pool has a quarter more, so that
+    /// no principal can take all.
     fn default() -> Self {
         let cores = u32::try_from(cores()).unwrap_or(u32::MAX);
         Self::new(cores, cores.saturating_add((cores / 4).max(1)), MAX_WAITING)
@@ -63,7 +62,7 @@ impl ValidationPool {
         }
     }
 
-    /// The places of one principal.
+    /// The gate of one principal.
     fn of(&self, principal: &str) -> Arc<Gate> {
         let mut gates = self
             .principals
@@ -74,8 +73,8 @@ impl ValidationPool {
         })
     }
 
-    /// Runs `check` of a principal's on a thread of its own; `late` says what it means
-    /// that the deadline passed before it was done.
+    /// Runs a principal's `check` on a blocking thread; `late` makes the error if the
+    /// deadline passes first.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         principal: &str,
@@ -87,7 +86,7 @@ impl ValidationPool {
         let work = pin!(async {
             // Waiting for a share holds no permit of the pool.
             let places = (own.enter(true).await?, self.all.enter(true).await?);
-            // As long as a check has a place its principal's gate is the same one.
+            // A running check keeps its principal's gate alive.
             let held = (places, own.clone());
             let task = tokio::task::spawn_blocking(move || {
                 let result = check();

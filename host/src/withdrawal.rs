@@ -1,10 +1,10 @@
-//! Whether a loaded bundle may still be served: its publisher or the operator
-//! may withdraw it while the host runs.
+//! The withdrawal of a loaded bundle while the host runs, by its publisher or the
+//! operator.
 
 use std::sync::OnceLock;
 
-/// Whether one bundle was withdrawn, shared by its tools and its drivers, and by the
-/// hosts that have it one after the other. Reading it takes no lock.
+/// Whether one bundle was withdrawn. Its tools, its drivers and successive hosts share
+/// it; reading it takes no lock.
 #[derive(Debug, Default)]
 pub(crate) struct Withdrawal(OnceLock<String>);
 

@@ -2,9 +2,9 @@
 //! and checked against each other and against the directories that no guest may
 //! reach.
 //!
-//! What was checked is what is used later: the directories stay open, so that
-//! renaming or replacing one afterwards redirects no tool. One that is created,
-//! or made anew, after the host was built is seen when the host is built again.
+//! The directories stay open, so that renaming or replacing one after the check
+//! redirects no tool. A directory that is created later is seen when the host is built
+//! again.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolward_policy::UnusableDirectory;
+use toolward_report::codes;
 
-use crate::error::HostError;
+use crate::api::error::HostError;
 use crate::sandbox::files::Root;
 
 /// One `[[workspace]]` of the policy.
@@ -32,10 +33,10 @@ pub(crate) struct Mapping<'a> {
 /// Why a directory can't be a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unusable {
-    /// There is nothing.
+    /// It does not exist.
     #[error("no such directory")]
     Missing,
-    /// There is something else.
+    /// It is not a directory.
     #[error("expected a directory, found something else")]
     NotADirectory,
     /// It belongs to the kernel: `/proc`, `/sys`.
@@ -44,31 +45,18 @@ pub(crate) enum Unusable {
     /// It can't be opened.
     #[error("{0}")]
     Unreadable(String),
-    /// It was not among those that were checked.
+    /// Policy maps no workspace to it.
     #[error("policy maps no workspace to this directory")]
     Unmapped,
 }
 
-impl Unusable {
-    /// The stable code of this problem.
-    pub(crate) fn code(&self) -> &'static str {
-        match self {
-            Self::Missing => "workspace-missing",
-            Self::NotADirectory | Self::Kernel => "workspace-not-a-directory",
-            Self::Unreadable(_) => "workspace-unreadable",
-            Self::Unmapped => "workspace-unmapped",
-        }
-    }
-
-    /// What the operator does about it.
-    pub(crate) fn hint(&self) -> String {
-        match self {
-            Self::Missing => "create the directory, then load the tools again",
-            Self::NotADirectory | Self::Kernel => "map the workspace to a directory of files",
-            Self::Unreadable(_) => "let the host's user read the directory",
-            Self::Unmapped => "add a `[[workspace]]` for it to the policy",
-        }
-        .to_owned()
+codes! {
+    for Unusable {
+        Self::Missing = "workspace-missing", "create the directory, then load the tools again";
+        Self::NotADirectory | Self::Kernel = "workspace-not-a-directory",
+            "map the workspace to a directory of files";
+        Self::Unreadable(_) = "workspace-unreadable", "let the host's user read the directory";
+        Self::Unmapped = "workspace-unmapped", "add a `[[workspace]]` for it to the policy";
     }
 }
 
@@ -103,7 +91,7 @@ impl Workspaces {
                 directory: directory.clone(),
                 code: problem.code(),
                 problem: problem.to_string(),
-                hint: problem.hint(),
+                hint: problem.hint().unwrap_or_default().into_owned(),
             })
         })
     }
@@ -113,8 +101,8 @@ impl Workspaces {
 /// overlap all say that they are shared, and none contains, is, or lies inside
 /// one of `protected`, each given with what it is for people.
 ///
-/// A directory that can't be opened is no error here: it blocks the tools that
-/// need it. One that is not there yet is compared by its path all the same.
+/// A directory that can't be opened is not an error: it blocks the tools that need it.
+/// A missing directory is still compared by its path.
 pub(crate) fn check(
     mappings: &[Mapping<'_>],
     protected: &[(&str, &Path)],
@@ -165,7 +153,7 @@ fn open(location: &Location) -> Result<Arc<Root>, Unusable> {
     }
     let root = Root::open(&location.canonical)?;
     let system = rustix::fs::fstatfs(root.directory()).map_err(io::Error::from)?;
-    // Of these, plain files are keys to the whole process.
+    // Plain files in these give control over the whole process.
     const SYSFS: rustix::fs::FsWord = 0x6265_6572;
     if [rustix::fs::PROC_SUPER_MAGIC, SYSFS].contains(&system.f_type) {
         return Err(Unusable::Kernel);
@@ -175,10 +163,10 @@ fn open(location: &Location) -> Result<Arc<Root>, Unusable> {
 
 /// Where a directory is, however its path is spelled.
 struct Location {
-    /// Without symbolic links; what does not exist yet is kept as it is written.
+    /// Without symbolic links; parts that do not exist yet stay as written.
     canonical: PathBuf,
-    /// Itself, where it exists, and the directories above it: device and inode.
-    /// A bind mount has another path and the same of these.
+    /// Device and inode of it, if it exists, and of the directories above it. A bind
+    /// mount has another path and the same numbers.
     above: Vec<(u64, u64)>,
     is_missing: bool,
 }
@@ -196,7 +184,7 @@ impl Location {
                         missing.push(name.to_owned());
                         existing = parent;
                     }
-                    // Ends in `..`, after something that is not there.
+                    // A `..` after a part that does not exist.
                     (Some(parent), None) => existing = parent.parent().unwrap_or(parent),
                     _ => break existing.to_owned(),
                 },

@@ -7,19 +7,19 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolward_policy::LimitName;
 
-use crate::result::{CallError, ErrorClass, ErrorCode, Hit};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
 
 /// The retry-after of a call that found the queue full.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// So many may be inside, so many may wait before it.
+/// Bounds how many calls are inside and how many wait to enter.
 #[derive(Debug)]
 pub(crate) struct Gate {
     slots: Arc<Semaphore>,
     waiting: AtomicU32,
     queue: u32,
-    /// Calls that gave up their place inside while they wait for a tool: as many
-    /// as there are places.
+    /// Calls that released their permit while they wait for a tool: at most as many as
+    /// there are permits.
     parked: Arc<Semaphore>,
     inside: u32,
     name: LimitName,
@@ -39,7 +39,7 @@ impl Gate {
         })
     }
 
-    /// A place inside, at once or after waiting; first come, first served.
+    /// Acquires a permit, waiting if needed; first come, first served.
     pub(crate) async fn enter(&self, bounded: bool) -> Result<OwnedSemaphorePermit, CallError> {
         if let Ok(permit) = self.slots.clone().try_acquire_owned() {
             return Ok(permit);
@@ -58,7 +58,7 @@ impl Gate {
         })
     }
 
-    /// A place for a call that waits for a tool, if there is one at once.
+    /// A parking permit for a call that waits for a tool; fails instead of waiting.
     pub(super) fn park(&self) -> Result<OwnedSemaphorePermit, CallError> {
         self.parked.clone().try_acquire_owned().map_err(|_| {
             let most = u64::from(self.inside);
@@ -76,7 +76,7 @@ impl Gate {
     }
 }
 
-/// A place in the queue, given back when its holder goes, however it goes.
+/// A place in the queue; released on drop, so that a cancelled waiter frees it, too.
 struct Place<'a>(&'a AtomicU32);
 
 impl<'a> Place<'a> {
@@ -95,7 +95,8 @@ impl<'a> Place<'a> {
                             gate.name
                         ),
                     ),
-                    // What is the host's own can't be raised.
+                    // No hint to raise it: the operator can't change the host's own
+                    // limits.
                     Some(_) => (gate.name, "try again later".to_owned()),
                 };
                 full(

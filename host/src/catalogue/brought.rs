@@ -1,4 +1,4 @@
-//! What bundles bring, taken apart before anything is decided about it.
+//! The contracts and drivers of all bundles, before anything is decided about them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use toolward_policy::{Contract, DuplicateId};
 use super::driver::LoadedDriver;
 use super::icon::{Icon, Icons};
 use super::routes::Reached;
-use crate::error::HostError;
+use crate::api::error::HostError;
 use crate::shared_state::SharedState;
 use crate::withdrawal::Withdrawal;
 
@@ -21,7 +21,7 @@ pub(super) struct Brought {
     pub(super) drivers: Vec<Arc<LoadedDriver>>,
     /// By the digest of each bundle's manifest.
     pub(super) bundles: HashMap<String, Arc<Withdrawal>>,
-    /// For each driver, what people know its bundle by.
+    /// The name of each driver's bundle, for messages.
     labels: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ impl Brought {
         }
     }
 
-    /// The error that names the two bundles which bring the same id.
+    /// The error that names the two bundles that have the same id.
     pub(super) fn duplicate(&self, duplicate: DuplicateId) -> HostError {
         let tool = |at: usize| {
             let tool = self.tools.get(at)?;

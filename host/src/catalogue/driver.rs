@@ -7,8 +7,8 @@ use toolward_bundle::content::DriverEntry;
 use toolward_contract::driver::Driver;
 use toolward_signing::Digest;
 
-use crate::preparation::Preparation;
-use crate::violations::Reported;
+use super::preparation::Preparation;
+use crate::api::violations::Reported;
 use crate::withdrawal::Withdrawal;
 
 /// The driver of a bundle, prepared at its first call.
@@ -54,7 +54,7 @@ impl LoadedDriver {
         }
     }
 
-    /// The component's bytes, as long as they are kept.
+    /// The component's bytes, until it is compiled.
     pub(crate) fn wasm(&self) -> Option<Arc<[u8]>> {
         self.wasm
             .lock()
@@ -62,12 +62,12 @@ impl LoadedDriver {
             .clone()
     }
 
-    /// Whether a call need not wait for it to be compiled.
+    /// Whether it is compiled, so that a call need not wait.
     pub(crate) fn is_ready(&self) -> bool {
         self.digest.is_none() || self.preparation.is_ready()
     }
 
-    /// Gives up the component's bytes: it is compiled.
+    /// Frees the component's bytes once it is compiled.
     pub(crate) fn drop_wasm(&self) {
         *self.wasm.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

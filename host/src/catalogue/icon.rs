@@ -1,5 +1,5 @@
-//! Icons: which image of a bundle stands for which tool. Nothing is decoded here;
-//! only image formats that hold nothing but pixels are taken.
+//! Icons: which image of a bundle belongs to which tool. Accepts only formats that hold
+//! nothing but pixels, and decodes nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,8 +11,7 @@ use toolward_contract::tool::Tool;
 /// Bytes of an icon. A list of tools carries one for each of them.
 const MAX_BYTES: usize = 16 << 10;
 
-/// An image that stands for a tool. Untrusted bytes that begin as an image of
-/// that type does.
+/// A tool's icon. Untrusted bytes, of which only the magic number was checked.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Icon {

@@ -9,8 +9,8 @@ use toolward_contract::tool::{Approval, Retry, Tool};
 use toolward_policy::{AskReason, Contexts, Decision, Reach};
 
 use super::driver::LoadedDriver;
-use crate::approval::{ApprovalQuestion, Chain, Chained};
-use crate::limits::CallLimits;
+use crate::api::approval::{ApprovalQuestion, Chain, Chained};
+use crate::api::limits::CallLimits;
 use crate::sandbox::access::Access;
 use crate::services::Services;
 
@@ -25,12 +25,12 @@ pub(crate) struct Route {
     pub(crate) contexts: Contexts,
     /// What its sandboxes get; `None` where the decision denies it.
     pub(crate) access: Option<Arc<Access>>,
-    /// What a person is asked first; `None` where nobody has to be.
+    /// The approval that a call needs; `None` if it needs none.
     pub(crate) question: Option<Arc<ApprovalQuestion>>,
 }
 
-/// What policy and machine settle about a driver that may serve a contract, made
-/// ready for calls.
+/// Builds the route of a driver that may serve a contract from what policy and machine
+/// allow.
 pub(super) fn route(
     planned: &toolward_policy::Route<'_>,
     driver: &Arc<LoadedDriver>,
@@ -99,8 +99,8 @@ fn asks_each_time(contract: &Tool) -> bool {
         )
 }
 
-/// The tools that are reached, as a person is told of them: each with its own
-/// bundle's and its drivers' manifests.
+/// The tools that are reached, as an approval request shows them: each with the
+/// manifests of its own bundle and of its drivers'.
 pub(super) fn chain<'c>(reached: impl Iterator<Item = Reached<'c>>) -> Chain {
     Chain::of(reached.map(|reached| {
         let contract = reached.contract;

@@ -1,6 +1,5 @@
-//! Deserialises precompiled code: the one place where a wrong byte would be
-//! native code of somebody else's. Each function says which check makes its
-//! input trustworthy.
+//! Deserialises precompiled code: the one place where a forged byte would run as native
+//! code. Each function says which check makes its input trustworthy.
 #![expect(
     unsafe_code,
     reason = "deserialising native code; each block names its check"
@@ -12,8 +11,8 @@ use std::os::fd::AsRawFd;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Result};
 
-/// Loads what this process's own compiler just returned, or what came with a
-/// signature of the broker's that has just been checked over these bytes.
+/// Loads what this process's own compiler just returned, or bytes whose signature by
+/// the broker has just been checked.
 pub(super) fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component> {
     // SAFETY: the bytes come from `Compiler::compile` of this process, or from
     // the broker with a signature over component digest, engine hash and these
@@ -24,8 +23,8 @@ pub(super) fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component>
 /// Maps a file whose signature `Shelf::open_genuine` has just checked over this
 /// very open file.
 pub(super) fn from_checked_file(engine: &Engine, file: &File) -> Result<Component> {
-    // The descriptor's own name leads to the file that was checked, whatever
-    // has happened to its path since.
+    // `/proc/self/fd/N` is the file that was checked, even if its path has been
+    // replaced since.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // SAFETY: the signature over component digest, engine hash and content
     // matched, so the process that compiles wrote it for this engine; it lies

@@ -35,8 +35,8 @@ use super::cache::Shelf;
 use super::error::CompileError;
 use super::limits::CompileLimits;
 use super::{Callers, Watch};
+use crate::api::error::HostError;
 use crate::cores::cores;
-use crate::error::HostError;
 use crate::sandbox::engine::compiling_engine;
 
 pub use super::worker::run_worker;
@@ -53,8 +53,33 @@ pub struct BrokerCommand {
     pub worker: Vec<OsString>,
 }
 
-/// The way to a broker. Cheap to clone; when the last clone goes, so does the
-/// broker, and every worker with it.
+/// A connection to a broker. Cheap to clone; dropping the last clone ends the broker
+/// and all its workers.
+///
+/// The broker and its workers are usually the same program, started with other arguments:
+///
+/// ```no_run
+/// use toolward_host::compile::broker::{run_broker, run_worker};
+/// use toolward_host::{Broker, BrokerCommand, CompileLimits, Host};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// match std::env::args().nth(1).as_deref() {
+///     Some("broker") => return Ok(run_broker()?),
+///     Some("worker") => return Ok(run_worker()?),
+///     _ => {}
+/// }
+/// let broker = Broker::builder(BrokerCommand {
+///     program: std::env::current_exe()?,
+///     broker: vec!["broker".into()],
+///     worker: vec!["worker".into()],
+/// })
+/// .cache("/var/cache/example/drivers")
+/// .limits(CompileLimits { cpu_seconds: 60, ..CompileLimits::default() })
+/// .start()?;
+/// let host = Host::builder().broker(broker).build()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Broker {
     inner: Arc<Inner>,
@@ -85,8 +110,8 @@ pub struct BrokerBuilder {
 }
 
 impl BrokerBuilder {
-    /// Keeps compiled drivers in this directory, which only the broker writes
-    /// to. Default: they are kept by nobody, and compiled again by every host.
+    /// Keeps compiled drivers in this directory, which only the broker writes to.
+    /// Default: no cache; each host compiles them again.
     pub fn cache(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cache = Some(directory.into());
         self
@@ -98,14 +123,14 @@ impl BrokerBuilder {
         self
     }
 
-    /// Compiles so many components at once. Default: one less than the machine
-    /// has cores, and at least one.
+    /// Compiles at most this many components at once. Default: one less than the
+    /// machine has cores, and at least one.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers.max(1);
         self
     }
 
-    /// Sets the size of the largest component. Default and sense: that of
+    /// Sets the size of the largest component. Default: that of
     /// [`crate::Limits::component_bytes`].
     pub fn component_bytes(mut self, bytes: usize) -> Self {
         self.component_bytes = bytes;
@@ -116,7 +141,7 @@ impl BrokerBuilder {
     ///
     /// # Errors
     ///
-    /// Those of the two.
+    /// As both.
     pub fn start(self) -> Result<Broker, HostError> {
         let broker = self.open()?;
         broker.start()?;
@@ -135,7 +160,7 @@ impl BrokerBuilder {
         let cache = self.cache.as_ref().map(std::path::absolute);
         let cache = cache
             .transpose()
-            .map_err(|error| cannot_start(&self.command, &error))?;
+            .map_err(|error| cannot_start(&self.command, error))?;
         let shelf = cache.map(Shelf::open).transpose()?;
         Ok(Broker {
             inner: Arc::new(Inner {
@@ -152,10 +177,10 @@ impl BrokerBuilder {
     }
 }
 
-fn cannot_start(command: &BrokerCommand, error: &std::io::Error) -> HostError {
+fn cannot_start(command: &BrokerCommand, source: std::io::Error) -> HostError {
     HostError::Broker {
         program: command.program.clone(),
-        problem: error.to_string(),
+        source,
     }
 }
 
@@ -171,9 +196,10 @@ impl Broker {
         }
     }
 
-    /// Starts the broker, unless it was. Do it before any guest runs, and before the
-    /// process confines itself. Returns at once: whether the broker could start
-    /// shows at the first component. Without, no component can be loaded.
+    /// Starts the broker if it is not running. Call it before any guest runs and before
+    /// the process confines itself. Returns at once; a broker that fails to start is
+    /// reported for the first component. Without a started broker no component can be
+    /// loaded.
     ///
     /// # Errors
     ///
@@ -196,7 +222,8 @@ impl Broker {
         self.inner.limits
     }
 
-    /// What this process reads of the cache, and a confinement has to let it.
+    /// The directory of the cache that this process reads; a confinement has to keep
+    /// it.
     pub fn artifacts(&self) -> Option<PathBuf> {
         self.inner.shelf.as_ref().map(Shelf::artifacts)
     }
@@ -206,8 +233,7 @@ impl Broker {
         self.inner.shelf.as_ref().map(Shelf::directory)
     }
 
-    /// Has a component compiled ahead of its first use, as at install, so that
-    /// it lies in the cache then. Waits for it.
+    /// Compiles a component into the cache ahead of its first use, and waits for it.
     ///
     /// # Errors
     ///
@@ -229,7 +255,7 @@ impl Broker {
             .map(drop)
     }
 
-    /// Loads a component: from the cache, else as the broker has it compiled.
+    /// Loads a component from the cache, or has the broker compile it.
     pub(super) fn load(
         &self,
         engine: &Engine,
@@ -271,7 +297,7 @@ impl Broker {
 
 impl Inner {
     fn start(&self) -> Result<Link, HostError> {
-        let fail = |error: std::io::Error| cannot_start(&self.command, &error);
+        let fail = |error: std::io::Error| cannot_start(&self.command, error);
         let (mut socket, theirs) = UnixStream::pair().map_err(fail)?;
         let child = Command::new(&self.command.program)
             .args(&self.command.broker)
@@ -280,8 +306,8 @@ impl Inner {
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // What is typed to end this process must not reach the broker first:
-            // it ends when this process does, and has to clean up.
+            // In a process group of its own: Ctrl-C must not end the broker before this
+            // process, after which it cleans up.
             .process_group(0)
             .spawn()
             .map_err(fail)?;
@@ -300,7 +326,7 @@ impl Inner {
         let artifact_bytes = usize::try_from(self.limits.artifact_bytes).unwrap_or(usize::MAX);
         let link = Link::new(child, socket, known, artifact_bytes);
         match told {
-            // One that is gone already shows at the first component.
+            // A broker that has already died is reported for the first component.
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(error)),
             _ => Ok(link),
         }

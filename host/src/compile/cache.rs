@@ -1,31 +1,39 @@
-//! Compiled drivers on disk. A cache of the host's own making: in a directory
-//! that only its user may enter, each file signed with a key that only the
-//! process reads that compiles, named by component and engine. Anything that is
-//! not exactly what that process wrote is never mapped.
+//! Compiled drivers on disk, in a directory that only the host's user may enter. Files
+//! are named by component and engine, and signed with a key that only the compiling
+//! process reads. A file is mapped only if its signature verifies.
 
 mod keys;
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::{self, Seek};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use toolward_files::{Folder, Links, Protection};
 use toolward_signing::key::{PublicKey, SigningKey};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use self::keys::{own_and_private, write_new};
 use super::artifact_signature::{Claim, SIGNATURE};
 use super::error::CompileError;
 use super::{artifact, refused};
-use crate::error::HostError;
+use crate::api::error::HostError;
 
 const ARTIFACTS: &str = "artefacts";
 const TEMPORARY: &str = "tmp-";
 
-/// A directory of compiled drivers, and the key that signs them: whoever has
-/// this can put code there that hosts will run.
+/// A directory of compiled drivers, and the key that signs them. With the key, a
+/// process can add code that hosts run.
+///
+/// ```no_run
+/// use toolward_host::{Cache, Host};
+///
+/// # fn main() -> Result<(), toolward_host::HostError> {
+/// let cache = Cache::open("/var/cache/example/drivers")?;
+/// let host = Host::builder().cache(cache).build()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Cache {
     shelf: Shelf,
@@ -44,8 +52,8 @@ impl Cache {
     pub fn open(directory: impl Into<PathBuf>) -> Result<Self, HostError> {
         let directory = usable(directory.into())?;
         let key = keys::signing(&directory).map_err(|error| HostError::Cache {
-            problem: format!("has a key that can't be read or made: {error}"),
             directory: directory.clone(),
+            source: Box::new(Unusable::Key(error)),
         })?;
         Ok(Self {
             shelf: Shelf { directory },
@@ -62,7 +70,7 @@ impl Cache {
         &self.key
     }
 
-    /// The component compiled for `engine`, where a genuine artifact is there; or why
+    /// The component compiled for `engine`, if the cache has a genuine artifact; or why
     /// that can't be loaded.
     pub(super) fn get(
         &self,
@@ -72,14 +80,13 @@ impl Cache {
         self.shelf.get(engine, claim, &self.key.public())
     }
 
-    /// Whether a genuine artifact is there.
+    /// Whether the cache has a genuine artifact.
     pub(super) fn holds(&self, claim: Claim<'_>) -> bool {
         self.shelf.find(claim, &self.key.public()).is_some()
     }
 
-    /// Signs an artifact and stores it: whole and synced under another name
-    /// first, then renamed, so that no reader ever sees a part of it. What is
-    /// there under the same claim and not genuine makes room.
+    /// Signs an artifact and writes it atomically. Removes files with the same claim
+    /// that are not genuine.
     pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8]) -> io::Result<()> {
         let directory = self.shelf.folder(claim);
         DirBuilder::new()
@@ -95,7 +102,7 @@ impl Cache {
         let signature = claim.sign(&blake3::hash(bytes), &self.key);
         let name = format!("{}-{}.cwasm", claim.engine.short(), hex(&signature));
         let temporary = directory.join(format!("{TEMPORARY}{}", uuid::Uuid::now_v7()));
-        let written = write_new(&temporary, bytes, 0o400)
+        let written = toolward_files::write_new(&temporary, bytes, 0o400)
             .and_then(|()| std::fs::rename(&temporary, directory.join(name)))
             .and_then(|()| File::open(&directory)?.sync_all());
         if written.is_err() {
@@ -105,8 +112,8 @@ impl Cache {
     }
 }
 
-/// A cache as a process sees it that only reads: it holds the public half of
-/// the key, and maps nothing that doesn't verify.
+/// A cache opened for reading only: it has the public half of the key, and maps only
+/// what verifies.
 #[derive(Debug, Clone)]
 pub(super) struct Shelf {
     directory: PathBuf,
@@ -125,12 +132,12 @@ impl Shelf {
         &self.directory
     }
 
-    /// Where the artifacts lie, and nothing else.
+    /// The directory that has only artifacts.
     pub(super) fn artifacts(&self) -> PathBuf {
         self.directory.join(ARTIFACTS)
     }
 
-    /// The key of this cache, where it has one yet.
+    /// The key of this cache; `None` until one has been made.
     pub(super) fn public_key(&self) -> Option<PublicKey> {
         keys::public(&self.directory).ok()
     }
@@ -184,20 +191,8 @@ impl Shelf {
         claim: Claim<'_>,
         public: &PublicKey,
     ) -> Result<File, String> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .custom_flags(
-                (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC)
-                    .bits()
-                    .cast_signed(),
-            )
-            .open(path)
-            .map_err(|error| error.to_string())?;
-        let metadata = file.metadata().map_err(|error| error.to_string())?;
-        if !metadata.is_file() {
-            return Err("not a regular file".to_owned());
-        }
-        own_and_private(&metadata, 0o022)?;
+        let mut file = toolward_files::open(path, Protection::Own, Links::Refuse)
+            .map_err(|error| io::Error::from(error.problem).to_string())?;
         let signature = path
             .file_stem()
             .and_then(|stem| stem.to_str()?.rsplit_once('-'))
@@ -216,25 +211,27 @@ impl Shelf {
     }
 }
 
-/// A directory for a cache: there, the user's own, and private.
+/// What is wrong with a cache's directory, beyond what makes any directory unsafe.
+#[derive(Debug, thiserror::Error)]
+enum Unusable {
+    #[error("has a key that can't be read or made: {0}")]
+    Key(#[source] std::io::Error),
+    #[error("can't be created: {0}")]
+    Artifacts(#[source] std::io::Error),
+}
+
+/// Creates the cache's directory if it is missing, and checks owner and mode.
 fn usable(directory: PathBuf) -> Result<PathBuf, HostError> {
-    let fail = |problem: String| HostError::Cache {
+    let fail = |source| HostError::Cache {
         directory: directory.clone(),
-        problem,
+        source,
     };
-    let artifacts = directory.join(ARTIFACTS);
-    let create = |path: &Path| {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(|error| fail(format!("can't be created: {error}")))
-    };
-    create(&directory)?;
-    let metadata =
-        std::fs::metadata(&directory).map_err(|error| fail(format!("can't be read: {error}")))?;
-    own_and_private(&metadata, 0o077).map_err(fail)?;
-    create(&artifacts)?;
+    Folder::make(&directory, Protection::Private).map_err(|error| fail(error.problem.into()))?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory.join(ARTIFACTS))
+        .map_err(|error| fail(Box::new(Unusable::Artifacts(error))))?;
     Ok(directory)
 }
 
@@ -249,7 +246,7 @@ fn unhex(text: &str) -> Option<[u8; SIGNATURE]> {
         return None;
     }
     for (byte, pair) in signature.iter_mut().zip(digits.chunks_exact(2)) {
-        // Signs and upper case would give one signature two names.
+        // Rejects signs and upper case, so that a signature has one name.
         if !pair
             .iter()
             .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))

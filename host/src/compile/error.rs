@@ -1,64 +1,31 @@
-//! Why a component was not compiled: a verdict on the component, which the
-//! same bytes would meet again, or a failure of this host, which may pass.
+//! Why a component was not compiled: a verdict on the component, which is final for
+//! these bytes, or a failure of this host, which may be temporary.
 
-/// The kind of a [`CompileError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum CompileReason {
-    /// It is no component, or none that this engine takes.
-    Invalid,
-    /// It is larger than a component may be.
-    TooLarge,
-    /// Compiling it took more memory than a compiler may have.
-    Memory,
-    /// Compiling it took more processor time than a compiler may have.
-    Processor,
-    /// Compiling it took longer than it may.
-    Time,
-    /// The compiled code is larger than it may be.
-    Output,
-    /// The compiler crashed over it.
-    Crashed,
-    /// Nobody needs it any longer.
-    Cancelled,
-    /// The compiler could not be run, or was ended by somebody else.
-    Unavailable,
+use toolward_report::codes;
+
+codes! {
+    /// The kind of a [`CompileError`].
+    pub enum CompileReason {
+        Invalid = "compile-invalid", "it is not a component that this engine accepts";
+        TooLarge = "component-too-large", "it is larger than a component may be";
+        Memory = "compile-memory", "compiling it took more memory than allowed";
+        Processor = "compile-processor", "compiling it took more processor time than allowed";
+        Time = "compile-time", "compiling it took longer than allowed";
+        Output = "compile-output", "the compiled code is larger than allowed";
+        Crashed = "compile-crashed", "the compiler crashed over it";
+        Cancelled = "compile-cancelled", "the calls that waited for it were cancelled";
+        Unavailable = "compiler-unavailable", "the compiler could not be run, or another process killed it";
+    }
 }
 
 impl CompileReason {
-    /// The stable code, as the book lists it.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::Invalid => "compile-invalid",
-            Self::TooLarge => "component-too-large",
-            Self::Memory => "compile-memory",
-            Self::Processor => "compile-processor",
-            Self::Time => "compile-time",
-            Self::Output => "compile-output",
-            Self::Crashed => "compile-crashed",
-            Self::Cancelled => "compile-cancelled",
-            Self::Unavailable => "compiler-unavailable",
-        }
-    }
-
     pub(crate) fn from_code(code: &str) -> Option<Self> {
-        [
-            Self::Invalid,
-            Self::TooLarge,
-            Self::Memory,
-            Self::Processor,
-            Self::Time,
-            Self::Output,
-            Self::Crashed,
-            Self::Cancelled,
-            Self::Unavailable,
-        ]
-        .into_iter()
-        .find(|reason| reason.code() == code)
+        let mut all = Self::ALL.iter().copied();
+        all.find(|reason| reason.code() == code)
     }
 
-    /// Whether it says something of the component, so that trying again is of
-    /// no use. The rest says something of this machine, at this time.
+    /// Whether it is a verdict on the component, so that a retry is pointless. Other
+    /// reasons are about this machine, at this time.
     pub fn is_verdict(self) -> bool {
         !matches!(self, Self::Cancelled | Self::Unavailable)
     }
@@ -72,7 +39,7 @@ pub struct CompileError {
     message: String,
 }
 
-/// The longest message, in bytes: a compiler quotes what it was given.
+/// The longest message, in bytes: a compiler quotes its input.
 pub(super) const MAX_MESSAGE_BYTES: usize = 4096;
 
 impl CompileError {
@@ -83,7 +50,7 @@ impl CompileError {
         Self { reason, message }
     }
 
-    /// Nobody waits for it any longer.
+    /// The calls that waited for it were cancelled.
     pub(super) fn cancelled() -> Self {
         Self::new(CompileReason::Cancelled, "compiling it was cancelled")
     }

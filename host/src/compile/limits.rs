@@ -14,8 +14,7 @@ pub struct CompileLimits {
     /// Address space, in bytes. Default: 2 GiB. Less than 256 MiB is too little
     /// for the compiler itself.
     pub memory_bytes: u64,
-    /// Time from its start to its end. Default: 300 s, since a machine may have
-    /// better to do.
+    /// Wall-clock time. Default: 300 s, since the machine may be busy.
     pub wall: Duration,
     /// Bytes of compiled code. Default: 256 MiB.
     pub artifact_bytes: u64,

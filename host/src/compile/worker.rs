@@ -17,8 +17,7 @@ pub(super) const COMPILED: u8 = b'+';
 pub(super) const INVALID: u8 = b'-';
 pub(super) const NO_MEMORY: u8 = b'm';
 
-/// Open files that a worker needs: the three of every process, and the socket
-/// once more.
+/// Open files that a worker needs: the standard streams, and a duplicate of the socket.
 const OPEN_FILES: u64 = 8;
 
 /// The limits that a worker sets on itself.
@@ -61,7 +60,7 @@ impl Bounds {
         };
         limit(Resource::Core, 0, 0)?;
         limit(Resource::Fsize, 0, 0)?;
-        // The first is a signal that tells what it was; the second kills.
+        // The soft limit sends a signal that identifies it; the hard limit kills.
         let kill = self.cpu_seconds.saturating_add(5);
         limit(Resource::Cpu, self.cpu_seconds, kill)?;
         limit(Resource::As, self.memory_bytes, self.memory_bytes)?;
@@ -81,7 +80,8 @@ pub fn run_worker() -> io::Result<()> {
     let mut broker = connection()?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     Bounds::read(&mut broker)?.set()?;
-    // Calls come first. Not by much: where they leave nothing, it would be late.
+    // Yields to running calls, but not by much: on a busy machine compiling would
+    // starve.
     let _ = rustix::process::nice(5);
     worker_profile::without_anything()?;
 
@@ -104,7 +104,7 @@ pub fn run_worker() -> io::Result<()> {
     }
 }
 
-/// The socket that standard input is, for a process that was started with one.
+/// The socket that this process was started with as standard input.
 pub(super) fn connection() -> io::Result<File> {
     let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     match file.metadata()?.file_type().is_socket() {

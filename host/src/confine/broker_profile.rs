@@ -1,5 +1,5 @@
-//! For a process that starts one program over and over and writes into one
-//! directory: a broker.
+//! The confinement of a broker, which starts one program again and again and writes
+//! into one directory.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use super::landlock_rules::{READ, Rules, WRITE};
 use super::network::Network;
 use super::{seccomp, system};
 
-/// Confines this thread, and all that it starts from now on, to the program
-/// that it is (with its libraries) and to `directory`.
+/// Confines this thread, and all that it starts from now on, to its own program (with
+/// its libraries) and to `directory`.
 ///
 /// # Errors
 ///
-/// When the kernel has a part of this and refuses to use it.
+/// If the kernel supports a part of this and fails to apply it.
 pub(crate) fn confine(program: &Path, directory: Option<&Path>) -> Result<(), ConfineError> {
     let mut rules = Rules::new(&Network::None, true)?;
     rules.keep_program(program);

@@ -17,8 +17,8 @@ pub(super) const NEWEST: ABI = ABI::V9;
 /// Reading, without executing.
 pub(super) const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 
-/// Writing, without making symbolic links, devices, pipes or sockets: nobody who serves
-/// guests needs any.
+/// Writing, without making symbolic links, devices, pipes or sockets, which serving
+/// does not need.
 pub(super) const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
     WriteFile | Truncate | RemoveDir | RemoveFile | MakeDir | MakeReg | Refer
 });
@@ -64,47 +64,48 @@ impl Rules {
         Ok(created)
     }
 
-    /// Keeps what lies at `path` and below.
+    /// Keeps `path` and everything below it.
     pub(super) fn keep(
         &mut self,
         path: &Path,
         access: BitFlags<AccessFs>,
     ) -> Result<(), ConfineError> {
-        self.add(path, access)
-            .map_err(|problem| ConfineError::Path {
-                path: path.to_owned(),
-                problem,
-            })
+        self.add(path, access).map_err(|source| ConfineError::Path {
+            path: path.to_owned(),
+            source,
+        })
     }
 
-    /// Keeps it for reading, if it is there.
+    /// Keeps it for reading, if it exists.
     pub(super) fn keep_if_there(&mut self, path: &Path) {
         let _ = self.add(path, READ);
     }
 
-    /// Keeps a file for executing, if it is there.
+    /// Keeps a file for executing, if it exists.
     pub(super) fn keep_program(&mut self, path: &Path) {
         let _ = self.add(path, AccessFs::ReadFile | AccessFs::Execute);
     }
 
-    /// Keeps a device file for reading and writing, if it is there.
+    /// Keeps a device file for reading and writing, if it exists.
     pub(super) fn keep_device(&mut self, path: &Path) {
         let _ = self.add(path, AccessFs::ReadFile | AccessFs::WriteFile);
     }
 
-    fn add(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), String> {
-        let file = PathFd::new(path).map_err(|error| error.to_string())?;
-        let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    fn add(
+        &mut self,
+        path: &Path,
+        access: BitFlags<AccessFs>,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let file = PathFd::new(path)?;
+        let metadata = std::fs::metadata(path)?;
         let access = match metadata.is_dir() {
             true => access,
-            // The kernel takes no rights for a file that only directories have.
+            // The kernel rejects rights of directories for a file.
             false => access & AccessFs::from_file(NEWEST),
         };
         let rules = self.0.as_mut().ok_or("there are no rules")?;
-        rules
-            .add_rule(PathBeneath::new(file, access))
-            .map(|_| ())
-            .map_err(|error| error.to_string())
+        rules.add_rule(PathBeneath::new(file, access))?;
+        Ok(())
     }
 
     pub(super) fn apply(self) -> Result<(), ConfineError> {
@@ -138,5 +139,5 @@ pub(super) fn nothing() -> Result<(), RulesetError> {
 }
 
 fn refused(error: RulesetError) -> ConfineError {
-    ConfineError::Refused(error.to_string())
+    ConfineError::Refused(error.into())
 }

@@ -42,7 +42,7 @@ pub struct Confined {
 }
 
 impl Confined {
-    /// What somebody who runs guests has to know, unless all parts hold.
+    /// A warning for the operator, unless all parts hold.
     pub fn warning(&self) -> Option<String> {
         let missing = self.missing();
         let files = self
@@ -125,7 +125,7 @@ pub(super) fn outlook_with(calls: SystemCalls) -> Confined {
 
 /// The rules that this kernel has.
 fn landlock() -> ABI {
-    // Without any flag this only asks.
+    // Without a flag this only queries the ABI version.
     let status = RestrictSelf::default().no_new_privs(false).apply();
     match status.map(|status| status.landlock) {
         Ok(LandlockStatus::Available { effective_abi, .. }) => effective_abi,

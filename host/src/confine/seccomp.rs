@@ -1,7 +1,7 @@
 //! The seccomp half: what Landlock has no rules for. By default a list of the
 //! system calls that serving needs; everything else is refused.
 //!
-//! A refused call fails with `EPERM` and the process goes on. Calls that a C library
+//! A refused call fails with `EPERM`, and the process continues. Calls that a C library
 //! tries first, and does without where the kernel is older, fail with `ENOSYS`.
 
 pub(super) mod allowed;
@@ -44,7 +44,7 @@ fn install_built(built: impl FnOnce(TargetArch) -> Built<BpfProgram>) -> Result<
     let Some(machine) = machine() else {
         return Ok(());
     };
-    let program = built(machine).map_err(|error| ConfineError::Refused(error.to_string()))?;
+    let program = built(machine).map_err(|error| ConfineError::Refused(error.into()))?;
     install(&program)
 }
 
@@ -68,8 +68,7 @@ fn deny(rules: Rules, machine: TargetArch) -> Built<BpfProgram> {
     Ok(filter::guarded(filter.try_into()?, machine, &absent))
 }
 
-/// A filter that answers what is not in `rules` as a kernel does that has no such
-/// call.
+/// A filter that fails calls that are not in `rules` with `ENOSYS`.
 pub(super) fn only(rules: Rules, machine: TargetArch) -> Built<BpfProgram> {
     let missing = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
     let filter = SeccompFilter::new(rules, missing, SeccompAction::Allow, machine)?;
@@ -80,7 +79,7 @@ pub(super) fn only(rules: Rules, machine: TargetArch) -> Built<BpfProgram> {
     Ok(filter::guarded(filter.try_into()?, machine, &absent))
 }
 
-/// Puts a filter over this thread, where the kernel has filters.
+/// Installs a filter on this thread, if the kernel has filters.
 pub(super) fn install(program: &BpfProgram) -> Result<(), ConfineError> {
     match seccompiler::apply_filter(program) {
         Ok(()) => Ok(()),
@@ -91,11 +90,11 @@ pub(super) fn install(program: &BpfProgram) -> Result<(), ConfineError> {
         {
             Ok(())
         }
-        Err(error) => Err(ConfineError::Refused(error.to_string())),
+        Err(error) => Err(ConfineError::Refused(error.into())),
     }
 }
 
-/// The machine, where this code knows how to write filters for it.
+/// The machine; `None` if this code has no filters for it.
 pub(super) fn machine() -> Option<TargetArch> {
     std::env::consts::ARCH.try_into().ok()
 }

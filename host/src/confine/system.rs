@@ -1,5 +1,5 @@
-//! What resolving a name and trusting a certificate read, on the systems that
-//! we know. Files rather than directories, where that will do.
+//! The files that name resolution and TLS read on known systems. Files rather than
+//! directories, where possible.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,14 +28,13 @@ const CERTIFICATES: [&str; 7] = [
     "/usr/local/share/ca-certificates",
 ];
 
-/// All of them, and the directory from which the C library loads the ways to
-/// look up names.
+/// All of them, and the directory of the C library's name service plug-ins.
 pub(super) fn files() -> Vec<PathBuf> {
     let named = CONFIGURATION.iter().chain(&CERTIFICATES);
     named.map(PathBuf::from).chain(library_folder()).collect()
 }
 
-/// Where the C library of this process lies: its plug-ins are beside it.
+/// The directory of this process's C library, which has its plug-ins.
 fn library_folder() -> Option<PathBuf> {
     let library = mapped_code().into_iter().find(|path| {
         let name = path.file_name().and_then(|name| name.to_str());

@@ -1,5 +1,5 @@
-//! For a process that only computes: no files, no network, no programs, no
-//! signals to others. What it has open already is all it has.
+//! The confinement of a process that only computes: no files but those already open, no
+//! network, no programs, no signals to others.
 
 use std::io;
 
@@ -10,14 +10,14 @@ use super::seccomp::arguments::{self, Built, Rules};
 ///
 /// # Errors
 ///
-/// When the kernel has a part of this and refuses to use it.
+/// If the kernel supports a part of this and fails to apply it.
 pub(crate) fn without_anything() -> io::Result<()> {
     super::landlock_rules::nothing().map_err(io::Error::other)?;
     only_computing()
 }
 
-/// A filter that lets pass what computing takes, memory, threads, reading and
-/// writing what is open, and answers everything else with "no such call".
+/// A filter that allows memory, threads, and reading and writing open files, and fails
+/// everything else with `ENOSYS`.
 fn only_computing() -> io::Result<()> {
     let Some(machine) = seccomp::machine() else {
         return Ok(());
@@ -69,8 +69,8 @@ fn allowed() -> Built<Rules> {
             arguments::not_writable_and_executable()?,
         ),
         (libc::SYS_prctl, arguments::prctl()?),
-        // `clone3` keeps its flags where no filter sees them; told that there is none,
-        // the C library takes `clone`.
+        // A filter can't see the flags of `clone3`; after `ENOSYS` the C library uses
+        // `clone`.
         (libc::SYS_clone, arguments::thread()?),
         // Itself, and no other process: as the C library does when it aborts, and when
         // it asks how large its stack may be.

@@ -1,5 +1,5 @@
-//! Forms: the flat part of JSON Schema that MCP's elicitation knows, read
-//! strictly, so that what a person sees is what the answer is checked against.
+//! Forms: the flat subset of JSON Schema that MCP's elicitation allows. Read strictly,
+//! so that an answer is checked against exactly what the person saw.
 
 use serde_json::{Map, Value, json};
 use toolward_bundle::text::is_hidden;
@@ -14,7 +14,7 @@ const NAME: usize = 200;
 /// Bytes of a title or description.
 const WORDS: usize = 1000;
 
-/// Words that say that a field wants what only the host's own secrets may hold.
+/// Words that mark a field as asking for a credential.
 const CREDENTIALS: &[&str] = &[
     "password",
     "passwords",
@@ -120,7 +120,7 @@ impl Form {
     /// Whether an answer fits: every required field, and no other than the form's.
     pub(super) fn check(&self, answer: &Value) -> Result<(), String> {
         self.schema.validate(answer).map_err(|violation| {
-            let place = crate::result::shortened(violation.instance_path);
+            let place = crate::api::result::shortened(violation.instance_path);
             format!("at {place:?}: {}", violation.message)
         })
     }
@@ -138,7 +138,7 @@ fn only(object: &Map<String, Value>, names: &[&str], what: &str) -> Result<(), S
     }
 }
 
-/// Text that comes back as it was shown.
+/// Whether the text is shown and returned unchanged.
 fn is_plain(text: &str) -> bool {
     (1..=NAME).contains(&text.len()) && !text.chars().any(is_hidden)
 }
@@ -223,7 +223,7 @@ fn text(name: &str, field: &Map<String, Value>) -> Result<Value, String> {
         });
         names.ok_or("its `enumNames` do not name each value of `enum`")?;
     }
-    // Whoever accepts it has seen it, and gives it back as it was shown.
+    // A default has to be shown and returned unchanged.
     if let Some(default) = field.get("default").and_then(Value::as_str)
         && (default.len() > NAME || default.chars().any(is_hidden))
     {
@@ -329,7 +329,7 @@ fn values_of(values: &Value) -> Result<Vec<Value>, String> {
 }
 
 fn titled_of(titled: &Value) -> Result<Vec<Value>, String> {
-    let choices = titled.as_array().ok_or("its choices are no list")?;
+    let choices = titled.as_array().ok_or("its choices are not a list")?;
     let mut values = Vec::with_capacity(choices.len().min(CHOICES));
     for choice in choices.iter().take(CHOICES.saturating_add(1)) {
         let choice = object(choice, "a choice")?;

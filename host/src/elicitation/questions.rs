@@ -6,37 +6,37 @@ use toolward_policy::LimitName;
 use toolward_policy::UserGrant;
 
 use super::{Answerable, Ask, MAX_ROUNDS, Question, form, sample};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
 use crate::invocation::{DriverAsk, InputRequest};
 use crate::redact::Redactor;
-use crate::result::{CallError, ErrorClass, ErrorCode, Hit};
 
 /// Questions that are asked at once.
 const MAX_QUESTIONS: usize = 8;
 /// Bytes of a question's key.
 const MAX_KEY_BYTES: usize = 64;
-/// Bytes of what a person is told.
+/// Bytes of the text for a person.
 const MAX_MESSAGE_BYTES: usize = 4096;
 /// Bytes of the parameters of a sample, and of the schema of a form.
 const MAX_SAMPLE_BYTES: usize = 64 << 10;
 const MAX_SCHEMA_BYTES: usize = 16 << 10;
-/// Bytes of all questions together: who asks in a stateless way carries them
-/// there and back.
+/// Bytes of all questions together: a stateless transport carries them to the client
+/// and back.
 const MAX_TOTAL_BYTES: usize = 96 << 10;
 /// Bytes of the driver's state.
 const MAX_STATE_BYTES: usize = 64 << 10;
 
-/// What a call may ask, and whether anybody would answer.
+/// What a call may ask, and what its caller can have answered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asker {
     pub(crate) granted: UserGrant,
     pub(crate) answerable: Answerable,
-    /// Called by another tool, so that no one can answer.
+    /// Whether another tool made the call, so that no one can answer.
     pub(crate) nested: bool,
     /// How often it has asked.
     pub(crate) rounds: u32,
 }
 
-/// Questions in the form that is allowed.
+/// Questions whose form was checked.
 #[derive(Debug)]
 pub(crate) struct Questions {
     pub(crate) questions: Vec<Question>,
@@ -58,7 +58,7 @@ impl Asker {
             .find(|kind| !covers(granted, kind))
     }
 
-    /// The questions, if they may be put to the caller.
+    /// The questions, if the caller may see them.
     pub(crate) fn take(&self, request: InputRequest) -> Result<Questions, CallError> {
         let mut lacking: Vec<&str> = Vec::new();
         for question in &request.questions {
@@ -79,8 +79,7 @@ impl Asker {
 }
 
 impl Questions {
-    /// Refuses questions that would show a secret's value: nobody but the driver
-    /// was meant to see it.
+    /// Refuses questions that contain a secret's value, which only the driver may see.
     pub(crate) fn keep(self, redactor: Option<&Redactor>) -> Result<Self, CallError> {
         let Some(redactor) = redactor else {
             return Ok(self);
@@ -150,7 +149,7 @@ fn accept(request: InputRequest) -> Result<Questions, String> {
     })
 }
 
-/// Keys stand beside those of the host's own questions, and in messages.
+/// Keys appear in messages and beside the keys of the host's own questions.
 fn is_key(key: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     (1..=MAX_KEY_BYTES).contains(&key.len()) && key.chars().all(allowed)

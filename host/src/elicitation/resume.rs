@@ -4,13 +4,13 @@
 use toolward_contract::json;
 
 use super::{Answer, Ask, Asked, MAX_ROUNDS, Resume, Spent, form, sample};
+use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::invocation::{QuestionAnswer, QuestionReply, Resumption};
-use crate::result::{CallError, ErrorClass, ErrorCode};
 
 /// Bytes of the answer to a form.
 const MAX_FORM_ANSWER_BYTES: usize = 64 << 10;
 
-/// What a call is, as far as it can be told apart from another.
+/// What identifies a call: it may only resume unchanged.
 pub(crate) struct Facts<'a> {
     pub(crate) principal: &'a str,
     /// The tool as `id@version`.
@@ -24,7 +24,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) context: &'a str,
 }
 
-/// A call that resumes, with answers that match.
+/// A call that resumes, with checked answers.
 pub(crate) struct Resumed {
     pub(crate) rounds: u32,
     pub(crate) spent: Spent,
@@ -42,7 +42,7 @@ impl Facts<'_> {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// The first thing in which a call is another than the one that asked.
+    /// The first thing in which the call differs from the one that asked.
     fn differs(&self, asked: &Asked) -> Option<&'static str> {
         let pairs = [
             ("principal", asked.principal.as_str(), self.principal),
@@ -72,7 +72,7 @@ pub(crate) fn check(
         )));
     }
     if asked.round == 0 || asked.round > MAX_ROUNDS {
-        return Err(refused("no call asks so often".to_owned()));
+        return Err(refused("the call has asked too often".to_owned()));
     }
     let known = |key: &str| asked.questions.iter().any(|question| question.key == key);
     if answers.len() != asked.questions.len() || !answers.iter().all(|(key, _)| known(key)) {
@@ -124,10 +124,10 @@ fn fits(ask: &Ask, value: &serde_json::Value) -> Result<(), String> {
     }
 }
 
-/// What it means that the driver that asked is not found any more.
+/// The error when the driver that asked no longer serves the tool.
 pub(crate) fn gone(error: CallError) -> CallError {
     match error.code == ErrorCode::PINNED_PROVIDER_UNAVAILABLE {
-        true => refused("the driver that asked serves this tool no more".to_owned()),
+        true => refused("the driver that asked no longer serves this tool".to_owned()),
         false => error,
     }
 }
@@ -136,9 +136,9 @@ fn refused(message: String) -> CallError {
     CallError::new(
         ErrorCode::RESUME_REFUSED,
         ErrorClass::InvalidArguments,
-        format!("the call can't go on: {message}"),
+        format!("the call can't resume: {message}"),
     )
-    .with_hint("make the call anew, and answer what it asks then")
+    .with_hint("make the call again, and answer its new questions")
 }
 
 fn misses(key: &str, problem: &str) -> CallError {
@@ -148,5 +148,5 @@ fn misses(key: &str, problem: &str) -> CallError {
         format!("the answer to `{key}` is not what was asked for: {problem}"),
     )
     .with_cause(serde_json::json!({ "question": key }))
-    .with_hint("make the call anew, and answer in the form that it asks for")
+    .with_hint("make the call again, and answer in the form that it asks for")
 }

@@ -1,10 +1,10 @@
-//! The parameters of a sample, and what comes back: MCP's `sampling/createMessage`,
-//! without what would give a driver more than the model's answer.
+//! Samples: parameters and results of MCP's `sampling/createMessage`, restricted so
+//! that a driver gets only the model's answer.
 
 use serde_json::{Map, Value};
 
-/// What a driver may say. Not `includeContext`, which would show it what other
-/// servers told the client; not tools, which it would not be asked about.
+/// The parameters that a driver may give. Not `includeContext`, which would reveal what
+/// other servers told the client; not `tools`, which would run without approval.
 const PARAMETERS: &[&str] = &[
     "messages",
     "maxTokens",
@@ -18,7 +18,7 @@ const MAX_MESSAGES: usize = 64;
 /// Whether these parameters may be sent.
 pub(super) fn check(parameters: &Value) -> Result<(), String> {
     let Value::Object(parameters) = parameters else {
-        return Err("its parameters are no object".to_owned());
+        return Err("its parameters are not an object".to_owned());
     };
     if let Some(name) = parameters
         .keys()
@@ -31,7 +31,7 @@ pub(super) fn check(parameters: &Value) -> Result<(), String> {
         return Err("its `maxTokens` is not a positive number".to_owned());
     }
     let Some(Value::Array(messages)) = parameters.get("messages") else {
-        return Err("its `messages` are no list".to_owned());
+        return Err("its `messages` are not a list".to_owned());
     };
     if messages.len() > MAX_MESSAGES || !messages.iter().all(is_message) {
         return Err(format!(
@@ -100,7 +100,7 @@ pub(super) fn check_answer(answer: &Value) -> Result<(), String> {
     }
 }
 
-/// Most roots that a driver is told of.
+/// Most roots that a driver gets.
 const MAX_ROOTS: usize = 256;
 
 /// Whether a value names roots: MCP's `ListRootsResult`.

@@ -1,5 +1,5 @@
-//! A grant made ready for use: what is fixed for all calls of one route, so
-//! that a call only counts and opens.
+//! A grant prepared for use: what is the same for all calls of one route, so that a
+//! call only counts and opens.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,21 +11,21 @@ use toolward_policy::Grant;
 use super::call_budget::CallBudget;
 use super::files;
 use super::secrets::CallSecrets;
-use crate::limits::CallLimits;
-use crate::result::{CallError, ErrorClass, ErrorCode};
+use crate::api::limits::CallLimits;
+use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::services::Services;
 
-/// What the sandboxes of one route get.
+/// The prepared grant of one route.
 pub(crate) struct Access {
     pub(crate) grant: Grant,
     /// The directories behind its workspaces, or why one can't be opened.
     pub(crate) files: Result<Option<Arc<files::Plan>>, CallError>,
-    /// The way out; `None` where no host is granted.
-    pub(crate) egress: Option<Egress>,
+    /// Outgoing HTTP, `None` if no host is granted; or why the host has no network.
+    pub(crate) egress: Result<Option<Egress>, CallError>,
 }
 
 impl Access {
-    /// Makes a grant ready, for a driver of this publisher.
+    /// Prepares a grant for a driver of this publisher.
     pub(crate) fn new(grant: &Grant, driver_publisher: &str, services: &Services) -> Self {
         Self {
             files: plan(grant, services),
@@ -34,7 +34,7 @@ impl Access {
         }
     }
 
-    /// The way out of one call of this principal; `None` where no host is granted.
+    /// Outgoing HTTP for one call of this principal; `None` if no host is granted.
     pub(crate) fn call(
         &self,
         principal: &str,
@@ -43,7 +43,7 @@ impl Access {
         budget: &CallBudget,
         secrets: &Arc<CallSecrets>,
     ) -> Option<toolward_egress::Call> {
-        let egress = self.egress.as_ref()?;
+        let egress = self.egress.as_ref().ok()?.as_ref()?;
         let limits = toolward_egress::CallLimits {
             requests_at_once: u32::try_from(limits.http_requests).unwrap_or(u32::MAX),
             requests_total: limits.http_requests_total,
@@ -59,8 +59,8 @@ impl Access {
     }
 }
 
-/// The directories of a grant. One that is not there is the operator's to make:
-/// the tool says so when it is called.
+/// The directories of a grant. A missing one becomes an error of the tool's calls,
+/// which tells the operator to create it.
 fn plan(grant: &Grant, services: &Services) -> Result<Option<Arc<files::Plan>>, CallError> {
     if grant.workspaces().is_empty() {
         return Ok(None);
@@ -73,17 +73,30 @@ fn plan(grant: &Grant, services: &Services) -> Result<Option<Arc<files::Plan>>, 
             error.to_string(),
         )
         .with_cause(json!({ "rule": error.code() }))
-        .with_hint(error.hint())),
+        .with_hint(error.hint().unwrap_or_default())),
     }
 }
 
 /// Bytes of the head of a request, and of a response.
 const HEADER_BYTES: u64 = 64 << 10;
 
-fn egress(grant: &Grant, driver_publisher: &str, services: &Services) -> Option<Egress> {
+fn egress(
+    grant: &Grant,
+    driver_publisher: &str,
+    services: &Services,
+) -> Result<Option<Egress>, CallError> {
     if grant.network().is_empty() {
-        return None;
+        return Ok(None);
     }
+    let Some(transport) = &services.transport else {
+        return Err(CallError::new(
+            ErrorCode::UNAUTHORISED,
+            ErrorClass::SetupRequired,
+            "the network is granted, and this host is built without it",
+        )
+        .with_cause(json!({ "rule": "network-missing" }))
+        .with_hint("use a host that is built with the feature `http`"));
+    };
     let hosts = grant
         .network()
         .iter()
@@ -111,14 +124,11 @@ fn egress(grant: &Grant, driver_publisher: &str, services: &Services) -> Option<
         })
         .collect();
     match Rules::new(hosts, secrets) {
-        Ok(rules) => {
-            let transport = &services.transport;
-            Some(transport.egress_of(driver_publisher, Arc::new(rules)))
-        }
+        Ok(rules) => Ok(Some(transport.egress_of(driver_publisher, Arc::new(rules)))),
         Err(error) => {
-            // The policy checks all of this when it is read.
+            // Unreachable: the policy is checked when it is read.
             tracing::error!(%error, "a grant can't be turned into rules; nothing is reached");
-            None
+            Ok(None)
         }
     }
 }

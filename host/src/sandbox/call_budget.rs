@@ -1,4 +1,4 @@
-//! What a call and all calls below it may use together.
+//! The budgets that a call and all its nested calls share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,11 +9,10 @@ use toolward_policy::LimitName;
 use super::files::{FileCounters, FileLimits};
 use super::keyvalue;
 use super::secrets::Stores;
-use crate::limits::CallLimits;
-use crate::observer::Observer;
-use crate::result::{CallError, ErrorClass, ErrorCode, Hit};
+use crate::api::limits::CallLimits;
+use crate::api::observer::Observer;
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
 
-/// The budgets that a call and all calls below it share.
 pub(crate) struct CallBudget {
     calls: AtomicU64,
     calls_allowed: u64,
@@ -21,7 +20,7 @@ pub(crate) struct CallBudget {
     /// Requests and bytes on the network.
     pub(crate) network: Meter,
     pub(crate) files: Arc<FileCounters>,
-    /// What the root itself may do with files: no call below it may do more.
+    /// The root's limits on files, which also bound its nested calls.
     pub(crate) file_limits: FileLimits,
     pub(crate) buckets: Arc<keyvalue::Counters>,
     pub(crate) stores: Arc<Stores>,

@@ -1,12 +1,12 @@
-//! Who called whom, where a tool calls another: the callers above a call, and what
-//! the nearest of them has left.
+//! The chain of callers above a nested call, and what is left of the nearest caller's
+//! budgets.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::call_budget::CallBudget;
 
-/// Where a call comes from: nowhere, or from another call.
+/// The callers of a call; empty if the host's caller made it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallChain(Option<Arc<Caller>>);
 
@@ -25,7 +25,7 @@ pub(crate) struct Caller {
     pub(crate) fuel: u64,
     /// Bytes of memory that the caller may still take.
     pub(crate) memory_bytes: u64,
-    /// The tools whose calls a person has said yes to.
+    /// The tools whose calls an approval covers.
     pub(crate) covered: Vec<String>,
     /// Whether the caller is unsigned, under work.
     pub(crate) dev: bool,
@@ -40,7 +40,7 @@ impl CallChain {
         self.0.as_deref()
     }
 
-    /// The tools that led here, the first one first.
+    /// The tools that led here, outermost first.
     pub(crate) fn names(&self) -> Vec<String> {
         self.caller()
             .map(|caller| caller.names.clone())
@@ -54,12 +54,12 @@ impl CallChain {
             .unwrap_or_default()
     }
 
-    /// The tools whose calls a person has said yes to.
+    /// The tools whose calls an approval covers.
     pub(crate) fn covered(&self) -> &[String] {
         self.caller().map_or(&[], |caller| &caller.covered)
     }
 
-    /// Whether a person's yes to a call above covers a call of this tool.
+    /// Whether the approval of a caller covers a call of this tool.
     pub(crate) fn covers(&self, tool: &str) -> bool {
         self.covered().iter().any(|covered| covered == tool)
     }

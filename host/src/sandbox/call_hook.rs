@@ -1,9 +1,8 @@
 //! Looks at the clock whenever a guest calls the host.
 //!
-//! Fuel counts the guest's instructions and not the host's work: a guest that
-//! does little but call the host would spend minutes between two yields. So each
-//! host call checks the deadline, and a guest that has not yielded for a while
-//! is made to, for the sake of its neighbours.
+//! Fuel counts the guest's instructions and not the host's work: a guest that does
+//! little but call the host would spend minutes between two yields. So each host call
+//! checks the deadline, and makes a guest yield that has not for a while.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,13 +12,13 @@ use wasmtime::{CallHook, Result, StoreContextMut};
 use super::engine::YIELD_INTERVAL;
 use super::turns::Polls;
 use super::{DeadlinePassed, State};
-use crate::violations::EndsCall;
+use crate::api::violations::EndsCall;
 
 /// A guest that keeps calling the host yields after this time.
 const MAX_HOST_CALL_TURN: Duration = Duration::from_millis(2);
 
-/// Fuel that is left to a guest that is to yield: enough to get back to its own
-/// code, far less than a microsecond of it.
+/// Fuel left to a guest that is made to yield: enough to return to its code, and less
+/// than a microsecond of work.
 const FUEL_TO_YIELD: u64 = 100;
 
 /// Bytes that one host call may copy out of the guest. More than a log message
@@ -33,9 +32,9 @@ pub(crate) struct StoreHook {
     seen: u32,
     turn: Instant,
     shortened: bool,
-    /// The guest may hand over less than [`HOST_CALL_BYTES`] in this call.
+    /// Whether the guest may pass less than [`HOST_CALL_BYTES`] in this call.
     scarce: bool,
-    /// Calls into the guest that are under way, one in another.
+    /// The depth of nested calls into the guest.
     depth: u32,
     result_bytes: usize,
 }
@@ -78,7 +77,7 @@ impl StoreHook {
             CallHook::ReturningFromWasm => {
                 self.depth = self.depth.saturating_sub(1);
                 if self.depth == 0 {
-                    // What follows is the result's way out.
+                    // From here on the result is copied out.
                     let bytes = store.data().limiter.result(self.result_bytes);
                     store.set_hostcall_fuel(bytes);
                 }
@@ -115,8 +114,8 @@ impl StoreHook {
     }
 }
 
-/// Ends a call whose violation policy does not suffer, or for which the host holds
-/// too much, and takes what called tools have spent from the caller's fuel.
+/// Ends a call if policy ends it at a violation or the host holds too much for it.
+/// Subtracts the fuel of nested calls from the caller's.
 fn settle(store: &mut StoreContextMut<'_, State>) -> Result<()> {
     if let Some(violation) = store.data().violations.ends() {
         return Err(EndsCall(violation).into());

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::call_chain::CallChain;
-use crate::approval::Approver;
+use crate::api::approval::Approver;
+use crate::api::observer::Observer;
+use crate::api::principal::LOCAL;
 use crate::elicitation::Answerable;
-use crate::observer::Observer;
-use crate::principal::LOCAL;
 
 /// What stays the same from the request to the last attempt, shared by all stages.
 #[derive(Clone)]

@@ -15,7 +15,7 @@ use super::held::Shared;
 /// One captured stream; clones share the same bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Capture {
-    /// Which limit this is, for the error.
+    /// The limit that errors name.
     limit: LimitName,
     capacity: u64,
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -54,7 +54,7 @@ impl Capture {
         if let Some(fitting) = new.get(..room)
             && new.len() > room
         {
-            // Keep what fits: it often says what went wrong.
+            // Keeps what fits: it often shows what went wrong.
             bytes.extend_from_slice(fitting);
             return Err(Exceeded::new(
                 self.limit,

@@ -1,5 +1,4 @@
-//! What one call brings to each of its attempts: its access, its counters, and
-//! who listens.
+//! The state that all attempts of a call share: access, counters, observer.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,9 +9,9 @@ use super::call_scope::CallScope;
 use super::files::{self, FileLimits};
 use super::guest_reports::ReportCounts;
 use super::{held, keyvalue, tools};
-use crate::limits::CallLimits;
+use crate::api::limits::CallLimits;
+use crate::api::violations::Violations;
 use crate::services::Services;
-use crate::violations::Violations;
 
 /// One call, as its sandboxes see it.
 pub(crate) struct Context {

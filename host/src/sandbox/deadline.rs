@@ -1,9 +1,8 @@
 //! One deadline over a whole future, checked at every poll.
 //!
-//! A timer alone is not enough: when every worker of the runtime is busy with
-//! guests, the timer driver runs late. A guest yields after a fixed amount of
-//! fuel, so looking at the clock at each poll ends it on time. What arrives after
-//! the deadline is discarded.
+//! A timer alone is not enough: when every worker of the runtime is busy with guests,
+//! the timer driver runs late. A guest yields after a fixed amount of fuel, so checking
+//! the clock at each poll ends it on time. A result after the deadline is discarded.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -19,8 +18,8 @@ use super::turns::{self, Polls, Turn};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Elapsed;
 
-/// Drives `future` until `deadline` at the latest. Pinned by the caller: moved in
-/// here, it would take its room in the caller's future twice.
+/// Drives `future` until `deadline` at the latest. The caller pins it: moving it in
+/// here would double its size in the caller's future.
 ///
 /// Needs a tokio runtime with its timer enabled.
 pub(crate) async fn before<F: Future + Unpin>(
@@ -52,7 +51,7 @@ pub(super) async fn in_turns<F: Future + Unpin>(
 ) -> Result<F::Output, Elapsed> {
     let waker = Waker::from(polls.clone());
     let mut timer = pin!(tokio::time::sleep_until(deadline.into()));
-    // Looks, while it waits for a turn, for others that have one and don't take it.
+    // While it waits for a turn, reclaims turns that were given and not taken.
     let mut watch: Option<Pin<Box<Sleep>>> = None;
     let mut began = Some(began);
     poll_fn(|context| {

@@ -14,11 +14,11 @@ use toolward_bundle::component::{MAX_CORE_INSTANCES, MAX_INSTANCE_BYTES};
 
 use super::limiter::{MEMORIES, TABLES};
 use super::{State, world};
-use crate::error::HostError;
+use crate::api::error::HostError;
 use toolward_policy::Limits;
 
-/// Fuel between two looks at the clock: well below a millisecond of work, and
-/// at this interval the yields cost nothing measurable.
+/// Fuel between two yields: well below a millisecond of work; at this interval the
+/// yields have no measurable cost.
 pub(crate) const YIELD_INTERVAL: u64 = 1_000_000;
 
 /// Bytes of dirtied memory that a slot of the pool clears by itself instead of
@@ -32,12 +32,11 @@ const STACK_BYTES: usize = toolward_policy::own::STACK_BYTES as usize;
 /// an idle host keeps for speed alone.
 const WARM_SLOTS: u32 = 32;
 
-/// What an artifact was made for, beside the engine's own hash. wasmtime by
-/// itself tells only its major versions apart.
+/// Added to the engine's own hash, in which wasmtime only distinguishes major versions.
 const BUILD: &str = concat!("toolward-", env!("CARGO_PKG_VERSION"));
 
-/// Everything that decides how components are compiled and run. Two processes
-/// with equal profiles make and accept the same artifacts.
+/// The settings that decide how components are compiled and run. Processes with equal
+/// profiles make and accept the same artifacts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineProfile {
     /// Calls that run or wait at once: slots of the pool.
@@ -52,7 +51,7 @@ impl EngineProfile {
     /// The profile of a host with these limits.
     pub fn for_limits(limits: &Limits) -> Self {
         Self {
-            // As many again wait for tools that they call, instance and all.
+            // Twice: as many calls may be parked, and keep their instances.
             slots: limits.concurrency.max(1).saturating_mul(2),
             max_memory: usize::try_from(limits.memory_bytes.maximum).unwrap_or(usize::MAX),
             max_table: usize::try_from(limits.table_elements).unwrap_or(usize::MAX),
@@ -63,17 +62,16 @@ impl EngineProfile {
     ///
     /// # Errors
     ///
-    /// When the machine can't give what the profile asks for, above all
-    /// address space for the pool.
+    /// If the machine can't provide what the profile needs, above all address space for
+    /// the pool.
     pub fn engine(&self) -> Result<Engine, HostError> {
-        Engine::new(&self.config()).map_err(|source| HostError::Engine(source.to_string()))
+        Engine::new(&self.config()).map_err(|source| HostError::Engine(source.into()))
     }
 
     /// An engine with this profile, and what it gives to guests.
     pub(crate) fn ready(&self) -> Result<Ready, HostError> {
         let engine = self.engine()?;
-        let linker =
-            world::linker(&engine).map_err(|error| HostError::Engine(format!("{error:#}")))?;
+        let linker = world::linker(&engine).map_err(|error| HostError::Engine(error.into()))?;
         Ok(Ready {
             profile: self.clone(),
             engine,
@@ -86,9 +84,9 @@ impl EngineProfile {
         let mut pool = PoolingAllocationConfig::new();
         let instance_bytes = usize::try_from(MAX_INSTANCE_BYTES).unwrap_or(usize::MAX);
         pool.total_component_instances(self.slots)
-            // Room for all slots at their most: a driver with many instances
-            // takes nothing from its neighbours. The pool only counts them; memory is
-            // taken when one is made.
+            // Room for the maximum of all slots, so that a driver with many instances
+            // does not starve others. The pool only counts them; an instance takes
+            // memory when it is made.
             .total_core_instances(self.slots.saturating_mul(MAX_CORE_INSTANCES))
             .total_memories(self.slots.saturating_mul(MEMORIES))
             .total_tables(self.slots.saturating_mul(TABLES))

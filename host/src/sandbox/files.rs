@@ -1,12 +1,11 @@
 //! Files: what a guest sees of the workspaces it was granted.
 //!
-//! A view over `wasi:filesystem` that stands in for wasmtime-wasi's. Each path
-//! is resolved as text ([`path`]), compared with the grant ([`rules`], [`plan`]),
-//! and opened beneath the workspace's directory and through no link
-//! ([`resolve_beneath`]). Only files and directories exist: no links, devices, FIFOs or
-//! sockets. A descriptor of a directory is a place and not an inode: what is
-//! granted is decided from the path at each step, so that renaming a directory
-//! never takes a grant along with it.
+//! Implements `wasi:filesystem` in place of wasmtime-wasi. Each path is resolved as
+//! text ([`path`]), compared with the grant ([`rules`], [`plan`]), and opened beneath
+//! the workspace's directory and through no link ([`resolve_beneath`]). Only files and
+//! directories exist: no links, devices, FIFOs or sockets. A descriptor of a directory
+//! is a path and not an inode: access is decided by the path at each step, so that
+//! renaming a directory does not move a grant with it.
 
 mod counters;
 mod descriptors;
@@ -39,7 +38,7 @@ pub(crate) use shared::{FILE_STREAM, LISTING, OPEN_FILE};
 use shared::Shared;
 
 use super::{Exceeded, held};
-use crate::violations::Violations;
+use crate::api::violations::Violations;
 
 /// What one attempt may do with files. The default: nothing, there are none.
 #[derive(Debug, Clone, Default)]

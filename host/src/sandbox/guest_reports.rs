@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolward_policy::LimitName;
 
 use super::Exceeded;
-use crate::limits::CallLimits;
-use crate::result::LogRecord;
+use crate::api::limits::CallLimits;
+use crate::api::result::LogRecord;
 
 /// What a call has reported so far, all its attempts together. Clones share it.
 #[derive(Debug, Clone, Default)]

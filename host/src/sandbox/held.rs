@@ -1,20 +1,18 @@
-//! What the host holds in its own memory on behalf of one call: the values behind
-//! handles, header fields, bodies, captured output, records. It counts against the
-//! call's memory limit together with the guest's linear memories
-//! ([`super::limiter`]).
+//! Counts the host's own memory for one call: the values behind handles, header fields,
+//! bodies, captured output, records. It counts against the call's memory limit together
+//! with the guest's linear memories ([`super::limiter`]).
 //!
-//! Counting is additions, and happens where something is made. What one host call
-//! adds is bounded, so that the sum is compared with the limit once, when the host
-//! returns to the guest ([`super::call_hook`]).
+//! Each allocation adds to a sum. What one host call adds is bounded, so the sum is
+//! compared with the limit once, when the host returns to the guest
+//! ([`super::call_hook`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-/// What any handle takes beside what is counted for it by itself: its entries in
-/// the store's table and in the guest's, the value that it stands for, its place
-/// among the children of another, and what waiting for it takes (`wasi:io/poll`).
+/// The overhead of any handle: its entries in the tables of store and guest, its value,
+/// its entry among the children of another handle, and waiting for it (`wasi:io/poll`).
 pub(crate) const HANDLE: u64 = 1024;
 
 /// What the host holds for one store.
@@ -24,7 +22,7 @@ pub(crate) struct Held {
     bytes: u64,
     /// The part of `bytes` that goes with a handle, by its number in the table.
     by_handle: Vec<u64>,
-    /// The most handles that were open at once. Their places stay.
+    /// The peak number of open handles. The table never shrinks.
     handles: u64,
     /// What the call's access to the network takes by itself.
     network: u64,
@@ -96,20 +94,19 @@ impl Held {
         self.by_handle.get(index).copied().unwrap_or(0)
     }
 
-    /// What was held with one handle is held with another.
+    /// Moves what is held from one handle to another.
     pub(crate) fn pass(&mut self, from: u32, to: u32) {
         let bytes = self.free(from);
         self.add(to, bytes);
     }
 
-    /// The counter for what does not see the store.
+    /// The counter for streams and tasks, which have no access to the store.
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
     }
 }
 
-/// Counts what is held by streams and tasks, which do not see the store. Clones
-/// share the counter.
+/// Counts what streams and tasks hold. Clones share the counter.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shared(Arc<AtomicU64>);
 
@@ -119,9 +116,9 @@ impl Shared {
     }
 
     /// Counts `bytes` until the share is dropped.
-    pub(crate) fn hold(&self, bytes: u64) -> Share {
+    pub(crate) fn hold(&self, bytes: u64) -> HeldBytes {
         self.0.fetch_add(bytes, Ordering::Relaxed);
-        Share {
+        HeldBytes {
             counter: self.clone(),
             bytes,
         }
@@ -155,12 +152,12 @@ pub(crate) const CHUNK: u64 = 128;
 
 /// A part of what a call holds; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct HeldBytes {
     counter: Shared,
     bytes: u64,
 }
 
-impl Drop for Share {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
         self.counter.0.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -168,7 +165,7 @@ impl Drop for Share {
 
 struct Counted {
     bytes: Bytes,
-    _share: Share,
+    _share: HeldBytes,
 }
 
 impl AsRef<[u8]> for Counted {

@@ -14,14 +14,16 @@ use std::task::{Context, Poll, Waker};
 use http::HeaderName;
 use http::uri::Scheme;
 use http_body_util::BodyExt as _;
-use toolward_egress::{Call, Denied, Limit, LimitKind, Network, NetworkKind, Rule, Stage, Timeout};
+use toolward_egress::{
+    Call, Denied, Limit, LimitKind, NetworkError, NetworkKind, Rule, Stage, Timeout,
+};
 use toolward_egress::{Timeouts, headers};
 use wasmtime_wasi_http::{
     Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks,
 };
 
 use super::held::Shared;
-use crate::violations::{ViolationKind, Violations};
+use crate::api::violations::{ViolationKind, Violations};
 
 /// Bytes of one header block in memory; a guest may hold several.
 const FIELDS: usize = 64 << 10;
@@ -68,7 +70,7 @@ impl WasiHttpHooks for Hooks {
     fn is_supported_scheme(&mut self, scheme: &Scheme) -> bool {
         let known = *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
         if !known {
-            // Refused either way; a policy that ends the call does so soon.
+            // Refused either way; a policy may also end the call.
             let _ = self
                 .violations
                 .record(ViolationKind::Network, scheme.as_str());
@@ -76,7 +78,7 @@ impl WasiHttpHooks for Hooks {
         known
     }
 
-    /// Made from the checked authority, whatever the guest says.
+    /// Always made from the checked authority.
     fn set_host_header(&mut self) -> bool {
         false
     }
@@ -104,8 +106,8 @@ impl WasiHttpHooks for Hooks {
             between_bytes: options.between_bytes_timeout,
         };
         let mut sending = Box::pin(network.send(request, timeouts));
-        // What needs no more than the request itself is checked here and now: a
-        // guest that does not wait for the answer is refused and recorded, too.
+        // Checks that need only the request run here, so that a guest is refused and
+        // recorded even if it never awaits the response.
         let waker = Waker::noop();
         let first = sending.as_mut().poll(&mut Context::from_waker(waker));
         if let Poll::Ready(Err(error)) = &first {
@@ -144,11 +146,11 @@ pub(crate) fn record(denied: &Denied, violations: &Violations) {
     } else {
         return;
     };
-    // A policy that ends the call is obeyed when the guest is next entered.
+    // If policy ends the call, the next entry into the guest does.
     let _ = violations.record(kind, &denied.subject);
 }
 
-/// What a guest is told, by the codes that `wasi:http` has.
+/// The error for the guest, in the codes of `wasi:http`.
 fn to_guest(error: &toolward_egress::Error, violations: Option<&Violations>) -> Error {
     use toolward_egress::Error as Egress;
     match error {
@@ -162,7 +164,7 @@ fn to_guest(error: &toolward_egress::Error, violations: Option<&Violations>) -> 
         Egress::Timeout(timeout) => of_timeout(timeout),
         Egress::Network(network) => of_network(network),
         Egress::Secret(error) => {
-            // Nothing that a driver can mend, and nothing that it did wrong.
+            // The driver is not at fault and can't fix it.
             tracing::warn!(%error, "a request was not sent, since its secret can't be put in");
             Error::HttpRequestDenied
         }
@@ -200,7 +202,7 @@ fn of_timeout(timeout: &Timeout) -> Error {
     }
 }
 
-fn of_network(network: &Network) -> Error {
+fn of_network(network: &NetworkError) -> Error {
     match network.kind {
         NetworkKind::Dns => Error::DnsError {
             rcode: None,

@@ -1,10 +1,9 @@
 //! Key-value buckets: the host's side of `wasi:keyvalue`. Always linked; where
 //! nothing is granted, it denies.
 //!
-//! A guest says the name of a bucket and no more: whose bucket that is follows
-//! from the grant, and for whom from the call. The store blocks, so that each
-//! operation runs on a thread for blocking work, under the call's deadline: one
-//! that the guest no longer waits for is broken off there.
+//! A guest only gives the name of a bucket: its publisher follows from the grant, its
+//! principal from the call. The store blocks, so each operation runs on a thread for
+//! blocking work, which interrupts it at the call's deadline.
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +20,7 @@ use wasmtime::Result;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
 
 use super::{DeadlinePassed, Exceeded};
-use crate::violations::{EndsCall, ViolationKind, Violations};
+use crate::api::violations::{EndsCall, ViolationKind, Violations};
 
 mod bindings {
     wasmtime::component::bindgen!({
@@ -38,12 +37,13 @@ use bindings::wasi::keyvalue::{atomics, batch, store};
 /// What buckets may hold, and what a call may do with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Of each bucket. Going beyond is an error that the guest is told.
+    /// Limits of each bucket. Exceeding one is an error for the guest.
     pub(crate) bucket: BucketLimits,
-    /// Operations of a call. Fuel counts no work of the host: going beyond ends
-    /// the call.
+    /// Operations of a call. Fuel does not count the host's work, so exceeding this
+    /// ends the call.
     pub(crate) operations: u64,
-    /// Bytes of keys and values that a call moves; the same.
+    /// Bytes of keys and values that a call reads and writes. Exceeding it ends the
+    /// call, too.
     pub(crate) bytes: u64,
 }
 
@@ -90,7 +90,7 @@ impl Ctx {
         Self {
             grants: grants.to_vec(),
             store,
-            // Nothing is copied that nobody can use.
+            // Don't copy what can't be used.
             principal: match grants {
                 [] => String::new(),
                 _ => principal.to_owned(),
@@ -102,8 +102,8 @@ impl Ctx {
         }
     }
 
-    /// The grant that a name falls under: its own, or that of every name. Then
-    /// it has to be a name that a contract could declare.
+    /// The grant for a name: its own, or the one for all names, for which the name has
+    /// to be one that a contract could declare.
     fn grant(&self, name: &str) -> Option<&BucketGrant> {
         let own = self.grants.iter().find(|grant| grant.name == name);
         own.filter(|_| name != ANY).or_else(|| {
@@ -160,7 +160,7 @@ pub struct OpenBucket(Bucket);
 /// Why an operation ended without a result.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The guest is told.
+    /// The guest gets an error.
     Refused(store::Error),
     /// The guest is ended.
     Trap(wasmtime::Error),
@@ -193,7 +193,7 @@ impl From<Error> for Failure {
             Error::TooLarge { .. } | Error::Quota { .. } | Error::NotANumber(_) => {
                 error.to_string()
             }
-            // What is wrong with the operator's disk is not the guest's business.
+            // The guest does not learn what is wrong with the operator's disk.
             _ => {
                 tracing::error!(%error, code = error.code(), "a key-value operation failed");
                 "the host's key-value store failed".to_owned()
@@ -240,7 +240,7 @@ impl View<'_> {
         let bucket = self.table.get(bucket)?.0.clone();
         match tokio::task::spawn_blocking(move || operation(&bucket)).await {
             Ok(done) => Ok(done?),
-            // Taken for what it is at the call's boundary.
+            // Mapped to the deadline's error at the call's boundary.
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 Err(error) => Err(Failure::Trap(error.into())),

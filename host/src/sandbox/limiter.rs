@@ -22,8 +22,8 @@ pub(crate) const TABLES: u32 = 16;
 /// 48 bytes each and two allocations.
 pub(crate) const LIFTED: u64 = 3;
 
-/// Bytes that a guest may hand over however little memory is left: to log why, and
-/// to return an error.
+/// Bytes that a guest may always pass, so that it can log and return an error when
+/// memory is short.
 const MIN_HANDOVER_BYTES: usize = 64 << 10;
 
 /// The running totals of one store.
@@ -45,7 +45,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// Takes in growth of the guest's own, to so much in all.
+    /// Counts growth of the guest's own memory to `used` bytes.
     fn grow(&mut self, growth: u64, used: u64) {
         self.linear = self.linear.saturating_add(growth);
         self.peak = self.peak.max(used);
@@ -69,7 +69,7 @@ impl Total {
     /// Counts growth from `current` to `desired`, or refuses it.
     fn grow(&mut self, current: usize, desired: usize, own_maximum: Option<usize>) -> bool {
         if own_maximum.is_some_and(|maximum| desired > maximum) {
-            // Beyond what the guest itself declares: its own affair.
+            // Beyond the maximum that the guest declares: not a limit of the host.
             return false;
         }
         let next = self
@@ -108,8 +108,7 @@ impl Limiter {
         }
     }
 
-    /// The most bytes that the guest's memories and what the host held for the
-    /// call took together.
+    /// The peak of the guest's memories and the host's memory for the call, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
         self.memory.peak.max(self.used())
     }
@@ -119,8 +118,8 @@ impl Limiter {
         self.memory.allowed.saturating_sub(self.used())
     }
 
-    /// Bytes that the guest may hand over at once, where there is room for them in
-    /// the host's memory: [`LIFTED`] times as many, while they are values.
+    /// Bytes that the guest may pass at once. As values they take [`LIFTED`] times as
+    /// many in the host's memory.
     pub(crate) fn lifted(&self, most: usize) -> usize {
         let room = usize::try_from(self.memory_left() / LIFTED).unwrap_or(usize::MAX);
         room.clamp(MIN_HANDOVER_BYTES.min(most), most)
@@ -133,8 +132,7 @@ impl Limiter {
         room.clamp(MIN_HANDOVER_BYTES.min(most), most)
     }
 
-    /// What stands for bytes that there was no room for, where `room` was given of
-    /// `most`; `None` where there was.
+    /// The error for bytes that did not fit, if `room` was less than `most`.
     pub(crate) fn no_room(&self, room: usize, most: usize) -> Option<Exceeded> {
         (room < most).then(|| {
             Exceeded::new(
@@ -158,13 +156,13 @@ impl Limiter {
         Err(exceeded)
     }
 
-    /// Takes in what a called tool had at most, beside what this call had.
+    /// Counts the peak of a nested call on top of this call's memory.
     pub(crate) fn called(&mut self, peak: u64) {
         let used = self.used().saturating_add(peak);
         self.memory.peak = self.memory.peak.max(used);
     }
 
-    /// What was asked for beyond the limit, if anything was.
+    /// The request beyond the limit, if there was one.
     pub(crate) fn exceeded(&self) -> Option<Exceeded> {
         self.memory.refused.or_else(|| self.tables.exceeded())
     }
@@ -182,7 +180,7 @@ impl ResourceLimiter for Limiter {
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         if maximum.is_some_and(|maximum| desired > maximum) {
-            // Beyond what the guest itself declares: its own affair.
+            // Beyond the maximum that the guest declares: not a limit of the host.
             return Ok(false);
         }
         let growth = desired.saturating_sub(current) as u64;

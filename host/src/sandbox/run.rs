@@ -19,10 +19,10 @@ use super::engine::YIELD_INTERVAL;
 use super::turns::{Polls, Spender, Turn};
 use super::world::{World, WorldCall};
 use super::{AttemptLimits, DeadlinePassed, Exceeded, State};
+use crate::api::limits::CallLimits;
+use crate::api::result::LogRecord;
+use crate::api::violations::{EndsCall, Violation};
 use crate::invocation::{DriverError, Invocation, Returned};
-use crate::limits::CallLimits;
-use crate::result::LogRecord;
-use crate::violations::{EndsCall, Violation};
 
 /// Bytes beyond the output limit that a result may copy out of the guest: the
 /// text of an error, and what the canonical ABI itself needs.
@@ -64,7 +64,7 @@ impl PreparedCall<'_> {
         self.call.set_attempt(number, remaining_ms);
     }
 
-    /// Input and context, as they were given.
+    /// Takes input and context back.
     pub(crate) fn into_input(self) -> (String, String) {
         self.call.into_input()
     }
@@ -76,8 +76,8 @@ pub(crate) struct Usage {
     /// Fuel consumed. Too low after a hardware trap: don't bill by it.
     pub(crate) fuel: u64,
     pub(crate) peak_memory: u64,
-    /// Memory or table space that the guest was refused. A language may catch that
-    /// and go on.
+    /// Memory or table space that the guest was refused. A guest may handle that and
+    /// continue.
     pub(crate) refused: Option<Exceeded>,
     pub(crate) logs: Vec<LogRecord>,
     pub(crate) stdout: String,
@@ -101,9 +101,9 @@ pub(crate) enum AttemptOutcome {
     Panicked(String),
 }
 
-/// Runs one attempt. Never later than `deadline`, with no more than `own`
-/// limits, and otherwise with no more than the call's. In turns with other calls;
-/// where nobody is its spender, in those of its caller.
+/// Runs one attempt until `deadline` at the latest, within its `own` limits and those
+/// of the call. Takes turns with other calls; without a spender, it runs in its
+/// caller's turns.
 pub(crate) async fn attempt(
     prepared: &PreparedCall<'_>,
     context: &Context,
@@ -124,7 +124,7 @@ pub(crate) async fn attempt(
         Err(error) => Ok(Ok(Err(error))),
         Ok(()) => {
             let mut guest = pin!(async {
-                // Before they are made.
+                // Counted before they are made.
                 store.data_mut().limiter.held.keep(prepared.instance_bytes);
                 store.data_mut().limiter.settle()?;
                 prepared.call.execute(&mut store).await
@@ -146,15 +146,14 @@ pub(crate) async fn attempt(
 
     let outcome = match result {
         Err(panic) => {
-            // The store may be inconsistent: read nothing out of it but the
-            // captured text, which lies outside, and expect its end to fail too.
+            // The store may be inconsistent: read only the captured text, which is
+            // outside of it, and expect that dropping it panics, too.
             let usage = captured(&stdout, &stderr);
             let _ = std::panic::catch_unwind(AssertUnwindSafe(|| drop(store)));
             return (AttemptOutcome::Panicked(panic_text(panic.as_ref())), usage);
         }
         Ok(Err(deadline::Elapsed)) => AttemptOutcome::Deadline,
-        // What a stream was refused last, and what another task was, a guest may
-        // never have asked about.
+        // The guest may never have asked for a refusal of a stream or of another task.
         Ok(Ok(Ok(returned))) => match (context.violations.ends(), store.data().files.exceeded()) {
             (Some(violation), _) => AttemptOutcome::Violation(violation),
             (None, Some(exceeded)) => AttemptOutcome::Exceeded(exceeded),
@@ -201,7 +200,7 @@ fn captured(stdout: &Capture, stderr: &Capture) -> Usage {
     }
 }
 
-/// Finds out which limit, if any, an error of the guest comes from.
+/// Classifies an error of the guest by the limit that caused it, if any.
 fn classify(
     error: &wasmtime::Error,
     store: &Store<State>,
@@ -217,7 +216,7 @@ fn classify(
     if let Some(ends) = error.downcast_ref::<EndsCall>() {
         return AttemptOutcome::Violation(ends.0.clone());
     }
-    // A guest that was refused memory or table space aborts as it likes.
+    // A guest that was refused memory or table space may abort in any way.
     if let Some(exceeded) = store.data().limiter.exceeded() {
         return AttemptOutcome::Exceeded(exceeded);
     }
@@ -231,10 +230,10 @@ fn classify(
         }
         _ => {}
     }
-    // wasmtime keeps these error types to itself; only their texts are public.
+    // These error types of wasmtime are private; only their texts are public.
     let text = error.root_cause().to_string();
     if text.contains("fuel allocated for hostcalls has been exhausted") {
-        // Only an error inside the guest has a trace of where it stood there.
+        // Only an error inside the guest has a backtrace of the guest.
         let limiter = &store.data().limiter;
         let (limit, allowed, room, most) = match error.is::<WasmBacktrace>() {
             true => {

@@ -1,6 +1,5 @@
-//! Secrets as a guest meets them: placeholders, and, where policy says so, the
-//! values. What was given out is remembered, to be kept out of all that the
-//! call shows.
+//! Secrets for a guest: placeholders, and values if policy allows it. Values that were
+//! used are redacted in everything that the call shows.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -11,10 +10,10 @@ use toolward_policy::{ContextText, Grant, SecretGrant};
 use toolward_policy::{LimitName, own};
 use zeroize::Zeroizing;
 
+use crate::api::violations::RedactText;
 use crate::exceeded::{self, Exceeded};
 use crate::redact::Redactor;
 use crate::secrets::{SecretError, SecretStore, SecretValue};
-use crate::violations::RedactText;
 
 /// Bytes of a value that a guest may store.
 const MAX_VALUE_BYTES: usize = 64 << 10;
@@ -55,8 +54,7 @@ pub(crate) struct CallSecrets {
     store: Option<Arc<dyn SecretStore>>,
     principal: String,
     stores: Arc<Stores>,
-    /// Keeps the values that were used out of what is shown; `None` where none
-    /// was used.
+    /// Redacts the values that were used; `None` if there are none.
     used: Mutex<Option<Arc<Redactor>>>,
 }
 
@@ -82,7 +80,7 @@ impl CallSecrets {
         })
     }
 
-    /// Also keeps these texts of the call's context out of all that it shows.
+    /// Also redacts these texts of the call's context.
     pub(crate) fn keep_out(&self, texts: &[(String, ContextText)]) {
         for (name, text) in texts {
             let value = SecretValue::new(text.as_str().as_bytes().to_vec());
@@ -135,7 +133,7 @@ impl CallSecrets {
         self.remember(slug, &value);
         let (publisher, principal) = (grant.publisher.clone(), self.principal.clone());
         let own = slug.to_owned();
-        // It waits for the disk.
+        // Blocks on the disk.
         let put = move || store.put(&publisher, &principal, &own, value);
         let kept = tokio::task::spawn_blocking(put)
             .await
@@ -160,7 +158,7 @@ impl CallSecrets {
         }
     }
 
-    /// What keeps the used values out of what is shown; `None` where none was used.
+    /// The redactor for the used values; `None` if none was used.
     pub(crate) fn redactor(&self) -> Option<Arc<Redactor>> {
         self.used
             .lock()

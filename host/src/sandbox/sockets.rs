@@ -1,5 +1,5 @@
-//! Raw sockets and name lookup: linked, since toolchains import them, and
-//! refused, whatever is granted. What a guest tries is recorded.
+//! Raw sockets and name lookup: linked, since toolchains import them, and always
+//! refused and recorded.
 
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::WasiView as _;
@@ -15,7 +15,7 @@ use wasmtime_wasi::p2::bindings::sockets::{
 use wasmtime_wasi::p2::{DynPollable, SocketError, SocketResult};
 
 use super::State;
-use crate::violations::ViolationKind;
+use crate::api::violations::ViolationKind;
 
 /// Puts the refusals in the place of wasmtime-wasi's own sockets.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
@@ -79,7 +79,7 @@ impl ip_name_lookup::Host for State {
     }
 }
 
-/// No stream is ever made, so that none of this is ever asked.
+/// Unreachable: no stream is ever made.
 impl ip_name_lookup::HostResolveAddressStream for State {
     fn resolve_next_address(
         &mut self,

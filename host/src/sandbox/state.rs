@@ -1,5 +1,5 @@
-//! What a store holds for one attempt: WASI with what was granted, the limiter,
-//! and where log and progress go.
+//! The data of a store for one attempt: WASI with the grant, the limiter, and the sinks
+//! of log and progress.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,8 +16,8 @@ use super::http::{self, Hooks};
 use super::limiter::Limiter;
 use super::secrets::CallSecrets;
 use super::{Exceeded, files, keyvalue, tools};
-use crate::observer::Observer;
-use crate::violations::Violations;
+use crate::api::observer::Observer;
+use crate::api::violations::Violations;
 
 /// Bytes that one `wasi:random` call gives at most.
 const MAX_RANDOM: u64 = 64 << 10;
@@ -43,7 +43,7 @@ pub(crate) struct State {
     hooks: Hooks,
 }
 
-/// Fuel across calls of other tools, which spend what their caller has.
+/// Fuel across nested calls, which spend their caller's.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     /// What the guest had left when it last called the host. Kept up to date
@@ -54,8 +54,8 @@ pub(crate) struct Meter {
 }
 
 impl State {
-    /// State with what the call was granted, and else nothing: no environment,
-    /// arguments or input; clocks and randomness; output captured.
+    /// State with the call's grant and no environment, arguments or input. Clocks and
+    /// randomness work; output is captured.
     pub(crate) fn new(context: &Context, limits: &AttemptLimits, deadline: Instant) -> Self {
         let call = &context.limits;
         let limiter = Limiter::new(limits.memory_bytes, call.table_elements);
@@ -122,9 +122,8 @@ impl State {
     /// Compares what the host holds for the call with the limit on memory. The
     /// guest's own memory was compared as it grew.
     pub(crate) fn settle_memory(&mut self) -> Result<(), Exceeded> {
-        // The table does not say how full it is. The number of the next entry does:
-        // while there are free places it is below the number that were taken at once
-        // before, which has been counted.
+        // The table has no length, but the number of its next entry bounds it: while
+        // there are free entries it is below the peak, which was counted before.
         let open = match self.table.push(()) {
             Ok(next) => {
                 let number = next.rep();
@@ -155,7 +154,7 @@ impl State {
     }
 }
 
-/// What one attempt may spend of what the call has left.
+/// The limits of one attempt, from what is left of the call's.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AttemptLimits {
     pub(crate) fuel: u64,

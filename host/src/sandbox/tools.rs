@@ -1,5 +1,5 @@
-//! Calls of other tools by a guest: through the whole pipeline, with what is
-//! left of the root's budgets. A waiting caller gives up its slot.
+//! Nested calls: a guest calls another tool, through the whole pipeline, within what is
+//! left of the root's budgets. A waiting caller releases its slot.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,18 +10,18 @@ use super::call_budget::CallBudget;
 use super::call_chain::{CallChain, Caller};
 use super::call_scope::CallScope;
 use crate::admission::{Path, Slot};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Output, Reply};
+use crate::api::violations::{EndsCall, ViolationKind, Violations};
 use crate::elicitation::Answerable;
 use crate::invocation::ToolCall;
-use crate::result::{CallError, ErrorClass, ErrorCode, Output, Reply};
-use crate::violations::{EndsCall, ViolationKind, Violations};
 
-/// The host as a sandbox sees it: what carries out calls of tools by tools.
+/// The host as a sandbox sees it: runs nested calls.
 pub(crate) trait CallTools: Send + Sync {
-    /// Carries a call out, through all stages.
+    /// Runs a call through all stages.
     fn call_tool(self: Arc<Self>, call: NestedCall) -> Pin<Box<dyn Future<Output = Reply> + Send>>;
 }
 
-/// A call of a tool by a tool.
+/// A nested call.
 pub(crate) struct NestedCall {
     pub(crate) tool: String,
     /// JSON text.
@@ -48,7 +48,7 @@ impl SlotCell {
     }
 }
 
-/// What a guest needs to call tools. Made only where tools are granted.
+/// The state for nested calls. Made only if tools are granted.
 pub(crate) struct Ctx {
     pub(crate) host: Arc<dyn CallTools>,
     pub(crate) budget: Arc<CallBudget>,
@@ -67,7 +67,7 @@ pub(crate) struct Ctx {
     pub(crate) slot: SlotCell,
 }
 
-/// What a caller has left when it calls.
+/// What is left of the caller's budgets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Left {
     pub(crate) fuel: u64,
@@ -84,7 +84,7 @@ pub(crate) struct Called {
 impl Ctx {
     /// Calls a tool.
     ///
-    /// An error ends the caller: policy says so at a violation.
+    /// An error ends the caller, if policy ends calls at a violation.
     pub(crate) async fn call(
         &self,
         request: ToolCall,

@@ -1,13 +1,12 @@
 //! Turns of running guests on the processors: as many guests run at once as there
 //! are cores, and of those that wait the principal that has spent least goes first.
 //!
-//! A guest runs from one yield to the next, about a million units of fuel, and
-//! needs a permit for that. While permits are free and nobody waits, taking one is
-//! one atomic operation. Else the guest waits outside of the runtime's queue and is
-//! woken for its turn, so that the runtime is not busy with guests that may not run.
-//! A guest that waits in the host, or for a tool that it calls, has no permit. A
-//! called tool runs within its caller's turns and spends what the root's principal
-//! has.
+//! A guest runs from one yield to the next, about a million units of fuel, and needs a
+//! permit for that. While permits are free and the queue is empty, taking one is one
+//! atomic operation. Otherwise the guest waits outside of the runtime's queue and is
+//! woken for its turn, so that the runtime does not poll guests that may not run. A
+//! guest that waits in the host, or for a nested call, holds no permit. A nested call
+//! runs within its caller's turns, on the account of the root's principal.
 
 mod accounts;
 
@@ -22,18 +21,18 @@ use futures_util::task::AtomicWaker;
 use self::accounts::{Accounts, Claim, Payer};
 use crate::cores::cores;
 
-/// A turn that was given and not taken for so long is given to somebody else: its
-/// future may not be polled at all.
+/// A turn that was given and not taken for this long is reclaimed: its future may never
+/// be polled again.
 pub(super) const STALLED_TURN_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Time that a call spends before it is entered in the accounts, as long as nobody
-/// waits. A short call so takes no lock.
+/// Time that a call may spend before it is booked, while the queue is empty, so that a
+/// short call takes no lock.
 const UNBOOKED: Duration = Duration::from_millis(1);
 
-/// The turns of a host, and of those that take its place.
+/// The turns of a host and of the hosts that replace it.
 #[derive(Debug)]
 pub(crate) struct Turns {
-    /// Those that wait in the upper half, permits that are taken in the lower.
+    /// The upper half counts waiters, the lower half taken permits.
     counts: AtomicU64,
     permits: u64,
     start: Instant,
@@ -72,17 +71,17 @@ impl Waiting {
     }
 }
 
-/// What a waiting guest and the queue both see of its turn.
+/// The state of a turn that a waiting guest and the queue share.
 #[derive(Debug, Default)]
 struct Seat {
     state: AtomicU8,
-    /// It was given a turn and did not take it.
+    /// Whether it was given a turn and did not take it.
     tardy: AtomicBool,
 }
 
 const WAITS: u8 = 0;
 const GIVEN: u8 = 1;
-/// Taken, or taken back for good.
+/// Taken, or reclaimed.
 const OVER: u8 = 2;
 
 impl Seat {
@@ -122,7 +121,7 @@ impl Turns {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a permit, if one is free and nobody waits for it.
+    /// Takes a permit, if one is free and the queue is empty.
     fn take(&self) -> bool {
         self.counts
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |counts| {
@@ -131,7 +130,7 @@ impl Turns {
             .is_ok()
     }
 
-    /// Gives a permit back, if nobody waits for it.
+    /// Returns a permit, if the queue is empty.
     fn put(&self) -> bool {
         self.counts
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |counts| {
@@ -140,14 +139,14 @@ impl Turns {
             .is_ok()
     }
 
-    /// Gives the free permits to those that go first, and wakes them; but for the
-    /// holder of `own`, who looks at its seat anyway.
+    /// Gives free permits to the first waiters and wakes them, except the holder of
+    /// `own`, which checks its seat anyway.
     fn give(&self, mut queue: MutexGuard<'_, Queue>, own: Option<&Arc<Seat>>) {
         let now = self.now();
         let queued = &mut *queue;
         queued.given.retain(|(given, _)| given.seat.is(GIVEN));
         let mut woken = Vec::new();
-        // Nobody takes or gives back a permit past the queue while somebody waits.
+        // While the queue is not empty, permits change only under its lock.
         while self.counts.load(Ordering::Acquire) & TAKEN < self.permits {
             let claims = queued.waiting.iter().map(Waiting::claim);
             let Some(first) = queued.accounts.first(claims, now) else {
@@ -166,7 +165,7 @@ impl Turns {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Takes back the turns that were given so long ago and not taken, and gives them
+    /// Reclaims the turns that were given `patience` ago and not taken, and gives them
     /// to others.
     pub(super) fn reclaim(&self, patience: Duration) {
         let mut queue = self.lock();
@@ -186,7 +185,7 @@ impl Turns {
     }
 }
 
-/// Who spends the time of a call: the root's principal, on a tool of this publisher.
+/// Whose account a call spends from: the root's principal, on a tool of this publisher.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spender<'a> {
     pub(crate) turns: &'a Turns,
@@ -228,17 +227,17 @@ impl Wake for Polls {
 /// How a slice of a guest ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slice {
-    /// It yielded, or was woken already: it wants another turn at once.
+    /// It yielded or has been woken: it needs another turn.
     Yielded,
     /// It waits for something, or has ended.
     Left,
 }
 
-/// The turns of one guest. Gives back what it has when it is dropped.
+/// The turns of one guest. Dropping it returns its permit.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     spender: Spender<'a>,
-    /// Its accounts, once it had to wait or has spent some time.
+    /// Its accounts, once it waited or spent some time.
     payer: Option<Payer>,
     phase: Phase,
     unbooked: Duration,
@@ -246,7 +245,7 @@ pub(super) struct Turn<'a> {
 
 #[derive(Debug)]
 enum Phase {
-    /// It wants no turn.
+    /// It does not need a turn.
     Idle,
     Waits(Arc<Seat>, Waker),
     Runs,
@@ -299,7 +298,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Gives turns that nobody takes to others.
+    /// Reclaims turns that were not taken.
     pub(super) fn watch(&self) {
         self.spender.turns.reclaim(STALLED_TURN_INTERVAL);
     }
@@ -344,7 +343,7 @@ impl<'a> Turn<'a> {
             Slice::Left => None,
         };
         turns.counts.fetch_sub(1, Ordering::AcqRel);
-        // A guest that yields has woken its task: it looks at its seat.
+        // A guest that yields has woken its task, which checks its seat.
         turns.give(queue, seat.as_ref());
     }
 
@@ -404,7 +403,7 @@ impl Drop for Turn<'_> {
                     queue.waiting.swap_remove(index);
                     turns.counts.fetch_sub(ONE_WAITS, Ordering::AcqRel);
                 }
-                // Its turn had come, and nobody took it back.
+                // It still has the turn that it was given.
                 None => runs = seat.turn(GIVEN, OVER),
             }
         }

@@ -9,10 +9,10 @@ use wasmtime::component::{HasSelf, Linker};
 
 use super::State;
 use super::secrets::Refused;
+use crate::api::observer::Progress;
+use crate::api::result::{LogLevel, LogRecord, weight};
+use crate::api::violations::ViolationKind;
 use crate::invocation::ToolCall;
-use crate::observer::Progress;
-use crate::result::{LogLevel, LogRecord, weight};
-use crate::violations::ViolationKind;
 
 /// What a component of this version exports.
 pub(crate) use toolward_bundle::component::HANDLER;
@@ -31,7 +31,7 @@ mod bindings {
 }
 
 pub(crate) use bindings::DriverPre;
-pub(crate) use execute::Call;
+pub(crate) use execute::HandlerCall;
 
 use bindings::toolward::driver::{log, progress, secrets, tools, types};
 
@@ -88,7 +88,7 @@ impl log::Host for State {
         };
         let fields = match fields {
             None => serde_json::Value::Null,
-            // Fields that are no JSON object are kept as the text they are.
+            // Fields that are not a JSON object are kept as text.
             Some(text) => match toolward_contract::json::parse(text.as_bytes(), &limits) {
                 Ok(object @ serde_json::Value::Object(_)) => object,
                 _ => serde_json::Value::String(text),
@@ -152,9 +152,8 @@ impl secrets::Host for State {
 }
 
 impl State {
-    /// The secret that the input of another tool would give away. A placeholder
-    /// means something to this call only, and a value is nobody else's: the other
-    /// tool would not keep it out of what it shows.
+    /// The secret that the input of a nested call would leak. A placeholder is only
+    /// valid in this call, and the other tool would not redact a value.
     fn secret_in(&self, input: &str) -> Option<String> {
         let network = self.network.as_ref();
         let placeholder = network.and_then(|network| network.placeholder_in(input.as_bytes()));
@@ -199,7 +198,7 @@ impl tools::Host for State {
             let refused = super::tools::none_granted(&request.tool, &self.violations)?;
             return Ok(Err(convert::error_to_guest(refused)));
         };
-        // Its input is there twice: as it was given, and as the called tool gets it.
+        // Its input is in memory twice: the caller's copy and the called tool's.
         let input = (request.input.len() as u64).saturating_mul(2);
         let _input = self.limiter.held.shared().hold(input);
         let request = ToolCall {

@@ -50,7 +50,7 @@ impl World {
     /// A call of the component. It is converted once, for all attempts.
     pub(crate) fn call(&self, invocation: Invocation) -> WorldCall<'_> {
         match self {
-            Self::V0_1(driver) => WorldCall::V0_1(v0_1::Call::new(driver, invocation)),
+            Self::V0_1(driver) => WorldCall::V0_1(v0_1::HandlerCall::new(driver, invocation)),
         }
     }
 }
@@ -61,7 +61,7 @@ pub(crate) type Execution<'a> =
 
 /// A call of a component in the types of its world.
 pub(crate) enum WorldCall<'a> {
-    V0_1(v0_1::Call<'a>),
+    V0_1(v0_1::HandlerCall<'a>),
 }
 
 impl WorldCall<'_> {

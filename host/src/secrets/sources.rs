@@ -1,6 +1,6 @@
-//! Secrets from where a policy's `[[secret]]` tables say: a variable of the
-//! environment that the embedder hands over, a file that only its user can
-//! read, or what drivers stored.
+//! Secrets by a policy's `[[secret]]` tables: from a variable of the environment that
+//! the embedder passes, a file that only its user can read, or the store of drivers'
+//! secrets.
 
 use std::collections::HashMap;
 use std::io;
@@ -24,6 +24,30 @@ enum Source {
 }
 
 /// The secrets of a policy.
+///
+/// ```
+/// use toolward_host::Host;
+/// use toolward_host::secrets::{Sources, read_file};
+/// use toolward_policy::Policy;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let policy = Policy::from_toml(
+///     r#"
+///     [[secret]]
+///     publisher = "acme"
+///     slug = "api-key"
+///     env = "ACME_API_KEY"
+///     "#,
+/// )?;
+/// let variables = |name: &str| std::env::var(name).ok();
+/// let sources = Sources::new(&policy, "/etc/example".as_ref(), variables);
+/// let host = Host::builder().secrets(sources).policy(policy).build()?;
+///
+/// // A secret that the application itself needs, under the same checks.
+/// assert_eq!(read_file("/nowhere/token".as_ref())?.is_some(), false);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Sources {
     /// By publisher and slug.
     sources: HashMap<(String, String), Source>,
@@ -32,8 +56,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// The secrets that `policy` names. Files are relative to `base`; a variable
-    /// is looked up through `environment`, once and here.
+    /// The secrets that `policy` names. Files are relative to `base`; variables are
+    /// looked up now, through `environment`.
     pub fn new(policy: &Policy, base: &Path, environment: impl Fn(&str) -> Option<String>) -> Self {
         let sources = policy
             .secrets()
@@ -56,15 +80,15 @@ impl Sources {
         }
     }
 
-    /// Keeps the secrets that drivers store in this directory, one file each,
-    /// apart by publisher and principal. It is made with mode 0700.
+    /// Keeps the secrets that drivers store in this directory, one file each, by
+    /// publisher and principal. Creates it with mode 0700.
     #[must_use]
     pub fn stored_in(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// The files that are read, for a process that confines itself.
+    /// The files that it reads, for a process that confines itself.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.sources.values().filter_map(|source| match source {
             Source::File(path) => Some(path.as_path()),
@@ -126,19 +150,18 @@ impl SecretStore for Sources {
     }
 }
 
-/// Reads the value in a file as [`Sources`] reads that of a secret: nobody else may
-/// read the file, no link is followed, a line's end at its end is dropped. `None`
-/// where there is no such file.
+/// Reads a file as [`Sources`] reads that of a secret: only its user may have access,
+/// links are not followed, and a final line end is dropped. `None` if there is no such
+/// file.
 ///
 /// # Errors
 ///
-/// When it can't be read, or may not be.
+/// If it can't be read, or others have access.
 pub fn read_file(path: &Path) -> Result<Option<SecretValue>, SecretError> {
     read(path, true)
 }
 
-/// Reads a file that nobody else may read. A line's end at its end is dropped
-/// where people write the file.
+/// Reads a private file. Drops a final line end if people write the file.
 fn read(path: &Path, by_people: bool) -> Result<Option<SecretValue>, SecretError> {
     let file = match toolward_files::open(path, Protection::Private, Links::Refuse) {
         Ok(file) => file,
@@ -171,7 +194,7 @@ fn unreadable(path: &Path, problem: Problem) -> SecretError {
     SecretError(format!("{}: {problem}", path.display()))
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file atomically.
 fn write(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     Folder::make(directory, Protection::Private).map_err(|error| error.problem)?;
     toolward_files::replace(path, bytes, 0o600)

@@ -204,7 +204,7 @@ async fn a_call_goes_on_as_what_it_was_or_not_at_all() {
         ),
         ("publisher", &elsewhere, request(&input).resume(resume())),
         ("bundle", &host, request(&input).resume(other_bundle)),
-        ("so often", &host, request(&input).resume(other_round)),
+        ("too often", &host, request(&input).resume(other_round)),
         ("driver", &host, request(&input).resume(other_driver)),
     ] {
         let reply = host.call(request).await;

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::json;
 use tempfile::TempDir;
-use toolward_bundle::content::{Content, Origin};
+use toolward_bundle::content::{Content, ContentOrigin};
 use toolward_contract::NoScope;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
@@ -69,7 +69,7 @@ impl Bench {
     fn contents(&self, set: &Set) -> Vec<Content> {
         let of = |publisher: &str| {
             let mut content = self.template.clone();
-            content.origin = Origin::Signed {
+            content.origin = ContentOrigin::Signed {
                 publisher: publisher.to_owned(),
                 signers: Vec::new(),
             };
@@ -129,7 +129,7 @@ fn policy(set: &Set, directory: &Path) -> Policy {
 /// What `policy list`, `explain` and `suggest` compute.
 fn told<'c>(contents: &'c [Content], policy: &Policy, machine: &Machine) -> Vec<ToolRoutes<'c>> {
     let publisher = |content: &'c Content| match &content.origin {
-        Origin::Signed { publisher, .. } => publisher.as_str(),
+        ContentOrigin::Signed { publisher, .. } => publisher.as_str(),
         _ => panic!("signed"),
     };
     let tools: Vec<Contract<'_>> = contents

@@ -1,6 +1,5 @@
-//! What host and broker say to each other: a kind, a length, a body. The broker
-//! takes nothing from the host but components; above all no path, once it has
-//! started.
+//! The protocol of host and broker: frames of kind, length and body. Once it has
+//! started, the broker takes only components from the host, and no paths.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -12,14 +11,14 @@ use super::super::artifact_signature::{EngineHash, SIGNATURE};
 use super::super::error::{CompileError, CompileReason, MAX_MESSAGE_BYTES};
 use super::super::limits::CompileLimits;
 
-/// The form of all this; both sides are of one build as a rule.
+/// The version of the protocol; both sides are usually of one build.
 pub(super) const PROTOCOL: u32 = 1;
 
-/// Bytes of a [`Start`], of a message, and of whatever else is small.
+/// The most bytes of a [`Start`], a message, and all other small frames.
 const SMALL: usize = 64 << 10;
 
-/// The first thing that the host says, before anything hostile has come near
-/// it; the last in which it may name a path.
+/// The first frame of the host, sent before it handles anything hostile; the only one
+/// that may name paths.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Start {
@@ -54,14 +53,14 @@ pub(super) enum Request {
 /// From the broker to the host.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// It has started, signs with this key, and compiles for these engines.
+    /// The broker has started, signs with this key, and compiles for these engines.
     Ready {
         public: [u8; 32],
         engine: EngineHash,
     },
-    /// It can't start.
+    /// The broker can't start.
     Unusable(String),
-    /// Its worker has begun.
+    /// A worker compiles it now.
     Begun { id: u64 },
     /// The artifact lies in the cache.
     Cached { id: u64 },
@@ -71,7 +70,7 @@ pub(super) enum Answer {
         signature: [u8; SIGNATURE],
         bytes: Vec<u8>,
     },
-    /// There is none.
+    /// There is no artifact.
     Refused { id: u64, error: CompileError },
 }
 

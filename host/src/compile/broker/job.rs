@@ -1,4 +1,4 @@
-//! One worker, as the broker sees it: started, fed, watched, and always ended.
+//! Starts, feeds and watches one worker, and always reaps it.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -15,7 +15,7 @@ use super::super::error::{CompileError, CompileReason};
 use super::super::limits::CompileLimits;
 use super::super::worker::{self, Bounds};
 
-/// How often a worker is looked after.
+/// How often a worker is checked for cancellation and timeout.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Time for a worker to end once it has answered.
@@ -47,7 +47,7 @@ enum Interrupted {
     Late,
     Cancelled,
     TooMuch,
-    /// It went away, or answered in an odd way; its status tells.
+    /// It closed the connection or answered out of protocol; its exit status says why.
     Gone,
 }
 
@@ -84,7 +84,7 @@ impl Worker {
                 let mut stderr = stderr;
                 let mut text = Vec::new();
                 let _ = stderr.by_ref().take(COMPLAINT).read_to_end(&mut text);
-                // A worker that has more to say must not wait for a reader.
+                // Drains the rest, so that the worker does not block on a full pipe.
                 let _ = io::copy(&mut stderr, &mut io::sink());
                 String::from_utf8_lossy(&text).trim().to_owned()
             })
@@ -164,7 +164,8 @@ impl Worker {
                     limits.cpu_seconds
                 ),
             ),
-            // Nobody here sent it: the system, short of memory, as a rule.
+            // The broker did not send it: usually the kernel's out-of-memory killer
+            // did.
             Some(Signal::KILL) => Err(CompileError::unavailable(
                 "the compiler was killed, perhaps because the machine is short of memory",
             )),
@@ -253,7 +254,7 @@ impl Running {
     /// Waits for the process, ending it if it was `interrupted` or doesn't end.
     fn end(&mut self, interrupted: bool) -> io::Result<ExitStatus> {
         let patience = match interrupted {
-            // It may be dying of what it was told to die of.
+            // It may be exiting because of its own limits.
             true => POLL_INTERVAL,
             false => ENDING,
         };
@@ -271,7 +272,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Does nothing where it was waited for.
+        // Does nothing if it was already reaped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -21,7 +21,7 @@ use super::permits::POLL_INTERVAL;
 /// Time that a broker gets to end once its host is done with it.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// What a broker made of a component.
+/// What a broker returned for a component.
 #[derive(Debug)]
 pub(super) enum Made {
     Cached,
@@ -55,7 +55,7 @@ struct Shared {
 struct Waiting {
     next: u64,
     senders: HashMap<u64, Sender<Event>>,
-    /// What became of the connection, once it is no more.
+    /// Why the connection ended, once it has.
     ended: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl Link {
             frame::compile(&mut *writer, id, claim.engine, claim.component, wasm)
         };
         let made = match sent {
-            // The reader knows better what has become of the broker.
+            // The reader has the better error.
             Err(_) => self.wait(id, &events, &mut |_| ControlFlow::Continue(())),
             Ok(()) => self.wait(id, &events, watch),
         };
@@ -171,7 +171,7 @@ impl Drop for Link {
     fn drop(&mut self) {
         let _ = lock(&self.writer).shutdown(Shutdown::Both);
         let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // It ends by itself now. A confined process may not end it by force.
+        // It ends by itself now. A confined process has no right to kill it.
         let until = Instant::now().checked_add(ENDING);
         while until.is_some_and(|until| Instant::now() < until) {
             if !matches!(child.try_wait(), Ok(None)) {
@@ -198,7 +198,7 @@ impl Shared {
         Ok((id, receiver))
     }
 
-    /// Passes on what the broker says, until it says no more.
+    /// Dispatches the broker's answers until the connection ends.
     fn read(&self, socket: &mut UnixStream, engine: EngineHash, artifact_bytes: usize) {
         let mut from = io::BufReader::new(socket);
         let problem = loop {
@@ -240,7 +240,7 @@ impl Shared {
             } => (id, Event::Made(Made::Artifact { signature, bytes })),
             Answer::Refused { id, error } => (id, Event::Refused(error)),
         };
-        // Nobody waits for one that was cancelled.
+        // A cancelled job has no receiver.
         if let Some(sender) = lock(&self.waiting).senders.get(&id) {
             let _ = sender.send(event);
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::super::error::CompileError;
 use super::super::{Callers, Stage, Watch};
 
-/// How often a waiting call looks whether it was cancelled.
+/// How often a waiting call checks for cancellation.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Requests that may be sent to a broker: no more than it has workers.
@@ -25,7 +25,7 @@ struct Queue {
     left: usize,
     next: u64,
     waiting: Vec<Waiting>,
-    /// How many each principal has had since nobody waited.
+    /// Compilations per principal since the queue was last empty.
     had: HashMap<Arc<str>, u32>,
 }
 
@@ -36,7 +36,8 @@ struct Waiting {
 }
 
 impl Queue {
-    /// What goes first: what no call waits for goes last, among equals the oldest first.
+    /// The next to compile: components that no call waits for come last; ties go to the
+    /// oldest.
     fn first(&self) -> Option<u64> {
         let had = |caller: &Arc<str>| self.had.get(caller).copied().unwrap_or(0);
         let order = |one: &&Waiting| {
@@ -124,7 +125,7 @@ impl Drop for Permit<'_> {
             queue.had.clear();
         }
         drop(queue);
-        // Who is first knows so itself.
+        // Each waiter checks whether it is first.
         self.0.changed.notify_all();
     }
 }

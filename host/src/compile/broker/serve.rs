@@ -23,8 +23,8 @@ use super::job::Worker;
 use crate::confine::broker_profile;
 use crate::sandbox::engine::compiling_engine;
 
-/// Requests beyond those that are worked on. A host sends none that would have
-/// to wait here; one that does is not the host that was started.
+/// Requests that may be queued. A host sends no more than there are workers; more mean
+/// that a guest has taken it over.
 const QUEUE: usize = 4;
 
 /// Serves one host as its broker, until that host goes. For the process that
@@ -32,8 +32,7 @@ const QUEUE: usize = 4;
 ///
 /// # Errors
 ///
-/// When standard input is no connection to a host, or the host breaks the
-/// protocol.
+/// If standard input is not a connection to a host, or the host violates the protocol.
 pub fn run_broker() -> io::Result<()> {
     let none = Rlimit {
         current: Some(0),
@@ -134,7 +133,7 @@ struct Task {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Task>,
-    /// All that are not answered yet.
+    /// The requests that have no answer yet.
     open: HashMap<u64, Arc<AtomicBool>>,
     ended: bool,
 }
@@ -245,7 +244,7 @@ impl Serving {
         }
     }
 
-    /// Ends all workers: nobody waits for them.
+    /// Ends all workers: the host is gone.
     fn end(&self) {
         let mut queue = self.queue();
         queue.ended = true;
@@ -256,7 +255,7 @@ impl Serving {
         self.more.notify_all();
     }
 
-    /// A host that can't be answered is gone, which its requests will tell.
+    /// Ignores errors: if the host is gone, reading its requests fails, too.
     fn answer(&self, answer: &Answer) {
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = answer.write(&mut *host);

@@ -1,7 +1,6 @@
-//! The key pair of a cache. The private half lies in a directory of its own,
-//! so that a process can be kept from it and still read all the rest.
+//! The key pair of a cache. The private half is in a directory of its own, which a
+//! confinement can leave out.
 
-use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 
@@ -13,11 +12,11 @@ const PUBLIC: &str = "public-key.pem";
 const PRIVATE_DIRECTORY: &str = "private";
 const PRIVATE: &str = "key.pem";
 
-/// More than any key of ours takes as PEM.
+/// No PEM file of a key is larger.
 const MAX_PEM_BYTES: u64 = 4096;
 
-/// The key that signs artifacts; made at the first use. Its public half is
-/// written beside it.
+/// The key that signs artifacts. At the first use it is made, and its public half
+/// written.
 pub(super) fn signing(directory: &Path) -> io::Result<SigningKey> {
     let private = directory.join(PRIVATE_DIRECTORY);
     Folder::make(&private, Protection::Private).map_err(|error| error.problem)?;
@@ -25,7 +24,7 @@ pub(super) fn signing(directory: &Path) -> io::Result<SigningKey> {
     if !path.try_exists()? {
         let key = SigningKey::generate().map_err(io::Error::other)?;
         let pem = key.to_pem().map_err(io::Error::other)?;
-        // Two processes may get here: the first one's file stays, both read it.
+        // Two processes may race here: the first file stays, and both read it.
         match toolward_files::create(&path, pem.expose_secret().as_bytes(), 0o600) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
@@ -40,7 +39,7 @@ pub(super) fn signing(directory: &Path) -> io::Result<SigningKey> {
     Ok(key)
 }
 
-/// The key that artifacts are checked with, where there is one yet.
+/// The key that verifies artifacts.
 pub(super) fn public(directory: &Path) -> io::Result<PublicKey> {
     let pem = read(&directory.join(PUBLIC), Protection::Own)?;
     PublicKey::from_pem(&pem).map_err(io::Error::other)
@@ -51,20 +50,4 @@ fn read(path: &Path, protection: Protection) -> io::Result<String> {
         .and_then(|file| toolward_files::read(file, path, MAX_PEM_BYTES))
         .map_err(|error| error.problem)?;
     String::from_utf8(bytes).map_err(io::Error::other)
-}
-
-/// Refuses what another user owns, or others may do `forbidden` things with.
-pub(super) fn own_and_private(metadata: &Metadata, forbidden: u32) -> Result<(), String> {
-    let protection = match forbidden {
-        0o022 => Protection::Own,
-        _ => Protection::Private,
-    };
-    protection
-        .check(metadata)
-        .map_err(|problem| problem.to_string())
-}
-
-/// Writes a file that must not be there yet, through to the disk.
-pub(super) fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    toolward_files::write_new(path, bytes, mode)
 }

@@ -1,7 +1,7 @@
 //! The allow-list: what the serving process calls, in groups, and why.
 //!
-//! It was found by running the host, and from the sources of what the host stands on:
-//! another kernel, C library or machine calls what this one does not.
+//! It was found by running the host and by reading the sources of its dependencies,
+//! since another kernel, C library or machine makes other calls.
 
 use seccompiler::{SeccompCmpOp, SeccompRule};
 
@@ -13,6 +13,12 @@ use super::calls::Calls;
 use crate::confine::network::Network;
 
 /// Calls that belong together.
+///
+/// ```
+/// for group in toolward_host::confine::ALLOWED_CALLS {
+///     println!("{}: {} calls, for {}", group.name, group.calls.len(), group.why);
+/// }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Group {
     /// What they are about.
@@ -229,7 +235,7 @@ pub(super) fn rules(calls: &Calls) -> Built<Rules> {
     Ok(rules)
 }
 
-/// Calls that are allowed in some cases: in none, if there is no case.
+/// Calls that are allowed in some cases; without a case, never.
 fn conditions(calls: &Calls) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
     let without =
         |argument, bits| Ok::<_, seccompiler::BackendError>(vec![masked(argument, bits, 0)?]);
@@ -243,13 +249,13 @@ fn conditions(calls: &Calls) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
         (libc::SYS_membarrier, one_of(0, &BARRIERS)?),
         (libc::SYS_clone, thread()?),
         (libc::SYS_tgkill, itself(0)?),
-        // Nought is this process.
+        // 0 is this process.
         (libc::SYS_prlimit64, one_of(0, &[0])?),
         (libc::SYS_fchmod, without(1, SET_ID)?),
         (libc::SYS_openat, opening(2)?),
         #[cfg(target_arch = "x86_64")]
         (libc::SYS_open, opening(1)?),
-        // Without a path it is about an open file.
+        // Without a path the call is about an open file.
         (libc::SYS_utimensat, null(1, true)?),
         (libc::SYS_socketpair, vec![stream_pair()?]),
         (libc::SYS_setsockopt, options()?),

@@ -1,18 +1,18 @@
-//! Conditions on the arguments of calls. A filter sees numbers: what an argument
-//! points to, it can't look at.
+//! Conditions on the arguments of calls. A filter sees numbers and can't follow
+//! pointers.
 
 use std::collections::BTreeMap;
 
 use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
-/// For each call when its rule holds: in any of these cases; always, if there is none.
+/// By call, the cases in which its rule applies; always, if there are none.
 pub(in crate::confine) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 pub(in crate::confine) type Built<T> = Result<T, seccompiler::BackendError>;
 
-/// The kinds of sockets are few, and share their argument with flags.
+/// The bits of a socket's kind; the others of this argument are flags.
 pub(super) const KINDS: u64 = 0xf;
 
-/// Sends and connects in one (`MSG_FASTOPEN`): Landlock is not asked.
+/// Connects and sends in one call (`MSG_FASTOPEN`), which Landlock does not check.
 pub(super) const FAST_OPEN: u64 = 0x2000_0000;
 
 /// Calls that take [`FAST_OPEN`], and the argument that has it.

@@ -1,5 +1,5 @@
-//! The deny-list: calls that are known to do harm, and that serving never makes. What a
-//! newer kernel adds is allowed until it stands here.
+//! The deny-list: calls that are known to do harm, and that serving never makes. Calls
+//! that newer kernels add are allowed until they are listed.
 
 use seccompiler::{SeccompCmpOp, SeccompCondition, SeccompRule};
 
@@ -13,7 +13,7 @@ use crate::confine::network::Network;
 /// Starting programs: refused beside the second layer of Landlock.
 const PROGRAMS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
 
-/// Calls that are refused whatever their arguments. Those of one machine alone are in
+/// Calls that are refused with any arguments. Those of one machine alone are in
 /// [`OF_X86`].
 const NEVER: &[i64] = &[
     // Other processes.
@@ -145,8 +145,8 @@ const KEXEC_FILE_LOAD: i64 = match cfg!(target_arch = "x86_64") {
 /// Calls that take a connection, from the socket that is their first argument.
 const ACCEPTING: [i64; 2] = [libc::SYS_accept, libc::SYS_accept4];
 
-/// Requests that write into the input of a terminal, as if somebody had typed: one
-/// that was inherited is open, and a shell reads from it later.
+/// Requests that write into the input of a terminal. The process may have inherited a
+/// terminal from which a shell reads later.
 const TYPING: [u64; 2] = [0x5412, 0x541c];
 
 /// Commands of `fcntl` that have signals sent to others, or tell what others do with files.
@@ -161,7 +161,7 @@ const OF_OTHERS: [i32; 5] = [
 /// Advice that takes memory from the whole machine (`MADV_HWPOISON`, `MADV_SOFT_OFFLINE`).
 const BREAKING: [u64; 2] = [100, 101];
 
-/// Calls about the process that is their first argument: nought is the caller.
+/// Calls about the process that is their first argument; 0 is the caller.
 const OF_A_PROCESS: [i64; 5] = [
     // The limits of another process can end it.
     libc::SYS_prlimit64,

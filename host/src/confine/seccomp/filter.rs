@@ -1,9 +1,10 @@
-//! What stands before the rules of a filter, and that a list of numbers can't say.
+//! The checks before the rules of a filter: machine, calls of another ABI, and calls
+//! that are answered with `ENOSYS`.
 
 use seccompiler::{BpfProgram, TargetArch, sock_filter};
 
-/// Calls that a C library tries first and does without when told that there is no
-/// such call. Any other error it would take for the last word:
+/// Calls that a C library tries first and replaces when the kernel has no such call.
+/// Another error than `ENOSYS` would be final:
 ///
 /// * `clone3` keeps its flags where no filter sees them; glibc then takes `clone`.
 /// * `mseal` (Linux 6.10) is for the dynamic loader, when it loads a way to look up
@@ -33,10 +34,9 @@ pub(super) struct Absent<'a> {
     pub(super) newer: bool,
 }
 
-/// Puts before `program` what holds whatever its rules say. Calls by the numbers of
-/// another machine, such as those of 32 bits (`int 0x80`) and of x32, are refused
-/// rather than ending the process. Jumps are relative, so that those of `program`
-/// stay right.
+/// Prepends the checks that hold for all rules to `program`. Calls by the numbers of
+/// another ABI, such as 32 bits (`int 0x80`) and x32, are refused; they don't end the
+/// process. Jumps are relative, so those of `program` stay valid.
 pub(super) fn guarded(program: BpfProgram, machine: TargetArch, absent: &Absent<'_>) -> BpfProgram {
     let refused = libc::EPERM.cast_unsigned();
     let missing = libc::ENOSYS.cast_unsigned();

@@ -9,9 +9,9 @@ use tokio::sync::Semaphore;
 use toolward_policy::LimitName;
 
 use super::plan::Mount;
+use crate::api::limits::CallLimits;
 use crate::exceeded::{self, Exceeded};
-use crate::limits::CallLimits;
-use crate::sandbox::held::Share;
+use crate::sandbox::held::HeldBytes;
 
 /// The limits of one call on files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +139,7 @@ impl FileCounters {
     pub(super) fn open(
         self: &Arc<Self>,
         limits: &FileLimits,
-        share: Share,
+        share: HeldBytes,
     ) -> Result<Slot, Exceeded> {
         exceeded::take(&self.open, LimitName::OpenFiles, 1, limits.open)?;
         Ok(Slot {
@@ -175,7 +175,7 @@ impl FileCounters {
 #[derive(Debug)]
 pub(super) struct Slot {
     counters: Arc<FileCounters>,
-    _share: Share,
+    _share: HeldBytes,
 }
 
 impl Drop for Slot {

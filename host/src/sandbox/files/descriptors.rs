@@ -1,6 +1,5 @@
-//! The host's side of `wasi:filesystem`: which descriptor an operation is on,
-//! and who does it. What an operation is and may do is in [`super::resolved_path`] and
-//! [`super::file`].
+//! The host functions of `wasi:filesystem`: look up the descriptor and dispatch to
+//! [`super::resolved_path`] and [`super::file`], which do the work.
 
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -22,8 +21,7 @@ use super::resolved_path::{Opened, Request, ResolvedPath};
 use super::streams::{Reader, Writer};
 use super::{Shared, View, threads};
 
-/// What a guest's descriptor stands for. It lies in the store's table under the
-/// number of a `wasi:filesystem` descriptor.
+/// A guest's descriptor, as stored in the resource table.
 #[derive(Clone)]
 enum Descriptor {
     File(Arc<OpenFile>),
@@ -41,7 +39,7 @@ impl Descriptor {
     }
 }
 
-/// A place; nothing is held open for it.
+/// A path; holds nothing open.
 #[derive(Clone)]
 struct Directory {
     path: VirtualPath,
@@ -211,8 +209,7 @@ impl HostDescriptor for View<'_> {
         self.writer(&handle, Position::End)
     }
 
-    /// Taken as read: reading ahead, or forgetting what was read, would be at
-    /// the cost of neighbours.
+    /// Ignored: read-ahead and dropping caches would cost other guests.
     async fn advise(
         &mut self,
         handle: Handle,
@@ -453,7 +450,7 @@ impl HostDescriptor for View<'_> {
         };
         match (identity(a).await, identity(b).await) {
             (Ok(a), Ok(b)) => Ok(a == b),
-            // A directory that is gone is nothing's equal; a trap stays one.
+            // A removed directory equals nothing; a trap stays a trap.
             (Err(error), _) | (_, Err(error)) => error.downcast().map(|_| false),
         }
     }

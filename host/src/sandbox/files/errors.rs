@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use wasmtime_wasi::p2::FsError;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
+use crate::api::violations::{ViolationKind, Violations};
 use crate::sandbox::Exceeded;
-use crate::violations::{ViolationKind, Violations};
 
 /// Why an operation was not done.
 #[derive(Debug)]

@@ -1,5 +1,4 @@
-//! An open file of the guest's. Its operations block: they run on a thread that
-//! may, see [`super::threads`].
+//! An open file of a guest. Its operations block: run them with [`super::threads`].
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -142,7 +141,7 @@ impl OpenFile {
         Ok(rustix::fs::futimens(&self.file, times)?)
     }
 
-    /// Makes what was written last; of a file that is only read, nothing was.
+    /// Syncs what was written. Does nothing for a file that was opened to read.
     pub(super) fn sync(&self, data_only: bool) -> Result<(), Fail> {
         match (self.write, data_only) {
             (false, _) => Ok(()),

@@ -1,6 +1,6 @@
-//! The entries of a directory, as far as they exist for the guest: files and
-//! directories with a name that it can write, and that a grant matches or leads
-//! through. Read in small parts, each counted before it is read.
+//! The entries of a directory that the guest may see: files and directories whose name
+//! it can write, and that a grant matches or leads through. Read in small parts, each
+//! counted before it is read.
 
 use std::collections::VecDeque;
 
@@ -80,7 +80,7 @@ impl Source {
                 return Ok((None, entries));
             };
             let entry = entry?;
-            // Anything else can't be named by the guest.
+            // The guest can't name other entries.
             let Ok(name) = entry.file_name().to_str() else {
                 self.count()?;
                 continue;
@@ -119,7 +119,7 @@ impl Source {
             .find(&self.place.path.child(name))
             .filter(|(mount, _)| mount.path == self.place.mount.path)?;
         let file_type = match file_type {
-            // Not every file system tells with the name.
+            // Not every file system lists the type with the name.
             FileType::Unknown => {
                 let directory = self.directory.fd().ok()?;
                 let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;

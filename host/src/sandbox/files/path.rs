@@ -91,7 +91,7 @@ pub(super) struct Resolved {
 /// Why a guest's path lies nowhere.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Rejected {
-    /// It is no path, or one that no file can have.
+    /// It is not a path that a file can have.
     Malformed(ErrorCode),
     /// It leaves the directory that it is resolved against; with the whole text,
     /// for the record.

@@ -1,11 +1,12 @@
-//! The workspaces of one grant, ready to be used by every call: which virtual
-//! path lies in which directory, and what is granted there. Made once.
+//! The workspaces of one grant, prepared for all its calls: which directory a virtual
+//! path is in, and what is granted there.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use toolward_policy::WorkspaceGrant;
+use toolward_report::codes;
 
 use super::path::VirtualPath;
 use super::resolve_beneath::Root;
@@ -15,8 +16,8 @@ use crate::workspace::{Unusable, Workspaces};
 /// What the guests of one (contract, driver) see of files.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    /// Longest path first: of workspaces nested in each other, the inner one
-    /// decides about its paths, and only its own grants count there.
+    /// Longest path first: for nested workspaces, the inner one decides about its
+    /// paths, and only its own grants count there.
     mounts: Vec<Arc<Mount>>,
     preopens: Vec<VirtualPath>,
 }
@@ -40,7 +41,7 @@ impl Mount {
     }
 }
 
-/// Why the files of a grant can't be given.
+/// Why the workspaces of a grant can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PlanError {
     /// The directory of a workspace can't be used.
@@ -69,21 +70,10 @@ pub(crate) enum PlanError {
     },
 }
 
-impl PlanError {
-    /// The stable code of this error.
-    pub(crate) fn code(&self) -> &'static str {
-        match self {
-            Self::Unusable { problem, .. } => problem.code(),
-            Self::Ambiguous { .. } => "workspace-ambiguous",
-        }
-    }
-
-    /// What the operator does about it.
-    pub(crate) fn hint(&self) -> String {
-        match self {
-            Self::Unusable { problem, .. } => problem.hint(),
-            Self::Ambiguous { .. } => "map each virtual path once".to_owned(),
-        }
+codes! {
+    for PlanError {
+        Self::Unusable { problem, .. } = problem;
+        Self::Ambiguous { .. } = "workspace-ambiguous", "map each virtual path once";
     }
 }
 
@@ -152,8 +142,8 @@ impl Plan {
     }
 }
 
-/// The directory that a guest starts from to use a grant: its own, where it is
-/// one; else the one in which its files lie, which shows nothing else.
+/// The preopened directory for a grant: the granted directory itself, else the one that
+/// contains the granted files, of which the guest sees nothing else.
 fn preopen(grant: &WorkspaceGrant, mount: &Mount) -> VirtualPath {
     let named = VirtualPath::of_grant(&grant.path.directory());
     let Some(relative) = named.below(&mount.path) else {

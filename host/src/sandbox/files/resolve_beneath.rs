@@ -1,14 +1,13 @@
 //! Opens files beneath a directory: never above it, never through a symbolic
 //! link, never across a mount point.
 //!
-//! `openat2` (Linux 5.6) does that in one step, so that nobody can swap a part of
-//! the path while it is walked. Where a kernel or a container refuses it, the
-//! path is walked part by part, each opened from the one before and none of them
-//! followed: as safe, and slower. A mount point inside a workspace is not
-//! entered, since what lies behind it was not named by policy (and may be a
-//! `/proc`, or a network file system that blocks); map it as a workspace of its
-//! own. The walk knows a mount point by its device only, and a file that is one
-//! not at all: overlay file systems give files devices of their own.
+//! `openat2` (Linux 5.6) does that in one step, without races. Where a kernel or a
+//! container refuses it, the path is walked part by part, each opened relative to the
+//! one before with `O_NOFOLLOW`: as safe, and slower. A mount point inside a workspace
+//! is not entered, since policy did not name what is mounted there (it may be a
+//! `/proc`, or a network file system that blocks); map it as a workspace of its own.
+//! The walk detects a mounted directory by its device, and a mounted file not at all,
+//! since overlay file systems give files devices of their own.
 
 use std::fs::File;
 use std::io;
@@ -20,8 +19,8 @@ use std::sync::OnceLock;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
-/// Added to whatever is opened: no controlling terminal, no waiting for the
-/// other end of a FIFO or the holder of a lease, no inheriting.
+/// Flags of every open: no controlling terminal, no blocking on a FIFO or a lease,
+/// close on exec.
 const ALWAYS: OFlags = OFlags::CLOEXEC
     .union(OFlags::NOCTTY)
     .union(OFlags::NONBLOCK);
@@ -30,8 +29,8 @@ const ALWAYS: OFlags = OFlags::CLOEXEC
 /// was renamed meanwhile.
 const TRIES: usize = 16;
 
-/// A directory of the host beneath which files are opened. It is held open, so
-/// that it stays the same one whatever its path is made to mean later.
+/// A directory of the host beneath which files are opened. It is held open, so that
+/// replacing its path later has no effect.
 #[derive(Debug)]
 pub(crate) struct Root {
     directory: OwnedFd,
@@ -138,8 +137,8 @@ impl Root {
     }
 }
 
-/// `O_DIRECTORY | O_NOFOLLOW` says of a symbolic link that it is no directory;
-/// `openat2` says that it is a link, and so does this.
+/// For a symbolic link, `O_DIRECTORY | O_NOFOLLOW` fails with `ENOTDIR` and `openat2`
+/// with `ELOOP`; this returns `ELOOP`, too.
 fn as_link(directory: &OwnedFd, name: &str, errno: Errno) -> Errno {
     let link = || {
         rustix::fs::statat(directory, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok_and(

@@ -1,6 +1,5 @@
-//! A path of the guest's, resolved: the workspace it lies in, what is granted
-//! there, and the operations on it. All of them block: they run on a thread that
-//! may, see [`super::threads`].
+//! A guest's path, resolved: its workspace, the access that is granted there, and the
+//! operations on it. All of them block: run them with [`super::threads`].
 
 use std::fs::{File, Metadata};
 use std::os::fd::OwnedFd;
@@ -22,7 +21,7 @@ use super::{OPEN_FILE, Shared};
 /// How often an open is tried again when the file was swapped meanwhile.
 const TRIES: usize = 16;
 
-/// Where a path of the guest's lies.
+/// A guest's path in its workspace.
 #[derive(Debug, Clone)]
 pub(super) struct ResolvedPath {
     pub(super) shared: Arc<Shared>,
@@ -82,7 +81,7 @@ impl ResolvedPath {
     /// What is there, opened for nothing; only what the guest may know of.
     pub(super) fn look(&self) -> Result<(File, Metadata, Kind), Fail> {
         let file = match self.mount.root.probe(self.relative()) {
-            // A file stands where the guest may only pass: it is not told so.
+            // A file on a path that the guest may only traverse: does not exist for it.
             Err(Errno::NOTDIR) if self.mount.is_partial() => Err(Errno::NOENT),
             probed => probed,
         }?;
@@ -158,12 +157,12 @@ impl ResolvedPath {
                 Ok((seen, known, Kind::File)) => {
                     let flags = flags(request);
                     let file = match self.mount.root.open_existing(self.relative(), flags) {
-                        // Gone, or something else by now.
+                        // Removed or replaced meanwhile.
                         Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR | Errno::NXIO) => continue,
                         opened => opened?,
                     };
                     let metadata = file.metadata()?;
-                    // As long as `seen` is held its inode is nobody else's.
+                    // `seen` holds the inode, so its number can't be reused.
                     let same = (metadata.dev(), metadata.ino()) == (known.dev(), known.ino());
                     drop(seen);
                     if !same {
@@ -176,7 +175,7 @@ impl ResolvedPath {
                         return Err(ErrorCode::IsDirectory.into());
                     }
                     match self.create(request) {
-                        // Somebody else made it first.
+                        // Lost a race: it exists now.
                         Err(Fail::Code(ErrorCode::Exist)) if !request.exclusive => continue,
                         made => made?,
                     }
@@ -208,7 +207,7 @@ impl ResolvedPath {
 
     pub(super) fn create_directory(&self) -> Result<(), Fail> {
         if let Err(refused) = self.writable() {
-            // Making a directory that exists is no attempt at anything.
+            // Making a directory that exists is not a violation.
             return match self.look() {
                 Ok(_) => Err(ErrorCode::Exist.into()),
                 Err(_) => Err(refused),

@@ -46,8 +46,8 @@ impl Rules {
         each.max().unwrap_or(Access::None)
     }
 
-    /// Whether everything at and below the path may be changed: moving a
-    /// directory moves what lies in it, whatever the guest sees of that.
+    /// Whether everything at and below the path may be changed: moving a directory also
+    /// moves entries that the guest can't see.
     pub(super) fn writes_below(&self, path: &VirtualPath) -> bool {
         self.0
             .iter()

@@ -6,9 +6,9 @@ use tokio::sync::Semaphore;
 
 use super::counters::{FileCounters, FileLimits, Slot};
 use super::plan::Plan;
+use crate::api::violations::Violations;
 use crate::exceeded::Exceeded;
 use crate::sandbox::held;
-use crate::violations::Violations;
 
 /// What everything that an attempt opened shares.
 #[derive(Debug)]
@@ -17,8 +17,8 @@ pub(super) struct Shared {
     pub(super) limits: FileLimits,
     pub(super) counters: Arc<FileCounters>,
     pub(super) violations: Violations,
-    /// A limit that a stream's write came to: the stream tells with its next
-    /// operation, which a guest may leave out.
+    /// The limit that a stream's write exceeded. The stream reports it at its next
+    /// operation, which a guest may never call.
     pub(super) exceeded: OnceLock<Exceeded>,
     /// Counts what the host holds for the call.
     pub(super) held: held::Shared,

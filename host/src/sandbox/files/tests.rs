@@ -22,8 +22,8 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{FsError, FsResult, StreamError};
 
 use super::*;
+use crate::api::violations::EndsCall;
 use crate::sandbox::Exceeded;
-use crate::violations::EndsCall;
 use crate::workspace::{self, Mapping};
 
 type Handle = Resource<types::Descriptor>;
@@ -85,7 +85,11 @@ impl Guest {
         let workspaces = workspace::check(&[mapping], &[]).expect("fine");
         let plan = Arc::new(Plan::new(&grants, &workspaces).expect("a plan"));
         let counters = Arc::<FileCounters>::default();
-        let violations = Violations::new(on_violation);
+        let violations = Violations::new(
+            on_violation,
+            &crate::api::violations::Reported::default(),
+            None,
+        );
         Self {
             tree,
             ctx: Ctx::new(

@@ -1,7 +1,6 @@
-//! Runs what blocks on a thread that may: so that the deadline can end a guest
-//! that waits for a disk, and few at once, so that its neighbours find a thread.
-//! Work that has not begun when nobody waits for it any more is not begun; work
-//! that has begun ends, which on files and directories it does.
+//! Runs blocking work on a thread for it, so that the deadline can end a guest that
+//! waits for a disk; few at once, so that other guests find a thread. Queued work is
+//! dropped with its future; started work runs to its end.
 
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ pub(super) async fn run<R: Send + 'static>(
     threads: &Arc<Semaphore>,
     work: impl FnOnce() -> Result<R, Fail> + Send + 'static,
 ) -> Result<R, Fail> {
-    // Nobody closes the semaphore; without a permit there would be no limit.
+    // The semaphore is never closed; fail rather than run without a permit.
     let permit = threads.clone().acquire_owned().await.ok();
     spawn_blocking(move || {
         let _permit = permit;

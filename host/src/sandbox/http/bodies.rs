@@ -41,7 +41,7 @@ impl HostOutgoingBody for View<'_> {
     ) -> HttpResult<()> {
         self.held.free(body.rep());
         if let Some(trailers) = &trailers {
-            // They wait for the end of the body, at whoever sends it.
+            // The trailers wait for the end of the body in the task that sends it.
             let bytes = self.held.free(trailers.rep());
             self.held.keep(bytes);
         }

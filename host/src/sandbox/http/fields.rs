@@ -17,16 +17,16 @@ impl View<'_> {
         self.counted_as(0, fields)
     }
 
-    /// Counts a header map that got a handle of its own, as a copy of one that counts
-    /// `bytes`: it has the arrays of that, however few fields are left in them.
+    /// Counts a header map with a handle of its own that is a copy of one that counts
+    /// `bytes`: it has arrays of the same size, even with fewer fields.
     pub(super) fn counted_as(&mut self, bytes: u64, fields: Fields) -> Result<Fields> {
         let own = cost::fields(self.http.table.get(&fields)?);
         self.held.add(fields.rep(), own.max(bytes));
         Ok(fields)
     }
 
-    /// Runs what changes the fields of one name, and counts what is new. What was
-    /// removed counts on: a map never gives back its arrays.
+    /// Changes the fields of one name, and counts new ones. Removed fields still count:
+    /// a map never shrinks its arrays.
     fn changing(
         &mut self,
         fields: &Fields,

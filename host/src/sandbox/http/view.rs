@@ -16,9 +16,9 @@ use crate::sandbox::held::Held;
 
 /// A store's `wasi:http`, borrowed for one call of the host.
 pub(crate) struct View<'a> {
-    /// Who does it.
+    /// wasmtime's implementation.
     pub(crate) http: WasiHttpCtxView<'a>,
-    /// Where it is counted.
+    /// The counter of the call.
     pub(crate) held: &'a mut Held,
 }
 
@@ -44,12 +44,12 @@ impl outgoing_handler::Host for View<'_> {
         request: Resource<HostOutgoingRequest>,
         options: Option<Resource<RequestOptions>>,
     ) -> HttpResult<Resource<HostFutureIncomingResponse>> {
-        // It gives up the request, also where it refuses to send it.
+        // It consumes the request, even if it refuses to send it.
         let parts = self.held.free(request.rep());
         let owned = options.as_ref().map(Resource::rep);
         let sent = outgoing_handler::Host::handle(&mut self.http, request, options);
         if let Some(number) = owned {
-            // Given away by the guest, and otherwise kept until the call's end.
+            // Consumed by the guest; would otherwise be kept until the call ends.
             let own = Resource::<RequestOptions>::new_own(number);
             self.http.table.delete(own)?;
         }

@@ -50,7 +50,11 @@ impl Attempt {
                 limits,
                 counters,
                 in_seconds(30),
-                Violations::new(OnViolation::Record),
+                Violations::new(
+                    OnViolation::Record,
+                    &crate::api::violations::Reported::default(),
+                    None,
+                ),
             ),
             table: ResourceTable::new(),
         }
@@ -140,7 +144,11 @@ async fn a_bucket_that_is_not_granted_can_not_be_opened_and_the_attempt_is_recor
 async fn policy_can_end_the_call_where_it_goes_beyond_its_grant() {
     let store = in_memory();
     let mut attempt = Attempt::new(&store, &[grant("own", false)]);
-    attempt.ctx.violations = Violations::new(OnViolation::End);
+    attempt.ctx.violations = Violations::new(
+        OnViolation::End,
+        &crate::api::violations::Reported::default(),
+        None,
+    );
     let error = trap(attempt.view().open("other".to_owned()).await);
     assert!(error.is::<EndsCall>());
     let own = attempt.open("own").await;

@@ -1,5 +1,5 @@
-//! Who has spent how much processor time in the last ten seconds, and so who goes
-//! first. Decides only; waiting and waking are [`super`]'s.
+//! Accounts of processor time over the last ten seconds, by which the next turn is
+//! given. Only decides; [`super`] waits and wakes.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -12,8 +12,8 @@ const BUCKETS: usize = 10;
 /// The length of one part.
 const BUCKET: Duration = Duration::from_secs(1);
 
-/// Accounts at once. Whoever comes when there are as many shares one account with
-/// all others that do: no number of principals makes a host keep more.
+/// The most accounts. Principals beyond this number share one account, so that memory
+/// is bounded.
 const MOST_ACCOUNTS: usize = 4096;
 
 /// The index of the account that is shared when there are too many.
@@ -83,11 +83,11 @@ pub(super) struct Payer {
     publisher: usize,
 }
 
-/// One that wants a turn.
+/// A claim to a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Claim {
     pub(super) payer: Payer,
-    /// It was given a turn and did not take it: all others go before it.
+    /// It did not take a turn that it was given: all others go first.
     pub(super) tardy: bool,
     /// Rises with each claim: among equals the oldest goes first.
     pub(super) number: u64,
@@ -100,7 +100,7 @@ pub(super) struct Accounts {
     accounts: Vec<Option<Account>>,
     free: Vec<usize>,
     by_key: HashMap<u64, usize>,
-    /// Keyed with a secret, so that nobody can choose two names with one account.
+    /// Keyed with a secret, so that names with colliding accounts can't be chosen.
     keys: RandomState,
     swept: u64,
 }
@@ -127,7 +127,7 @@ impl Accounts {
         }
     }
 
-    /// Ends what [`Accounts::open`] began. What was spent stays for its time.
+    /// Closes an account. What was spent counts until its window has passed.
     pub(super) fn close(&mut self, payer: Payer) {
         for index in [payer.principal, payer.publisher] {
             if let Some(Some(account)) = self.accounts.get_mut(index) {
@@ -198,8 +198,8 @@ impl Accounts {
         index
     }
 
-    /// Drops the accounts that nobody has open and of which nothing was spent for
-    /// ten seconds. At most once in each bucket.
+    /// Drops closed accounts with no spending in the last ten seconds. Runs at most
+    /// once per bucket.
     fn sweep(&mut self, bucket: u64) {
         if bucket <= self.swept {
             return;

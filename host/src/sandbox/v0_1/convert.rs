@@ -1,10 +1,10 @@
 //! Between this version's types and the host's own. Texts are moved, not copied.
 
 use super::types;
+use crate::api::result::{Annotations, Block, BlockContent, CallError, Output, ResourceBody, Role};
 use crate::invocation::{
     DriverAsk, DriverError, DriverOutput, DriverQuestion, InputRequest, QuestionReply, Resumption,
 };
-use crate::result::{Annotations, Block, BlockContent, CallError, Output, ResourceBody, Role};
 
 // A block is moved in place: were the host's larger, both lists would exist at once.
 const _: () = assert!(
@@ -12,8 +12,8 @@ const _: () = assert!(
         && align_of::<Block>() == align_of::<types::Block>()
 );
 
-/// What a driver gave. Lifting has charged each block, so that they are bounded here
-/// already; `lifted_bytes` adds what they took in this version's form.
+/// A driver's output. Lifting has charged each block, so their number is bounded;
+/// `lifted_bytes` is what they took as this version's types.
 pub(super) fn output(output: types::ToolOutput) -> DriverOutput {
     let lifted = output
         .content
@@ -127,7 +127,7 @@ fn block(block: types::Block) -> Block {
     }
 }
 
-/// Whom a block is for: a set, however often the driver names a role.
+/// The audience of a block, without repeated roles.
 fn audience(roles: &[types::Role]) -> Vec<Role> {
     [
         (types::Role::User, Role::User),
@@ -139,7 +139,7 @@ fn audience(roles: &[types::Role]) -> Vec<Role> {
     .collect()
 }
 
-/// An accepted output as the guest sees it that called the tool.
+/// An accepted output, for the guest that called the tool.
 pub(super) fn output_to_guest(output: Output) -> types::ToolOutput {
     types::ToolOutput {
         structured: output.structured.to_string(),

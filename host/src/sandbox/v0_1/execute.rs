@@ -8,12 +8,12 @@ use crate::invocation::{DriverError, Invocation, Returned};
 use crate::sandbox::State;
 
 /// A call in this version's types.
-pub(crate) struct Call<'a> {
+pub(crate) struct HandlerCall<'a> {
     driver: &'a DriverPre<State>,
     invocation: types::Invocation,
 }
 
-impl<'a> Call<'a> {
+impl<'a> HandlerCall<'a> {
     pub(crate) fn new(driver: &'a DriverPre<State>, call: Invocation) -> Self {
         Self {
             driver,

@@ -70,7 +70,7 @@ fn a_workspace_that_is_missing_says_so_with_a_code() {
     let error = plan(&grants).expect_err("no such directory");
     assert_eq!(error.code(), "workspace-missing");
     assert!(error.to_string().contains("missing: no such directory"));
-    assert!(error.hint().starts_with("create the directory"));
+    assert!(error.hint().unwrap().starts_with("create the directory"));
 }
 
 #[test]

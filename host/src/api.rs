@@ -1,0 +1,12 @@
+//! What an embedder gives to a host and gets from it, re-exported from the crate's
+//! root. The pipeline and the sandbox speak in these types, too.
+
+pub(crate) mod approval;
+pub(crate) mod error;
+pub(crate) mod limits;
+pub(crate) mod listener;
+pub(crate) mod observer;
+pub(crate) mod principal;
+pub(crate) mod request;
+pub(crate) mod result;
+pub(crate) mod violations;

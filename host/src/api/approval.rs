@@ -1,0 +1,270 @@
+//! The approval request that a person sees before a call runs, and their verdict. The
+//! stage that asks is [`crate::pipeline::approve`].
+
+use std::future::Future;
+use std::pin::Pin;
+
+use serde_json::Value;
+
+/// A request for a person's approval of one call. Its texts come from bundles and
+/// callers and are untrusted: show them through [`toolward_bundle::text::visible`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ApprovalRequest {
+    /// The invocation's id.
+    pub invocation: String,
+    /// Who calls.
+    pub principal: String,
+    /// The tool as `id@version`.
+    pub tool: String,
+    /// The tool as `id@major`.
+    pub tool_id: String,
+    /// Its display name.
+    pub name: String,
+    /// Who published the contract.
+    pub publisher: String,
+    /// BLAKE3 of the manifest of the contract's bundle, 64 hex digits.
+    pub bundle: String,
+    /// The driver that would run.
+    pub driver: String,
+    /// Who published the driver.
+    pub driver_publisher: String,
+    /// BLAKE3 of the manifest of the driver's bundle, 64 hex digits.
+    pub driver_bundle: String,
+    /// The input as it would be used, with `(hidden)` for each value that the contract marks `writeOnly` or
+    /// `x-sensitive`.
+    pub input: Value,
+    /// A digest of the whole input, hidden values included: an approval is for this input only. Equal inputs
+    /// have equal digests as long as the process runs.
+    pub input_digest: [u8; 32],
+    /// What the call may do, as capabilities: `mutates workspace:/notes`.
+    pub effects: Vec<String>,
+    /// The contract's risk level, 0 to 3; the highest of all tools it may call.
+    pub risk: u8,
+    /// Why a person is asked.
+    pub reasons: Vec<String>,
+    /// Whether a person has to be asked each time: the verdict must not be remembered.
+    pub each_time: bool,
+    /// Tools that it may call in turn and that an approval also covers, those that
+    /// change something first; at most 20. Show all of them, each with all its effects,
+    /// or don't accept an approval.
+    pub chain: Vec<Chained>,
+    /// Tools that it may call in turn and that an approval does not cover: each needs
+    /// its own approval, where it needs one.
+    pub apart: Vec<String>,
+    /// The tools that led to this call, outermost first; empty if the host's caller
+    /// made it.
+    pub called_by: Vec<String>,
+    /// BLAKE3 of the manifests of the bundles of these tools and of their drivers.
+    pub called_by_bundles: Vec<String>,
+}
+
+/// A tool that is covered by the approval of a call of another tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Chained {
+    /// The tool as `id@major`.
+    pub tool: String,
+    /// Who published its contract.
+    pub publisher: String,
+    /// Who published the drivers that may carry it out, each once.
+    pub driver_publishers: Vec<String>,
+    /// BLAKE3 of the manifests of the bundles that carry it out, 64 hex digits each:
+    /// the contract's first, then those of its drivers.
+    pub bundles: Vec<String>,
+    /// What it changes: `changes workspace:/notes`.
+    pub effects: Vec<String>,
+    /// Its risk level, 0 to 3.
+    pub risk: u8,
+}
+
+/// Tools that one approval covers, and effects of all of them together: as many as a
+/// person reads.
+const MAX_COVERED: usize = 20;
+const MAX_EFFECTS: usize = 40;
+/// Characters of a name or an effect: longer ones would be cut.
+const MAX_TEXT_CHARS: usize = 200;
+
+impl Chained {
+    /// The publishers of its drivers that are not the tool's own.
+    pub fn foreign_drivers(&self) -> impl Iterator<Item = &str> {
+        let publishers = self.driver_publishers.iter().map(String::as_str);
+        publishers.filter(|publisher| *publisher != self.publisher)
+    }
+
+    fn is_shown_whole(&self) -> bool {
+        let mut words = self.effects.iter().chain([&self.tool]);
+        words.all(|text| text.chars().nth(MAX_TEXT_CHARS).is_none())
+    }
+}
+
+/// The tools that a call may call in turn: those that its approval covers, and the
+/// rest.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Chain {
+    pub(crate) covered: Vec<Chained>,
+    pub(crate) apart: Vec<String>,
+}
+
+impl Chain {
+    /// Takes `(tool, whether it is asked about each time)`. What does not fit into a
+    /// request is not covered, since the person can't have seen it.
+    pub(crate) fn of(reached: impl IntoIterator<Item = (Chained, bool)>) -> Self {
+        let mut reached: Vec<(Chained, bool)> = reached.into_iter().collect();
+        reached.sort_by(|(a, _), (b, _)| {
+            let harmless = |tool: &Chained| tool.effects.is_empty() && tool.risk == 0;
+            (harmless(a).cmp(&harmless(b))).then_with(|| a.tool.cmp(&b.tool))
+        });
+        let mut chain = Self::default();
+        let mut room = MAX_EFFECTS;
+        for (tool, each_time) in reached {
+            let left = room.checked_sub(tool.effects.len());
+            match left {
+                Some(left)
+                    if !each_time && chain.covered.len() < MAX_COVERED && tool.is_shown_whole() =>
+                {
+                    room = left;
+                    chain.covered.push(tool);
+                }
+                _ => chain.apart.push(tool.tool),
+            }
+        }
+        chain
+    }
+}
+
+/// The part of an approval request that is the same for all calls by one route.
+#[derive(Debug)]
+pub(crate) struct ApprovalQuestion {
+    pub(crate) effects: Vec<String>,
+    pub(crate) risk: u8,
+    pub(crate) reasons: Vec<String>,
+    /// The tools that it may call in turn.
+    pub(crate) chain: Chain,
+    /// Whether it needs approval even if the call that led to it was approved.
+    pub(crate) each_time: bool,
+}
+
+/// The answer to an [`ApprovalRequest`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// This call is approved.
+    Approved,
+    /// Denied; with a reason for the caller, if the person gave one.
+    Denied(Option<String>),
+    /// No person could be asked.
+    Unavailable,
+    /// A person has been asked and has not answered yet: the call ends with
+    /// [`ErrorCode::APPROVAL_PENDING`](crate::ErrorCode::APPROVAL_PENDING), and is made again with the answer.
+    Later,
+}
+
+/// Asks a person to approve calls. The verdict has to come from a person, never from a
+/// tool or a model.
+///
+/// ```
+/// use std::pin::Pin;
+/// use toolward_bundle::text::visible_line;
+/// use toolward_host::{ApprovalRequest, Approver, Chained, Host, Verdict};
+///
+/// /// Asks at a window of the application.
+/// struct Window;
+///
+/// impl Window {
+///     async fn confirm(&self, question: &str) -> bool {
+///         println!("{question}");
+///         false
+///     }
+/// }
+///
+/// impl Approver for Window {
+///     fn ask<'a>(
+///         &'a self,
+///         request: &'a ApprovalRequest,
+///     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+///         Box::pin(async move {
+///             if request.risk == 3 {
+///                 return Verdict::Denied(Some("it can't be undone".to_owned()));
+///             }
+///             let ApprovalRequest { tool, publisher, effects, input, .. } = request;
+///             let mut question = format!("{tool} of {publisher}: {} {input}", effects.join(", "));
+///             for Chained { tool, effects, .. } in &request.chain {
+///                 question.push_str(&format!("; then {tool}: {}", effects.join(", ")));
+///             }
+///             match self.confirm(&visible_line(&question, 10_000)).await {
+///                 true => Verdict::Approved,
+///                 false => Verdict::Denied(None),
+///             }
+///         })
+///     }
+/// }
+///
+/// # fn main() -> Result<(), toolward_host::HostError> {
+/// let host = Host::builder().approver(Window).build()?;
+/// # Ok(())
+/// # }
+/// ```
+pub trait Approver: Send + Sync {
+    /// Shows the request to a person and returns their verdict. The call waits as long
+    /// as this takes; its deadline starts afterwards.
+    fn ask<'a>(
+        &'a self,
+        request: &'a ApprovalRequest,
+    ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str, effects: usize) -> (Chained, bool) {
+        let effects = (0..effects).map(|number| format!("changes database:{number}"));
+        let tool = Chained {
+            tool: format!("{name}@1"),
+            publisher: "acme".to_owned(),
+            driver_publishers: vec!["acme".to_owned()],
+            bundles: Vec::new(),
+            effects: effects.collect(),
+            risk: 0,
+        };
+        (tool, false)
+    }
+
+    fn covered(chain: &Chain) -> Vec<&str> {
+        chain.covered.iter().map(|one| one.tool.as_str()).collect()
+    }
+
+    #[test]
+    fn what_changes_something_comes_first() {
+        let mut risky = tool("m.risky", 0);
+        risky.0.risk = 2;
+        let chain = Chain::of([tool("a.reads", 0), risky, tool("z.writes", 1)]);
+        assert_eq!(covered(&chain), ["m.risky@1", "z.writes@1", "a.reads@1"]);
+        assert!(chain.apart.is_empty());
+    }
+
+    #[test]
+    fn a_yes_covers_no_more_tools_than_a_question_has_room_for() {
+        let many = (0..MAX_COVERED + 3).map(|number| tool(&format!("w{number:03}"), 1));
+        let chain = Chain::of(many);
+        assert_eq!(chain.covered.len(), MAX_COVERED);
+        assert_eq!(chain.apart, ["w020@1", "w021@1", "w022@1"]);
+    }
+
+    #[test]
+    fn a_tool_is_covered_with_all_that_it_changes_or_not_at_all() {
+        let chain = Chain::of([tool("a", MAX_EFFECTS - 1), tool("b", 2), tool("c", 1)]);
+        assert_eq!(covered(&chain), ["a@1", "c@1"]);
+        assert_eq!(chain.apart, ["b@1"]);
+        let mut long = tool("long", 1);
+        long.0.effects = vec!["x".repeat(MAX_TEXT_CHARS + 1)];
+        assert_eq!(Chain::of([long]).apart, ["long@1"]);
+    }
+
+    #[test]
+    fn what_is_asked_about_each_time_is_not_covered() {
+        let (always, _) = tool("always", 1);
+        assert_eq!(Chain::of([(always, true)]).apart, ["always@1"]);
+    }
+}

@@ -1,0 +1,97 @@
+//! Observers of a running call: they get progress and log records as they come.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::api::result::{CallError, LogRecord, Metadata};
+
+/// A progress report of a driver.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Progress {
+    /// How much is done; rises from report to report within an attempt.
+    pub done: f64,
+    /// How much there is, where the driver knows.
+    pub total: Option<f64>,
+    /// A description by the driver. Untrusted text.
+    pub message: Option<String>,
+}
+
+/// A driver is compiled for the first time, and a call waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiling {
+    /// The driver's id.
+    pub driver: String,
+    /// How long it has been compiling; `None` while it waits for others.
+    pub elapsed: Option<Duration>,
+    /// The most that it may take, if that is bounded.
+    pub longest: Option<Duration>,
+}
+
+/// A call that was cancelled, and so returned no reply.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Canceled {
+    /// The error that stands in for the result:
+    /// [`ErrorCode::CANCELED`](crate::ErrorCode::CANCELED).
+    pub error: CallError,
+    /// What was called, and what it had spent, without the attempt that was cancelled while it ran.
+    pub metadata: Metadata,
+    /// The tools that led to the call, outermost first; empty if the host's caller made it.
+    pub called_by: Vec<String>,
+}
+
+/// Receives progress and log records of a call. Runs on the thread of the guest: return
+/// quickly.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolward_bundle::text::visible_line;
+/// use toolward_host::{Canceled, Compiling, LogLevel, LogRecord, Observer, Progress, Request};
+///
+/// struct Printed;
+///
+/// impl Observer for Printed {
+///     fn progress(&self, progress: &Progress) {
+///         println!("{} of {:?}", progress.done, progress.total);
+///     }
+///
+///     fn compiling(&self, compiling: &Compiling) {
+///         println!("compiling {}", compiling.driver);
+///     }
+///
+///     fn log(&self, record: &LogRecord) {
+///         if record.level == LogLevel::Error {
+///             println!("{}", visible_line(&record.message, 1000));
+///         }
+///     }
+///
+///     fn canceled(&self, canceled: &Canceled) {
+///         println!("{} was cancelled", canceled.metadata.tool);
+///     }
+/// }
+///
+/// let request = Request::new("text.stats", r#"{"text": "Hello"}"#).observer(Arc::new(Printed));
+/// ```
+pub trait Observer: Send + Sync {
+    /// The driver reported progress. Reports that do not rise are dropped.
+    fn progress(&self, progress: &Progress) {
+        let _ = progress;
+    }
+
+    /// The call waits for the driver to be compiled. Repeated while it waits.
+    fn compiling(&self, compiling: &Compiling) {
+        let _ = compiling;
+    }
+
+    /// The call, or a nested one, was cancelled: its future was dropped. Of several calls, nested ones come
+    /// before their callers. Runs while the future is dropped: don't panic.
+    fn canceled(&self, canceled: &Canceled) {
+        let _ = canceled;
+    }
+
+    /// The driver logged a record.
+    fn log(&self, record: &LogRecord) {
+        let _ = record;
+    }
+}

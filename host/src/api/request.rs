@@ -1,0 +1,190 @@
+//! What a caller asks for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::api::approval::Approver;
+use crate::api::observer::Observer;
+use crate::elicitation::{Answerable, Resume};
+use crate::sandbox::call_scope::CallScope;
+use crate::sandbox::tools::NestedCall;
+
+/// The input of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Input {
+    /// JSON text; its size and form are checked while it is parsed.
+    Text(String),
+    /// A value that the caller built; checked by the same rules.
+    Value(Value),
+}
+
+/// One call of one tool.
+///
+/// ```
+/// use std::time::Duration;
+/// use serde_json::json;
+/// use toolward_host::Request;
+///
+/// let request = Request::with_value("invoice.total", json!({"month": "2026-10"}))
+///     .context(json!({"tenant": "acme"}))
+///     .principal("alice")
+///     .timeout(Duration::from_secs(10));
+/// ```
+#[derive(Clone)]
+pub struct Request {
+    pub(crate) scope: Arc<CallScope>,
+    pub(crate) tool: String,
+    pub(crate) input: Input,
+    pub(crate) context: Option<Value>,
+    /// `context.pinnedProvider`, taken out of the context.
+    pub(crate) pinned_provider: Option<Value>,
+    pub(crate) pinned_driver: Option<String>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) resume: Option<Box<Resume>>,
+}
+
+impl Request {
+    /// A call of `tool` (`id`, or `id@major`) with JSON text as input.
+    pub fn new(tool: impl Into<String>, input: impl Into<String>) -> Self {
+        Self::with_input(tool.into(), Input::Text(input.into()))
+    }
+
+    /// A call of `tool` with a value as input.
+    pub fn with_value(tool: impl Into<String>, input: Value) -> Self {
+        Self::with_input(tool.into(), Input::Value(input))
+    }
+
+    /// Whether the input's text has fewer than `bytes` bytes.
+    pub(crate) fn is_below(&self, bytes: usize) -> bool {
+        match &self.input {
+            Input::Text(text) => text.len() < bytes,
+            Input::Value(value) => serde_json::to_writer(Room(bytes), value).is_ok(),
+        }
+    }
+
+    fn with_input(tool: String, input: Input) -> Self {
+        Self {
+            scope: Arc::default(),
+            tool,
+            input,
+            context: None,
+            pinned_provider: None,
+            pinned_driver: None,
+            timeout: None,
+            resume: None,
+        }
+    }
+
+    /// Sets host-supplied state, which is checked against the contract's
+    /// `contextSchema`. Take it from the operator or embedder, never from a model's
+    /// arguments.
+    ///
+    /// `pinnedProvider` (AIP-30) pins a driver by its id, as
+    /// [`pinned_driver`](Self::pinned_driver) does. It is removed before the schema is
+    /// checked, and the driver does not get it.
+    #[must_use]
+    pub fn context(mut self, context: Value) -> Self {
+        let mut context = context;
+        self.pinned_provider = context
+            .as_object_mut()
+            .and_then(|members| members.shift_remove("pinnedProvider"))
+            .filter(|pin| !pin.is_null());
+        self.context = Some(context);
+        self
+    }
+
+    /// Sets who calls: a local user, a token's subject, an embedder's name. Each
+    /// principal has its own shares, buckets, stored secrets and approvals. Default:
+    /// [`LOCAL`](crate::LOCAL).
+    #[must_use]
+    pub fn principal(mut self, principal: impl Into<String>) -> Self {
+        self.scope_mut().principal = principal.into();
+        self
+    }
+
+    /// Lets only this driver serve the call.
+    #[must_use]
+    pub fn pinned_driver(mut self, driver: impl Into<String>) -> Self {
+        self.pinned_driver = Some(driver.into());
+        self
+    }
+
+    /// Lowers the deadline. Can't raise it above what contract and operator allow.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// A call of a tool by a tool.
+    pub(crate) fn nested(call: NestedCall) -> Self {
+        Self {
+            scope: Arc::new(call.scope),
+            timeout: call.timeout,
+            ..Self::new(call.tool, call.input)
+        }
+    }
+
+    fn scope_mut(&mut self) -> &mut CallScope {
+        Arc::make_mut(&mut self.scope)
+    }
+
+    /// Sets which questions of a driver the caller can have answered. If the driver
+    /// asks one of them, [`Reply::asked`](crate::Reply::asked) is set. Default: none.
+    #[must_use]
+    pub fn answerable(mut self, answerable: Answerable) -> Self {
+        self.scope_mut().answerable = answerable;
+        self
+    }
+
+    /// Resumes a call that asked, with the answers. The rest of the request has to be
+    /// unchanged.
+    #[must_use]
+    pub fn resume(mut self, resume: Resume) -> Self {
+        self.resume = Some(Box::new(resume));
+        self
+    }
+
+    /// Sets who asks people for this call and its nested calls, instead of the host's
+    /// approver.
+    #[must_use]
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.scope_mut().approver = Some(approver);
+        self
+    }
+
+    /// Sets who receives progress and log records while the driver runs.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.scope_mut().observer = Some(observer);
+        self
+    }
+}
+
+/// A writer that accepts a number of bytes and discards them.
+struct Room(usize);
+
+impl std::io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self
+            .0
+            .checked_sub(bytes.len())
+            .ok_or(std::io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not the input, which may be confidential.
+        f.debug_struct("Request")
+            .field("tool", &self.tool)
+            .finish_non_exhaustive()
+    }
+}

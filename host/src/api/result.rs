@@ -1,0 +1,147 @@
+//! How a call ends: the terminal result, its metadata, and the envelope that
+//! callers see (AIP-14 "Errors").
+
+mod code;
+mod content;
+mod error;
+mod log_record;
+pub(crate) mod weight;
+
+pub use code::{ErrorClass, ErrorCode};
+pub use content::{Annotations, Block, BlockContent, ResourceBody, Role};
+pub use error::{CallError, Hit, Origin};
+
+pub use log_record::{LogLevel, LogRecord};
+
+pub(crate) use error::{shortened, too_large, too_much_memory};
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use crate::api::violations::Violation;
+use crate::elicitation::Asked;
+
+/// The output of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    /// The value, valid against the contract's `outputs`.
+    pub structured: Value,
+    /// The content for a model; if empty, the host shows `structured` as text.
+    pub content: Vec<Block>,
+}
+
+/// The terminal result of one call. Every call ends with one, denial and
+/// timeout included.
+///
+/// ```
+/// use toolward_host::{Metadata, Output, Reply, Violation};
+///
+/// fn show(reply: &Reply) {
+///     if let Ok(Output { structured, .. }) = &reply.result {
+///         println!("{structured}");
+///     }
+///     let Metadata { tool, milliseconds, fuel, violations, .. } = &reply.metadata;
+///     println!("{tool}: {milliseconds} ms, {fuel} units of fuel");
+///     for Violation { kind, subject } in violations {
+///         println!("tried {kind:?} {subject:?}");
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// The output, or why there is none.
+    pub result: Result<Output, CallError>,
+    /// What was called, and what it took.
+    pub metadata: Metadata,
+    /// What the driver logged and printed. Untrusted text.
+    pub captured: Captured,
+    /// The questions of the driver. `result` is then an error with the
+    /// code [`ErrorCode::INPUT_REQUIRED`].
+    pub asked: Option<Box<Asked>>,
+}
+
+/// What was called, by what, and what it took.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Metadata {
+    /// The invocation's id, a UUIDv7.
+    pub invocation: String,
+    /// The tool as `id@version`; as in the request if none was found.
+    pub tool: String,
+    /// The driver's id, once one was chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// Who published the driver that ran, or would have run; `dev:<dir>` for an
+    /// unsigned one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_publisher: Option<String>,
+    /// Who published the tool's bundle; `dev:<dir>` for an unsigned one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publisher: Option<String>,
+    /// BLAKE3 of the manifest of the driver's bundle, 64 hex digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<String>,
+    /// How often the driver was started.
+    pub attempts: u32,
+    /// Time from request to result in milliseconds, rounded to microseconds.
+    pub milliseconds: f64,
+    /// Fuel consumed by all attempts. Too low after a hardware trap.
+    pub fuel: u64,
+    /// The peak memory of an attempt, in bytes: the driver's own, what the host held
+    /// for it, and that of nested calls.
+    pub peak_memory: u64,
+    /// What the driver tried beyond its grant: each once, the first 32.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<Violation>,
+    /// The number of all violations.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub violations_total: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// What a driver logged and printed, within its limits, in the last attempt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Captured {
+    /// Its log records.
+    pub logs: Vec<LogRecord>,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Reply {
+    /// The envelope as a value; [`Reply`] itself serialises to the same, without
+    /// a copy of the output.
+    pub fn envelope(&self) -> Value {
+        serde_json::to_value(self).unwrap_or(Value::Null)
+    }
+}
+
+/// The envelope: `{"ok": true, "value": …, "meta": …}` or
+/// `{"ok": false, "error": …, "meta": …}`. Content blocks are under `content`
+/// where there are any.
+impl Serialize for Reply {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut envelope = serializer.serialize_struct("Reply", 4)?;
+        envelope.serialize_field("ok", &self.result.is_ok())?;
+        match &self.result {
+            Ok(output) => {
+                envelope.serialize_field("value", &output.structured)?;
+                if !output.content.is_empty() {
+                    envelope.serialize_field("content", &output.content)?;
+                }
+            }
+            Err(error) => envelope.serialize_field("error", error)?,
+        }
+        envelope.serialize_field("meta", &self.metadata)?;
+        envelope.end()
+    }
+}

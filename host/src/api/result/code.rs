@@ -1,0 +1,181 @@
+//! Error codes and classes. Codes are AIP-14's where it
+//! has one, else `toolward:…`; classes are Agent Tool 0.2.0's.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Serialize;
+use toolward_report::{Code, codes};
+
+/// A stable error code.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct ErrorCode(Cow<'static, str>);
+
+impl ErrorCode {
+    codes! {
+        pub const Self;
+
+        INPUT_INVALID = "input_invalid",
+            "Input or context does not match its schema, is too large or too deep.";
+        INPUT_UNSUPPORTED = "input_unsupported",
+            "A dropped input was used, and no other driver takes it.";
+        INPUT_UNAVAILABLE = "input_unavailable",
+            "The driver asked a question that this caller can't answer.";
+        INPUT_REQUIRED = "toolward:input_required",
+            "The driver asks questions that the caller can have answered: call again with the answers.";
+        RESUME_REFUSED = "toolward:resume_refused",
+            "The answers do not belong to this call's questions, or its driver has changed.";
+        NOT_FOUND = "not_found", "No such tool.";
+        SCHEMA_NOT_LOADED = "toolward:schema_not_loaded",
+            "A deferred tool was called before its schema was loaded.";
+        UNAUTHORISED = "unauthorised", "Policy denies, or a declared capability is not granted.";
+        APPROVAL_DENIED = "toolward:approval_denied", "A person denied approval, or no one could be asked.";
+        APPROVAL_PAUSED = "toolward:approval_paused",
+            "A person denied this tool a moment ago, and is not asked again yet.";
+        APPROVAL_PENDING = "toolward:approval_pending",
+            "A person is being asked: call again when there is an answer.";
+        AUTH_REQUIRED = "auth_required", "A granted secret has no value.";
+        SANDBOX_VIOLATION = "toolward:sandbox_violation",
+            "Policy ended the call at its first violation.";
+        WITHDRAWN = "toolward:withdrawn",
+            "The bundle was withdrawn after it was loaded: revoked, or by the operator.";
+        TIMEOUT = "timeout", "The deadline passed.";
+        FUEL_EXHAUSTED = "toolward:fuel_exhausted", "The fuel was spent.";
+        MEMORY_EXCEEDED = "toolward:memory_exceeded", "The memory limit was reached.";
+        RESULT_TOO_LARGE = "toolward:result_too_large", "The result is larger than allowed.";
+        LIMIT_EXCEEDED = "toolward:limit_exceeded", "Another limit was reached.";
+        RATE_LIMITED = "rate_limited", "The queue is full.";
+        UPSTREAM_ERROR = "upstream_error",
+            "The driver trapped, or returned what its contract does not allow.";
+        NO_ROUTE = "no_route", "No driver serves this tool.";
+        PINNED_PROVIDER_UNAVAILABLE = "pinned_provider_unavailable",
+            "The driver that the caller pinned does not serve this tool.";
+        CANCELED = "toolward:canceled",
+            "The caller cancelled the call or disconnected.";
+        INTERNAL = "internal", "A fault of the host's own.";
+    }
+
+    const fn of(row: Code) -> Self {
+        Self(Cow::Borrowed(row.code))
+    }
+}
+
+impl ErrorCode {
+    /// The code as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A driver's code. `None` if it does not have the form that the world demands, or
+    /// could be mistaken for a code of the host.
+    pub(crate) fn from_driver(code: &str) -> Option<Self> {
+        let (head, tail) = match code.split_once(':') {
+            Some((head, tail)) => (head, Some(tail)),
+            None => (code, None),
+        };
+        let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let good = code.len() <= 128
+            && head.starts_with(|c: char| c.is_ascii_lowercase())
+            && head.chars().all(lower)
+            && head != "toolward"
+            && tail.is_none_or(|tail| {
+                !tail.is_empty() && tail.chars().all(|c| lower(c) || c == '.' || c == '-')
+            });
+        good.then(|| Self(Cow::Owned(code.to_owned())))
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The error class of Agent Tool 0.2.0 ("Errors").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ErrorClass {
+    /// No such tool on this surface.
+    UnknownTool,
+    /// The arguments are well-formed, and not for this driver.
+    InvalidArguments,
+    /// A value does not match its schema.
+    SchemaValidationFailed,
+    /// The caller has not seen the schema yet.
+    SchemaNotLoaded,
+    /// Policy denies.
+    PermissionDenied,
+    /// Policy denies this tool, or this request.
+    PolicyBlocked,
+    /// Policy ended the call at its first violation.
+    SandboxViolation,
+    /// A declared capability is not granted.
+    CapabilityGap,
+    /// A person denied approval, or no one could be asked.
+    ApprovalRejected,
+    /// Something must be set up first.
+    SetupRequired,
+    /// A credential has no value.
+    CredentialMissing,
+    /// The deadline passed.
+    Timeout,
+    /// The caller cancelled the call or disconnected.
+    Canceled,
+    /// Too many calls.
+    RateLimited,
+    /// What the tool depends on is not there.
+    DependencyUnavailable,
+    /// Running the tool failed.
+    ExecutionFailed,
+    /// The result is too large.
+    ResultTooLarge,
+}
+
+impl ErrorClass {
+    /// The class of a code that a driver gave.
+    pub(crate) fn of_driver_code(code: &str) -> Self {
+        match code {
+            "input_invalid" => Self::SchemaValidationFailed,
+            "input_unsupported" => Self::InvalidArguments,
+            "input_unavailable" => Self::SetupRequired,
+            "unauthorised" => Self::PermissionDenied,
+            "auth_required" => Self::CredentialMissing,
+            "rate_limited" => Self::RateLimited,
+            "timeout" => Self::Timeout,
+            "no_route" | "pinned_provider_unavailable" => Self::DependencyUnavailable,
+            // `not_found` included: of a driver it means a thing, not the tool.
+            _ => Self::ExecutionFailed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_may_use_plain_and_domain_codes() {
+        for code in ["not_found", "stripe:card_declined", "a1:x.y-z"] {
+            assert!(ErrorCode::from_driver(code).is_some(), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_driver_cannot_pass_for_the_host_or_break_the_form() {
+        for code in [
+            "toolward:fuel_exhausted",
+            "toolward",
+            "",
+            ":x",
+            "a:",
+            "Not",
+            "1a",
+            "a b",
+            "a:b:c",
+        ] {
+            assert!(ErrorCode::from_driver(code).is_none(), "{code}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The public description of a host's tools.
+
+use std::sync::Arc;
+
+use toolward_policy::{Confirmed, ContextLack, Decision, Effects};
+
+use crate::api::result::Reply;
+use crate::catalogue::{Icon, ToolEntry};
+
+/// A tool of a host.
+///
+/// ```
+/// use toolward_host::{DriverInfo, Host, ToolInfo};
+/// use toolward_policy::Decision;
+///
+/// fn list(host: &Host) {
+///     for ToolInfo { contract, publisher, drivers, .. } in host.tools() {
+///         for DriverInfo { id, decision, .. } in &drivers {
+///             let verdict = match decision {
+///                 Decision::Allow(_) => "allowed".to_owned(),
+///                 Decision::Ask(_, reasons) => format!("asks: {reasons:?}"),
+///                 Decision::Deny(denial) => format!("blocked: {denial}"),
+///             };
+///             println!("{} of {publisher}, by {id}: {verdict}", contract.id);
+///         }
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ToolInfo {
+    /// Its contract. Untrusted text.
+    pub contract: Arc<toolward_contract::tool::Tool>,
+    /// Who published it; `dev:<dir>` for an unsigned bundle.
+    pub publisher: String,
+    /// BLAKE3 of its bundle's manifest, 64 hex digits.
+    pub bundle: String,
+    /// The drivers that may serve it, in order of preference.
+    pub drivers: Vec<DriverInfo>,
+    /// Why drivers of the same publisher can't serve it, for people.
+    pub unserved: Vec<String>,
+    /// The effects of a call by any driver that policy lets run, nested calls included;
+    /// `None` if there is no such driver, so that no call can run.
+    pub effects: Option<Effects>,
+    /// Why calls without a context of their own can't run, if the contract requires one
+    /// and the operator gives none.
+    pub context: Option<ContextLack>,
+    /// Which claims of the contract the operator confirms.
+    pub confirmed: Confirmed,
+    /// Its icon, or its bundle's. Untrusted bytes.
+    pub icon: Option<Icon>,
+}
+
+/// A driver that may serve a tool.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DriverInfo {
+    /// Its id.
+    pub id: String,
+    /// Who published it, which may be another publisher than the tool's.
+    pub publisher: String,
+    /// The policy's decision.
+    pub decision: Decision,
+}
+
+impl DriverInfo {
+    /// Whether policy lets it run, with or without approval.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.decision.grant().is_some()
+    }
+}
+
+impl ToolInfo {
+    /// The lines of a policy that would let a call pass which the policy blocked. For
+    /// people, and no part of a reply: its reader may be an agent.
+    #[must_use]
+    pub fn lines_to_add(&self, reply: &Reply) -> Option<String> {
+        let error = reply.result.as_ref().err()?;
+        if !error.is_denial() {
+            return None;
+        }
+        let Some(driver) = &reply.metadata.driver else {
+            // Before a driver was picked nothing but its context was found missing.
+            return self.context.as_ref().map(ContextLack::lines_to_add);
+        };
+        self.drivers.iter().find_map(|one| match &one.decision {
+            Decision::Deny(denial) if one.id == *driver => Some(denial.lines_to_add()),
+            _ => None,
+        })
+    }
+
+    /// What callers may know of a tool of the catalogue.
+    pub(crate) fn of(entry: &ToolEntry) -> Self {
+        Self {
+            contract: entry.contract.clone(),
+            publisher: entry.publisher.clone(),
+            bundle: entry.bundle.clone(),
+            drivers: entry
+                .routes
+                .iter()
+                .map(|route| DriverInfo {
+                    id: route.driver.driver.id.to_string(),
+                    publisher: route.driver.publisher.clone(),
+                    decision: route.decision.clone(),
+                })
+                .collect(),
+            unserved: entry.unserved.clone(),
+            effects: entry.effects(),
+            context: entry.context_lack(),
+            confirmed: entry.confirmed(),
+            icon: entry.icon.clone(),
+        }
+    }
+}

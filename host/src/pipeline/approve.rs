@@ -1,0 +1,115 @@
+//! The stage that obtains a person's approval of one call with exactly this input. If
+//! no one can be asked, the call is denied.
+
+use std::sync::Arc;
+
+use crate::api::approval::{ApprovalQuestion, ApprovalRequest, Approver, Verdict};
+use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::digest;
+use crate::pipeline::authorise::Granted;
+use crate::pipeline::validate::RoutedCall;
+
+/// Replaces a value that approval requests don't show.
+const HIDDEN: &str = "(hidden)";
+
+/// A call that needs no approval, or has it.
+pub(crate) struct Approved<T> {
+    call: T,
+    /// The tools whose calls by this one the approval covers.
+    covered: Vec<String>,
+}
+
+impl<T> Approved<T> {
+    pub(crate) fn call(&self) -> &T {
+        &self.call
+    }
+
+    pub(crate) fn into_parts(self) -> (T, Vec<String>) {
+        (self.call, self.covered)
+    }
+}
+
+/// Obtains the approval that the decision asks for: through the call's own
+/// approver, or else the host's.
+pub(crate) async fn obtain(
+    granted: Granted<RoutedCall>,
+    hosts: Option<&Arc<dyn Approver>>,
+    invocation: &str,
+) -> Result<Approved<RoutedCall>, CallError> {
+    let (call, question) = granted.into_parts();
+    let Some(question) = question else {
+        return Ok(Approved {
+            covered: call.scope.chain.covered().to_vec(),
+            call,
+        });
+    };
+    let request = request(&call, &question, invocation);
+    let verdict = match call.scope.approver.as_ref().or(hosts) {
+        Some(approver) => approver.ask(&request).await,
+        None => Verdict::Unavailable,
+    };
+    match verdict {
+        Verdict::Approved => Ok(Approved {
+            call,
+            covered: request.chain.into_iter().map(|tool| tool.tool).collect(),
+        }),
+        Verdict::Denied(reason) => Err(denied(
+            format!(
+                "`{}` was not approved{}",
+                call.tool.major_id,
+                reason.map_or_else(String::new, |reason| format!(": {reason}"))
+            ),
+            "ask the person who denied it",
+        )),
+        // A nested call can't be made again: its caller gets the error and continues.
+        Verdict::Later if call.scope.chain.caller().is_none() => Err(CallError::new(
+            ErrorCode::APPROVAL_PENDING,
+            ErrorClass::ApprovalRejected,
+            format!("a person is asked whether to call `{}`", call.tool.major_id),
+        )
+        .with_hint("call it again, with their answer")),
+        Verdict::Unavailable | Verdict::Later => Err(denied(
+            format!(
+                "`{}` needs approval ({}), and there is no one to ask",
+                call.tool.major_id,
+                request.reasons.join("; ")
+            ),
+            "call it where a person can answer, or let the operator approve it in the policy",
+        )),
+    }
+}
+
+fn request(call: &RoutedCall, question: &ApprovalQuestion, invocation: &str) -> ApprovalRequest {
+    let contract = &call.tool.contract;
+    ApprovalRequest {
+        invocation: invocation.to_owned(),
+        principal: call.scope.principal.clone(),
+        tool: call.tool.full_id.clone(),
+        tool_id: call.tool.major_id.clone(),
+        name: contract.name.clone(),
+        publisher: call.tool.publisher.clone(),
+        bundle: call.tool.bundle.clone(),
+        driver: call.route.driver.driver.id.to_string(),
+        driver_publisher: call.route.driver.publisher.clone(),
+        driver_bundle: call.route.driver.bundle.clone(),
+        input: contract.inputs.hiding(&call.approval_input, HIDDEN),
+        input_digest: digest::secret(&call.approval_input),
+        effects: question.effects.clone(),
+        risk: question.risk,
+        reasons: question.reasons.clone(),
+        each_time: question.each_time,
+        chain: question.chain.covered.clone(),
+        apart: question.chain.apart.clone(),
+        called_by: call.scope.chain.names(),
+        called_by_bundles: call.scope.chain.bundles(),
+    }
+}
+
+fn denied(message: String, hint: &str) -> CallError {
+    CallError::new(
+        ErrorCode::APPROVAL_DENIED,
+        ErrorClass::ApprovalRejected,
+        message,
+    )
+    .with_hint(hint)
+}

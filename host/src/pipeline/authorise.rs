@@ -1,0 +1,149 @@
+//! The stage that applies a decision to a call: from here on a call has a grant,
+//! or an error that says what it lacks.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use toolward_contract::capability::Capability;
+use toolward_policy::{Decision, Denial, UnusableDirectory, Why};
+
+use crate::api::approval::ApprovalQuestion;
+use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::catalogue::Route;
+use crate::catalogue::ToolInfo;
+use crate::pipeline::validate::{self, RoutedCall, Validated};
+
+/// A call with its grant; the next stage takes nothing else.
+pub(crate) struct Granted<T> {
+    call: T,
+    question: Option<Arc<ApprovalQuestion>>,
+}
+
+impl<T> Granted<T> {
+    pub(crate) fn into_parts(self) -> (T, Option<Arc<ApprovalQuestion>>) {
+        (self.call, self.question)
+    }
+}
+
+/// Applies the route's decision to a validated call.
+pub(crate) fn apply(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>, CallError> {
+    let call = call.into_inner();
+    if let Decision::Deny(denial) = &call.route.decision {
+        return Err(denied(&call.tool.major_id, denial));
+    }
+    // Don't ask a person about a call that can't run.
+    if let Some(access) = &call.route.access
+        && let Err(error) = &access.files
+    {
+        return Err(error.clone());
+    }
+    let question = call
+        .route
+        .question
+        .clone()
+        // The approval of a calling tool named this tool, too.
+        .filter(|question| question.each_time || !call.scope.chain.covers(&call.tool.major_id));
+    Ok(Granted { call, question })
+}
+
+impl ToolInfo {
+    /// The error of every valid call of the tool that brings no context of its own:
+    /// policy blocks all of its drivers, it has none, or the operator gives no context
+    /// that it requires. The text is for callers: it names what is missing, but no line
+    /// of a policy.
+    #[must_use]
+    pub fn refusal(&self) -> Option<CallError> {
+        let tool = self.contract.major_id();
+        let mut denials = self.drivers.iter().map(|driver| match &driver.decision {
+            Decision::Deny(denial) => Some(denial),
+            _ => None,
+        });
+        match denials.next() {
+            None => Some(crate::pipeline::resolve::no_route(&tool, &self.unserved)),
+            Some(Some(first)) if denials.all(|denial| denial.is_some()) => {
+                Some(denied(&tool, first))
+            }
+            Some(_) => self.context.as_ref().map(validate::context_missing),
+        }
+    }
+}
+
+fn denied(tool: &str, denial: &Denial) -> CallError {
+    let mut names: Vec<String> = denial
+        .missing
+        .iter()
+        .map(|missing| missing.capability.to_string())
+        .collect();
+    names.sort();
+    names.dedup();
+    if let Some(directories) = unusable(denial) {
+        return without_directories(tool, &names, &directories);
+    }
+    let (class, message) = if names.is_empty() {
+        (
+            ErrorClass::PolicyBlocked,
+            format!("the policy denies `{tool}`: {denial}"),
+        )
+    } else {
+        (
+            ErrorClass::CapabilityGap,
+            format!(
+                "`{tool}` is blocked: it declares what the policy does not grant: {}",
+                names.join(", ")
+            ),
+        )
+    };
+    // The caller may be an agent: only the command shows the lines to add and the
+    // directories behind workspaces.
+    CallError::new(ErrorCode::UNAUTHORISED, class, message)
+        .with_cause(json!({ "missing": names }))
+        .with_hint(format!(
+            "the operator decides: `toolward policy explain {tool}` shows what is missing"
+        ))
+}
+
+/// The capabilities whose directories can't be used, if nothing else is missing.
+fn unusable(denial: &Denial) -> Option<Vec<(&Capability, &UnusableDirectory)>> {
+    if !denial.denied_by.is_empty() || denial.missing.is_empty() {
+        return None;
+    }
+    let problems = denial.missing.iter().map(|missing| match &missing.why {
+        Why::Directory(unusable) => Some((&missing.capability, unusable)),
+        _ => None,
+    });
+    problems.collect()
+}
+
+fn without_directories(
+    tool: &str,
+    names: &[String],
+    directories: &[(&Capability, &UnusableDirectory)],
+) -> CallError {
+    let problems: Vec<String> = directories
+        .iter()
+        .map(|(capability, unusable)| {
+            format!(
+                "the directory of `{capability}` can't be used: {}",
+                unusable.problem
+            )
+        })
+        .collect();
+    let first = directories.first().map(|(_, unusable)| unusable);
+    CallError::new(
+        ErrorCode::UNAUTHORISED,
+        ErrorClass::SetupRequired,
+        format!("`{tool}` is blocked: {}", problems.join("; ")),
+    )
+    .with_cause(json!({ "missing": names, "rule": first.map(|unusable| unusable.code) }))
+    .with_hint(format!(
+        "{}; `toolward policy explain {tool}` names it",
+        first.map_or("repair the directory", |unusable| unusable.hint.as_str())
+    ))
+}
+
+impl Route {
+    /// Whether policy lets this route be used at all.
+    pub(crate) fn is_open(&self) -> bool {
+        self.access.is_some()
+    }
+}

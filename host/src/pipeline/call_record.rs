@@ -1,0 +1,172 @@
+//! The record of one call while it goes through the stages, and the one place in which
+//! every call ends: with a result, or by its future being dropped.
+//!
+//! The stages write into the record as they go, since a future that is dropped returns
+//! nothing.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use crate::api::listener::{CallListener, CallStage, FinishedCall};
+use crate::api::observer::Canceled;
+use crate::api::request::Request;
+use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output};
+use crate::catalogue::{LoadedDriver, ToolEntry};
+use crate::sandbox::call_scope::CallScope;
+
+/// The record of a call that has not ended. If it is dropped before
+/// [`CallRecord::end`], the call was cancelled.
+pub(crate) struct CallRecord<'a> {
+    pub(crate) metadata: Metadata,
+    pub(crate) captured: Captured,
+    stage: CallStage,
+    tool: Option<Arc<ToolEntry>>,
+    driver: Option<Arc<LoadedDriver>>,
+    scope: Arc<CallScope>,
+    listeners: &'a [Arc<dyn CallListener>],
+    started: Instant,
+    ended: bool,
+}
+
+impl<'a> CallRecord<'a> {
+    pub(crate) fn new(request: &Request, listeners: &'a [Arc<dyn CallListener>]) -> Self {
+        let invocation = match &request.resume {
+            Some(resume) => resume.asked.invocation.clone(),
+            None => new_id(),
+        };
+        Self {
+            metadata: Metadata {
+                invocation,
+                tool: request.tool.clone(),
+                ..Metadata::default()
+            },
+            captured: Captured::default(),
+            stage: CallStage::Resolve,
+            tool: None,
+            driver: None,
+            scope: request.scope.clone(),
+            listeners,
+            started: Instant::now(),
+            ended: false,
+        }
+    }
+
+    /// The call enters this stage.
+    pub(crate) fn enter(&mut self, stage: CallStage) {
+        self.stage = stage;
+    }
+
+    /// The tool was found.
+    pub(crate) fn resolved(&mut self, tool: &Arc<ToolEntry>) {
+        self.metadata.tool.clone_from(&tool.full_id);
+        self.metadata.publisher = Some(tool.publisher.clone());
+        self.tool = Some(tool.clone());
+    }
+
+    /// The driver was picked.
+    pub(crate) fn picked(&mut self, driver: &Arc<LoadedDriver>) {
+        self.metadata.driver = Some(driver.driver.id.as_str().to_owned());
+        self.metadata.driver_publisher = Some(driver.publisher.clone());
+        self.metadata.bundle = Some(driver.bundle.clone());
+        self.driver = Some(driver.clone());
+    }
+
+    /// Ends the call with its result; returns the metadata and what the driver logged
+    /// and printed.
+    pub(crate) fn end(mut self, result: &Result<Output, CallError>) -> (Metadata, Captured) {
+        self.ended = true;
+        self.measure();
+        self.tell(result.as_ref().err().map(|error| &error.code));
+        let metadata = std::mem::take(&mut self.metadata);
+        (metadata, std::mem::take(&mut self.captured))
+    }
+
+    fn measure(&mut self) {
+        let elapsed = self.started.elapsed();
+        self.metadata.milliseconds = (elapsed.as_secs_f64() * 1e6).round() / 1e3;
+    }
+
+    fn tell(&self, error: Option<&ErrorCode>) {
+        if self.listeners.is_empty() {
+            return;
+        }
+        let finished = self.finished(error.cloned());
+        for listener in self.listeners {
+            // A panic in one listener must not fail the call or keep it from the
+            // others.
+            if catch_unwind(AssertUnwindSafe(|| listener.finished(&finished))).is_err() {
+                tracing::error!("a listener for finished calls panicked");
+            }
+        }
+    }
+
+    fn finished(&self, error: Option<ErrorCode>) -> FinishedCall {
+        let (tool, driver) = (self.tool.as_deref(), self.driver.as_deref());
+        let caller = self.scope.chain.caller();
+        let duration = self.started.elapsed();
+        let now = SystemTime::now();
+        FinishedCall {
+            invocation: self.metadata.invocation.clone(),
+            parent: caller.map(|caller| caller.invocation.clone()),
+            depth: caller.map_or(0, |caller| caller.names.len()),
+            principal: self.scope.principal.clone(),
+            tool: tool.map(|tool| tool.major_id.clone()),
+            bundle: tool.map(|tool| tool.bundle.clone()),
+            driver: driver.map(|driver| driver.driver.id.to_string()),
+            driver_bundle: driver.map(|driver| driver.bundle.clone()),
+            error,
+            stage: self.stage,
+            attempts: self.metadata.attempts,
+            fuel: self.metadata.fuel,
+            peak_memory: self.metadata.peak_memory,
+            violations: self.metadata.violations_total,
+            started: now.checked_sub(duration).unwrap_or(now),
+            duration,
+        }
+    }
+
+    /// The future was dropped, and with it the guest. Tells listeners, log and observer.
+    fn cancel(&mut self) {
+        self.measure();
+        let error = CallError::new(
+            ErrorCode::CANCELED,
+            ErrorClass::Canceled,
+            "the call was cancelled by its caller",
+        );
+        self.tell(Some(&error.code));
+        let metadata = std::mem::take(&mut self.metadata);
+        tracing::info!(
+            invocation = metadata.invocation,
+            tool = metadata.tool,
+            code = error.code.as_str(),
+            milliseconds = metadata.milliseconds,
+            "a call was cancelled"
+        );
+        // The observer of the first call also observes those that tools make.
+        let chain = &self.scope.chain;
+        let above = || chain.caller()?.budget.observer.as_ref();
+        if let Some(observer) = self.scope.observer.as_ref().or_else(above) {
+            observer.canceled(&Canceled {
+                error,
+                metadata,
+                called_by: chain.names(),
+            });
+        }
+    }
+}
+
+/// A UUIDv7, in lower case.
+fn new_id() -> String {
+    let mut text = uuid::Uuid::encode_buffer();
+    let id = uuid::Uuid::now_v7().hyphenated();
+    id.encode_lower(&mut text).to_owned()
+}
+
+impl Drop for CallRecord<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.cancel();
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Dispatch: runs an approved call on its driver under one deadline, and
+//! retries where contract and error allow it.
+
+mod attempts;
+mod clock;
+mod component;
+mod context;
+mod finish;
+mod http;
+mod outcome;
+mod output;
+mod prepare;
+
+pub(crate) use clock::timed_out;
+pub(crate) use context::{DispatchContext, Executor};
+pub(crate) use finish::Ended;
+
+use self::attempts::{Finished, Plan};
+use self::component::Component;
+use self::http::Requests;
+use self::prepare::Run;
+use crate::api::listener::CallStage;
+use crate::api::result::CallError;
+use crate::elicitation::Asker;
+use crate::invocation::Invocation;
+use crate::pipeline::approve::Approved;
+use crate::pipeline::call_record::CallRecord;
+use crate::pipeline::validate::RoutedCall;
+use crate::sandbox::turns::Spender;
+
+/// Runs an approved call. Its deadline starts here, once it has a slot.
+pub(crate) async fn dispatch(
+    approved: Approved<RoutedCall>,
+    host: DispatchContext<'_>,
+    record: &mut CallRecord<'_>,
+) -> Result<Ended, CallError> {
+    let (mut call, covered) = approved.into_parts();
+    let mut prepared = prepare::prepare(&mut call, covered, &host, record).await?;
+    record.enter(CallStage::Run);
+    let result = run(&mut call, &mut prepared, &host, record).await;
+    finish::finish(&call, &prepared, result, record).await
+}
+
+async fn run(
+    call: &mut RoutedCall,
+    prepared: &mut Run,
+    host: &DispatchContext<'_>,
+    record: &mut CallRecord<'_>,
+) -> Result<Finished, CallError> {
+    let (tool, route) = (call.tool.clone(), call.route.clone());
+    let resumption = prepared.resumption.take();
+    let context = &prepared.context;
+    let grant = &context.access.grant;
+    let scope = call.scope.clone();
+    let plan = Plan {
+        tool: &tool,
+        route: &route,
+        limits: &context.limits,
+        clock: prepared.clock,
+        gates: &prepared.gates,
+        slot: &prepared.slot,
+        validation: host.validation,
+        principal: &scope.principal,
+    };
+    match host.executor {
+        Executor::Component(component) => {
+            let nested = scope.chain.caller().is_some();
+            let invocation = Invocation {
+                id: record.metadata.invocation.clone(),
+                tool: tool.contract.id.as_str().to_owned(),
+                tool_version: tool.version.clone(),
+                input: std::mem::take(&mut call.input),
+                context: std::mem::take(&mut call.context),
+                resume: resumption,
+            };
+            let mut attempts = Component {
+                call: component.call(invocation),
+                context,
+                asker: Asker {
+                    granted: grant.user(),
+                    answerable: scope.answerable,
+                    nested,
+                    rounds: prepared.rounds,
+                },
+                // A called tool runs in its caller's turns.
+                spender: (!nested).then_some(Spender {
+                    turns: host.turns,
+                    principal: &scope.principal,
+                    publisher: &route.driver.publisher,
+                }),
+                fuel: prepared.fuel,
+            };
+            let result = attempts::run(&plan, &mut attempts, record).await;
+            (call.input, call.context) = attempts.call.into_input();
+            result
+        }
+        Executor::Http => {
+            let driver = &route.driver.driver;
+            let (Some(http), Some(origin), Some(network)) =
+                (&route.implements.http, driver.origin(), &context.network)
+            else {
+                return Err(CallError::internal(
+                    "this driver has neither component nor request",
+                ));
+            };
+            let input = serde_json::from_str(&call.input).map_err(|error| {
+                CallError::internal(format!("the input is not valid JSON: {error}"))
+            })?;
+            let mut attempts = Requests {
+                call: http,
+                origin: format!("https://{origin}"),
+                input,
+                network,
+                grant,
+                secrets: &context.secrets,
+                limits: &context.limits,
+                violations: &context.violations,
+            };
+            attempts::run(&plan, &mut attempts, record).await
+        }
+    }
+}

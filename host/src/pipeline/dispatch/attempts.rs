@@ -1,0 +1,140 @@
+//! Attempts of one call: the first, and those after it where contract and error allow
+//! a retry.
+
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use toolward_contract::tool::Retry;
+
+use super::clock::Clock;
+use super::output::{self, Mapped};
+use crate::admission::Path;
+use crate::api::limits::CallLimits;
+use crate::api::result::{CallError, Captured, Output};
+use crate::catalogue::{Route, ToolEntry};
+use crate::elicitation::Questions;
+use crate::invocation::DriverOutput;
+use crate::pipeline::call_record::CallRecord;
+use crate::pipeline::resolve;
+use crate::sandbox::deadline;
+use crate::sandbox::tools::SlotCell;
+use crate::validation_pool::ValidationPool;
+
+/// The end of an attempt that did not fail.
+pub(crate) enum Attempted {
+    /// The driver returned its output.
+    Done(DriverOutput),
+    /// The driver asks questions.
+    Asks(Questions),
+}
+
+/// The end of a call that did not fail.
+pub(crate) enum Finished {
+    /// An output that matches its contract.
+    Done(Output),
+    /// Questions to be answered first.
+    Asks(Questions),
+}
+
+/// The result of one attempt.
+pub(crate) struct Attempt {
+    pub(crate) result: Result<Attempted, CallError>,
+    /// Units of fuel that it consumed.
+    pub(crate) fuel: u64,
+    pub(crate) peak_memory: u64,
+    /// What the driver logged and printed.
+    pub(crate) captured: Captured,
+}
+
+/// Something that makes attempts: a component in a sandbox, or requests of the
+/// host's own.
+pub(crate) trait Attempts {
+    /// Makes one attempt; `spent` is the fuel that those before it consumed.
+    async fn attempt(&mut self, number: u32, clock: &Clock, spent: u64) -> Attempt;
+}
+
+/// What stays the same over all attempts of a call.
+pub(crate) struct Plan<'a> {
+    pub(crate) tool: &'a ToolEntry,
+    pub(crate) route: &'a Route,
+    /// The route's limits, within those of a caller.
+    pub(crate) limits: &'a CallLimits,
+    pub(crate) clock: Clock,
+    pub(crate) gates: &'a Path,
+    pub(crate) slot: &'a SlotCell,
+    pub(crate) validation: &'a ValidationPool,
+    pub(crate) principal: &'a str,
+}
+
+/// Makes attempts until one ends the call; they count on from those in `record`. The
+/// deadline covers everything, retries and pauses included; waiting for the first slot
+/// lies before it.
+pub(crate) async fn run(
+    plan: &Plan<'_>,
+    attempts: &mut impl Attempts,
+    record: &mut CallRecord<'_>,
+) -> Result<Finished, CallError> {
+    let clock = &plan.clock;
+    let contract = &plan.tool.contract;
+    let mut number: u32 = record.metadata.attempts;
+    loop {
+        number = number.saturating_add(1);
+        record.metadata.attempts = number;
+        let spent = record.metadata.fuel;
+        let attempt = attempts.attempt(number, clock, spent).await;
+        let metadata = &mut record.metadata;
+        metadata.fuel = spent.saturating_add(attempt.fuel);
+        metadata.peak_memory = metadata.peak_memory.max(attempt.peak_memory);
+        record.captured = attempt.captured;
+        let error = match attempt.result {
+            Ok(Attempted::Asks(questions)) => return Ok(Finished::Asks(questions)),
+            Ok(Attempted::Done(output)) => {
+                let Mapped(output, memory) = output::accept(
+                    output,
+                    plan.limits,
+                    contract,
+                    &plan.route.implements.drop_outputs,
+                    (plan.validation, plan.principal),
+                    clock.deadline,
+                    || clock.late(),
+                )
+                .await?;
+                let peak = &mut record.metadata.peak_memory;
+                *peak = (*peak).max(memory);
+                return Ok(Finished::Done(output));
+            }
+            Err(error) => error,
+        };
+
+        let retry = plan.route.retry.as_ref().filter(|_| contract.idempotent);
+        let Some(pause) = retry.and_then(|retry| pause(retry, number, &error)) else {
+            return Err(error);
+        };
+        if Instant::now()
+            .checked_add(pause)
+            .is_none_or(|then| then >= clock.deadline)
+        {
+            return Err(error);
+        }
+        // Releases the slot while this call waits.
+        drop(plan.slot.take());
+        let next = pin!(async {
+            tokio::time::sleep(pause).await;
+            plan.gates.enter().await
+        });
+        match deadline::before(clock.deadline, next).await {
+            Ok(slot) => plan.slot.put(slot?),
+            Err(deadline::Elapsed) => return Err(clock.late()),
+        }
+        resolve::still_served(plan.tool, plan.route)?;
+    }
+}
+
+/// How long to wait before the next attempt; `None` where there is none.
+fn pause(retry: &Retry, attempt: u32, error: &CallError) -> Option<Duration> {
+    if !error.retryable || attempt >= retry.max_attempts {
+        return None;
+    }
+    let own = retry.wait_before(attempt.saturating_add(1));
+    Some(own.max(error.retry_after.unwrap_or_default()))
+}

@@ -1,0 +1,61 @@
+//! Attempts by a component: each in a sandbox of its own.
+
+use super::attempts::{Attempt, Attempts};
+use super::clock::Clock;
+use super::outcome;
+use crate::api::result::Captured;
+use crate::elicitation::Asker;
+use crate::sandbox::AttemptLimits;
+use crate::sandbox::context::Context;
+use crate::sandbox::run::{self, PreparedCall};
+use crate::sandbox::turns::Spender;
+
+/// A call of a component and what its attempts share.
+pub(crate) struct Component<'a> {
+    pub(crate) call: PreparedCall<'a>,
+    pub(crate) context: &'a Context,
+    pub(crate) asker: Asker,
+    /// Whose account pays for its turns; `None` for a nested call, which runs in its
+    /// caller's turns.
+    pub(crate) spender: Option<Spender<'a>>,
+    /// Fuel for all attempts together.
+    pub(crate) fuel: u64,
+}
+
+impl Attempts for Component<'_> {
+    async fn attempt(&mut self, number: u32, clock: &Clock, spent: u64) -> Attempt {
+        self.call.set_attempt(number, clock.remaining_ms());
+        let limits = AttemptLimits {
+            // Earlier attempts have used up a part of the budget.
+            fuel: self.fuel.saturating_sub(spent),
+            fuel_total: self.fuel,
+            memory_bytes: self.context.limits.memory_bytes,
+        };
+        let (ended, usage) = run::attempt(
+            &self.call,
+            self.context,
+            limits,
+            self.spender,
+            clock.deadline,
+        )
+        .await;
+        let result = outcome::output_of(
+            ended,
+            &usage,
+            &self.context.limits,
+            self.asker,
+            &self.context.violations,
+            || clock.late(),
+        );
+        Attempt {
+            result,
+            fuel: usage.fuel,
+            peak_memory: usage.peak_memory,
+            captured: Captured {
+                logs: usage.logs,
+                stdout: usage.stdout,
+                stderr: usage.stderr,
+            },
+        }
+    }
+}

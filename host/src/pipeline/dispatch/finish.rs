@@ -1,0 +1,120 @@
+//! Finishes a call that ran: collects violations and questions, and redacts the secrets
+//! that it used.
+
+use std::sync::Arc;
+
+use super::attempts::Finished;
+use super::prepare::Run;
+use crate::api::result::{CallError, Output};
+use crate::elicitation::{Asked, Facts, Questions, Spent};
+use crate::pipeline::call_record::CallRecord;
+use crate::pipeline::validate::RoutedCall;
+use crate::redact::Redactor;
+
+/// How a call ended that did not fail.
+pub(crate) enum Ended {
+    /// With an output.
+    Output(Output),
+    /// With questions.
+    Asked(Box<Asked>),
+}
+
+/// Ends a call that ran.
+pub(super) async fn finish(
+    call: &RoutedCall,
+    run: &Run,
+    result: Result<Finished, CallError>,
+    record: &mut CallRecord<'_>,
+) -> Result<Ended, CallError> {
+    let found = run.context.violations.found();
+    record.metadata.violations = found.first;
+    record.metadata.violations_total = found.total;
+    let redactor = run.context.secrets.redactor();
+    let result = match result {
+        Ok(Finished::Done(output)) => Ok(output),
+        Err(error) => Err(error),
+        Ok(Finished::Asks(questions)) => match questions.keep(redactor.as_deref()) {
+            Ok(questions) => {
+                if let Some(redactor) = redactor {
+                    redactor.captured(&mut record.captured);
+                }
+                let milliseconds = run.clock.spent().as_millis();
+                let spent = Spent {
+                    fuel: record.metadata.fuel,
+                    milliseconds: u64::try_from(milliseconds).unwrap_or(u64::MAX),
+                    attempts: record.metadata.attempts,
+                };
+                let invocation = &record.metadata.invocation;
+                let asked = asked(call, questions, run.rounds, spent, invocation);
+                return Ok(Ended::Asked(Box::new(asked)));
+            }
+            Err(error) => Err(error),
+        },
+    };
+    let result = match redactor {
+        Some(redactor) => redacted(redactor, result, record).await,
+        None => result,
+    };
+    result.map(Ended::Output)
+}
+
+fn asked(
+    call: &RoutedCall,
+    questions: Questions,
+    rounds: u32,
+    spent: Spent,
+    invocation: &str,
+) -> Asked {
+    let facts = Facts {
+        principal: &call.scope.principal,
+        tool: &call.tool.full_id,
+        publisher: &call.tool.publisher,
+        driver: call.route.driver.driver.id.as_str(),
+        bundle: &call.route.driver.bundle,
+        input: &call.input,
+        context: &call.context,
+    };
+    let driver = &call.route.driver;
+    Asked {
+        invocation: invocation.to_owned(),
+        principal: call.scope.principal.clone(),
+        tool: call.tool.full_id.clone(),
+        tool_id: call.tool.major_id.clone(),
+        publisher: call.tool.publisher.clone(),
+        driver: driver.driver.id.to_string(),
+        driver_publisher: driver.publisher.clone(),
+        bundle: driver.bundle.clone(),
+        input: facts.input(),
+        round: rounds.saturating_add(1),
+        questions: questions.questions,
+        state: questions.state,
+        spent,
+    }
+}
+
+/// Redacts secrets, on a blocking thread, since the result may be megabytes.
+async fn redacted(
+    redactor: Arc<Redactor>,
+    mut result: Result<Output, CallError>,
+    record: &mut CallRecord<'_>,
+) -> Result<Output, CallError> {
+    let mut captured = std::mem::take(&mut record.captured);
+    let work = tokio::task::spawn_blocking(move || {
+        match &mut result {
+            Ok(output) => redactor.output(output),
+            Err(error) => redactor.error(error),
+        }
+        redactor.captured(&mut captured);
+        (result, captured)
+    });
+    match work.await {
+        Ok((result, captured)) => {
+            record.captured = captured;
+            result
+        }
+        // Fail closed: show nothing that was not redacted.
+        Err(error) => Err(CallError::internal(format!(
+            "the result can't be shown: {error}"
+        ))),
+    }
+}

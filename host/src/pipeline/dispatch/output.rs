@@ -1,0 +1,176 @@
+//! Checks what a driver returned against its limits and its contract.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use toolward_contract::json as strict;
+use toolward_contract::tool::Tool;
+use toolward_policy::LimitName;
+
+use crate::api::limits::CallLimits;
+use crate::api::result::{
+    Block, BlockContent, CallError, ErrorClass, ErrorCode, Hit, Output, ResourceBody, shortened,
+    too_large, too_much_memory,
+};
+use crate::invocation::DriverOutput;
+use crate::validation_pool::{self, ValidationPool};
+
+/// Checks size, form and schema of an output, within the call's deadline.
+pub(super) async fn accept(
+    output: DriverOutput,
+    limits: &CallLimits,
+    contract: &Arc<Tool>,
+    dropped: &[String],
+    (pool, principal): (&ValidationPool, &str),
+    deadline: Instant,
+    late: impl Fn() -> CallError,
+) -> Result<Mapped, CallError> {
+    if validation_pool::is_short(output.structured.len(), &contract.outputs) {
+        return check(output, limits, contract, dropped);
+    }
+    let (limits, contract) = (limits.clone(), contract.clone());
+    let dropped = dropped.to_vec();
+    pool.run(principal, deadline, late, move || {
+        check(output, &limits, &contract, &dropped)
+    })
+    .await
+}
+
+fn check(
+    output: DriverOutput,
+    limits: &CallLimits,
+    contract: &Tool,
+    dropped: &[String],
+) -> Result<Mapped, CallError> {
+    let Mapped(mut output, memory) = map_output(output, limits)?;
+    leave_out(&mut output.structured, dropped);
+    let Err(violation) = contract.outputs.validate(&output.structured) else {
+        return Ok(Mapped(output, memory));
+    };
+    let place = if violation.instance_path.is_empty() {
+        "/"
+    } else {
+        &violation.instance_path
+    };
+    Err(CallError::new(
+        ErrorCode::UPSTREAM_ERROR,
+        ErrorClass::ExecutionFailed,
+        format!(
+            "the driver's output does not match the contract's schema at {place:?}: {}",
+            violation.message
+        ),
+    )
+    .with_cause(json!({
+        "path": shortened(violation.instance_path),
+        "schema_path": violation.schema_path,
+    }))
+    .with_hint("report this to the driver's publisher"))
+}
+
+/// Removes the outputs that the driver declares as dropped, on which callers must not
+/// rely.
+fn leave_out(output: &mut Value, dropped: &[String]) {
+    if let Value::Object(members) = output {
+        for name in dropped {
+            members.shift_remove(name);
+        }
+    }
+}
+
+/// An output, and the memory that it takes.
+pub(super) struct Mapped(pub(super) Output, pub(super) u64);
+
+/// Parses a driver's output, within the limits on size and JSON.
+fn map_output(output: DriverOutput, limits: &CallLimits) -> Result<Mapped, CallError> {
+    let used = size(&output);
+    if used > limits.output_bytes {
+        return Err(too_large(used, limits.output_bytes));
+    }
+    let own = size_of::<Block>() as u64;
+    let blocks = own.saturating_mul(output.content.len() as u64);
+    let blocks = blocks.saturating_add(output.lifted_bytes);
+    let text = used.saturating_add(blocks);
+    // Counted while the values are made: small ones take fifty times their text.
+    let mut left = limits.memory_bytes.saturating_sub(text);
+    let before = left;
+    let structured = strict::parse_within(output.structured.as_bytes(), &limits.json, &mut left)
+        .map_err(|error| not_allowed(&error, limits))?;
+    let memory = text.saturating_add(before.saturating_sub(left));
+    let output = Output {
+        structured,
+        content: output.content,
+    };
+    Ok(Mapped(output, memory))
+}
+
+fn not_allowed(error: &strict::JsonError, limits: &CallLimits) -> CallError {
+    if error.kind == strict::JsonErrorKind::TooMuchMemory {
+        return too_much_memory(limits.memory_bytes);
+    }
+    if error.kind == strict::JsonErrorKind::TooMany {
+        let allowed = limits.json.values as u64;
+        return CallError::new(
+            ErrorCode::RESULT_TOO_LARGE,
+            ErrorClass::ResultTooLarge,
+            format!("the result has more than the {allowed} JSON values that are allowed"),
+        )
+        .with_limit(Hit {
+            limit: LimitName::JsonValues,
+            used: allowed.saturating_add(1),
+            allowed,
+        })
+        .with_hint("ask for less, or raise the limit `json_values`");
+    }
+    CallError::new(
+        ErrorCode::UPSTREAM_ERROR,
+        ErrorClass::ExecutionFailed,
+        format!("the driver's output is not the JSON that is allowed: {error}"),
+    )
+    .with_hint("report this to the driver's publisher")
+}
+
+/// Bytes that a block counts beside its content: an empty one takes memory, too.
+const BLOCK: u64 = 64;
+
+fn size(output: &DriverOutput) -> u64 {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let blocks = output.content.iter().map(|block| match &block.content {
+        BlockContent::Text { text } => text.len(),
+        BlockContent::Image { data, mime_type } | BlockContent::Audio { data, mime_type } => {
+            data.len().saturating_add(mime_type.len())
+        }
+        BlockContent::ResourceLink {
+            uri,
+            name,
+            title,
+            description,
+            mime_type,
+            size: _,
+        } => [
+            uri.len(),
+            name.len(),
+            text(title),
+            text(description),
+            text(mime_type),
+        ]
+        .into_iter()
+        .fold(0, usize::saturating_add),
+        BlockContent::Resource {
+            uri,
+            mime_type,
+            body,
+        } => {
+            let body = match body {
+                ResourceBody::Text(text) => text.len(),
+                ResourceBody::Blob(bytes) => bytes.len(),
+            };
+            (uri.len())
+                .saturating_add(text(mime_type))
+                .saturating_add(body)
+        }
+    });
+    blocks.fold(output.structured.len() as u64, |sum, block| {
+        sum.saturating_add(BLOCK).saturating_add(block as u64)
+    })
+}

@@ -1,0 +1,249 @@
+//! Prepares a driver for its first call: compiles it or loads it from the cache, links
+//! it, finds its exports. Success and verdicts on the component are kept; failures of
+//! the machine are not.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolward_signing::Digest;
+use wasmtime::component::Component;
+
+use crate::api::error::HostError;
+use crate::api::observer::{Compiling, Observer};
+use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::catalogue::LoadedDriver;
+use crate::compile::{CompileBackend, CompileError, CompileReason, Stage};
+use crate::sandbox::engine::Ready;
+use crate::sandbox::run::Prepared;
+use crate::sandbox::world::World;
+use crate::shared_state::HostEngine;
+
+/// How often waiting calls report progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// The retry-after of failures of the machine.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What all drivers of a host are prepared with.
+pub(crate) struct Preparer {
+    engine: HostEngine,
+    backend: CompileBackend,
+    /// The largest component, in bytes.
+    component_bytes: usize,
+}
+
+impl Preparer {
+    pub(crate) fn new(engine: HostEngine, backend: CompileBackend, component_bytes: usize) -> Self {
+        Self {
+            engine,
+            backend,
+            component_bytes,
+        }
+    }
+
+    /// Makes the engine, unless it is there.
+    pub(crate) fn make_engine(&self) -> Result<(), HostError> {
+        self.engine.get().map(drop)
+    }
+
+    /// The prepared driver; for a call of a principal, or ahead of calls.
+    pub(crate) async fn prepared<'a>(
+        self: &Arc<Self>,
+        driver: &'a Arc<LoadedDriver>,
+        principal: Option<&str>,
+        observer: Option<&dyn Observer>,
+    ) -> Result<&'a Prepared, CallError> {
+        let preparation = &driver.preparation;
+        if preparation.done.get().is_none() {
+            if let Some(principal) = principal {
+                preparation.callers.add(principal);
+            }
+            let asked = Instant::now();
+            let ready = self.make(driver, asked);
+            let mut ready = std::pin::pin!(ready);
+            while tokio::time::timeout(PROGRESS_INTERVAL, &mut ready)
+                .await
+                .is_err()
+            {
+                if let Some(observer) = observer {
+                    self.tell(driver, observer);
+                }
+            }
+            if preparation.done.get().is_none() {
+                return Err(refused(driver, &preparation.last_failure()));
+            }
+        }
+        match preparation.done.get() {
+            Some(Ok(prepared)) => Ok(prepared),
+            Some(Err(error)) => Err(refused(driver, error)),
+            None => Err(refused(driver, &preparation.last_failure())),
+        }
+    }
+
+    /// Prepares a driver, unless another call did or tried since `asked`.
+    async fn make(self: &Arc<Self>, driver: &Arc<LoadedDriver>, asked: Instant) {
+        let preparation = &driver.preparation;
+        let busy = preparation.busy.clone().lock_owned().await;
+        if preparation.done.get().is_some() || preparation.failed_since(asked) {
+            return;
+        }
+        let (host, shared) = (self.clone(), driver.clone());
+        // The thread holds the lock, not the caller: it continues if the caller is
+        // dropped, and even if nothing drives the caller's runtime.
+        let task = tokio::task::spawn_blocking(move || {
+            // The engine is made here, where it blocks no worker of the runtime.
+            let job = Job::new(&host);
+            drop(host);
+            let result = job.and_then(|job| job.run(&shared));
+            shared.preparation.finish(result);
+            drop(busy);
+        });
+        if let Err(error) = task.await {
+            tracing::error!(%error, "preparing a driver failed");
+            preparation.finish(Err(match error.is_panic() {
+                // It would panic again: kept, like other verdicts on the component.
+                true => CompileError::new(CompileReason::Crashed, "the compiler panicked"),
+                false => CompileError::new(
+                    CompileReason::Cancelled,
+                    "preparing it was cancelled with the runtime",
+                ),
+            }));
+        }
+    }
+
+    fn tell(&self, driver: &LoadedDriver, observer: &dyn Observer) {
+        let stage = *driver.preparation.stage();
+        let elapsed = match stage {
+            None => return,
+            Some(Stage::Waiting) => None,
+            Some(Stage::Compiling(elapsed)) => Some(elapsed),
+        };
+        observer.compiling(&Compiling {
+            driver: driver.driver.id.to_string(),
+            elapsed,
+            longest: self.backend.longest(),
+        });
+    }
+}
+
+/// The part of a [`Preparer`] that a preparing thread keeps. Not the host itself:
+/// dropping the host cancels compiling.
+struct Job {
+    host: Weak<Preparer>,
+    ready: Ready,
+    backend: CompileBackend,
+    component_bytes: usize,
+}
+
+impl Job {
+    fn new(host: &Arc<Preparer>) -> Result<Self, CompileError> {
+        let ready = host
+            .engine
+            .get()
+            .map_err(|error| CompileError::new(CompileReason::Unavailable, error.to_string()))?;
+        Ok(Self {
+            host: Arc::downgrade(host),
+            ready: ready.clone(),
+            backend: host.backend.clone(),
+            component_bytes: host.component_bytes,
+        })
+    }
+
+    fn run(self, driver: &LoadedDriver) -> Result<Prepared, CompileError> {
+        let (Some(digest), Some(wasm)) = (driver.digest, driver.wasm()) else {
+            return Err(CompileError::new(
+                CompileReason::Invalid,
+                "it has no component",
+            ));
+        };
+        let component = self.load(driver, &digest, &wasm)?;
+        if self.host.strong_count() == 0 {
+            return Err(CompileError::new(
+                CompileReason::Cancelled,
+                "its host has gone",
+            ));
+        }
+        let invalid = |text: String| CompileError::new(CompileReason::Invalid, text);
+        let pre = self
+            .ready
+            .linker
+            .instantiate_pre(&component)
+            .map_err(|error| {
+                invalid(format!(
+                    "it asks for what this host does not have: {error:#}"
+                ))
+            })?;
+        let world = World::of(pre).map_err(|missing| {
+            let (handler, source) = (missing.handler, missing.source);
+            invalid(format!("it does not export `{handler}`: {source:#}"))
+        })?;
+        driver.drop_wasm();
+        Ok(Prepared::new(world, driver.instance_bytes))
+    }
+
+    fn load(
+        &self,
+        driver: &LoadedDriver,
+        digest: &Digest,
+        wasm: &[u8],
+    ) -> Result<Component, CompileError> {
+        let allowed = self.component_bytes;
+        if wasm.len() > allowed {
+            return Err(CompileError::new(
+                CompileReason::TooLarge,
+                format!(
+                    "its component has {} bytes; the limit `component_bytes` is {allowed}",
+                    wasm.len()
+                ),
+            ));
+        }
+        let mut watch = |stage| {
+            *driver.preparation.stage() = Some(stage);
+            match self.host.strong_count() {
+                0 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        };
+        self.backend.load(
+            &self.ready.engine,
+            &self.ready.profile,
+            digest,
+            wasm,
+            &driver.preparation.callers,
+            &mut watch,
+        )
+    }
+}
+
+fn refused(driver: &LoadedDriver, error: &CompileError) -> CallError {
+    let reason = error.reason();
+    let call = CallError::new(
+        ErrorCode::UPSTREAM_ERROR,
+        ErrorClass::DependencyUnavailable,
+        format!("the driver `{}` can't be used: {error}", driver.driver.id),
+    )
+    .with_cause(json!({ "code": reason.code() }));
+    match reason {
+        CompileReason::Invalid | CompileReason::Crashed => {
+            call.with_hint("report this to the driver's publisher")
+        }
+        reason if reason.is_verdict() => call.with_hint(
+            "report this to the driver's publisher, or raise the host's limit on compiling",
+        ),
+        _ => call
+            .retry_after(RETRY_AFTER)
+            .with_hint("try again; if it lasts, start the host again"),
+    }
+}
+
+impl fmt::Debug for Preparer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Preparer")
+            .field("profile", self.engine.profile())
+            .field("backend", &self.backend)
+            .finish_non_exhaustive()
+    }
+}

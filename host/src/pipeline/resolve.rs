@@ -1,0 +1,154 @@
+//! Resolution: from the name that a caller gave to the tool and the drivers
+//! that may serve it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::api::request::Request;
+use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::catalogue::{Catalogue, Route, ToolEntry};
+
+/// A tool that exists here, with at least one driver to serve it.
+pub(crate) struct Resolved {
+    pub(crate) tool: Arc<ToolEntry>,
+    /// Only a driver with each of these ids may serve the call.
+    pins: Vec<String>,
+}
+
+impl Resolved {
+    /// The drivers that may serve this call, best first.
+    pub(crate) fn routes(&self) -> impl Iterator<Item = &Arc<Route>> {
+        let served = |route: &&Arc<Route>| route.driver.withdrawal.withdrawn().is_none();
+        self.tool.routes.iter().filter(served).filter(|route| {
+            let own = route.driver.driver.id.as_str();
+            self.pins.iter().all(|pin| pin == own)
+        })
+    }
+}
+
+/// Finds the tool and checks that a driver serves it.
+pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolved, CallError> {
+    let tool = match request.scope.chain.caller() {
+        None => catalogue.find(&request.tool),
+        Some(_) => catalogue.find_by_id(&request.tool),
+    };
+    let Some(tool) = tool else {
+        return Err(CallError::new(
+            ErrorCode::NOT_FOUND,
+            ErrorClass::UnknownTool,
+            format!("there is no tool `{}`", request.tool),
+        )
+        .with_hint(known(catalogue)));
+    };
+    // An unsigned tool can't call a signed one.
+    if request
+        .scope
+        .chain
+        .caller()
+        .is_some_and(|caller| caller.dev)
+        && !tool.dev
+    {
+        return Err(CallError::new(
+            ErrorCode::UNAUTHORISED,
+            ErrorClass::PermissionDenied,
+            format!("`{}` is signed, and its caller is not", tool.major_id),
+        ));
+    }
+    if let Some(reason) = tool.withdrawal.withdrawn() {
+        return Err(withdrawn(&tool.major_id, reason));
+    }
+    let resolved = Resolved {
+        tool: tool.clone(),
+        pins: pins(request)?,
+    };
+    if resolved.routes().next().is_some() {
+        return Ok(resolved);
+    }
+    let mut drivers = tool.routes.iter();
+    if let Some(reason) = drivers.find_map(|route| route.driver.withdrawal.withdrawn()) {
+        return Err(withdrawn(&tool.major_id, reason));
+    }
+    Err(match resolved.pins.last() {
+        Some(driver) => CallError::new(
+            ErrorCode::PINNED_PROVIDER_UNAVAILABLE,
+            ErrorClass::DependencyUnavailable,
+            format!(
+                "the pinned driver `{driver}` does not serve `{}`",
+                tool.major_id
+            ),
+        )
+        .with_hint("leave out the pin, or load the bundle with that driver"),
+        None => no_route(&tool.major_id, &tool.unserved),
+    })
+}
+
+/// The ids of drivers that the call is pinned to: by the request, and by its context.
+fn pins(request: &Request) -> Result<Vec<String>, CallError> {
+    let mut pins: Vec<String> = request.pinned_driver.iter().cloned().collect();
+    match &request.pinned_provider {
+        None => {}
+        Some(Value::String(driver)) => pins.push(driver.clone()),
+        Some(_) => {
+            return Err(CallError::new(
+                ErrorCode::INPUT_INVALID,
+                ErrorClass::SchemaValidationFailed,
+                "expected `context.pinnedProvider` to be the id of a driver, found another type",
+            ));
+        }
+    }
+    Ok(pins)
+}
+
+/// The error of a tool without a driver; `unserved` says why the drivers for it can't
+/// serve it.
+pub(crate) fn no_route(tool: &str, unserved: &[String]) -> CallError {
+    let reasons = match unserved {
+        [] => String::new(),
+        reasons => format!(" ({})", reasons.join("; ")),
+    };
+    let error = CallError::new(
+        ErrorCode::NO_ROUTE,
+        ErrorClass::DependencyUnavailable,
+        format!("no driver serves `{tool}`{reasons}"),
+    );
+    match unserved {
+        [] => error.with_hint(
+            "load a bundle of the same publisher with a component driver for this version",
+        ),
+        _ => error.with_hint("load a driver that this host can run"),
+    }
+}
+
+/// Refuses a call whose bundles were withdrawn while it waited.
+pub(crate) fn still_served(tool: &ToolEntry, route: &Route) -> Result<(), CallError> {
+    let withdrawals = [&tool.withdrawal, &route.driver.withdrawal];
+    let reason = withdrawals
+        .into_iter()
+        .find_map(|withdrawal| withdrawal.withdrawn());
+    reason.map_or(Ok(()), |reason| Err(withdrawn(&tool.major_id, reason)))
+}
+
+fn withdrawn(tool: &str, reason: &str) -> CallError {
+    CallError::new(
+        ErrorCode::WITHDRAWN,
+        ErrorClass::PolicyBlocked,
+        format!("`{tool}` has been withdrawn: {reason}"),
+    )
+    .with_hint("install a release that has not been withdrawn, then load the tools again")
+}
+
+/// Names a few of the tools that there are.
+fn known(catalogue: &Catalogue) -> String {
+    const SHOWN: usize = 10;
+    let ids: Vec<&str> = catalogue
+        .tools()
+        .take(SHOWN)
+        .map(|tool| tool.major_id.as_str())
+        .collect();
+    match (ids.is_empty(), catalogue.tools().nth(SHOWN).is_some()) {
+        (true, _) => "no tools are loaded".to_owned(),
+        (false, false) => format!("the tools are: {}", ids.join(", ")),
+        (false, true) => format!("some of the tools are: {}", ids.join(", ")),
+    }
+}
