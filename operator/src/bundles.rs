@@ -1,5 +1,5 @@
-//! Where tools come from: bundles that were named, a directory under work, or what
-//! is installed.
+//! Where tools come from: named bundles, a directory under work, or the installed
+//! bundles.
 
 use std::path::{Path, PathBuf};
 
@@ -8,37 +8,50 @@ use toolward_signing::verify::{Bundle, Verified};
 use toolward_store::Store;
 
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::installed::{self, RefusedTool, StoreLocation};
 use crate::report::Report;
 use crate::trust::{self, Trust, TrustContext, dev_content};
 
 /// Where tools come from.
+///
+/// ```no_run
+/// use toolward_operator::bundles::BundleSource;
+/// use toolward_operator::{Environment, Silent};
+///
+/// # fn main() -> Result<(), toolward_operator::Error> {
+/// let installed = BundleSource::default();
+/// for content in installed.contents(&Environment::of_process(), &Silent)? {
+///     println!("{} by {}", content.manifest.id, content.origin.publisher());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct BundleSource {
     /// Signed bundles, each a directory or an archive.
     pub named: Vec<PathBuf>,
-    /// A directory under work, unsigned. Wins over the others.
+    /// A directory under work, unsigned. Takes precedence over the others.
     pub dev: Option<PathBuf>,
     /// Whom to trust.
     pub trust: Trust,
-    /// Where the store of installed bundles is; looked into where nothing is named.
+    /// The store of installed bundles, used if no bundle is named.
     pub store: StoreLocation,
 }
 
-/// What a [`BundleSource`] stands for.
+/// The kind of a [`BundleSource`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceKind<'a> {
     /// A directory under work.
     Dev(&'a Path),
-    /// Bundles that were named.
+    /// Named bundles.
     Named,
-    /// What is installed.
+    /// The installed bundles.
     Installed,
 }
 
 impl BundleSource {
-    /// Which of them it stands for.
+    /// The kind of this source.
     pub fn kind(&self) -> SourceKind<'_> {
         match &self.dev {
             Some(directory) => SourceKind::Dev(directory),
@@ -47,12 +60,11 @@ impl BundleSource {
         }
     }
 
-    /// All of it, verified. What is refused among installed bundles is left out, with a
-    /// warning.
+    /// Reads and verifies the bundles. An installed bundle that is refused is left out
+    /// with a warning.
     ///
     /// # Errors
-    ///
-    /// Where nothing is there, or a bundle that was named is refused.
+    /// If there are no bundles, or a named bundle is refused.
     pub fn contents(
         &self,
         environment: &Environment,
@@ -69,7 +81,7 @@ impl BundleSource {
         bundles.map(trust::read).collect()
     }
 
-    /// The bundles that were named, verified.
+    /// Verifies the named bundles.
     pub fn named(
         &self,
         environment: &Environment,
@@ -81,8 +93,8 @@ impl BundleSource {
             .collect()
     }
 
-    /// What this store has installed, if there is a store, and whom and what that
-    /// was verified with.
+    /// The bundles installed in this store, if there is one, and the trust context they
+    /// were verified in.
     pub fn installed(
         &self,
         store: Option<&Store>,
@@ -90,7 +102,7 @@ impl BundleSource {
         report: &dyn Report,
     ) -> Result<(Vec<Content>, TrustContext), Error> {
         let missing = |what: &str| {
-            Error::usage("bundle-missing", what)
+            Error::usage(Code::BundleMissing, what)
                 .hint("give --bundle PATH with --trust-key PEM, or --dev DIR")
                 .hint("or install a bundle: toolward install SOURCE")
         };
@@ -105,8 +117,8 @@ impl BundleSource {
         Ok((contents, context))
     }
 
-    /// Why a tool that none of these contents has is not there, if an installed
-    /// bundle that was left out brings it.
+    /// Why a tool is missing from these contents, if it belongs to an installed bundle
+    /// that was left out.
     pub fn withheld<'c>(
         &self,
         tool: &str,

@@ -1,4 +1,4 @@
-//! Who compiles drivers, and where what was compiled is kept.
+//! The broker that compiles drivers, and the directory of compiled drivers.
 
 use std::path::PathBuf;
 
@@ -13,16 +13,15 @@ use crate::report::Report;
 pub struct CompileCache {
     /// The directory; by default in the user's cache directory.
     pub directory: Option<PathBuf>,
-    /// Whether nothing is kept.
+    /// Disables the cache.
     pub disabled: bool,
 }
 
 impl CompileCache {
-    /// The broker that compiles drivers and keeps them, not started yet.
+    /// A broker that compiles and caches drivers. It is not started yet.
     ///
     /// # Errors
-    ///
-    /// Where the directory that was named can't be used.
+    /// If the given directory can't be used.
     pub fn broker(
         &self,
         command: &BrokerCommand,
@@ -32,7 +31,7 @@ impl CompileCache {
         let builder = || Broker::builder(command.clone());
         let directory = match (&self.directory, &environment.cache_directory) {
             _ if self.disabled => None,
-            // A directory that was asked for must do; the default may not.
+            // A given directory must be usable; the default need not be.
             (Some(directory), _) => return Ok(builder().cache(directory).open()?),
             (None, directory) => directory.as_ref(),
         };
@@ -47,7 +46,7 @@ impl CompileCache {
         Ok(builder().open()?)
     }
 
-    /// The host, with its drivers compiled by this broker.
+    /// Builds the host, with its drivers compiled by this broker.
     pub fn host(&self, builder: HostBuilder, broker: &Broker) -> Result<Host, Error> {
         let mut builder = builder.broker(broker.clone());
         if let Some(directory) = broker.directory() {

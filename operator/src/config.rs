@@ -1,6 +1,6 @@
-//! Configuration: `toolward.toml` of the user's configuration directory or of
-//! `--config`, and what `--policy` puts on top. Never a file of the current
-//! directory, never one of a bundle.
+//! Configuration: `toolward.toml` in the user's configuration directory or from
+//! `--config`, and the policies from `--policy`. Files in the current directory or in a
+//! bundle are never read.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use toolward_signing::trust::{TrustSettings, TrustStore};
 
 use crate::confine;
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::file;
 use crate::trust::Trust;
 
@@ -23,11 +23,25 @@ const CONFIG_FILE: &str = "toolward.toml";
 /// Longest key or configuration file, in bytes.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
-/// Files of policies on top of the configured one. What one of them denies is denied.
+/// Policy files in addition to the configured policy. A denial in any of them holds.
 #[derive(Debug, Default, Clone)]
 pub struct PolicyFiles(pub Vec<PathBuf>);
 
 /// A configuration or policy file, read once.
+///
+/// ```
+/// use toolward_operator::config::ConfigFile;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("toolward.toml");
+/// std::fs::write(&path, "[[grant]]\npublisher = \"acme\"\n")?;
+/// let file = ConfigFile::read(&path)?;
+/// assert_eq!(file.policy()?.grants().count(), 1);
+/// assert_eq!(file.trust_store()?.publishers().count(), 0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct ConfigFile {
     path: PathBuf,
@@ -43,7 +57,7 @@ impl ConfigFile {
         })
     }
 
-    /// The user's own, if it is there.
+    /// The user's own file, if it exists.
     pub fn of_user(environment: &Environment) -> Result<Option<Self>, Error> {
         match default_config(environment).filter(|path| !is_missing(path)) {
             Some(path) => Self::read(&path).map(Some),
@@ -51,18 +65,18 @@ impl ConfigFile {
         }
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whom it trusts; key files are named relative to it.
+    /// The trust store it declares; paths of key files are relative to it.
     pub fn trust_store(&self) -> Result<TrustStore, Error> {
         self.trust_and_keys().0
     }
 
-    /// What it says beside its policy: whom it trusts, and its channels. The policy
-    /// knows all other tables, or refuses them.
+    /// The tables beside the policy: publishers, trust and channels. The policy's
+    /// parser handles or refuses all others.
     pub fn beside_policy(&self) -> toml::Table {
         let table = self.text.parse::<toml::Table>().unwrap_or_default();
         let known = ["publisher", "trust", "channel"];
@@ -71,25 +85,20 @@ impl ConfigFile {
         beside.collect()
     }
 
-    /// The files that keys are read from.
+    /// The key files that it names.
     pub fn key_files(&self) -> Vec<PathBuf> {
         self.trust_and_keys().1
     }
 
-    /// How strictly trust is taken; key files are named relative to it.
+    /// The settings of `[trust]` and the channels; paths of key files are relative to
+    /// it.
     pub fn trust_settings(&self) -> Result<TrustSettings, Error> {
         let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
         let mut key_file = |name: &str| {
             read_text(&folder.join(name)).map_err(|failure| std::io::Error::other(failure.message))
         };
-        TrustSettings::from_toml_with(&self.text, &mut key_file).map_err(|refusal| {
-            let message = format!("{}: {refusal}", self.path.display());
-            let failure = Error::usage(refusal.code(), message);
-            match refusal.hint() {
-                Some(hint) => failure.hint(hint),
-                None => failure,
-            }
-        })
+        TrustSettings::from_toml_with(&self.text, &mut key_file)
+            .map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(&self.path))
     }
 
     fn trust_and_keys(&self) -> (Result<TrustStore, Error>, Vec<PathBuf>) {
@@ -102,23 +111,16 @@ impl ConfigFile {
             read.map_err(|failure| std::io::Error::other(failure.message))
         };
         let store = TrustStore::from_toml_with(&self.text, &mut key_file);
-        let store = store.map_err(|refusal| {
-            let message = format!("{}: {refusal}", self.path.display());
-            let failure = Error::usage(refusal.code(), message);
-            match refusal.hint() {
-                Some(hint) => failure.hint(hint),
-                None => failure,
-            }
-        });
+        let store = store.map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(&self.path));
         (store, files)
     }
 
-    /// Which system calls a confined process keeps.
+    /// Which system calls a confined process may make.
     pub fn system_calls(&self) -> Result<SystemCalls, Error> {
         Ok(confine::setting(&self.text, &self.path)?.unwrap_or_default())
     }
 
-    /// What it grants; files and directories are named relative to it.
+    /// The policy; paths of files and directories are relative to it.
     pub fn policy(&self) -> Result<Policy, Error> {
         let folder = match self.path.parent() {
             Some(parent) if parent != Path::new("") => parent,
@@ -137,10 +139,10 @@ impl ConfigFile {
             "the page `The policy file` of the book has every table and key; look at it again \
              with `toolward policy check FILE`",
         );
-        let failure = Error::usage(error.code(), message).hint(hint);
+        let failure = Error::with_code(Kind::Usage, error.code(), message).hint(hint);
         let number = |found: Option<usize>| u32::try_from(found?).ok();
         match (number(error.line()), number(error.column())) {
-            (Some(line), Some(column)) => failure.with_diagnostics(&[Diagnostic {
+            (Some(line), Some(column)) => failure.with_diagnostics(vec![Diagnostic {
                 code: error.code(),
                 severity: Severity::Error,
                 message: error.message().to_owned(),
@@ -154,19 +156,19 @@ impl ConfigFile {
     }
 }
 
-/// What the operator grants, of all files together.
+/// What the operator grants, in all files together.
 #[derive(Debug)]
 pub struct Granted {
-    /// All files in one.
+    /// The policies of all files, combined.
     pub policy: Policy,
-    /// The files that it was read from.
+    /// The files that the policy was read from.
     pub files: Vec<PathBuf>,
-    /// The file that takes lines which are missing.
+    /// The file to which suggested lines are added.
     pub place: PathBuf,
 }
 
 impl Granted {
-    /// Reads all policies: the configured one, then those of the flags.
+    /// Reads all policies: the configured one, then those from flags.
     pub fn read(
         trust: &Trust,
         policies: &PolicyFiles,
@@ -180,7 +182,7 @@ impl Granted {
         };
         if let Some(file) = configured {
             granted.add(file)?;
-            // One that is wrong is said before anything is done.
+            // Reports an invalid value before any work is done.
             file.system_calls()?;
         }
         for path in &policies.0 {
@@ -188,7 +190,7 @@ impl Granted {
             granted.add(&file)?;
             confine::refuse_setting(&file.text, &file.path)?;
         }
-        // Once: what changes later counts for the next process.
+        // Read once: later changes apply to the next process.
         let variable = environment.variable;
         let mut value = |source: &ContextSource| context_value(source, variable);
         granted.policy = granted.policy.with_contexts(&mut value);
@@ -197,7 +199,7 @@ impl Granted {
 
     fn add(&mut self, file: &ConfigFile) -> Result<(), Error> {
         let earlier = std::mem::take(&mut self.policy);
-        // What both say, though each may say it, is wrong in the later one.
+        // Each file may declare it, but not both: the error is in the later file.
         let joined = earlier.layer(file.policy()?);
         self.policy = joined.map_err(|error| file.broken(&error))?;
         file.path().clone_into(&mut self.place);
@@ -206,7 +208,7 @@ impl Granted {
     }
 }
 
-/// The text of a value of `[[context]]`, as that of a secret is read.
+/// Reads a value of `[[context]]` in the same way as a secret.
 fn context_value(
     source: &ContextSource,
     variable: fn(&str) -> Option<String>,
@@ -224,7 +226,7 @@ fn context_value(
     String::from_utf8(bytes.bytes().to_vec()).map_err(|_| "it is not UTF-8".to_owned())
 }
 
-/// Where the user's configuration is.
+/// The path of the user's configuration.
 pub fn default_config(environment: &Environment) -> Option<PathBuf> {
     environment
         .config_directory
@@ -232,20 +234,20 @@ pub fn default_config(environment: &Environment) -> Option<PathBuf> {
         .map(|directory| directory.join(CONFIG_FILE))
 }
 
-/// Whether nothing is there under that name. A link that leads nowhere, or a
-/// directory that can't be looked into, may hold what denies: it is not missing.
+/// Whether no file has this path. A dangling link or an unreadable directory does not
+/// count as missing, since a denial may be in it.
 pub fn is_missing(path: &Path) -> bool {
     let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     if !path.symlink_metadata().is_err_and(|error| absent(&error)) {
         return false;
     }
-    // The closest directory that has an entry at all has to be there, too.
+    // The closest ancestor that has an entry must exist, too.
     let above = path.ancestors().skip(1);
     let mut entries = above.filter(|above| above.symlink_metadata().is_ok());
     entries.next().is_none_or(Path::is_dir)
 }
 
-/// Reads a small text file of the user's. Refuses anything but a regular file.
+/// Reads a small text file of the user. Refuses anything but a regular file.
 pub fn read_text(path: &Path) -> Result<String, Error> {
     String::from_utf8(file::read(path, MAX_FILE_BYTES)?)
         .map_err(|error| Error::unreadable(path, error))

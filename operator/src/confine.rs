@@ -1,4 +1,4 @@
-//! Confines this process before it runs guests, as `[confine]` says.
+//! Confines this process before it runs guests, as configured in `[confine]`.
 
 use std::ops::Range;
 use std::path::Path;
@@ -9,24 +9,36 @@ use toolward_host::Broker;
 use toolward_host::confine::{Confinement, SystemCalls};
 
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::report::Report;
 use crate::trust::Trust;
 
-/// What a wrong `[confine]` is refused with.
-const INVALID_CODE: &str = "confine-setting-invalid";
+/// The code for an invalid `[confine]`.
+const INVALID_CODE: Code = Code::ConfineSettingInvalid;
 const INVALID_HINT: &str = "`[confine]` has `system_calls`, which is \"allow-list\" (the default) or \
     \"deny-list\"; it stands in toolward.toml, or in the file of --config";
 
-/// Confines this process to what `confinement` keeps and to reading what the broker
-/// compiles. `[confine]` of the configuration chooses the list of system calls.
+/// Confines this process to what `confinement` allows, and to reading the broker's
+/// artifacts. `[confine]` of the configuration chooses the list of system calls.
 ///
 /// Call it after the host is made and the broker started, and before the runtime: a
 /// process with more than one thread is refused.
 ///
-/// # Errors
+/// ```no_run
+/// use toolward_host::{Broker, Host};
+/// use toolward_operator::trust::Trust;
+/// use toolward_operator::{Environment, Silent, confine};
 ///
-/// Where the configuration can't be read, or the kernel refuses.
+/// # fn confined(host: &Host, broker: &Broker) -> Result<(), toolward_operator::Error> {
+/// let (trust, environment) = (Trust::default(), Environment::of_process());
+/// let keep = host.requirements().confinement();
+/// confine::apply(keep, broker, &trust, &environment, &Silent)?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// If the configuration can't be read, or the kernel refuses.
 pub fn apply(
     confinement: Confinement,
     broker: &Broker,
@@ -70,7 +82,7 @@ enum RawSystemCalls {
     DenyList,
 }
 
-/// What `[confine]` of a configuration says; `None` without such a table.
+/// The setting in `[confine]` of a configuration; `None` without such a table.
 pub(crate) fn setting(text: &str, path: &Path) -> Result<Option<SystemCalls>, Error> {
     let raw: Raw =
         toml::from_str(text).map_err(|error| invalid(text, path, error.span(), error.message()))?;
@@ -80,8 +92,7 @@ pub(crate) fn setting(text: &str, path: &Path) -> Result<Option<SystemCalls>, Er
     }))
 }
 
-/// Refuses `[confine]` in a policy's file that is no configuration: it would have no
-/// effect.
+/// Refuses `[confine]` in a file from `--policy`, where it would have no effect.
 pub(crate) fn refuse_setting(text: &str, path: &Path) -> Result<(), Error> {
     match setting(text, path)? {
         None => Ok(()),
@@ -102,8 +113,8 @@ fn invalid(text: &str, path: &Path, span: Option<Range<usize>>, problem: &str) -
     let problem = problem.lines().collect::<Vec<_>>().join(", ");
     let message = format!("{}:{at}: {problem}", path.display());
     let failure = Error::usage(INVALID_CODE, message).hint(INVALID_HINT);
-    failure.with_diagnostics(&[Diagnostic {
-        code: INVALID_CODE,
+    failure.with_diagnostics(vec![Diagnostic {
+        code: INVALID_CODE.code(),
         severity: Severity::Error,
         message: problem,
         file: path.display().to_string(),
@@ -134,7 +145,8 @@ mod tests {
             ),
         ] {
             assert_eq!(read(text).unwrap(), Some(expected), "{text}");
-            assert_eq!(refuse_setting(text, path).unwrap_err().code, INVALID_CODE);
+            let failure = refuse_setting(text, path).unwrap_err();
+            assert_eq!(failure.code, INVALID_CODE.code());
         }
         for (text, place) in [
             (
@@ -150,7 +162,7 @@ mod tests {
             ("[[confine]]\n", "toolward.toml:1:"),
         ] {
             let failure = read(text).unwrap_err();
-            assert_eq!(failure.code, INVALID_CODE, "{text}");
+            assert_eq!(failure.code, INVALID_CODE.code(), "{text}");
             assert!(failure.message.starts_with(place), "{}", failure.message);
         }
     }

@@ -1,5 +1,5 @@
-//! Checks of this machine and of the operator's files: whether what is configured would
-//! work. Each check does what it speaks of.
+//! Checks that the configuration works on this machine. Each check tries the operation
+//! it reports on.
 
 mod machine;
 mod policy;
@@ -9,31 +9,43 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-pub use machine::{cache, configuration, confinement, engine, publishers, system_calls};
-pub use policy::{policy, unknown_publishers};
+pub use machine::{
+    cache, configuration, confinement, engine, memory_reset, publishers, system_calls,
+};
+pub use policy::{policy, policy_warnings};
 pub use store::installed;
 
-/// How a check ended.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// It works.
     Ok,
-    /// Something is missing that not everybody needs.
+    /// Something optional is missing.
     Note,
-    /// Something does not work as it should.
+    /// It does not work as it should.
     Warning,
-    /// Something does not work.
+    /// It does not work.
     Error,
 }
 
 /// One check and its outcome.
+///
+/// ```no_run
+/// use toolward_operator::doctor::{self, State};
+///
+/// for check in [doctor::engine(), doctor::memory_reset(), doctor::confinement()] {
+///     if check.state != State::Ok {
+///         println!("{}: {}", check.name, check.message);
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Check {
     /// What was checked, such as `confinement`.
     pub name: &'static str,
-    /// How it ended.
+    /// The outcome.
     pub state: State,
     /// What was found. May hold untrusted text.
     pub message: String,
@@ -43,7 +55,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check that ended so.
+    /// A check with this outcome.
     pub fn new(name: &'static str, state: State, message: impl Into<String>) -> Self {
         Self {
             name,
@@ -61,7 +73,8 @@ impl Check {
 
     /// Adds the next step, if there is one.
     #[must_use]
-    pub fn maybe_hint(self, hint: Option<String>) -> Self {
+    pub fn maybe_hint(self, hint: Option<impl Into<String>>) -> Self {
+        let hint = hint.map(Into::into);
         Self { hint, ..self }
     }
 

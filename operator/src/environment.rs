@@ -1,28 +1,28 @@
-//! Where the operator's files are, and what comes from the process's environment.
+//! The operator's directories, and the values read from the process's environment.
 
 use std::path::PathBuf;
 
-/// Directories and variables that the operator's files are found by.
+/// The directories and variables that locate the operator's files.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Environment {
-    /// Where configuration lies: `$XDG_CONFIG_HOME/toolward`.
+    /// The configuration: `$XDG_CONFIG_HOME/toolward`.
     pub config_directory: Option<PathBuf>,
-    /// Where compiled drivers are kept: `$XDG_CACHE_HOME/toolward`.
+    /// Compiled drivers: `$XDG_CACHE_HOME/toolward`.
     pub cache_directory: Option<PathBuf>,
-    /// Where installed bundles are kept: `$XDG_DATA_HOME/toolward`.
+    /// Installed bundles: `$XDG_DATA_HOME/toolward`.
     pub data_directory: Option<PathBuf>,
-    /// Where tools' own data is kept: `$XDG_STATE_HOME/toolward`.
+    /// The tools' own data: `$XDG_STATE_HOME/toolward`.
     pub state_directory: Option<PathBuf>,
-    /// Where the system's certificates lie, if `SSL_CERT_FILE` or
-    /// `SSL_CERT_DIR` say so.
+    /// The system's certificates, if `SSL_CERT_FILE` or `SSL_CERT_DIR` is set.
     pub certificates: Vec<PathBuf>,
-    /// The value of a variable that the operator's policy names.
+    /// Looks up a variable that the operator's policy names.
     pub variable: fn(&str) -> Option<String>,
 }
 
 impl Default for Environment {
-    /// No directories, no variables: what needs one says which is missing.
+    /// No directories and no variables. An operation that needs one returns an error
+    /// that names it.
     fn default() -> Self {
         Self {
             config_directory: None,
@@ -36,7 +36,12 @@ impl Default for Environment {
 }
 
 impl Environment {
-    /// What the environment variables of this process say, as of now.
+    /// Reads the environment variables of this process.
+    ///
+    /// ```
+    /// let environment = toolward_operator::Environment::of_process();
+    /// println!("configured in {:?}", environment.config_directory);
+    /// ```
     pub fn of_process() -> Self {
         let home = absolute("HOME");
         let directory = |variable: &str, below_home: &str| {
@@ -62,8 +67,14 @@ impl Environment {
         }
     }
 
-    /// The directories that no workspace may have anything in common with, and
-    /// what is there.
+    /// The directories that must not overlap with a workspace, each with a description.
+    ///
+    /// ```
+    /// let environment = toolward_operator::Environment::of_process();
+    /// for (what, directory) in environment.protected() {
+    ///     println!("{what}: {}", directory.display());
+    /// }
+    /// ```
     pub fn protected(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
         let all = [
             ("the configuration directory", &self.config_directory),
@@ -76,8 +87,8 @@ impl Environment {
     }
 }
 
-/// A directory from the environment; one that isn't absolute counts as unset
-/// (XDG Base Directory Specification).
+/// A directory from the environment; a relative one counts as unset (XDG Base Directory
+/// Specification).
 fn absolute(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable)
         .map(PathBuf::from)

@@ -1,5 +1,6 @@
-//! How reading, trusting or setting up fails: a stable code, what happened, and the
-//! next step.
+//! The error of this crate: a stable code, what happened, and the next step.
+
+mod code;
 
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -10,41 +11,52 @@ use toolward_bundle::content::ContentError;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_host::HostError;
 use toolward_host::confine::ConfineError;
+use toolward_report::Coded;
 use toolward_signing::Refusal;
+
+pub use code::Code;
 
 /// The kind of a failure; the command's exit code follows from it. Ordered by
 /// severity, so that the worst of several failures is their maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A person or the policy said no.
+    /// A person or the policy denied it.
     Denied,
-    /// What was asked for, or a file of the operator's, is wrong.
+    /// The request, or a file of the operator, is invalid.
     Usage,
-    /// It could not be done.
+    /// The operation failed.
     Failed,
-    /// Something was not verified.
+    /// Verification failed.
     Refused,
 }
 
-/// Why work was not done.
+/// An error with a stable code and hints.
+///
+/// ```
+/// use toolward_operator::{Code, Error, Kind};
+///
+/// let error = Error::usage(Code::SettingInvalid, "--days 0").hint("give a number from 1 to 90");
+/// assert_eq!((error.kind, error.to_string().as_str()), (Kind::Usage, "--days 0"));
+/// assert_eq!(error.to_json()["error"]["hint"], "give a number from 1 to 90");
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Error {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: Kind,
     /// The stable code; the book lists them all.
     pub code: String,
-    /// What happened. May hold other people's text: shown through the sanitiser.
+    /// What happened. May contain untrusted text: sanitise it before showing it.
     pub message: String,
     /// The next steps, the likeliest first.
     pub hints: Vec<String>,
-    /// Lines for a file of the user's, shown to people as they are.
+    /// Lines for a file of the user, shown as they are.
     pub lines: Option<String>,
-    /// What lies behind it, as JSON text.
+    /// The cause, as JSON text.
     pub cause: Option<String>,
-    /// What else a machine wants to know, such as the place of a refusal.
+    /// Further fields of the JSON form, such as the place of a refusal.
     pub details: Map<String, Value>,
-    /// Problems with their places, where there are several or one has a place.
+    /// The problems with their positions, if there are several or one has a position.
     pub diagnostics: Vec<Diagnostic>,
     /// The error of the layer below.
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
@@ -64,8 +76,13 @@ impl std::error::Error for Error {
 }
 
 impl Error {
-    /// A failure with this code and message.
-    pub fn new(kind: Kind, code: &str, message: impl Display) -> Self {
+    /// A failure with a code from this crate's [table](Code) or another crate's.
+    pub fn new(kind: Kind, code: impl toolward_report::Kind, message: impl Display) -> Self {
+        Self::with_code(kind, code.row().code, message)
+    }
+
+    /// A failure with a code that is known only as text.
+    pub fn with_code(kind: Kind, code: &str, message: impl Display) -> Self {
         Self {
             kind,
             code: code.to_owned(),
@@ -79,8 +96,15 @@ impl Error {
         }
     }
 
-    /// What is asked for, or a file of the operator's, is wrong.
-    pub fn usage(code: &str, message: impl Display) -> Self {
+    /// A failure with the message, code and hint of another layer's error.
+    pub fn of(kind: Kind, error: impl Coded + std::error::Error + Send + Sync + 'static) -> Self {
+        Self::with_code(kind, error.code(), &error)
+            .maybe_hint(error.hint())
+            .caused_by(error)
+    }
+
+    /// A failure of [`Kind::Usage`].
+    pub fn usage(code: impl toolward_report::Kind, message: impl Display) -> Self {
         Self::new(Kind::Usage, code, message)
     }
 
@@ -91,8 +115,7 @@ impl Error {
         self
     }
 
-    /// Shows the lines that a policy's file lacks. Lines that only say why there
-    /// are none are no lines.
+    /// Adds the lines that a policy file lacks, unless there are only comments.
     #[must_use]
     pub fn lines_for(mut self, file: &Path, lines: String) -> Self {
         let says = |line: &str| !line.is_empty() && !line.starts_with('#');
@@ -108,67 +131,86 @@ impl Error {
 
     /// Adds a next step, if there is one.
     #[must_use]
-    pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
-        self.hints.extend(hint);
+    pub fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Self {
+        self.hints.extend(hint.map(Into::into));
         self
     }
 
-    /// The same failure of another kind.
+    /// The same failure with another kind.
     #[must_use]
     pub fn of_kind(self, kind: Kind) -> Self {
         Self { kind, ..self }
     }
 
-    /// The same failure in other words.
+    /// The same failure with another message.
     #[must_use]
     pub fn saying(self, message: String) -> Self {
         Self { message, ..self }
     }
 
-    /// The same failure, with the error of the layer below.
+    /// The same failure, with the path of a file before its message.
     #[must_use]
-    pub fn caused_by(self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
-        let source: Arc<dyn std::error::Error + Send + Sync> = Arc::new(source);
+    pub fn in_file(self, path: &Path) -> Self {
+        let message = format!("{}: {}", path.display(), self.message);
+        self.saying(message)
+    }
+
+    /// The same failure, with the error of the layer below as its source.
+    #[must_use]
+    pub fn caused_by(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        let source = Some(source.into().into());
+        Self { source, ..self }
+    }
+
+    /// Adds problems with their positions.
+    #[must_use]
+    pub fn with_diagnostics(self, diagnostics: Vec<Diagnostic>) -> Self {
         Self {
-            source: Some(source),
+            diagnostics,
             ..self
         }
     }
 
-    /// Adds problems with their places.
-    #[must_use]
-    pub fn with_diagnostics(mut self, diagnostics: &[Diagnostic]) -> Self {
-        self.diagnostics = diagnostics.to_vec();
-        self
-    }
-
-    /// A file of the user's that can't be read.
-    pub fn unreadable(path: &Path, error: impl Display) -> Self {
-        Self::usage("file-unreadable", format!("{}: {error}", path.display()))
+    /// A file of the user can't be read.
+    pub fn unreadable(
+        path: &Path,
+        error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        let error = error.into();
+        Self::usage(Code::FileUnreadable, &error)
+            .in_file(path)
             .hint("name a file that is there and that you may read")
+            .caused_by(error)
     }
 
-    /// A file of the user's that can't be written.
-    pub fn unwritable(path: &Path, error: impl Display) -> Self {
-        Self::new(
-            Kind::Failed,
-            "write-failed",
-            format!("{}: {error}", path.display()),
-        )
-        .hint("name a place in a directory that is there and that you may write to")
+    /// A file of the user can't be written.
+    pub fn unwritable(
+        path: &Path,
+        error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        let error = error.into();
+        Self::new(Kind::Failed, Code::WriteFailed, &error)
+            .in_file(path)
+            .hint("name a place in a directory that is there and that you may write to")
+            .caused_by(error)
     }
 
-    /// A refusal while something was verified.
-    pub fn refused(refusal: &Refusal) -> Self {
-        let mut failure = Self::new(Kind::Refused, refusal.code(), refusal)
-            .maybe_hint(refusal.hint().map(str::to_owned));
-        if let Ok(Value::Object(details)) = serde_json::to_value(refusal) {
+    /// The async runtime or a thread can't be started.
+    pub fn runtime(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::new(Kind::Failed, Code::RuntimeUnavailable, &error).caused_by(error)
+    }
+
+    /// A refusal by verification.
+    pub fn refused(refusal: Refusal) -> Self {
+        let details = serde_json::to_value(&refusal);
+        let mut failure = Self::of(Kind::Refused, refusal);
+        if let Ok(Value::Object(details)) = details {
             failure.details = details;
         }
         failure
     }
 
-    /// The failure as the value that `--json` prints.
+    /// The JSON value that `--json` prints.
     pub fn to_json(&self) -> Value {
         let mut error = self.details.clone();
         error.insert("code".to_owned(), json!(self.code));
@@ -186,30 +228,26 @@ impl Error {
 impl From<HostError> for Error {
     fn from(error: HostError) -> Self {
         let kind = match error {
-            // It is the policy that is wrong.
+            // The policy is invalid.
             HostError::Workspace { .. } => Kind::Usage,
             _ => Kind::Failed,
         };
-        Self::new(kind, error.code(), &error)
-            .maybe_hint(error.hint())
-            .caused_by(error)
+        Self::of(kind, error)
     }
 }
 
 impl From<ConfineError> for Error {
     fn from(error: ConfineError) -> Self {
-        Self::new(Kind::Failed, error.code(), &error)
-            .maybe_hint(error.hint().map(|hint| hint.to_string()))
-            .caused_by(error)
+        Self::of(Kind::Failed, error)
     }
 }
 
 impl From<toolward_store::Error> for Error {
     fn from(error: toolward_store::Error) -> Self {
         use toolward_store::Error as Store;
-        let kind = match &error {
+        let kind = match error {
             Store::Refused(refusal) => return Self::refused(refusal),
-            Store::Content(error) => return content_error(error, Kind::Refused),
+            Store::Content(error) => return content_error(*error, Kind::Refused),
             Store::Duplicate { .. }
             | Store::SurfaceMismatch { .. }
             | Store::ObjectMissing { .. }
@@ -217,28 +255,31 @@ impl From<toolward_store::Error> for Error {
             | Store::PublisherChanged { .. } => Kind::Refused,
             _ => Kind::Failed,
         };
-        Self::new(kind, error.code(), &error)
-            .maybe_hint(error.hint().map(|hint| hint.to_string()))
-            .caused_by(error)
+        Self::of(kind, error)
     }
 }
 
 impl From<toolward_registry::Failure> for Error {
     fn from(failure: toolward_registry::Failure) -> Self {
-        if let Some(refusal) = failure.refusal() {
-            return Self::refused(refusal);
+        let source = std::error::Error::source(&failure);
+        match source.and_then(|source| source.downcast_ref::<Refusal>()) {
+            Some(refusal) => Self::refused(refusal.clone()),
+            None => Self::of(Kind::Failed, failure),
         }
-        Self::new(Kind::Failed, failure.code(), &failure)
-            .maybe_hint(failure.hint().map(|hint| hint.to_string()))
-            .caused_by(failure)
     }
 }
 
-/// A bundle that is not what it should be. One that was verified is
-/// [refused](Kind::Refused); a directory under work has [failed](Kind::Failed) its
-/// check.
-pub fn content_error(error: &ContentError, kind: Kind) -> Error {
-    Error::new(kind, error.code(), error)
-        .maybe_hint(error.hint())
-        .with_diagnostics(error.diagnostics())
+/// The error for an invalid bundle. A verified bundle is [refused](Kind::Refused); a
+/// directory under work [fails](Kind::Failed) its check.
+///
+/// ```
+/// use toolward_bundle::content::Content;
+/// use toolward_operator::{Kind, content_error};
+///
+/// let error = Content::from_dev("nowhere".as_ref()).unwrap_err();
+/// assert_eq!(content_error(error, Kind::Failed).kind, Kind::Failed);
+/// ```
+pub fn content_error(error: ContentError, kind: Kind) -> Error {
+    let diagnostics = error.diagnostics().to_vec();
+    Error::of(kind, error).with_diagnostics(diagnostics)
 }

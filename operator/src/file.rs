@@ -1,4 +1,4 @@
-//! Small files of the user's: read within bounds, written whole or not at all.
+//! Small files of the user: bounded reads and atomic writes.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -6,18 +6,19 @@ use std::path::Path;
 
 use toolward_files::Problem;
 
-use crate::error::{Error, Kind};
+use crate::error::{Code, Error, Kind};
 
-/// The mode of what others may read, before the user's mask.
+/// The mode of files that others may read, before the umask.
 const PUBLIC_MODE: u32 = 0o644;
 
-/// Reads a file of at most `limit` bytes. Refuses anything but a regular file, without waiting for it.
+/// Reads a file of at most `limit` bytes. Refuses anything but a regular file, and does
+/// not block on it.
 pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
     let file = toolward_files::open_regular(path).map_err(|error| unreadable(path, error))?;
     read_opened(file, path, limit)
 }
 
-/// Reads what was opened at `path`, at most `limit` bytes.
+/// Reads at most `limit` bytes of a file that was opened at `path`.
 pub(crate) fn read_opened(file: File, path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
     toolward_files::read(file, path, limit as u64).map_err(|error| unreadable(path, error))
 }
@@ -29,7 +30,20 @@ fn unreadable(path: &Path, error: toolward_files::Error) -> Error {
     }
 }
 
-/// Writes a new file, whole or not at all. Overwrites nothing.
+/// Writes a new file atomically. Never overwrites one.
+///
+/// ```
+/// use toolward_operator::file;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("acme.publisher.json");
+/// file::write_new(&path, b"{}")?;
+/// assert_eq!(file::write_new(&path, b"[]").unwrap_err().code, "output-exists");
+/// assert_eq!(file::read(&path, 100)?, b"{}");
+/// # Ok(())
+/// # }
+/// ```
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     toolward_files::create(path, bytes, PUBLIC_MODE).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => exists(path),
@@ -43,11 +57,11 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         .map_err(|error| Error::unwritable(path, error))
 }
 
-/// The failure of a place that is taken.
+/// The error for a path that exists already.
 pub fn exists(path: &Path) -> Error {
     Error::new(
         Kind::Failed,
-        "output-exists",
+        Code::OutputExists,
         format!("{}: this exists already", path.display()),
     )
     .hint("name another place, or move what is there away yourself")

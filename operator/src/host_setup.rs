@@ -1,5 +1,5 @@
-//! A host for one command: what the operator grants, and where the things
-//! behind grants are: secrets, key-value buckets, the network. Nobody is asked.
+//! Sets up a host: the operator's grants, and the secrets, key-value buckets and
+//! network behind them. The host has no approver.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,28 +16,28 @@ use toolward_policy::{Policy, Rule, SecretSource};
 
 use crate::config::{Granted, PolicyFiles, read_text};
 use crate::environment::Environment;
-use crate::error::{Error, Kind};
+use crate::error::{Code, Error, Kind};
 use crate::trust::{Trust, publishers};
 
-/// What stands behind grants.
+/// The resources behind grants.
 #[derive(Debug, Default, Clone)]
 pub struct HostSetup {
-    /// Policies on top of the configured one.
+    /// Policies in addition to the configured one.
     pub policies: PolicyFiles,
-    /// Where what tools store, secrets and key-value buckets, is kept; by default in
-    /// the user's state directory.
+    /// The directory for stored secrets and key-value buckets; by default in the user's
+    /// state directory.
     pub state_dir: Option<PathBuf>,
 }
 
 impl HostSetup {
-    /// Where tools' own data is kept, if anywhere.
+    /// The directory of the tools' own data, if there is one.
     pub fn state(&self, environment: &Environment) -> Option<PathBuf> {
         let named = self.state_dir.as_ref();
         named.or(environment.state_directory.as_ref()).cloned()
     }
 
     /// A host with these bundles under the operator's policy, without an approver.
-    /// Buckets are opened only where `buckets` says so ([`opens_buckets`]).
+    /// Opens buckets only if `buckets` is set ([`opens_buckets`]).
     pub fn host(
         &self,
         contents: Vec<Content>,
@@ -74,8 +74,8 @@ impl HostSetup {
             .fold(builder, |builder, content| builder.bundle(content)))
     }
 
-    /// What this process keeps when it confines itself: what the drivers of
-    /// `host` were granted, and the files behind that.
+    /// The access that this process keeps when it confines itself: the grants of the
+    /// drivers of `host`, and the files behind them.
     pub fn kept(
         &self,
         host: &Host,
@@ -88,7 +88,7 @@ impl HostSetup {
             for path in &environment.certificates {
                 confinement = confinement.read(path);
             }
-            // A host that is made anew reads it again.
+            // A rebuilt host reads it again.
             if let Some(file) = granted.policy.ca_file() {
                 confinement = confinement.read(file);
             }
@@ -111,7 +111,7 @@ impl HostSetup {
         }
         let stored = secrets(&state);
         if needs.stores_secrets {
-            // Others must not enter it: refused here, not when a driver stores a secret.
+            // Must be private: fails here rather than when a driver stores a secret.
             Folder::make(&stored, Protection::Private)
                 .map_err(|error| Error::unwritable(&stored, error.problem))?;
             confinement = confinement.read_write(stored);
@@ -122,8 +122,8 @@ impl HostSetup {
     }
 }
 
-/// Keeps all guests out of where configuration, keys and trust are: whoever writes
-/// there grants what they like.
+/// Keeps guests out of the directories of configuration, keys and trust, where a writer
+/// could grant itself anything.
 pub fn protect(
     mut builder: HostBuilder,
     granted: &Granted,
@@ -145,22 +145,22 @@ pub fn protect(
     Ok(builder)
 }
 
-/// Whether any of these secrets, by publisher and slug, is one that drivers store:
-/// the others lie in a variable or a file of the operator's.
+/// Whether drivers store any of these secrets (publisher and slug). The others are in a
+/// variable or a file of the operator.
 fn reads_stored(needed: &BTreeSet<(String, String)>, policy: &Policy) -> bool {
     needed.iter().any(|(publisher, slug)| {
         let mut secrets = policy.secrets().iter();
         let named =
             secrets.find(|secret| secret.publisher.as_str() == publisher && secret.slug == *slug);
-        // One that policy does not name is looked for there as well.
+        // A secret that the policy does not name is looked up there as well.
         named.is_none_or(|secret| {
             !matches!(secret.source, SecretSource::Env(_) | SecretSource::File(_))
         })
     })
 }
 
-/// Whether a bundle declares anything that buckets stand behind, and policy grants
-/// any of that to anybody. There may be none of theirs that is granted even so.
+/// Whether a bundle declares a capability that needs buckets, and the policy grants
+/// one. The grant may be for another bundle.
 pub fn opens_buckets(contents: &[Content], policy: &Policy) -> bool {
     let any = |set: &CapabilitySet| set.of_class(&Class::Database).next().is_some();
     let granted = |rule: &Rule| any(&rule.requires) || any(&rule.mutates);
@@ -174,8 +174,8 @@ pub fn opens_buckets(contents: &[Content], policy: &Policy) -> bool {
     policy.grants().any(granted) && contents.iter().any(declared)
 }
 
-/// Where buckets are kept. In a folder of their own: a process that serves them
-/// makes and removes files beside theirs.
+/// The file of the buckets. It has a folder of its own, since SQLite creates and
+/// removes files beside it.
 pub fn buckets(state: &Path) -> PathBuf {
     folder_of_buckets(state).join("buckets.sqlite")
 }
@@ -184,31 +184,25 @@ fn folder_of_buckets(state: &Path) -> PathBuf {
     state.join("buckets")
 }
 
-/// Where tools' own secrets are kept.
+/// The directory of the tools' own secrets.
 pub fn secrets(state: &Path) -> PathBuf {
     state.join("secrets")
 }
 
 fn open(state: &Path) -> Result<Store, Error> {
-    Store::open(buckets(state)).map_err(|error| {
-        let failure = Error::new(Kind::Failed, error.code(), &error);
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    })
+    Store::open(buckets(state)).map_err(|error| Error::of(Kind::Failed, error))
 }
 
-/// How requests leave, where the policy says something about it.
+/// The transport for outgoing requests, if the policy configures one.
 pub fn transport(policy: &Policy) -> Result<Option<Transport>, Error> {
     let Some(file) = policy.ca_file() else {
         return Ok(None);
     };
     let pem = read_text(file.as_ref())?;
     let transport = Transport::builder().ca_pem(pem).build();
-    // Before a call finds out.
+    // Checked here rather than at the first call.
     transport.load_roots().map_err(|error| {
-        Error::usage("ca-file-invalid", format!("{file}: {error}"))
+        Error::usage(Code::CaFileInvalid, format!("{file}: {error}"))
             .hint("name a file of certificates in PEM as `ca_file`, or leave it out")
     })?;
     Ok(Some(transport))

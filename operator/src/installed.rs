@@ -1,4 +1,4 @@
-//! The store of installed bundles: where it is, and what of it may run.
+//! The store of installed bundles: its location, and which bundles may run.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,16 +10,32 @@ use toolward_host::HostBuilder;
 use toolward_store::{Installed, Store};
 
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::report::Report;
 use crate::trust::TrustContext;
 use crate::trust::{self, Trust};
 
-/// Where installed bundles are.
+/// The location of installed bundles.
+///
+/// ```no_run
+/// use toolward_operator::installed::{StoreLocation, examined};
+/// use toolward_operator::trust::Trust;
+/// use toolward_operator::{Environment, Silent};
+///
+/// # fn main() -> Result<(), toolward_operator::Error> {
+/// let environment = Environment::of_process();
+/// if let Some(store) = StoreLocation::default().existing(&environment)? {
+///     for one in examined(&store, &Trust::default(), &environment, &Silent)? {
+///         println!("{}: {}", one.installed.id, one.word());
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default, Clone)]
 pub struct StoreLocation(
-    /// The directory that holds the store and the record of trust; by default both
-    /// are in the user's data and state directories.
+    /// The directory of the store and the record of trust; by default in the user's
+    /// data and state directories.
     pub Option<PathBuf>,
 );
 
@@ -31,15 +47,15 @@ impl StoreLocation {
         match (&environment.data_directory, &environment.state_directory) {
             (Some(data), Some(state)) => Ok((data.join("store"), state.join("trust/trust.db"))),
             _ => Err(Error::usage(
-                "store-unusable",
+                Code::StoreUnusable,
                 "there is no place for installed bundles: no home directory",
             )
             .hint("name one with --store-dir DIR")),
         }
     }
 
-    /// Keeps all guests out of the store and the record of trust: whoever writes
-    /// there says what is installed.
+    /// Keeps guests out of the store and the record of trust, where a writer could
+    /// install anything.
     pub fn protect(&self, builder: HostBuilder, environment: &Environment) -> HostBuilder {
         let Ok((directory, state)) = self.places(environment) else {
             return builder;
@@ -57,15 +73,15 @@ impl StoreLocation {
         Some((directory, lock))
     }
 
-    /// Opens the store, and makes it where there is none.
+    /// Opens the store, or creates it.
     pub fn open(&self, environment: &Environment) -> Result<Store, Error> {
         let (directory, state) = self.places(environment)?;
         Ok(Store::open(&directory, &state)?)
     }
 
-    /// Opens the store if there is one, on a full or read-only disk, too. Looking
-    /// leaves nothing behind. One whose newest changes can't be read is refused:
-    /// they may revoke something.
+    /// Opens the store for reading if it exists, also on a full or read-only disk.
+    /// Creates no files. Fails if the latest changes can't be read: they may contain
+    /// revocations.
     pub fn existing(&self, environment: &Environment) -> Result<Option<Store>, Error> {
         match self.to_read(environment)? {
             Some(store) if store.log_unread() => Err(toolward_store::Error::LogUnreadable.into()),
@@ -73,8 +89,8 @@ impl StoreLocation {
         }
     }
 
-    /// [`StoreLocation::existing`], for showing only: where the newest changes can't be
-    /// read a warning says so.
+    /// [`StoreLocation::existing`] for display: warns if the latest changes can't be
+    /// read.
     pub fn shown(
         &self,
         environment: &Environment,
@@ -101,8 +117,8 @@ impl StoreLocation {
         }
     }
 
-    /// Removes a bundle. On a full disk its file goes first, so that there is room
-    /// to write that down.
+    /// Removes a bundle. On a full disk its file is deleted first, to make room for the
+    /// record.
     pub fn remove(
         &self,
         id: &str,
@@ -124,9 +140,8 @@ impl StoreLocation {
     }
 }
 
-/// The installed bundles that verify now, ready to be loaded. One that is
-/// refused is left out, with a warning; what is revoked since it was installed
-/// does not run.
+/// The installed bundles that verify now. A refused bundle, such as one that was
+/// revoked after its installation, is left out with a warning.
 pub fn contents(
     store: &Store,
     context: &TrustContext,
@@ -156,19 +171,19 @@ pub fn contents(
     Ok(contents)
 }
 
-/// Warns where decisions could not be written down.
+/// Warns if decisions could not be recorded.
 pub fn unrecorded(store: &Store, report: &dyn Report) {
     if let Some(code) = store.unrecorded() {
         report.warning(&format!("what was decided here is not recorded ({code})"));
     }
 }
 
-/// An installed bundle, and what `call` and `serve` would make of it now.
+/// An installed bundle, and whether `call` and `serve` would load it now.
 #[derive(Debug)]
 pub struct Examined {
-    /// As the store has it.
+    /// The store's entry.
     pub installed: Installed,
-    /// What would be made of it.
+    /// Whether it would be loaded.
     pub state: State,
 }
 
@@ -181,14 +196,14 @@ pub struct Examined {
 pub enum State {
     /// It verifies.
     Verified,
-    /// It is left out, and this is why.
+    /// It is left out for this reason.
     Refused(Error),
-    /// Whom to trust can't be read.
+    /// The trust configuration can't be read.
     Unknown,
 }
 
 impl Examined {
-    /// Why it is not loaded, where that is known.
+    /// Why it is not loaded, if that is known.
     pub fn refusal(&self) -> Option<&Error> {
         match &self.state {
             State::Refused(failure) => Some(failure),
@@ -206,8 +221,8 @@ impl Examined {
     }
 }
 
-/// All that is installed, verified as `call` and `serve` verify it. Nothing is
-/// recorded. Where whom to trust can't be read, a warning says so.
+/// All installed bundles, verified as `call` and `serve` do. Records nothing. Warns if
+/// the trust configuration can't be read.
 pub fn examined(
     store: &Store,
     trust: &Trust,
@@ -243,10 +258,10 @@ pub fn examined(
     Ok(examined.collect())
 }
 
-/// A tool that an installed bundle brings, which is not loaded, and why.
+/// A tool of an installed bundle that is not loaded, with the reason.
 pub type RefusedTool = (String, Installed, Error);
 
-/// The tools of the installed bundles that are not loaded now, by bundle and id.
+/// The tools of installed bundles that are not loaded now, by bundle and id.
 pub fn refused_tools(
     store: &Store,
     trust: &Trust,
@@ -268,7 +283,7 @@ pub fn refused_tools(
     Ok(refused)
 }
 
-/// Why a tool is not there, if an installed bundle that is not loaded brings it.
+/// Why a tool is missing, if it belongs to an installed bundle that is not loaded.
 pub fn withheld(
     tool: &str,
     store: &Store,

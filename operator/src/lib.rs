@@ -1,10 +1,8 @@
-//! The operator's half of Toolward: what is installed, whom and what the operator
-//! trusts, what they grant, and a host that is set up from it.
-//!
-//! A command or an application reads the operator's files through this crate; it
-//! adds flags, output and prompts of its own. Nothing here prints: what a person
-//! should hear of on the way goes to a [`Report`]. Only
-//! [`Environment::of_process`] reads environment variables.
+//! The operator's half of Toolward: installed bundles, trust, policy, and a host that
+//! is set up from them.
+//! A command or an application reads the operator's files through this crate, and adds
+//! its own flags, output and prompts. Nothing here prints: warnings and progress go to
+//! a [`Report`]. Only [`Environment::of_process`] reads environment variables.
 
 pub mod bundles;
 pub mod compile_cache;
@@ -13,12 +11,14 @@ pub mod confine;
 pub mod doctor;
 mod environment;
 mod error;
+pub mod examples;
 pub mod file;
 pub mod host_setup;
 pub mod installed;
 mod live_host;
 pub mod network;
 mod operator;
+pub mod policy_review;
 pub mod releases;
 pub mod reload;
 mod report;
@@ -26,8 +26,12 @@ mod runtime;
 pub mod trust;
 
 pub use environment::Environment;
-pub use error::{Error, Kind, content_error};
+pub use error::{Code, Error, Kind, content_error};
 pub use live_host::LiveHost;
 pub use operator::Operator;
 pub use report::{Progress, Report, Silent};
 pub use runtime::runtime;
+
+// Crates whose types occur in this crate's signatures, and that an application does not
+// use otherwise.
+pub use {toolward_registry as registry, toolward_report, toolward_store as store};

@@ -1,4 +1,4 @@
-//! A host that follows what the operator installs, removes, trusts and revokes.
+//! A host that follows changes of installed bundles and of trust.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -8,16 +8,16 @@ use toolward_bundle::content::Content;
 use toolward_host::{Host, HostBuilder, Reply, Request, SharedState};
 
 use crate::config::Granted;
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::host_setup::opens_buckets;
 use crate::operator::Operator;
 use crate::reload::{Control, Reports, Target, Watch, prepare};
 use crate::report::{Report, Silent};
 
-/// Adds to each host what the application has.
+/// Adds the application's settings to each host.
 type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
 
-/// A host with the tools that an [`Operator`] serves now.
+/// A host with the tools that an [`Operator`] currently serves.
 ///
 /// Within a second or two after a bundle is installed, removed, revoked or expires, it
 /// switches to a new host; calls of tools that are gone end with `toolward:withdrawn`. It
@@ -25,9 +25,9 @@ type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
 ///
 /// * It needs a tokio runtime with timer and I/O. [`LiveHost::start`] fails outside of
 ///   one.
-/// * Components are compiled in this process, which no deadline bounds, unless `finish`
-///   gives the builder a [`Broker`](toolward_host::Broker).
-/// * The process is not confined: whoever escapes the sandbox has its rights. See
+/// * Components are compiled in this process, without a deadline, unless `finish` gives
+///   the builder a [`Broker`](toolward_host::Broker).
+/// * The process is not confined: code that escapes the sandbox has its rights. See
 ///   [`toolward_host::confine`].
 /// * Everything is verified again every five minutes. If that fails for six minutes,
 ///   nothing is served until it succeeds.
@@ -56,9 +56,8 @@ impl fmt::Debug for LiveHost {
 }
 
 impl LiveHost {
-    /// Loads what is served now, and follows changes. `finish` adds to each host what the
-    /// application has: an approver, limits, a broker. It reads files, and blocks
-    /// meanwhile.
+    /// Loads the current bundles and follows changes. `finish` adds the application's
+    /// approver, limits or broker to each host. Blocks while it reads files.
     ///
     /// ```no_run
     /// use toolward_operator::{LiveHost, Operator};
@@ -75,16 +74,14 @@ impl LiveHost {
     /// ```
     ///
     /// # Errors
-    ///
-    /// `bundle-missing` where nothing is installed or named; `runtime-unavailable` outside
-    /// of a tokio runtime; otherwise where the configuration, the store or a named bundle
-    /// can't be used.
+    /// `bundle-missing` if no bundle is installed or named; `runtime-unavailable`
+    /// outside of a tokio runtime; otherwise if the configuration, the store or a named
+    /// bundle can't be used.
     pub fn start(
         operator: Operator,
         finish: impl Fn(HostBuilder) -> HostBuilder + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        let runtime = Handle::try_current()
-            .map_err(|error| Error::new(Kind::Failed, "runtime-unavailable", error))?;
+        let runtime = Handle::try_current().map_err(Error::runtime)?;
         let operator = Arc::new(operator);
         let shared_state = SharedState::new();
         let watch = Watch::load(Arc::clone(&operator), &Logged)?;
@@ -114,12 +111,29 @@ impl LiveHost {
     }
 
     /// The current host. Don't keep it: later changes switch to another one.
+    ///
+    /// ```no_run
+    /// # fn show(live: &toolward_operator::LiveHost) {
+    /// for tool in live.host().tools() {
+    ///     println!("{} by {}", tool.contract.id, tool.publisher);
+    /// }
+    /// # }
+    /// ```
     pub fn host(&self) -> Host {
         let current = self.current.read();
         current.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Calls a tool of the current host.
+    ///
+    /// ```no_run
+    /// use toolward_host::Request;
+    ///
+    /// # async fn call(live: &toolward_operator::LiveHost) {
+    /// let reply = live.call(Request::new("text.stats", r#"{"text": "Hello"}"#)).await;
+    /// println!("{}", reply.envelope());
+    /// # }
+    /// ```
     pub async fn call(&self, request: Request) -> Reply {
         self.host().call(request).await
     }
@@ -127,6 +141,14 @@ impl LiveHost {
     /// Reads the configuration again, as SIGHUP does for `toolward serve`. A policy that
     /// grants no more than before takes effect; one that grants more is refused with a
     /// warning.
+    ///
+    /// ```no_run
+    /// # fn change(live: &toolward_operator::LiveHost, policy: &str) -> std::io::Result<()> {
+    /// std::fs::write("/etc/notes/toolward.toml", policy)?;
+    /// live.reload();
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn reload(&self) {
         self.control.reload.ask();
     }

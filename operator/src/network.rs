@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toolward_registry::{
-    Client, Credentials, DocumentKind, Helpers, Progress, PullOptions, Source,
+    Client, Credentials, DocumentArtifact, Helpers, PullOptions, Source, TransferProgress,
 };
 use toolward_signing::archive::Effort;
 use toolward_signing::verify::{self, Bundle, Verified};
 use toolward_signing::{ErrorKind, Refusal};
 
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::file;
 use crate::report::{self, Report};
 use crate::runtime::runtime;
@@ -28,7 +28,22 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// Largest file of credentials or certificates, in bytes.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
-/// How the network is used.
+/// The settings for registries and `https`.
+///
+/// ```no_run
+/// use toolward_operator::network::Network;
+/// use toolward_operator::trust::Trust;
+/// use toolward_operator::{Environment, Silent};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (trust, environment) = (Trust::default(), Environment::of_process());
+/// let context = trust.context(&environment, &Silent)?;
+/// let source = toolward_registry::Source::parse("oci://registry.example/acme/notes:1.2.0")?;
+/// let bundle = Network::default().bundle(&source, None, &context, &environment, &Silent)?;
+/// println!("{} {}", bundle.manifest.id, bundle.manifest.version);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default, Clone)]
 pub struct Network {
     /// A PEM file of certificate authorities, besides the system's.
@@ -37,20 +52,20 @@ pub struct Network {
     /// The file of names and passwords, in the form of Docker's `config.json`.
     pub docker_config: Option<PathBuf>,
 
-    /// Whether the credential helpers that the file names are run.
+    /// Whether to run the credential helpers that the file names.
     pub credential_helpers: bool,
 
-    /// Where these helpers are looked for.
+    /// The directories to search for these helpers.
     pub search_path: Vec<PathBuf>,
 
     /// `REGISTRY=ORIGIN`: the credentials for that registry go to the token server at
     /// that origin, too.
     pub allow_realm: Vec<String>,
 
-    /// Origins that downloads may be redirected to; no credentials go there.
+    /// Origins that downloads may be redirected to, without credentials.
     pub allow_redirects_to: Vec<String>,
 
-    /// Whether http is spoken with this machine itself.
+    /// Whether plain http is allowed for this machine itself.
     pub plain_http: bool,
 }
 
@@ -58,8 +73,7 @@ impl Network {
     /// A client of registries and `https` sources with these settings.
     ///
     /// # Errors
-    ///
-    /// Where a file can't be read, or a setting is wrong.
+    /// If a file can't be read, or a setting is invalid.
     pub fn client(&self) -> Result<Client, Error> {
         let mut builder = Client::builder().plain_http_on_loopback(self.plain_http);
         if let Some(path) = &self.ca_file {
@@ -77,7 +91,7 @@ impl Network {
         }
         for text in &self.allow_realm {
             let (registry, origin) = text.split_once('=').ok_or_else(|| {
-                Error::usage("setting-invalid", format!("--allow-realm {text:?}"))
+                Error::usage(Code::SettingInvalid, format!("--allow-realm {text:?}"))
                     .hint("write --allow-realm REGISTRY=https://HOST")
             })?;
             builder = builder.allow_realm(registry, origin);
@@ -88,14 +102,13 @@ impl Network {
         Ok(builder.build()?)
     }
 
-    /// Fetches and verifies a bundle, which must have the id `expected` where one is
-    /// given: an update must not be another bundle. Of a remote one the envelope is
-    /// verified, and its id compared, before anything else is downloaded.
+    /// Fetches and verifies a bundle. If `expected` is given, the bundle must have that
+    /// id, so that an update can't be another bundle. For a remote bundle, the envelope
+    /// is verified and its id compared before anything else is downloaded.
     ///
     /// # Errors
-    ///
-    /// Where it can't be fetched or is refused, and `runtime-unavailable` for a remote
-    /// source inside a tokio runtime.
+    /// If it can't be fetched or is refused; `runtime-unavailable` for a remote source
+    /// inside a tokio runtime.
     pub fn bundle(
         &self,
         source: &Source,
@@ -112,8 +125,8 @@ impl Network {
             _ => Ok(()),
         };
         let bundle = self.fetch(source, &is_expected, context, environment, report)?;
-        // A file has no envelope that comes first, and a source may have changed.
-        is_expected(&bundle.manifest.id).map_err(|refusal| Error::refused(&refusal))?;
+        // A file has no separate envelope, and a source may have changed since.
+        is_expected(&bundle.manifest.id).map_err(Error::refused)?;
         Ok(bundle)
     }
 
@@ -140,10 +153,10 @@ impl Network {
                         "there is no such file or directory",
                     ));
                 }
-                let report = |progress: verify::Progress| tell(progress.done, Some(progress.total));
+                let report =
+                    |progress: verify::VerifyProgress| tell(progress.done, Some(progress.total));
                 let options = context.options(Some(&report));
-                return verify::open(path, &context.store, &options)
-                    .map_err(|refusal| Error::refused(&refusal));
+                return verify::open(path, &context.store, &options).map_err(Error::refused);
             }
             Source::Registry(reference) => {
                 let downloads = downloads(environment)?;
@@ -165,22 +178,19 @@ impl Network {
                 bytes
             }
             other => {
-                return Err(Error::usage("source-invalid", format!("{other}"))
+                return Err(Error::usage(Code::SourceInvalid, format!("{other}"))
                     .hint("name a file, an https address, or oci://REGISTRY/REPOSITORY:TAG"));
             }
         };
         drop(bar);
-        context
-            .archive(&archive)
-            .map_err(|refusal| Error::refused(&refusal))
+        context.archive(&archive).map_err(Error::refused)
     }
 
-    /// Fetches a document, still to be verified.
+    /// Fetches a document without verifying it.
     ///
     /// # Errors
-    ///
-    /// Where it can't be fetched, and `runtime-unavailable` inside a tokio runtime.
-    pub fn document(&self, source: &str, kind: DocumentKind) -> Result<Vec<u8>, Error> {
+    /// If it can't be fetched; `runtime-unavailable` inside a tokio runtime.
+    pub fn document(&self, source: &str, kind: DocumentArtifact) -> Result<Vec<u8>, Error> {
         let source = Source::parse(source)?;
         let client = self.client()?;
         let work = client.fetch_document(&source, kind, kind.max_bytes());
@@ -188,12 +198,11 @@ impl Network {
     }
 }
 
-/// A source as it is recorded: a path becomes absolute, so that it is found from
-/// another working directory.
+/// The form of a source in records: a path becomes absolute, to be valid in any working
+/// directory.
 ///
 /// # Errors
-///
-/// Where the working directory is not known.
+/// If the working directory is unknown.
 pub fn recorded(source: &Source, text: &str) -> Result<String, Error> {
     match source {
         Source::Path(path) => std::path::absolute(path)
@@ -204,10 +213,10 @@ pub fn recorded(source: &Source, text: &str) -> Result<String, Error> {
 }
 
 /// The latest progress of a transfer.
-pub type LatestProgress = std::sync::Arc<std::sync::Mutex<Option<Progress>>>;
+pub type LatestProgress = std::sync::Arc<std::sync::Mutex<Option<TransferProgress>>>;
 
-/// A callback that records progress, and where it records it.
-pub fn track_progress() -> (impl Fn(Progress) + Send + Sync, LatestProgress) {
+/// A callback that records progress, and the record.
+pub fn track_progress() -> (impl Fn(TransferProgress) + Send + Sync, LatestProgress) {
     let latest = LatestProgress::default();
     let recorded = latest.clone();
     let track = move |progress| {
@@ -221,8 +230,7 @@ pub fn track_progress() -> (impl Fn(Progress) + Send + Sync, LatestProgress) {
 /// Runs a transfer on this thread and reports its progress.
 ///
 /// # Errors
-///
-/// `runtime-unavailable` inside a tokio runtime. What the transfer returns is in the
+/// `runtime-unavailable` inside a tokio runtime. The transfer's own error is in the
 /// result.
 pub fn run<T>(
     bar: &dyn report::Progress,
@@ -247,14 +255,16 @@ pub fn run<T>(
     }))
 }
 
-/// The user's folder of partial downloads, which a later run resumes.
+/// The user's directory of partial downloads, which a later run resumes.
 fn downloads(environment: &Environment) -> Result<PathBuf, Error> {
     use std::os::unix::fs::DirBuilderExt as _;
     let directory = match &environment.cache_directory {
         Some(cache) => cache.join("downloads"),
         None => {
-            return Err(Error::usage("store-unusable", "there is no home directory")
-                .hint("set HOME, or XDG_CACHE_HOME"));
+            return Err(
+                Error::usage(Code::StoreUnusable, "there is no home directory")
+                    .hint("set HOME, or XDG_CACHE_HOME"),
+            );
         }
     };
     let mut builder = std::fs::DirBuilder::new();

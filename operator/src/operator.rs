@@ -1,4 +1,4 @@
-//! What is served, whom that is trusted from, and where all of it is.
+//! The operator's settings: bundles, trust, resources and directories.
 
 use toolward_bundle::content::Content;
 use toolward_host::{Broker, BrokerCommand, Host, HostBuilder};
@@ -11,22 +11,30 @@ use crate::error::Error;
 use crate::host_setup::HostSetup;
 use crate::report::Report;
 
-/// Where an operator's things are. By default: what is installed for the user whose
-/// [`Environment`] it is, under that user's configuration.
+/// The operator's settings. By default the bundles that are installed for the user of
+/// this [`Environment`], under that user's configuration.
 #[derive(Debug, Default)]
 pub struct Operator {
-    /// Where tools come from, and whom to trust.
+    /// The source of tools, and the trust configuration.
     pub source: BundleSource,
-    /// What stands behind grants.
+    /// The resources behind grants.
     pub setup: HostSetup,
-    /// Where compiled drivers are kept.
+    /// The directory of compiled drivers.
     pub cache: CompileCache,
-    /// The directories that all of it is in by default.
+    /// The default directories.
     pub environment: Environment,
 }
 
 impl Operator {
-    /// The user's own: what is installed, and the configuration that is there.
+    /// The current user's installed bundles and configuration.
+    ///
+    /// ```
+    /// use toolward_operator::Operator;
+    /// use toolward_operator::bundles::SourceKind;
+    ///
+    /// let operator = Operator::of_process();
+    /// assert_eq!(operator.source.kind(), SourceKind::Installed);
+    /// ```
     pub fn of_process() -> Self {
         Self {
             environment: Environment::of_process(),
@@ -34,21 +42,40 @@ impl Operator {
         }
     }
 
-    /// What the operator grants, as the configuration says now.
+    /// Reads what the operator grants now.
+    ///
+    /// ```
+    /// use toolward_operator::Operator;
+    ///
+    /// # fn main() -> Result<(), toolward_operator::Error> {
+    /// // Without a configuration nothing is granted.
+    /// assert_eq!(Operator::default().granted()?.policy.grants().count(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    ///
-    /// Where a file can't be read or is wrong.
+    /// If a file can't be read or is invalid.
     pub fn granted(&self) -> Result<Granted, Error> {
         Granted::read(&self.source.trust, &self.setup.policies, &self.environment)
     }
 
-    /// A host with these bundles in the making. `buckets` says whether key-value
-    /// buckets are opened.
+    /// A builder of a host with these bundles. `buckets` says whether to open key-value
+    /// buckets.
+    ///
+    /// ```no_run
+    /// use toolward_operator::{Operator, Silent};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let operator = Operator::of_process();
+    /// let contents = operator.source.contents(&operator.environment, &Silent)?;
+    /// let host = operator.host_builder(contents, &operator.granted()?, true)?.build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    ///
-    /// Where something behind a grant can't be used.
+    /// If a resource behind a grant can't be used.
     pub fn host_builder(
         &self,
         contents: Vec<Content>,
@@ -61,20 +88,38 @@ impl Operator {
         Ok(source.store.protect(builder, environment))
     }
 
-    /// Who compiles drivers, by this command; not started yet.
+    /// A broker that compiles drivers by this command. It is not started yet.
+    ///
+    /// ```no_run
+    /// use toolward_host::{BrokerCommand, Host};
+    /// use toolward_operator::{Operator, Silent};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let operator = Operator::of_process();
+    /// let command = BrokerCommand {
+    ///     program: std::env::current_exe()?,
+    ///     broker: vec!["broker".into()],
+    ///     worker: vec!["worker".into()],
+    /// };
+    /// let broker = operator.broker(&command, &Silent)?;
+    /// broker.start()?;
+    /// let host = operator.build(Host::builder(), &broker)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    ///
-    /// Where the directory that was named can't be used.
+    /// If the given directory can't be used.
     pub fn broker(&self, command: &BrokerCommand, report: &dyn Report) -> Result<Broker, Error> {
         self.cache.broker(command, &self.environment, report)
     }
 
-    /// The host, with its drivers compiled by this broker.
+    /// Builds the host, with its drivers compiled by this broker.
+    ///
+    /// See the example of [`Operator::broker`].
     ///
     /// # Errors
-    ///
-    /// What [`HostBuilder::build`] refuses.
+    /// The errors of [`HostBuilder::build`].
     pub fn build(&self, builder: HostBuilder, broker: &Broker) -> Result<Host, Error> {
         self.cache.host(builder, broker)
     }

@@ -1,6 +1,8 @@
-//! The release of a bundle to install: which is the newest, and whether it is current.
+//! Finds the release of a bundle to install: the newest one, and whether it is current.
 
+mod compile_ahead;
 mod current;
+mod install;
 mod newest;
 
 use toolward_registry::Source;
@@ -8,24 +10,23 @@ use toolward_registry::Source;
 use crate::error::Error;
 use crate::network::recorded;
 
-pub use current::{Current, channel, fetch_index};
-pub use newest::{find, repository};
+pub use current::{channel, fetch_index};
+pub use install::Installer;
 
 /// Where a bundle comes from.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// What is fetched.
+    /// The source to fetch from.
     pub source: Source,
-    /// What is recorded for updates.
+    /// The source to record for updates.
     pub recorded: String,
 }
 
 impl Place {
-    /// Reads a source as a person gives it.
+    /// Parses a source from the command line.
     ///
     /// # Errors
-    ///
-    /// Where it is not a path, an `https` address or `oci://…`.
+    /// If it is not a path, an `https` address or `oci://…`.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let source = Source::parse(text)?;
         let recorded = recorded(&source, text)?;

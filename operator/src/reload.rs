@@ -23,7 +23,7 @@ use toolward_signing::Digest;
 
 use crate::bundles::SourceKind;
 use crate::config::Granted;
-use crate::error::{Error, Kind};
+use crate::error::{Code, Error, Kind};
 use crate::operator::Operator;
 use crate::report::Report;
 use crate::trust::{TrustContext, read};
@@ -37,26 +37,26 @@ use verifier::{Held, Verifier};
 pub use control::{Control, ReloadRequest};
 pub use target::Target;
 
-/// How often files are scanned for changes.
+/// The interval between scans for changes.
 const SCAN_INTERVAL: Duration = Duration::from_secs(1);
-/// How often everything is verified again without a change.
+/// The interval between verifications without a change.
 const VERIFY_INTERVAL: Duration = Duration::from_secs(300);
-/// How long after a failed verification it is tried again.
+/// The delay before a failed verification is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
-/// How long anything is served after its latest verification. Then nothing is served.
+/// How long bundles are served after their latest verification.
 const LEASE: Duration = Duration::from_secs(360);
 
 /// Makes a [`Report`] for one round, in which each warning is given once.
 pub type Reports = Box<dyn Fn() -> Box<dyn Report> + Send + Sync>;
 
-/// What is served, ready to be followed with [`Watch::follow`].
+/// The loaded configuration and bundles. [`Watch::follow`] follows changes.
 pub struct Watch {
     scanner: Scanner,
     verifier: Verifier,
     configuration: Configuration,
     seen: Seen,
     contents: Vec<Content>,
-    /// When the first of what is served expires.
+    /// When the first of the served bundles expires.
     ends: Option<SystemTime>,
     verified: Instant,
 }
@@ -64,22 +64,21 @@ pub struct Watch {
 /// The outcome of a change.
 enum Served {
     Unchanged,
-    /// By a new host.
+    /// A new host serves it.
     New(Host),
-    /// Without what is new, or nothing at all.
+    /// The change is not served; what was withdrawn is gone.
     Partly,
 }
 
 impl Watch {
-    /// Reads what the operator grants, and the bundles that may be used now.
+    /// Reads the operator's grants and the usable bundles.
     ///
     /// # Errors
-    ///
-    /// Where either can't be read.
+    /// If either can't be read.
     pub fn load(operator: Arc<Operator>, report: &dyn Report) -> Result<Self, Error> {
         let (verified, since) = (Instant::now(), SystemTime::now());
         let granted = Arc::new(operator.granted()?);
-        // Scanned before anything is read, so that the next scan sees later changes.
+        // Scan before reading, so that the next scan sees later changes.
         let scanner = Scanner::new(Arc::clone(&operator))?;
         let seen = scanner.look(&Seen::default(), report);
         let (source, environment) = (&operator.source, &operator.environment);
@@ -124,23 +123,21 @@ impl Watch {
         &self.contents
     }
 
-    /// Adds what a confined process needs to scan, and to read what changed.
+    /// Adds the paths that a confined process scans and reads again.
     ///
     /// # Errors
-    ///
-    /// Where the configuration can't be read.
+    /// If the configuration can't be read.
     pub fn kept(&self, confinement: Confinement) -> Result<Confinement, Error> {
         let confinement = self.scanner.kept(confinement)?;
         let files = self.configuration.granted.files.iter();
         Ok(files.fold(confinement, |kept, file| kept.read(file)))
     }
 
-    /// Follows changes on a thread of its own until it is stopped, and serves them by
-    /// `target`. `preparing` compiles the drivers of what is served now.
+    /// Follows changes on a thread of its own until stopped, and serves them with
+    /// `target`. `preparing` compiles the drivers of the current bundles.
     ///
     /// # Errors
-    ///
-    /// Where no thread can be started.
+    /// If no thread can be started.
     pub fn follow<T: Target>(
         self,
         target: T,
@@ -169,16 +166,15 @@ impl Watch {
         std::thread::Builder::new()
             .name("watch".to_owned())
             .spawn(work)
-            .map_err(|error| Error::new(Kind::Failed, "runtime-unavailable", error))?;
+            .map_err(Error::runtime)?;
         runtime.spawn(async move { expiring.expire().await });
         Ok(Following(ended))
     }
 
-    /// Watches until it is stopped. Withdraws everything if watching panics.
+    /// Watches until stopped. Withdraws everything if watching panics.
     ///
     /// # Errors
-    ///
-    /// Where it ended before it was stopped.
+    /// If it ended before it was stopped.
     fn run<T: Target>(
         mut self,
         serving: &Serving<T>,
@@ -193,7 +189,7 @@ impl Watch {
         let lease = &serving.lease;
         let mut next = after(Instant::now(), VERIFY_INTERVAL);
         let mut failing = false;
-        // One report as long as nothing changes: each warning is given once.
+        // One report while nothing changes, so that each warning is given once.
         let mut report = (serving.reports)();
         while serving.pause() {
             if serving.control.reload.take()
@@ -257,8 +253,8 @@ impl Watch {
         }
     }
 
-    /// Reads the configuration again. Serves it by the returned host if it grants no more
-    /// than before. Reports the outcome.
+    /// Reads the configuration again and reports the outcome. Returns the new host if
+    /// it grants no more than before.
     fn reload<T: Target>(&mut self, serving: &Serving<T>) -> Option<Host> {
         let report = (serving.reports)();
         let kept = |failure: Error| {
@@ -280,7 +276,7 @@ impl Watch {
                 return None;
             }
         };
-        // Calls that wait under the old policy must not continue under it.
+        // Waiting calls must not continue under the old policy.
         serving.shared_state.part();
         let made = match serving.target.make(&self.contents, &granted) {
             Ok(made) => made,
@@ -301,7 +297,7 @@ impl Watch {
         shown.then_some(host)
     }
 
-    /// Serves what was just verified.
+    /// Serves the bundles that were just verified.
     fn serve<T: Target>(
         &mut self,
         held: Held,
@@ -314,7 +310,7 @@ impl Watch {
         if before == now {
             return Served::Unchanged;
         }
-        // Withdrawn at once, whether or not the rest can be served.
+        // Withdraw at once, even if the rest can't be served.
         let gone: Vec<_> = before.iter().filter(|one| !now.contains(one)).collect();
         for digest in &gone {
             let why = "it was removed, replaced or revoked, or has expired";
@@ -343,8 +339,8 @@ impl Watch {
         Served::Partly
     }
 
-    /// Serves what was served and still verifies; or nothing, where no host can be built
-    /// for it. What was withdrawn is not even listed.
+    /// Serves the bundles that still verify, or nothing if no host can be built for
+    /// them. Withdrawn tools are no longer listed.
     fn leave_out<T: Target>(&mut self, now: &[Digest], serving: &Serving<T>, report: &dyn Report) {
         self.contents
             .retain(|content| now.contains(&content.manifest_digest));
@@ -372,8 +368,8 @@ fn after(moment: Instant, time: Duration) -> Instant {
     moment.checked_add(time).unwrap_or(moment)
 }
 
-/// Withdraws everything and stops the server if `work` panics: nothing is served that is
-/// not watched.
+/// Withdraws everything and stops the server if `work` panics: without a watch nothing
+/// may be served.
 fn guarded(
     shared_state: &SharedState,
     stop: &CancellationToken,
@@ -386,7 +382,7 @@ fn guarded(
         stop.cancel();
         Error::new(
             Kind::Failed,
-            "watch-ended",
+            Code::WatchEnded,
             "the server stopped: a fault of its own ended its looking for revoked bundles",
         )
         .hint("start it again, and report what it wrote of the panic")
@@ -405,7 +401,7 @@ pub async fn prepare(host: Host) {
     }
 }
 
-/// How many tools: `1 tool`.
+/// The number of tools in words: `1 tool`.
 fn tools<T: Target>(target: &T, made: &T::Made) -> String {
     match target.tool_count(made) {
         1 => "1 tool".to_owned(),
@@ -418,12 +414,11 @@ fn tools<T: Target>(target: &T, made: &T::Made) -> String {
 pub struct Following(mpsc::Receiver<Result<(), Error>>);
 
 impl Following {
-    /// Waits until it has ended, at most so long: it may wait for a lock of another
-    /// process.
+    /// Waits for the thread to end, up to a timeout: it may be waiting for another
+    /// process's lock.
     ///
     /// # Errors
-    ///
-    /// Where it ended before it was stopped.
+    /// If it ended before it was stopped.
     pub fn ended(&self, longest: Duration) -> Result<(), Error> {
         self.0.recv_timeout(longest).unwrap_or(Ok(()))
     }
@@ -440,7 +435,7 @@ mod tests {
         guarded(&shared_state, &stop, || {}).unwrap();
         assert!(!stop.is_cancelled());
         let failure = guarded(&shared_state, &stop, || panic!("in a test")).unwrap_err();
-        assert_eq!(failure.code, "watch-ended");
+        assert_eq!(failure.code, Code::WatchEnded.code());
         assert!(stop.is_cancelled());
     }
 }

@@ -24,20 +24,20 @@
 /// }
 /// ```
 pub trait Report {
-    /// Something is wrong, and the work continues. May hold untrusted text.
+    /// A problem that does not stop the work. May contain untrusted text.
     fn warning(&self, message: &str);
 
-    /// Something worth knowing. May hold untrusted text.
+    /// A note. May contain untrusted text.
     fn note(&self, message: &str);
 
-    /// Begins a piece of work that may take long, named by what is done, such as
-    /// `verifying`. It ends when the value is dropped.
+    /// Begins an operation that may take long, such as `verifying`. It ends when the
+    /// value is dropped.
     fn begin(&self, what: &str) -> Box<dyn Progress>;
 }
 
-/// Receives how far a piece of work is.
+/// Receives the progress of an operation.
 pub trait Progress {
-    /// `done` of `total` bytes; a total of 0 is not known.
+    /// `done` of `total` bytes; a total of 0 means unknown.
     fn set(&self, done: u64, total: u64);
 }
 

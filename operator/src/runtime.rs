@@ -2,7 +2,7 @@
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::error::{Error, Kind};
+use crate::error::{Code, Error, Kind};
 
 /// A runtime for one piece of work of this thread, such as a transfer.
 ///
@@ -20,19 +20,18 @@ use crate::error::{Error, Kind};
 /// ```
 ///
 /// # Errors
-///
-/// `runtime-unavailable` on a thread that runs a tokio runtime already, where blocking
-/// would panic, and where the system has no resources for one.
+/// `runtime-unavailable` on a thread that already runs a tokio runtime, where blocking
+/// would panic, or if the system has no resources for one.
 pub fn runtime() -> Result<Runtime, Error> {
     if Handle::try_current().is_ok() {
         let message = "this blocks, and was called inside a tokio runtime";
-        return Err(Error::new(Kind::Failed, "runtime-unavailable", message)
+        return Err(Error::new(Kind::Failed, Code::RuntimeUnavailable, message)
             .hint("call it on a thread of its own, such as one of std::thread::spawn"));
     }
     Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::new(Kind::Failed, "runtime-unavailable", &error).caused_by(error))
+        .map_err(Error::runtime)
 }
 
 #[cfg(test)]
@@ -42,7 +41,7 @@ mod tests {
     #[tokio::test]
     async fn inside_a_runtime_it_is_an_error_and_no_panic() {
         let error = runtime().unwrap_err();
-        assert_eq!(error.code, "runtime-unavailable");
+        assert_eq!(error.code, Code::RuntimeUnavailable.code());
         let elsewhere = std::thread::spawn(|| runtime().is_ok());
         assert!(elsewhere.join().unwrap());
     }

@@ -1,5 +1,5 @@
-//! Whom an operation trusts: keys that were named, a configuration that was named,
-//! or the user's own.
+//! Trusted publishers: from keys or a configuration given by flags, or from the user's
+//! configuration.
 
 pub mod changes;
 mod context;
@@ -20,28 +20,41 @@ use toolward_signing::verify::{self, Bundle, Verified};
 
 use crate::config::{ConfigFile, default_config, is_missing, read_text};
 use crate::environment::Environment;
-use crate::error::{Error, Kind, content_error};
+use crate::error::{Code, Error, Kind, content_error};
 use crate::report::Report;
 
 use publishers::{Publishers, Trusted};
 
 pub use context::TrustContext;
 
-/// What makes a directory one that an author works in.
+/// The file that marks a directory under work.
 const BUNDLE_TOML: &str = "bundle.toml";
 
-/// Where it stands whom to trust. The configuration is read once.
+/// The source of trust: keys and a configuration, which is read once.
+///
+/// ```no_run
+/// use toolward_operator::trust::Trust;
+/// use toolward_operator::{Environment, Silent};
+///
+/// # fn main() -> Result<(), toolward_operator::Error> {
+/// let trust = Trust::new(vec!["acme.pub.pem".into()], None);
+/// let path = "notes.toolbundle".as_ref();
+/// let content = trust.content(path, &Environment::of_process(), &Silent)?;
+/// assert!(content.tool("notes.append").is_some());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct Trust {
     keys: Vec<PathBuf>,
     config: Option<PathBuf>,
-    /// The configuration, once it was read.
+    /// The configuration, after it was read.
     file: OnceLock<Option<ConfigFile>>,
 }
 
 impl Trust {
-    /// Trusts the keys in these PEM files for all ids, in place of whom the
-    /// configuration trusts. Without keys: whom it trusts.
+    /// Trusts the keys in these PEM files for all ids, in place of the configuration's
+    /// publishers. Without keys, those publishers are trusted.
     pub fn new(keys: Vec<PathBuf>, config: Option<PathBuf>) -> Self {
         Self {
             keys,
@@ -50,23 +63,23 @@ impl Trust {
         }
     }
 
-    /// Whom a configuration trusts: this file, or the user's own.
+    /// Trusts the publishers of this configuration, or of the user's own.
     pub fn of_config(config: Option<PathBuf>) -> Self {
         Self::new(Vec::new(), config)
     }
 
-    /// The same, with nothing read yet.
+    /// The same configuration, not read yet.
     #[must_use]
     pub fn unread(&self) -> Self {
         Self::of_config(self.config.clone())
     }
 
-    /// Whether the user said for this command whom to trust.
+    /// Whether flags say whom to trust.
     pub fn is_named(&self) -> bool {
         !self.keys.is_empty() || self.config.is_some()
     }
 
-    /// Whether the user said whom to trust, or has a configuration that does.
+    /// Whether flags or the user's configuration say whom to trust.
     pub fn is_given(&self, environment: &Environment) -> bool {
         let configured = default_config(environment).is_some_and(|path| {
             let known = Publishers::beside(&path).all();
@@ -75,8 +88,8 @@ impl Trust {
         self.is_named() || configured
     }
 
-    /// The configuration that holds, if there is one: `--trust-key` replaces
-    /// whom it trusts, not what it grants.
+    /// The configuration in effect, if there is one. `--trust-key` replaces its
+    /// publishers, not its grants.
     pub fn file(&self, environment: &Environment) -> Result<Option<&ConfigFile>, Error> {
         if let Some(known) = self.file.get() {
             return Ok(known.as_ref());
@@ -88,20 +101,20 @@ impl Trust {
         Ok(self.file.get_or_init(|| found).as_ref())
     }
 
-    /// Which system calls a confined process keeps, as the configuration says.
+    /// Which system calls a confined process may make, by configuration.
     pub fn system_calls(&self, environment: &Environment) -> Result<SystemCalls, Error> {
         let configured = self.file(environment)?.map(ConfigFile::system_calls);
         Ok(configured.transpose()?.unwrap_or_default())
     }
 
-    /// The files that keys are read from: of the flags and of the configuration.
+    /// The key files that flags and the configuration name.
     pub fn key_files(&self, environment: &Environment) -> Result<Vec<PathBuf>, Error> {
         let configured = self.file(environment)?.map(ConfigFile::key_files);
         let named = self.keys.iter().cloned();
         Ok(named.chain(configured.into_iter().flatten()).collect())
     }
 
-    /// The file that holds the configuration, whether or not it is there.
+    /// The path of the configuration, which need not exist.
     fn place(&self, environment: &Environment) -> Result<PathBuf, Error> {
         match &self.config {
             Some(path) => Ok(path.clone()),
@@ -109,12 +122,12 @@ impl Trust {
         }
     }
 
-    /// The publishers that `toolward trust` knows.
+    /// The publishers added by `toolward trust`.
     pub fn publishers(&self, environment: &Environment) -> Result<Publishers, Error> {
         Ok(Publishers::beside(&self.place(environment)?))
     }
 
-    /// [`Trust::context_of`], for commands that are fine without any trusted publisher.
+    /// [`Trust::context_of`], for commands that need no trusted publisher.
     pub fn context_or_empty(
         &self,
         trusted: &Trusted,
@@ -122,7 +135,7 @@ impl Trust {
         report: &dyn Report,
     ) -> Result<TrustContext, Error> {
         match self.context_of(trusted, environment, report) {
-            Err(failure) if failure.code == "nobody-trusted" => {
+            Err(failure) if failure.code == Code::NobodyTrusted.code() => {
                 let mut revocations = Revocations::none();
                 trusted.revoke(&mut revocations);
                 Ok(TrustContext {
@@ -137,7 +150,7 @@ impl Trust {
         }
     }
 
-    /// All that `toolward trust` keeps.
+    /// Reads everything that `toolward trust` records.
     pub fn trusted(&self, environment: &Environment) -> Result<Trusted, Error> {
         match self.publishers(environment) {
             Ok(publishers) => publishers.all(),
@@ -145,7 +158,7 @@ impl Trust {
         }
     }
 
-    /// Whom this command trusts, and what is revoked, as things stand now.
+    /// The trusted publishers and the revocations as of now.
     pub fn context(
         &self,
         environment: &Environment,
@@ -154,7 +167,7 @@ impl Trust {
         self.context_of(&self.trusted(environment)?, environment, report)
     }
 
-    /// [`Trust::context`], with what was read of publishers before.
+    /// [`Trust::context`], with publishers that were read before.
     pub fn context_of(
         &self,
         trusted: &Trusted,
@@ -173,7 +186,7 @@ impl Trust {
         } else {
             self.store_of(trusted, environment)?
         };
-        // A key that is named by itself is its owner's still.
+        // A key that is given by itself still belongs to its publisher.
         for publisher in store.publishers().filter(|one| one.is_ad_hoc()) {
             for key in publisher.keys() {
                 for owner in trusted.owners(&key.key_id()) {
@@ -193,8 +206,8 @@ impl Trust {
         })
     }
 
-    /// All publishers of the configuration and of `toolward trust` together,
-    /// whatever key is named.
+    /// All publishers of the configuration and of `toolward trust`, regardless of
+    /// `--trust-key`.
     pub fn store_of(
         &self,
         trusted: &Trusted,
@@ -212,7 +225,8 @@ impl Trust {
         let mut store: Option<TrustStore> = None;
         for path in &self.keys {
             let pem = read_text(path)?;
-            let key = PublicKey::from_pem(&pem).map_err(|refusal| bad_key(path, &refusal))?;
+            let key = PublicKey::from_pem(&pem)
+                .map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(path))?;
             match &mut store {
                 None => store = Some(TrustStore::for_key(key)),
                 Some(store) => store.add_key(key),
@@ -236,9 +250,9 @@ impl Trust {
             ));
         }
         let bar = report.begin("verifying");
-        let report = |progress: verify::Progress| bar.set(progress.done, progress.total);
+        let report = |progress: verify::VerifyProgress| bar.set(progress.done, progress.total);
         let options = context.options(Some(&report));
-        verify::open(path, &context.store, &options).map_err(|refusal| Error::refused(&refusal))
+        verify::open(path, &context.store, &options).map_err(Error::refused)
     }
 
     /// Opens, verifies and reads a bundle.
@@ -252,13 +266,13 @@ impl Trust {
     }
 }
 
-/// What is in a verified bundle.
+/// Reads the content of a verified bundle.
 pub fn read(bundle: Verified<Bundle>) -> Result<Content, Error> {
-    Content::from_verified(bundle).map_err(|error| content_error(&error, Kind::Refused))
+    Content::from_verified(bundle).map_err(|error| content_error(error, Kind::Refused))
 }
 
-/// Whether a directory is one that an author works in. A packed bundle is not,
-/// whatever else lies in it: its signatures are looked at.
+/// Whether a directory is under work by an author. A packed bundle is not, regardless
+/// of other files in it: its signatures are checked.
 pub fn is_under_work(directory: &Path) -> bool {
     let packed = [manifest::ENVELOPE_FILE, manifest::FILE];
     directory.join(BUNDLE_TOML).is_file()
@@ -267,10 +281,10 @@ pub fn is_under_work(directory: &Path) -> bool {
             .any(|name| directory.join(name).symlink_metadata().is_ok())
 }
 
-/// A directory under work, named by the user to be run without signatures.
+/// Reads a directory under work, which the user chose to run without signatures.
 pub fn dev_content(directory: &Path, report: &dyn Report) -> Result<Content, Error> {
     let content =
-        Content::from_dev(directory).map_err(|error| content_error(&error, Kind::Failed))?;
+        Content::from_dev(directory).map_err(|error| content_error(error, Kind::Failed))?;
     report.note(&format!(
         "{}: unsigned, under work; policies know it as {}",
         directory.display(),
@@ -279,20 +293,12 @@ pub fn dev_content(directory: &Path, report: &dyn Report) -> Result<Content, Err
     Ok(content)
 }
 
-fn bad_key(path: &Path, refusal: &toolward_signing::Refusal) -> Error {
-    let failure = Error::usage(refusal.code(), format!("{}: {refusal}", path.display()));
-    match refusal.hint() {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
-}
-
 fn nobody_trusted(environment: &Environment) -> Error {
     let place = default_config(environment).map_or_else(
         || "toolward.toml in your configuration directory".to_owned(),
         |path| path.display().to_string(),
     );
-    Error::usage("nobody-trusted", "it is not said whom to trust")
+    Error::usage(Code::NobodyTrusted, "it is not said whom to trust")
         .hint("give the publisher's public key: --trust-key PUBLISHER.pub.pem")
         .hint(format!("or name publishers and their keys in {place}"))
 }

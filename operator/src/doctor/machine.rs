@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use toolward_host::confine::{self, Confinement, SystemCalls};
-use toolward_host::{Cache, Host};
+use toolward_host::{Cache, Host, memory};
 
 use super::{Check, State, mode};
 use crate::config::{ConfigFile, default_config, is_missing};
 use crate::environment::Environment;
 use crate::trust::Trust;
 
-/// Whether the engine starts. It reserves its pool of memory, which a limit on address
-/// space prevents.
+/// Checks that the engine starts. It reserves a pool of memory, which a limit on
+/// address space prevents.
 pub fn engine() -> Check {
     match Host::builder().build() {
         Ok(_) => Check::new("engine", State::Ok, "the WebAssembly engine starts"),
@@ -21,7 +21,18 @@ pub fn engine() -> Check {
     }
 }
 
-/// What a process that runs drivers gives up on this machine.
+/// Checks that the kernel can report which pages of a memory were written.
+pub fn memory_reset() -> Check {
+    const NAME: &str = "memory-reset";
+    if memory::finds_written_pages() {
+        let known = "the kernel has PAGEMAP_SCAN: only the pages that a call wrote are reset";
+        return Check::new(NAME, State::Ok, known);
+    }
+    let slow = "no PAGEMAP_SCAN: resetting memory between calls is slower";
+    Check::new(NAME, State::Note, slow).hint("Linux 6.7 or newer has it")
+}
+
+/// Checks which confinement this machine supports.
 pub fn confinement() -> Check {
     const NAME: &str = "confinement";
     let outlook = confine::outlook();
@@ -62,7 +73,7 @@ pub fn confinement() -> Check {
     }
 }
 
-/// Whether a confined thread can't read a directory.
+/// Whether a confined thread is denied reading a directory.
 fn is_refused() -> bool {
     let thread = std::thread::spawn(|| {
         let confined = Confinement::builder().apply_to_this_thread();
@@ -71,8 +82,8 @@ fn is_refused() -> bool {
     thread.join().unwrap_or(false)
 }
 
-/// Which list of system calls a process that runs drivers is held to, and whether it is
-/// enforced.
+/// Checks which list of system calls applies to a process that runs drivers, and that
+/// it is enforced.
 pub fn system_calls(trust: &Trust, environment: &Environment) -> Check {
     const NAME: &str = "system-calls";
     let calls = match trust.system_calls(environment) {
@@ -112,7 +123,7 @@ pub fn system_calls(trust: &Trust, environment: &Environment) -> Check {
     }
 }
 
-/// Whether a confined thread can't make a harmless call that neither list names.
+/// Whether a confined thread is denied a harmless system call that is in neither list.
 fn refuses_what_is_not_listed(calls: SystemCalls) -> bool {
     let thread = std::thread::spawn(move || {
         let confinement = Confinement::builder().system_calls(calls);
@@ -122,7 +133,7 @@ fn refuses_what_is_not_listed(calls: SystemCalls) -> bool {
     thread.join().unwrap_or(false)
 }
 
-/// Whether compiled drivers can be kept.
+/// Checks that compiled drivers can be cached.
 pub fn cache(environment: &Environment) -> Check {
     const NAME: &str = "cache";
     let Some(directory) = &environment.cache_directory else {
@@ -149,8 +160,7 @@ pub fn cache(environment: &Environment) -> Check {
     }
 }
 
-/// Whether the configuration can be read, and whom it trusts. Others must not be able to
-/// change it.
+/// Checks that the configuration can be read, and that others can't change it.
 pub fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
     const NAME: &str = "configuration";
     let path = named.map(Path::to_owned);
@@ -174,7 +184,7 @@ pub fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
         .hint("take the right to write from group and others: chmod go-w, the directory too");
     }
     match ConfigFile::read(&path).and_then(|file| file.trust_store()) {
-        // A store never takes the example key: naming it is an error here.
+        // A trust store never accepts the example key, so naming it is an error here.
         Err(failure) => Check::failed(NAME, failure),
         Ok(store) => match store.warnings().first() {
             Some(warning) => Check::new(NAME, State::Warning, warning.as_str()),
@@ -191,7 +201,7 @@ pub fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
     }
 }
 
-/// Whether the publishers that are trusted by document can be read.
+/// Checks that the publishers trusted by document can be read.
 pub fn publishers(trust: &Trust, environment: &Environment) -> Check {
     const NAME: &str = "publishers";
     match trust.trusted(environment) {

@@ -1,4 +1,4 @@
-//! Checks of the policy: the files, and whether what its grants refer to is there.
+//! Checks of the policy: its files, and that everything its grants refer to exists.
 //! Values of secrets are looked up, never shown.
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::environment::Environment;
 use crate::host_setup;
 use crate::trust::Trust;
 
-/// Checks of the policy, and of everything it names.
+/// Checks the policy and everything it names.
 pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> Vec<Check> {
     const NAME: &str = "policy";
     let mut checks = Vec::new();
@@ -104,7 +104,7 @@ fn is_writable(directory: &Path) -> bool {
     rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// Workspaces in each other, or where no guest may be: the host's own check.
+/// Workspaces that overlap or lie in a protected directory: the host's own check.
 fn overlaps(granted: &Granted, trust: &Trust, environment: &Environment) -> Option<Check> {
     let builder = Host::builder().policy(granted.policy.clone());
     let builder = host_setup::protect(builder, granted, trust, environment).ok()?;
@@ -112,7 +112,7 @@ fn overlaps(granted: &Granted, trust: &Trust, environment: &Environment) -> Opti
     Some(Check::new("workspaces", State::Error, error.to_string()).maybe_hint(error.hint()))
 }
 
-/// Whether the values of a `[[context]]` are there. They are never shown.
+/// Checks that the values of a `[[context]]` exist. They are never shown.
 fn context(rule: &ContextRule) -> Check {
     const NAME: &str = "context";
     let principal = rule.principal.as_deref().unwrap_or("everybody");
@@ -200,7 +200,7 @@ fn state_directory(environment: &Environment) -> Check {
     )
 }
 
-/// Not made just to be looked at.
+/// A check must not create it.
 fn buckets(environment: &Environment) -> Option<Check> {
     const NAME: &str = "buckets";
     let file = host_setup::buckets(environment.state_directory.as_ref()?);
@@ -209,12 +209,11 @@ fn buckets(environment: &Environment) -> Option<Check> {
     }
     Some(match Store::open(&file) {
         Ok(_) => Check::new(NAME, State::Ok, file.display().to_string()),
-        Err(error) => Check::new(NAME, State::Error, error.to_string())
-            .maybe_hint(error.hint().map(str::to_owned)),
+        Err(error) => Check::new(NAME, State::Error, error.to_string()).maybe_hint(error.hint()),
     })
 }
 
-/// What the policy says; what holds otherwise is in the book.
+/// What the policy says; the book has the defaults.
 fn limits(policy: &Policy) -> Check {
     const NAME: &str = "limits";
     let said: Vec<String> = policy
@@ -239,9 +238,41 @@ fn limits(policy: &Policy) -> Check {
     Check::new(NAME, State::Ok, said)
 }
 
-/// Warnings about publishers that a policy names and no `[[publisher]]` has, where there
-/// is any `[[publisher]]`: most likely a typing error.
-pub fn unknown_publishers(policy: &Policy, trust: &TrustStore) -> Vec<String> {
+/// Likely mistakes in a policy: unknown publishers, placeholders, missing directories.
+pub fn policy_warnings(policy: &Policy, trust: &TrustStore) -> Vec<String> {
+    let mut warnings = unknown_publishers(policy, trust);
+    for workspace in policy.workspaces() {
+        let (path, directory) = (&workspace.path, workspace.directory.display());
+        if workspace.is_placeholder() {
+            warnings.push(format!(
+                "the workspace {path} still waits for its directory: {directory}"
+            ));
+        } else if !workspace.directory.is_dir() {
+            warnings.push(format!(
+                "the workspace {path} has no directory: {directory} is not there"
+            ));
+        }
+    }
+    let secrets = policy.secrets().iter().filter(|one| one.is_placeholder());
+    warnings.extend(secrets.map(|one| {
+        let (slug, publisher) = (&one.slug, &one.publisher);
+        format!(
+            "the secret {slug} of {publisher} still waits for its source and origin: nobody gets it"
+        )
+    }));
+    let services = policy.services().iter().filter(|one| one.is_placeholder());
+    warnings.extend(services.map(|one| {
+        format!(
+            "the service {} still waits for its hosts: nobody gets it",
+            one.name
+        )
+    }));
+    warnings
+}
+
+/// Warnings about publishers that the policy names and no `[[publisher]]` declares, if
+/// there is any `[[publisher]]`: probably typing errors.
+fn unknown_publishers(policy: &Policy, trust: &TrustStore) -> Vec<String> {
     let mut warnings = Vec::new();
     let ad_hoc = |name: &str| name.starts_with("key:") || name.starts_with("dev:");
     let mut known = |name: &str, what: &str| {

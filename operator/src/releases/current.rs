@@ -1,74 +1,66 @@
-//! Whether a release is current: the index of the channel that its source is held to,
-//! and its age.
+//! Checks that a release is current: by the index of its channel, and by its age.
 
 use std::time::Duration;
 
-use toolward_registry::{DocumentKind, Source};
+use toolward_registry::{DocumentArtifact, Source};
 use toolward_signing::Digest;
 use toolward_signing::channel::{self, Channel, VerifiedIndex};
-use toolward_signing::freshness::{self, Freshness, Origin};
+use toolward_signing::freshness::{self, Freshness, ReleaseSource};
 use toolward_store::{Store, rollback};
 
-use crate::error::Error;
+use super::install::Installer;
+use crate::error::{Code, Error};
 use crate::network::Network;
-use crate::report::Report;
 use crate::trust::TrustContext;
 
-/// What a source is held to. Fetched once, and checked for each bundle from it.
-pub struct Current<'a> {
-    origin: Origin,
+/// The channel and maximum age for a source. Fetched once, and checked for each bundle
+/// from it.
+pub(super) struct Current<'a> {
+    origin: ReleaseSource,
     index: Option<VerifiedIndex>,
     max_age: Option<Duration>,
     context: &'a TrustContext,
 }
 
-impl<'a> Current<'a> {
-    /// Fetches the index of the channel that `source` is held to: the one named,
-    /// the one that the operator holds this publisher to, or the only one, for
-    /// what comes from elsewhere.
+impl<'a> Installer<'a> {
+    /// Fetches the index of the channel for `source`: the named one, or the one that
+    /// the operator set for this publisher, or, for a remote source, the only one.
     ///
     /// # Errors
-    ///
-    /// Where no such channel is configured, several may be meant, or the index is refused.
-    pub fn of(
-        source: &Source,
-        publisher: &str,
-        named: Option<&str>,
-        network: &Network,
-        store: &Store,
-        context: &'a TrustContext,
-        report: &dyn Report,
-    ) -> Result<Self, Error> {
-        let index = match held_to(source, publisher, named, context)? {
-            Some(channel) => Some(fetch_index(channel, network, store, context)?),
+    /// If no such channel is configured, several are possible, or the index is refused.
+    pub(super) fn current(&self, source: &Source, publisher: &str) -> Result<Current<'a>, Error> {
+        let context = self.context;
+        let index = match held_to(source, publisher, self.channel, context)? {
+            Some(channel) => Some(fetch_index(channel, self.network, self.store, context)?),
             None => None,
         };
         for warning in index.iter().flat_map(|index| &index.warnings) {
-            report.warning(warning);
+            self.report.warning(warning);
         }
-        let origin = if source.is_remote() {
-            Origin::Remote
-        } else {
-            Origin::Local
+        let origin = match source.is_remote() {
+            true => ReleaseSource::Remote,
+            false => ReleaseSource::Local,
         };
         let publisher = context.store.publisher(publisher);
         let own = publisher.and_then(|publisher| publisher.max_age());
-        Ok(Self {
+        Ok(Current {
             origin,
             index,
             max_age: freshness::shorter(context.settings.max_age, own),
             context,
         })
     }
+}
 
+impl Current<'_> {
     /// The digest of the release of this bundle that the channel lists.
-    pub fn listed(&self, id: &str) -> Option<Digest> {
+    pub(super) fn listed(&self, id: &str) -> Option<Digest> {
         let index = self.index.as_ref()?;
         index.get(id).map(|listed| listed.digest)
     }
 
-    /// The rule that a bundle is current by.
-    pub fn freshness(&self) -> Freshness<'_> {
+    /// The rule by which a bundle counts as current.
+    pub(super) fn freshness(&self) -> Freshness<'_> {
         Freshness {
             origin: self.origin,
             index: self.index.as_ref(),
@@ -97,14 +89,15 @@ fn held_to<'a>(
         (None, _) if !source.is_remote() => Ok(None),
         (None, []) => Ok(None),
         (None, [only]) => Ok(Some(only)),
-        // None of them would be asked: a source could show what is old.
+        // Without a choice no index would be checked, and a source could serve an old
+        // release.
         (None, several) => {
             let names: Vec<_> = several.iter().map(Channel::name).collect();
             let several = format!(
                 "{source} may be held to any of these channels: {}",
                 names.join(", ")
             );
-            Err(Error::usage("channel-ambiguous", several).hint("say which: --channel NAME"))
+            Err(Error::usage(Code::ChannelAmbiguous, several).hint("say which: --channel NAME"))
         }
     }
 }
@@ -117,18 +110,18 @@ fn held_to<'a>(
 pub fn channel<'a>(name: &str, context: &'a TrustContext) -> Result<&'a Channel, Error> {
     context.settings.channel(name).ok_or_else(|| {
         Error::usage(
-            "channel-unknown",
+            Code::ChannelUnknown,
             format!("no channel {name} is configured"),
         )
         .hint("add a `[[channel]]` to toolward.toml")
     })
 }
 
-/// Fetches the index of a channel: verified, and no older than the last seen.
+/// Fetches and verifies the index of a channel. Refuses one that is older than the last
+/// seen.
 ///
 /// # Errors
-///
-/// Where it can't be fetched or is refused.
+/// If it can't be fetched or is refused.
 ///
 /// Blocks, see [`network`](crate::network).
 pub fn fetch_index(
@@ -137,11 +130,10 @@ pub fn fetch_index(
     store: &Store,
     context: &TrustContext,
 ) -> Result<VerifiedIndex, Error> {
-    let bytes = network.document(channel.source(), DocumentKind::Channel)?;
-    let index = channel::accept(&bytes, channel, &context.terms())
-        .map_err(|refusal| Error::refused(&refusal))?;
+    let bytes = network.document(channel.source(), DocumentArtifact::Channel)?;
+    let index = channel::accept(&bytes, channel, &context.terms()).map_err(Error::refused)?;
     let name = channel.fingerprint().digest().to_string();
-    let kind = rollback::DocumentKind::Channel;
+    let kind = rollback::VersionedDocument::Channel;
     store.see_document(kind, &name, index.version, index.digest, context.now)?;
     Ok(index)
 }

@@ -1,6 +1,6 @@
-//! The newest release in a repository, for a bundle that was installed by the tag
-//! of a version. Tags only say where to look: the highest sequence among the
-//! verified releases of this bundle and this publisher counts.
+//! Finds the newest release in a repository, for a bundle that was installed by a
+//! version's tag. Tags are only hints: the highest sequence among the verified releases
+//! of this bundle and publisher wins.
 
 use toolward_bundle::text::visible_line;
 use toolward_registry::{Reference, Release, Source, TagPattern};
@@ -9,12 +9,12 @@ use toolward_signing::{Digest, ErrorKind, Refusal};
 use toolward_store::Installed;
 
 use super::Place;
-use crate::error::{Error, Kind};
-use crate::network::{self, Network};
+use super::install::Installer;
+use crate::error::{Code, Error, Kind};
+use crate::network;
 use crate::report::Report;
-use crate::trust::TrustContext;
 
-/// How many tags that were passed over are named.
+/// How many skipped tags a warning names.
 const MAX_NAMED: usize = 5;
 
 /// A verified release.
@@ -23,9 +23,9 @@ struct Candidate {
     digest: Digest,
 }
 
-/// The repository to look in, and how its tags look, if a source is a version's tag.
-/// A digest stands for one release, and other tags are moved by their publisher.
-pub fn repository(source: &Source) -> Option<(&Reference, TagPattern)> {
+/// The repository and the form of its tags, if a source is a version's tag. A digest
+/// names one release, and publishers move other tags.
+fn repository(source: &Source) -> Option<(&Reference, TagPattern)> {
     match source {
         Source::Registry(reference) if reference.digest().is_none() => {
             Some((reference, TagPattern::of(reference.tag()?)?))
@@ -34,83 +34,84 @@ pub fn repository(source: &Source) -> Option<(&Reference, TagPattern)> {
     }
 }
 
-/// Finds the release to install: the one that the channel lists, where there is one,
-/// else the newest. It is pinned by digest, so that what is fetched is what was verified.
-///
-/// # Errors
-///
-/// `release-missing` where there is none; otherwise where the repository can't be read.
-///
-/// Blocks, see [`network`].
-pub fn find(
-    installed: &Installed,
-    repository: &Reference,
-    pattern: &TagPattern,
-    listed: Option<Digest>,
-    network: &Network,
-    context: &TrustContext,
-    report: &dyn Report,
-) -> Result<Place, Error> {
-    let options = context.options(None);
-    let verify = |envelope: &[u8]| {
-        let announced = verify::envelope(envelope, &context.store, &options)?;
-        let manifest = &announced.manifest;
-        let publisher = announced.publisher.name();
-        if manifest.id != installed.id || publisher != installed.publisher {
-            return Err(Refusal::new(ErrorKind::WrongBundle)
-                .expected(format!("{} of {}", installed.id, installed.publisher))
-                .found(format!("{} of {publisher}", manifest.id)));
-        }
-        // A release is not updated to a pre-release.
-        let early = !manifest.version.pre.is_empty() && installed.version.pre.is_empty();
-        Ok((!early).then_some(Candidate {
-            sequence: manifest.sequence,
-            digest: announced.manifest_digest,
-        }))
-    };
-    let client = network.client()?;
-    let bar = report.begin(&format!("looking for releases of {}", installed.id));
-    let (_, latest) = network::track_progress();
-    let releases = client.releases(repository, pattern, verify);
-    let releases = network::run(&*bar, &latest, releases)??;
-    drop(bar);
-    if releases.left_out > 0 {
-        report.warning(&format!(
-            "{} has {} more tags of versions than are looked at; those with the highest versions were",
-            repository.without_version(),
-            releases.left_out
-        ));
-    }
-    let found = releases.found.iter().enumerate().filter_map(|(at, one)| {
-        let candidate = one.accepted.as_ref().ok()?.as_ref()?;
-        Some((at, one, candidate))
-    });
-    let found: Vec<_> = found.collect();
-    let is_listed = |(_, _, one): &&(usize, &Release<_>, &Candidate)| Some(one.digest) == listed;
-    let newest = || {
-        let rank = |(at, _, one): &&(usize, &Release<_>, &Candidate)| {
-            (one.sequence, std::cmp::Reverse(*at))
+impl Installer<'_> {
+    /// Finds the release to install, if a bundle was installed by a version's tag: the
+    /// one that the channel lists, else the newest. Pins it by digest, so that the
+    /// fetched release is the verified one.
+    ///
+    /// # Errors
+    /// `release-missing` if there is none; otherwise if the repository can't be read.
+    pub(super) fn newest(&self, installed: &Installed, place: Place) -> Result<Place, Error> {
+        let Some((repository, pattern)) = repository(&place.source) else {
+            return Ok(place);
         };
-        found.iter().max_by_key(rank)
-    };
-    let Some((at, release, _)) = found.iter().find(is_listed).or_else(newest) else {
-        return Err(nothing(installed, repository, releases.found));
-    };
-    let passed_over = releases.found.iter().take(*at);
-    warn_of_passed_over(passed_over, repository, report);
-    let tagged = repository.with_tag(&release.tag)?;
-    let recorded = tagged.to_string();
-    let pinned = match release.digest {
-        Some(digest) => tagged.with_digest(digest),
-        None => tagged,
-    };
-    Ok(Place {
-        source: Source::Registry(pinned),
-        recorded,
-    })
+        let current = self.current(&place.source, &installed.publisher)?;
+        let listed = current.listed(&installed.id);
+        let context = self.context;
+        let options = context.options(None);
+        let verify = |envelope: &[u8]| {
+            let announced = verify::envelope(envelope, &context.store, &options)?;
+            let manifest = &announced.manifest;
+            let publisher = announced.publisher.name();
+            if manifest.id != installed.id || publisher != installed.publisher {
+                return Err(Refusal::new(ErrorKind::WrongBundle)
+                    .expected(format!("{} of {}", installed.id, installed.publisher))
+                    .found(format!("{} of {publisher}", manifest.id)));
+            }
+            // Don't update a release to a pre-release.
+            let early = !manifest.version.pre.is_empty() && installed.version.pre.is_empty();
+            Ok((!early).then_some(Candidate {
+                sequence: manifest.sequence,
+                digest: announced.manifest_digest,
+            }))
+        };
+        let client = self.network.client()?;
+        let bar = self
+            .report
+            .begin(&format!("looking for releases of {}", installed.id));
+        let (_, latest) = network::track_progress();
+        let releases = client.releases(repository, &pattern, verify);
+        let releases = network::run(&*bar, &latest, releases)??;
+        drop(bar);
+        if releases.left_out > 0 {
+            self.report.warning(&format!(
+                "{} has {} more tags of versions than are looked at; those with the highest versions were",
+                repository.without_version(),
+                releases.left_out
+            ));
+        }
+        let found = releases.found.iter().enumerate().filter_map(|(at, one)| {
+            let candidate = one.accepted.as_ref().ok()?.as_ref()?;
+            Some((at, one, candidate))
+        });
+        let found: Vec<_> = found.collect();
+        let is_listed =
+            |(_, _, one): &&(usize, &Release<_>, &Candidate)| Some(one.digest) == listed;
+        let newest = || {
+            let rank = |(at, _, one): &&(usize, &Release<_>, &Candidate)| {
+                (one.sequence, std::cmp::Reverse(*at))
+            };
+            found.iter().max_by_key(rank)
+        };
+        let Some((at, release, _)) = found.iter().find(is_listed).or_else(newest) else {
+            return Err(nothing(installed, repository, releases.found));
+        };
+        let passed_over = releases.found.iter().take(*at);
+        warn_of_passed_over(passed_over, repository, self.report);
+        let tagged = repository.with_tag(&release.tag)?;
+        let recorded = tagged.to_string();
+        let pinned = match release.digest {
+            Some(digest) => tagged.with_digest(digest),
+            None => tagged,
+        };
+        Ok(Place {
+            source: Source::Registry(pinned),
+            recorded,
+        })
+    }
 }
 
-/// Warns of tags above the chosen one that lead to no usable release.
+/// Warns about tags above the chosen one without a usable release.
 fn warn_of_passed_over<'r, T: 'r>(
     above: impl Iterator<Item = &'r Release<T>>,
     repository: &Reference,
@@ -136,14 +137,15 @@ fn warn_of_passed_over<'r, T: 'r>(
     }
 }
 
-/// Why there is no release: what is wrong with the highest version, if there is one.
+/// The error if no release is usable: the problem of the highest version, if there is
+/// one.
 fn nothing<T>(installed: &Installed, repository: &Reference, found: Vec<Release<T>>) -> Error {
     let mut refused = found.into_iter().filter_map(|one| one.accepted.err());
     match refused.next() {
         Some(failure) => failure.into(),
         None => Error::new(
             Kind::Failed,
-            "release-missing",
+            Code::ReleaseMissing,
             format!(
                 "no tag of {} leads to a release of {}",
                 repository.without_version(),

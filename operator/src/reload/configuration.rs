@@ -1,12 +1,12 @@
-//! The configuration that a server runs under, read again on request.
+//! The configuration of a running server, reloaded on request.
 
 use std::sync::Arc;
 
 use crate::config::{ConfigFile, Granted};
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::operator::Operator;
 
-/// What is configured, and where that was read.
+/// The configuration and its sources.
 pub(super) struct Configuration {
     operator: Arc<Operator>,
     beside_policy: toml::Table,
@@ -15,7 +15,7 @@ pub(super) struct Configuration {
 }
 
 impl Configuration {
-    /// What was read at the start.
+    /// The text read at the start.
     pub(super) fn new(operator: Arc<Operator>, granted: Arc<Granted>) -> Result<Self, Error> {
         let file = operator.source.trust.file(&operator.environment)?;
         let beside_policy = file.map(ConfigFile::beside_policy).unwrap_or_default();
@@ -26,12 +26,11 @@ impl Configuration {
         })
     }
 
-    /// Reads all of it again. Nothing if nothing has changed.
+    /// Reads it again. Returns `None` if nothing has changed.
     ///
     /// # Errors
-    ///
-    /// When it can't be read, is wrong, or may give more than before: then what was read
-    /// before holds.
+    /// If it can't be read, is invalid, or may grant more than before. The current
+    /// configuration then stays.
     pub(super) fn again(&self) -> Result<Option<Granted>, Error> {
         let trust = self.operator.source.trust.unread();
         let granted = Granted::read(
@@ -42,7 +41,7 @@ impl Configuration {
         let file = trust.file(&self.operator.environment)?;
         if file.map(ConfigFile::beside_policy).unwrap_or_default() != self.beside_policy {
             return Err(Error::usage(
-                "reload-trust",
+                Code::ReloadTrust,
                 "whom the configuration trusts, or its channels, have changed",
             )
             .hint("start the server again, or change whom it trusts with `toolward trust`"));
@@ -55,7 +54,7 @@ impl Configuration {
             .narrows(&self.granted.policy)
             .map_err(|wider| {
                 Error::usage(
-                    "reload-wider",
+                    Code::ReloadWider,
                     format!("the policy may give more than before: {wider}"),
                 )
                 .hint("start the server again for a policy that gives more")

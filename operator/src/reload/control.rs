@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 /// Controls a [`Watch`](super::Watch). Clones control the same one.
 #[derive(Debug, Clone, Default)]
 pub struct Control {
-    /// Cancel it to stop. The watch cancels it itself where it can't continue.
+    /// Cancel it to stop. The watch cancels it itself if it can't continue.
     pub stop: CancellationToken,
-    /// Asks for the configuration to be read again.
+    /// Requests a reload of the configuration.
     pub reload: Arc<ReloadRequest>,
 }
 
-/// A request to read the configuration again.
+/// A request to reload the configuration.
 #[derive(Debug, Default)]
 pub struct ReloadRequest {
     asked: AtomicBool,
@@ -29,7 +29,7 @@ impl ReloadRequest {
         self.notify.notify_one();
     }
 
-    /// Whether a request was made since this was called last.
+    /// Whether there was a request since the last call.
     pub(super) fn take(&self) -> bool {
         self.asked.swap(false, Ordering::AcqRel)
     }

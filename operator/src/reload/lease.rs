@@ -1,10 +1,10 @@
-//! The lease of what is served: it ends unless verification renews it, even while the
-//! verification is blocked.
+//! The lease of the served bundles: it expires unless verification renews it, even
+//! while verification is blocked.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The lease, from the latest verification.
+/// The lease since the latest verification.
 #[derive(Debug)]
 pub(super) struct Lease {
     duration: Duration,
@@ -14,12 +14,12 @@ pub(super) struct Lease {
 #[derive(Debug)]
 struct State {
     verified: Instant,
-    /// Whether everything was withdrawn since.
+    /// Whether everything was withdrawn since then.
     over: bool,
 }
 
 impl Lease {
-    /// A lease of this duration, from when verification began.
+    /// A lease of this duration, from the start of verification.
     pub(super) fn new(verified: Instant, duration: Duration) -> Self {
         Self {
             duration,
@@ -30,8 +30,8 @@ impl Lease {
         }
     }
 
-    /// Renews the lease from when verification began. Returns whether everything had been
-    /// withdrawn, or `None` where that moment is too long ago by now.
+    /// Renews the lease from the start of verification. Returns whether everything had
+    /// been withdrawn, or `None` if the start is too long ago.
     pub(super) fn renew(&self, verified: Instant) -> Option<bool> {
         let mut state = self.lock();
         if verified.elapsed() >= self.duration {
@@ -46,7 +46,7 @@ impl Lease {
         self.lock().over
     }
 
-    /// Does this under the lock of the lease, unless it has ended.
+    /// Runs `work` under the lock of the lease, unless it has ended.
     pub(super) fn unless_over(&self, work: impl FnOnce()) -> bool {
         let state = self.lock();
         if !state.over {
@@ -55,8 +55,8 @@ impl Lease {
         !state.over
     }
 
-    /// Calls `withdraw` once whenever the lease ends, which it checks at this interval. It
-    /// does not wait for verification.
+    /// Calls `withdraw` once each time the lease ends, checked at this interval. Does
+    /// not wait for verification.
     pub(super) async fn watch(&self, interval: Duration, withdraw: impl Fn()) {
         loop {
             tokio::time::sleep(interval).await;
@@ -81,7 +81,7 @@ mod tests {
 
     const LEASE: Duration = Duration::from_millis(200);
 
-    /// How often everything is withdrawn within three times the lease.
+    /// How often `withdraw` is called within three times the lease.
     fn taken_back(lease: &Lease) -> usize {
         let count = AtomicUsize::new(0);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(taken_back(&lease), 1);
         assert!(lease.is_over());
         assert!(!lease.unless_over(|| panic!("it is over")));
-        // Whoever verifies next learns of it, once.
+        // The next renewal reports it, once.
         assert_eq!(lease.renew(Instant::now()), Some(true));
         assert!(lease.unless_over(|| ()));
         assert_eq!(lease.renew(Instant::now()), Some(false));

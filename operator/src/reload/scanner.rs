@@ -1,4 +1,4 @@
-//! Finds out whether anything changed, without reading it.
+//! Detects changes of files without reading them.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -17,31 +17,31 @@ use crate::operator::Operator;
 use crate::report::Report;
 use crate::trust::publishers::Publishers;
 
-/// How deep, and at how many files of a folder, it looks.
+/// The maximum depth, and the maximum number of files in a folder.
 const MAX_DEPTH: usize = 8;
 const MAX_FILES: usize = 10_000;
 
-/// The places where something may change.
+/// The paths to scan for changes.
 pub(super) struct Scanner {
     operator: Arc<Operator>,
-    /// Open from before the process was confined.
+    /// Opened before the process was confined.
     store: Option<Store>,
     trust: Option<Publishers>,
-    /// Whether it was said that not all is looked at.
+    /// Whether the warning about skipped files was given.
     told: Cell<bool>,
 }
 
-/// What was there.
+/// The result of a scan.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     files: BTreeMap<PathBuf, File>,
     installed: Vec<String>,
-    /// The folder of which there is more than is looked at.
+    /// A folder that is larger than the limits.
     cut: Option<PathBuf>,
 }
 
-/// How a file is known again: its length and times, and which file it is. One that
-/// was put in its place with the same length and time of change is another.
+/// Identifies a version of a file: length, times and inode. A replacement with the same
+/// length and modification time still differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct File {
     length: u64,
@@ -71,7 +71,7 @@ impl Scanner {
         self.store.as_ref()
     }
 
-    /// What is there now, given what was there before.
+    /// Scans, given the previous result.
     pub(super) fn look(&self, before: &Seen, report: &dyn Report) -> Seen {
         let mut seen = Seen::default();
         if let Some(trust) = &self.trust {
@@ -81,7 +81,7 @@ impl Scanner {
             seen.look_into(directory);
         }
         if let Some(store) = &self.store {
-            // One that can't be read is found out about when all is verified again.
+            // An unreadable path is reported by the next full verification.
             seen.installed = match store.list() {
                 Ok(installed) => installed.iter().map(|one| format!("{one:?}")).collect(),
                 Err(_) => before.installed.clone(),
@@ -97,10 +97,11 @@ impl Scanner {
         seen
     }
 
-    /// What a confined process has to keep to look again, and to read what changed.
+    /// The paths that a confined process needs to scan and read again.
     pub(super) fn kept(&self, mut confinement: Confinement) -> Result<Confinement, Error> {
         if let Some(trust) = &self.trust {
-            // A path that does not exist now can't be opened once the process is confined.
+            // A path that does not exist yet can't be opened once the process is
+            // confined.
             if trust.folder().is_dir() || trust.make().is_ok() {
                 confinement = confinement.read(trust.folder());
             }
@@ -143,7 +144,7 @@ impl Seen {
         }
     }
 
-    /// Whether all was looked at.
+    /// Whether everything was scanned.
     fn look_below(&mut self, folder: &Path, depth: usize) -> bool {
         let Some(depth) = depth.checked_sub(1) else {
             return false;
@@ -155,7 +156,7 @@ impl Seen {
                 continue;
             };
             if metadata.is_dir() {
-                // What compilers leave behind is not part of a bundle.
+                // Build artifacts are not part of a bundle.
                 if entry.file_name() != "target" {
                     all &= self.look_below(&path, depth);
                 }

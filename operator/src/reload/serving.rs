@@ -1,4 +1,4 @@
-//! Serves what changed, and withdraws everything when the lease ends.
+//! Serves new hosts, and withdraws everything when the lease ends.
 
 use tokio::runtime::Handle;
 use toolward_host::SharedState;
@@ -8,20 +8,20 @@ use super::lease::Lease;
 use super::target::Target;
 use super::{Reports, SCAN_INTERVAL};
 
-/// What the watching thread and the task that ends the lease share.
+/// The state shared by the watching thread and the task that ends the lease.
 pub(super) struct Serving<T> {
     pub(super) target: T,
     pub(super) shared_state: SharedState,
     pub(super) reports: Reports,
-    /// Where drivers are prepared.
+    /// The runtime that prepares drivers.
     pub(super) runtime: Handle,
     pub(super) control: Control,
     pub(super) lease: Lease,
 }
 
 impl<T: Target> Serving<T> {
-    /// Withdraws everything when the lease ends, even while the thread that verifies is
-    /// blocked. Ends when it is stopped.
+    /// Withdraws everything when the lease ends, even while the verifying thread is
+    /// blocked. Runs until stopped.
     pub(super) async fn expire(&self) {
         let withdraw = || {
             self.withdraw_all("it could not be verified again for six minutes");
@@ -41,14 +41,14 @@ impl<T: Target> Serving<T> {
     /// Refuses all calls, and lists nothing.
     pub(super) fn withdraw_all(&self, why: &str) {
         self.shared_state.withdraw_all(why);
-        // Where nothing new can be built, the current host serves: it refuses all calls.
+        // If no new host can be built, the current one stays and refuses all calls.
         match self.target.empty().or_else(|_error| self.target.bare()) {
             Ok(made) => self.target.replace(made),
             Err(error) => tracing::warn!(error.message, "what is refused is listed still"),
         }
     }
 
-    /// Waits for the next scan or a reload; `false` when it is stopped.
+    /// Waits for the next scan or a reload; `false` if stopped.
     pub(super) fn pause(&self) -> bool {
         let control = &self.control;
         self.runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! What is rebuilt when bundles or the configuration change.
+//! The service that is rebuilt when bundles or the configuration change.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::config::Granted;
 use crate::error::Error;
 use crate::report::Report;
 
-/// Builds what is served from bundles, and serves it. `LiveHost` and `toolward serve` are
-/// two.
+/// Builds a service from bundles and serves it. Implemented for `LiveHost` and
+/// `toolward serve`.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -47,45 +47,42 @@ use crate::report::Report;
 /// }
 /// ```
 pub trait Target: Send + Sync + 'static {
-    /// What is built from bundles.
+    /// The service built from bundles.
     type Made;
 
     /// Builds it from these bundles, under what the operator grants.
     ///
     /// # Errors
-    ///
-    /// Where it can't be built. What was served before stays, less what was withdrawn.
+    /// If it can't be built. The previous service stays, without withdrawn tools.
     fn make(&self, contents: &[Content], granted: &Arc<Granted>) -> Result<Self::Made, Error>;
 
-    /// Builds it from no bundle.
+    /// Builds it without bundles.
     ///
     /// # Errors
-    ///
-    /// Where not even that can be built. Calls are refused nevertheless.
+    /// If even that can't be built. Calls are refused nevertheless.
     fn empty(&self) -> Result<Self::Made, Error>;
 
-    /// Builds it from no bundle with the current host, whose calls were withdrawn: the
-    /// last resort where no other host can be built.
+    /// Builds it without bundles from the current host, whose calls were withdrawn: the
+    /// last resort if no other host can be built.
     ///
     /// # Errors
-    ///
-    /// Where not even that can be built.
+    /// If even that can't be built.
     fn bare(&self) -> Result<Self::Made, Error> {
         self.empty()
     }
 
-    /// The host in it.
+    /// The host of the service.
     fn host(&self, made: &Self::Made) -> Host;
 
-    /// How many tools are in it.
+    /// The number of its tools.
     fn tool_count(&self, made: &Self::Made) -> usize {
         self.host(made).tools().count()
     }
 
-    /// Serves it in place of what was served before.
+    /// Serves it in place of the previous one.
     fn replace(&self, made: Self::Made);
 
-    /// Called when something new is served.
+    /// Called after a change is served.
     fn served(&self, report: &dyn Report) {
         let _ = report;
     }

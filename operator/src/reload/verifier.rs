@@ -1,4 +1,4 @@
-//! Verifies what is served once more, as things stand now.
+//! Verifies the served bundles again, under the current trust.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -9,25 +9,25 @@ use toolward_signing::verify::{Bundle, Verified};
 
 use super::scanner::Scanner;
 use crate::bundles::SourceKind;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::installed;
 use crate::operator::Operator;
 use crate::report::Report;
 use crate::trust::TrustContext;
 use crate::trust::{self, dev_content};
 
-/// What verification starts from.
+/// The inputs of verification.
 pub(super) struct Verifier {
     pub(super) operator: Arc<Operator>,
-    /// The bundles that were named, as they were read first.
+    /// The named bundles, as first read.
     pub(super) named: Vec<Verified<Bundle>>,
 }
 
-/// The bundles that hold now.
+/// The bundles that verify now.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pub(super) contents: Vec<Content>,
-    /// When the first of them ends to hold, if that is known.
+    /// When the first of them expires, if that is known.
     pub(super) ends: Option<SystemTime>,
 }
 
@@ -60,32 +60,30 @@ impl Verifier {
         })
     }
 
-    /// What to do where it fails like this.
+    /// The hint for this failure.
     pub(super) fn hint(&self, failure: &Error) -> &'static str {
-        match (self.operator.source.kind(), failure.code.as_str()) {
-            // Another process holds it, and what to do is to wait.
-            (SourceKind::Dev(_), _) | (_, "store-busy" | "trust-busy") => "",
-            _ => {
-                "; after replacing the file of a key, or the folder `trust/`, start the server again"
-            }
+        let dev = matches!(self.operator.source.kind(), SourceKind::Dev(_));
+        // Another process holds a lock: waiting is enough.
+        let busy = [toolward_store::Error::Busy.code(), Code::TrustBusy.code()];
+        if dev || busy.contains(&failure.code.as_str()) {
+            ""
+        } else {
+            "; after replacing the file of a key, or the folder `trust/`, start the server again"
         }
     }
 
-    /// Nobody trusted means nothing served.
+    /// Without a trusted publisher nothing is served.
     fn context(&self, report: &dyn Report) -> Result<TrustContext, Error> {
         let trust = &self.operator.source.trust;
         let trusted = trust.trusted(&self.operator.environment)?;
         trust.context_or_empty(&trusted, &self.operator.environment, report)
     }
 
-    /// Of the named bundles those that hold. One that is refused is left out, with a
-    /// warning.
+    /// The named bundles that verify. A refused bundle is left out with a warning.
     fn named(&self, context: &TrustContext, report: &dyn Report) -> Vec<Content> {
         let mut contents = Vec::new();
         for bundle in &self.named {
-            let again = context
-                .again(bundle)
-                .map_err(|refusal| Error::refused(&refusal));
+            let again = context.again(bundle).map_err(Error::refused);
             match again.and_then(trust::read) {
                 Ok(content) => contents.push(content),
                 Err(failure) => report.warning(&format!(

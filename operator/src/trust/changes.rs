@@ -1,10 +1,10 @@
-//! Changes of whom the operator trusts: a new publisher, its next documents, what it
-//! revokes, its removal. Each is recorded in the store.
+//! Changes of trust: new publishers, their next documents, revocations, removal. The
+//! store records each change.
 
 use std::time::SystemTime;
 
 use toolward_bundle::text::visible_line;
-use toolward_registry::{DocumentKind, Source};
+use toolward_registry::{DocumentArtifact, Source};
 use toolward_signing::trust::TrustSettings;
 use toolward_signing::{Digest, publisher, revocation};
 use toolward_store::Store;
@@ -14,53 +14,72 @@ use toolward_store::rollback::{self, Following};
 use super::publishers::{FreshnessRule, Grant, Known, Transaction, Trusted};
 use super::{Trust, TrustContext};
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::installed::StoreLocation;
 use crate::network::{Network, recorded};
 use crate::report::Report;
 
-/// What changes of trust need. Fetching blocks, see [`network`](crate::network).
+/// Changes the trusted publishers. Fetching blocks, see [`network`](crate::network).
+///
+/// ```no_run
+/// use toolward_operator::installed::StoreLocation;
+/// use toolward_operator::network::Network;
+/// use toolward_operator::trust::{Trust, changes::Changes};
+/// use toolward_operator::{Environment, Silent};
+///
+/// # fn main() -> Result<(), toolward_operator::Error> {
+/// let changes = Changes {
+///     trust: &Trust::default(),
+///     store: &StoreLocation::default(),
+///     network: &Network::default(),
+///     environment: &Environment::of_process(),
+///     report: &Silent,
+/// };
+/// let removed = changes.remove("acme", false)?;
+/// println!("{} keys and bundles stay revoked", removed.revoked);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Changes<'a> {
-    /// Whom the operator trusts.
+    /// The operator's trust configuration.
     pub trust: &'a Trust,
-    /// Where changes are recorded.
+    /// The store that records changes.
     pub store: &'a StoreLocation,
-    /// How documents are fetched.
+    /// The settings for fetching.
     pub network: &'a Network,
-    /// Where the operator's files are.
+    /// The operator's directories.
     pub environment: &'a Environment,
     /// Receives warnings.
     pub report: &'a dyn Report,
 }
 
-/// A publisher that is not trusted yet: verified, and without a conflict.
+/// A publisher that is not trusted yet. Its document is verified and has no conflicts.
 #[derive(Debug)]
 pub struct Candidate {
     bytes: Vec<u8>,
-    /// The publisher, as it would be recorded.
+    /// The record of the publisher.
     pub known: Known,
     /// The operator's settings.
     pub settings: TrustSettings,
 }
 
-/// What a removal did.
+/// The outcome of a removal.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Removed {
-    /// Keys and bundles that stay revoked.
+    /// The number of keys and bundles that stay revoked.
     pub revoked: usize,
 }
 
 impl Changes<'_> {
-    /// Fetches the document of a new publisher. A name or key that is taken is refused.
+    /// Fetches the document of a new publisher. Refuses a name or key that is in use.
     ///
     /// # Errors
-    ///
-    /// Where the document can't be fetched or is refused, and `publisher-known`.
+    /// `publisher-known`, or if the document can't be fetched or is refused.
     pub fn candidate(&self, source: &str, prefixes: &[String]) -> Result<Candidate, Error> {
         let publishers = self.trust.publishers(self.environment)?;
-        // Before anything is fetched: without it nothing can be recorded.
+        // Open before fetching: changes must be recorded.
         self.store.open(self.environment)?;
         let grant = Grant {
             prefixes: prefixes.to_vec(),
@@ -68,7 +87,7 @@ impl Changes<'_> {
             revocation_signers: Vec::new(),
             freshness: FreshnessRule::default(),
         };
-        let bytes = self.network.document(source, DocumentKind::Publisher)?;
+        let bytes = self.network.document(source, DocumentArtifact::Publisher)?;
         let (context, known) = self.verify_first(&bytes, &grant, &publishers.all()?)?;
         Ok(Candidate {
             bytes,
@@ -77,11 +96,10 @@ impl Changes<'_> {
         })
     }
 
-    /// Trusts a publisher whose fingerprint was compared, with this freshness rule.
+    /// Trusts a publisher with this freshness rule, after its fingerprint was compared.
     ///
     /// # Errors
-    ///
-    /// As [`Changes::candidate`]: other changes may have come first.
+    /// As [`Changes::candidate`]: other changes may have been made since.
     pub fn add(&self, candidate: &Candidate, rule: FreshnessRule) -> Result<Known, Error> {
         let publishers = self.trust.publishers(self.environment)?;
         let store = self.store.open(self.environment)?;
@@ -92,7 +110,7 @@ impl Changes<'_> {
         let transaction = publishers.exclusive()?;
         let (context, known) = self.verify_first(&candidate.bytes, &grant, &transaction.all()?)?;
         let document = &known.document;
-        let kind = rollback::DocumentKind::Publisher;
+        let kind = rollback::VersionedDocument::Publisher;
         let (name, digest) = (&document.name, document.digest);
         store.see_document(kind, name, document.version, digest, context.now)?;
         transaction.add(&known)?;
@@ -102,7 +120,7 @@ impl Changes<'_> {
         Ok(known)
     }
 
-    /// The publisher as it would be recorded: verified, and without a conflict.
+    /// The record of the publisher, verified and without conflicts.
     fn verify_first(
         &self,
         bytes: &[u8],
@@ -111,11 +129,10 @@ impl Changes<'_> {
     ) -> Result<(TrustContext, Known), Error> {
         let trust = self.trust;
         let context = trust.context_or_empty(trusted, self.environment, self.report)?;
-        let refused = |refusal| Error::refused(&refusal);
-        let document = publisher::first_use(bytes, &context.terms()).map_err(refused)?;
+        let document = publisher::first_use(bytes, &context.terms()).map_err(Error::refused)?;
         if trusted.get(&document.name).is_some() {
             return Err(Error::usage(
-                "publisher-known",
+                Code::PublisherKnown,
                 format!("{} is trusted already", document.name),
             )
             .hint("`toolward trust update` takes in its next document"));
@@ -127,17 +144,16 @@ impl Changes<'_> {
         };
         let mut with = trust.store_of(trusted, self.environment)?;
         with.add_document(&known.document, known.prefixes()?)
-            .map_err(refused)?;
+            .map_err(Error::refused)?;
         Ok((context, known))
     }
 
-    /// Takes in the next documents of a publisher, a list of what it revokes, or another
-    /// freshness rule. Without any of them the next document is fetched from where the
-    /// first came.
+    /// Applies the next documents of a publisher, its list of revocations, or another
+    /// freshness rule. Without any of them, fetches the next document from the source
+    /// of the first.
     ///
     /// # Errors
-    ///
-    /// Where a document can't be fetched or is refused, and `publisher-unknown`.
+    /// `publisher-unknown`, or if a document can't be fetched or is refused.
     pub fn update(
         &self,
         name: &str,
@@ -157,13 +173,13 @@ impl Changes<'_> {
             ([], false) => &own[..],
             (sources, _) => sources,
         };
-        // The network first: the folder is not locked meanwhile.
+        // Fetch first, without holding the lock.
         let network = self.network;
         let chain = sources.iter();
-        let chain = chain.map(|source| network.document(source, DocumentKind::Publisher));
+        let chain = chain.map(|source| network.document(source, DocumentArtifact::Publisher));
         let chain: Vec<Vec<u8>> = chain.collect::<Result<_, _>>()?;
         let list = revocations
-            .map(|source| network.document(source, DocumentKind::Revocations))
+            .map(|source| network.document(source, DocumentArtifact::Revocations))
             .transpose()?;
 
         let transaction = publishers.exclusive()?;
@@ -218,7 +234,8 @@ impl Changes<'_> {
                 resets: &next.resets,
             })
             .collect();
-        // First: marks that a thief used up are reset once, however often this is retried.
+        // Do this first: sequences that a thief used up are reset only once, even after
+        // retries.
         store.follow(name, &following, now)?;
         transaction.write(&known)?;
         for next in &accepted {
@@ -228,7 +245,8 @@ impl Changes<'_> {
         Ok(known)
     }
 
-    /// Takes in what the publisher revokes, by the keys of its newest document.
+    /// Applies the publisher's revocations, verified with the keys of its newest
+    /// document.
     fn revoked(
         &self,
         known: Known,
@@ -249,8 +267,8 @@ impl Changes<'_> {
         for warning in &list.warnings {
             self.report.warning(warning);
         }
-        // By the keys: versions that a thief used up mean nothing once they are others.
-        let kind = rollback::DocumentKind::Revocations;
+        // Recorded by keys: versions that a thief used up don't count for new keys.
+        let kind = rollback::VersionedDocument::Revocations;
         let under = publisher.fingerprint().digest().to_string();
         store.see_document(kind, &under, list.version, list.digest, now)?;
         let mut grant = known.grant.clone();
@@ -267,12 +285,10 @@ impl Changes<'_> {
         Ok(known)
     }
 
-    /// Trusts a publisher no longer. What it revoked stays revoked, unless that is to be
-    /// forgotten, too.
+    /// Removes a publisher. Its revocations stay in effect unless `forget` is set.
     ///
     /// # Errors
-    ///
-    /// `publisher-unknown`, and where its folder can't be changed.
+    /// `publisher-unknown`, or if its folder can't be changed.
     pub fn remove(&self, name: &str, forget: bool) -> Result<Removed, Error> {
         let publishers = self.trust.publishers(self.environment)?;
         if !forget && !publishers.has(name) {
@@ -331,9 +347,9 @@ fn refused(
         code: Some(refusal.code().to_owned()),
         reason: refusal.to_string(),
     };
-    // The refusal holds whether or not it is recorded.
+    // The refusal holds even if it can't be recorded.
     let _ = store.record(&decision, now);
-    Error::refused(refusal)
+    Error::refused(refusal.clone())
 }
 
 fn record(
@@ -356,10 +372,10 @@ fn record(
     Ok(store.record(&decision, now)?)
 }
 
-/// There is no such publisher.
+/// The error for an unknown publisher.
 pub fn unknown(name: &str) -> Error {
     Error::usage(
-        "publisher-unknown",
+        Code::PublisherUnknown,
         format!(
             "no publisher {} is trusted by its document",
             visible_line(name, 100)

@@ -1,11 +1,11 @@
-//! Who is trusted at the time of one operation: publishers, the operator's
-//! settings, and what is revoked, with one "now" for all of it.
+//! The trust of one operation: publishers, settings and revocations, all as of one
+//! time.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
-use toolward_bundle::content::{Content, Origin};
+use toolward_bundle::content::{Content, ContentOrigin};
 use toolward_signing::Refusal;
 use toolward_signing::freshness;
 use toolward_signing::publisher::Terms;
@@ -14,23 +14,23 @@ use toolward_signing::timestamp::Timestamp;
 use toolward_signing::trust::{TrustSettings, TrustStore};
 use toolward_signing::verify::{self, Bundle, ProgressFn, Verified, VerifyOptions};
 
-/// Whom and what an operation believes.
+/// The trust of one operation.
 #[derive(Debug)]
 pub struct TrustContext {
     /// Publishers and keys.
     pub store: TrustStore,
-    /// How strictly they are trusted.
+    /// The settings of `[trust]`.
     pub settings: TrustSettings,
-    /// What the operator and publishers revoked.
+    /// The revocations by the operator and by publishers.
     pub revocations: Revocations,
-    /// The channels that the releases of publishers are held to, by publisher.
+    /// The channels that apply to releases, by publisher.
     pub channels: BTreeMap<String, String>,
-    /// The time that all of it is compared with.
+    /// The time of the operation.
     pub now: SystemTime,
 }
 
 impl TrustContext {
-    /// How a bundle is verified.
+    /// The options for verifying a bundle.
     pub fn options<'a>(&'a self, progress: Option<&'a ProgressFn<'a>>) -> VerifyOptions<'a> {
         VerifyOptions {
             now: Some(self.now),
@@ -43,7 +43,7 @@ impl TrustContext {
         }
     }
 
-    /// How a document is accepted.
+    /// The options for accepting a document.
     pub fn terms(&self) -> Terms<'_> {
         Terms {
             now: self.now,
@@ -52,16 +52,16 @@ impl TrustContext {
         }
     }
 
-    /// Verifies once more what was verified earlier.
+    /// Verifies a bundle again that was verified earlier.
     pub fn again(&self, bundle: &Verified<Bundle>) -> Result<Verified<Bundle>, Refusal> {
         verify::again(bundle, &self.store, &self.options(None))
     }
 
-    /// When the first of these bundles ends to hold, if one does at a known time: it
-    /// expires, its publisher's document does, or it is older than is allowed.
+    /// When the first of these bundles stops verifying, if known: it or its publisher's
+    /// document expires, or it exceeds the maximum age.
     pub fn ends<'c>(&self, contents: impl IntoIterator<Item = &'c Content>) -> Option<SystemTime> {
         let moments = contents.into_iter().flat_map(|content| {
-            let Origin::Signed { publisher, .. } = &content.origin else {
+            let ContentOrigin::Signed { publisher, .. } = &content.origin else {
                 return [None; 3];
             };
             let mut known = self.store.publishers();
@@ -77,10 +77,10 @@ impl TrustContext {
         moments.flatten().filter(|moment| *moment > self.now).min()
     }
 
-    /// When something made at this time is older than is allowed.
+    /// When a bundle made at this time exceeds the maximum age.
     fn too_old(&self, created: Timestamp, max_age: Option<Duration>) -> Option<SystemTime> {
         let created = Duration::from_secs(u64::try_from(created.unix()).ok()?);
-        // One second more: an age that is reached is still allowed.
+        // Plus one second: the maximum age itself is still allowed.
         let longest = freshness::shorter(self.settings.max_age, max_age)?;
         let longest = longest.checked_add(Duration::from_secs(1))?;
         SystemTime::UNIX_EPOCH

@@ -1,6 +1,5 @@
-//! The publishers that `toolward trust` knows: a folder for each beside the
-//! configuration, with the current document, what the operator grants, and what
-//! the publisher revokes.
+//! The publishers of `toolward trust`: a folder for each beside the configuration, with
+//! the current document, the operator's settings, and the publisher's revocations.
 
 mod private_dir;
 mod tombstone;
@@ -17,45 +16,45 @@ use toolward_signing::publisher::{self, VerifiedPublisher};
 use toolward_signing::revocation::{self, Revocations, SignedList};
 use toolward_signing::trust::TrustStore;
 
-use crate::error::Error;
+use crate::error::{Code, Error};
 
 use private_dir::Folder;
 
 pub use tombstone::Tombstone;
-pub use transaction::Transaction;
+pub use transaction::{Gone, Transaction};
 
 const DOCUMENT_FILE: &str = "publisher.json";
 const GRANT_FILE: &str = "grant.toml";
 const REVOCATIONS_FILE: &str = "revocations.json";
 
-/// Longest grant, in bytes.
+/// Maximum size of a grant, in bytes.
 const MAX_GRANT_BYTES: usize = 64 * 1024;
 
-/// What the operator says of a publisher.
+/// The operator's settings for a publisher.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
-    /// The ids that it may publish.
+    /// Prefixes of the ids that it may publish.
     pub prefixes: Vec<String>,
-    /// Where its document came from, in the operator's words.
+    /// The source of its document, as given by the operator.
     pub source: String,
-    /// The keys that signed the list of revocations that is kept.
+    /// The keys that signed the stored list of revocations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revocation_signers: Vec<String>,
-    /// What shows that a release of it from elsewhere is current.
+    /// How a remote release of it is shown to be current.
     #[serde(default, skip_serializing_if = "FreshnessRule::is_empty")]
     pub freshness: FreshnessRule,
 }
 
-/// What shows that a release of a publisher is current, where it comes over the
-/// network: a maximum age, or the channel that lists it. `[trust]` counts as well.
+/// How a remote release of a publisher is shown to be current: by a maximum age, or by
+/// the channel that lists it. `[trust]` applies as well.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FreshnessRule {
-    /// How old its releases may be.
+    /// The maximum age of its releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age_days: Option<u64>,
-    /// The `[[channel]]` that its releases are held to.
+    /// The `[[channel]]` that must list its releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
 }
@@ -71,7 +70,7 @@ impl FreshnessRule {
         let max_age = self.max_age_days.map(toolward_signing::trust::max_age);
         max_age
             .transpose()
-            .map_err(|refusal| Error::usage(refusal.code(), &refusal))
+            .map_err(|refusal| Error::usage(refusal.kind(), &refusal))
     }
 }
 
@@ -90,30 +89,30 @@ impl std::fmt::Display for FreshnessRule {
 pub struct Known {
     /// Its current document.
     pub document: VerifiedPublisher,
-    /// What the operator says of it.
+    /// The operator's settings for it.
     pub grant: Grant,
     /// Its list of revocations, if it was fetched.
     pub revocations: Option<SignedList>,
 }
 
 impl Known {
-    /// The prefixes of ids that it may publish below.
+    /// The prefixes of the ids that it may publish.
     pub fn prefixes(&self) -> Result<Vec<Prefix>, Error> {
         let prefixes = self.grant.prefixes.iter();
         prefixes
             .map(|prefix| {
-                Prefix::parse(prefix).map_err(|refusal| Error::usage(refusal.code(), &refusal))
+                Prefix::parse(prefix).map_err(|refusal| Error::usage(refusal.kind(), &refusal))
             })
             .collect()
     }
 }
 
-/// All that `toolward trust` keeps, as it was at one moment.
+/// A snapshot of the publishers of `toolward trust`.
 #[derive(Debug, Default)]
 pub struct Trusted {
-    /// Those that are trusted, by name.
+    /// The trusted publishers, by name.
     pub known: Vec<Known>,
-    /// What others revoked that are trusted no more.
+    /// The revocations of removed publishers.
     removed: Vec<Tombstone>,
 }
 
@@ -129,7 +128,7 @@ impl Trusted {
         self
     }
 
-    /// The channels that the operator holds publishers to, by publisher.
+    /// The channels that the operator set, by publisher.
     pub fn channels(&self) -> BTreeMap<String, String> {
         let known = self.known.iter();
         known
@@ -140,15 +139,15 @@ impl Trusted {
             .collect()
     }
 
-    /// Adds all publishers to those of the configuration. Names and keys belong
-    /// to one each.
+    /// Adds all publishers to those of the configuration. Names and keys must be
+    /// unique.
     pub fn add_to(&self, store: &mut TrustStore) -> Result<(), Error> {
         for known in &self.known {
             store
                 .add_document(&known.document, known.prefixes()?)
                 .map_err(|refusal| {
                     let name = &known.document.name;
-                    Error::usage(refusal.code(), &refusal).hint(format!(
+                    Error::usage(refusal.kind(), &refusal).hint(format!(
                         "take the publisher out of toolward.toml, or: toolward trust remove {name}"
                     ))
                 })?;
@@ -159,7 +158,7 @@ impl Trusted {
         Ok(())
     }
 
-    /// Adds all that anybody revoked.
+    /// Adds the revocations of all publishers.
     pub fn revoke(&self, revocations: &mut Revocations) {
         for removed in &self.removed {
             revocations.add_list(&removed.list);
@@ -172,8 +171,8 @@ impl Trusted {
         }
     }
 
-    /// The publishers that have or had this key, or that revoked it where nobody
-    /// else has it: what they revoke is revoked though the key is named by itself.
+    /// The publishers that have or had this key, or that revoked it while no other has
+    /// it. Their revocations apply even if the key is given by itself.
     pub fn owners(&self, key: &KeyId) -> Vec<&str> {
         let has = |known: &&Known| known.document.keys.iter().any(|own| own.key_id() == *key);
         if let Some(owner) = self.known.iter().find(has) {
@@ -201,24 +200,23 @@ impl Trusted {
 #[derive(Debug)]
 pub struct Publishers(PathBuf);
 
-/// What the folder is to people.
+/// The description of the folder in messages.
 pub const WHAT: &str = "the folder of trusted publishers";
 
 impl Publishers {
-    /// Those that belong to a configuration file.
+    /// The publishers beside a configuration file.
     pub fn beside(configuration: &Path) -> Self {
         let folder = configuration.parent().unwrap_or_else(|| Path::new("."));
         let folder = folder.join("trust");
         Self(std::path::absolute(&folder).unwrap_or(folder))
     }
 
-    /// Where they are kept.
+    /// The path of the folder.
     pub fn folder(&self) -> &Path {
         &self.0
     }
 
-    /// All that is kept. One that can't be read is not left out: it may be the one
-    /// that revokes something.
+    /// Reads all publishers. Fails if one can't be read: it may contain revocations.
     pub fn all(&self) -> Result<Trusted, Error> {
         let Some(folder) = Folder::open(&self.0)? else {
             return Ok(Trusted::default());
@@ -227,13 +225,13 @@ impl Publishers {
         self.read_all()
     }
 
-    /// Makes the folder where there is none, for whoever can only look where
-    /// something was when it started.
+    /// Creates the folder if it is missing, for a confined process that can only scan
+    /// paths that existed at its start.
     pub fn make(&self) -> Result<(), Error> {
         Folder::make(&self.0).map(drop)
     }
 
-    /// A publisher by name. Nothing else is read.
+    /// Reads one publisher by name.
     pub fn get(&self, name: &str) -> Result<Option<Known>, Error> {
         let Some(folder) = Folder::open(&self.0)? else {
             return Ok(None);
@@ -245,14 +243,14 @@ impl Publishers {
         }
     }
 
-    /// Has the folder, made where there is none, for changing what is in it.
+    /// Locks the folder for changes. Creates it if it is missing.
     pub fn exclusive(self) -> Result<Transaction, Error> {
         Transaction::new(self)
     }
 
-    /// Whether something is there under the name of a publisher.
+    /// Whether the folder has an entry for a publisher of this name.
     pub fn has(&self, name: &str) -> bool {
-        // Any other name may lead anywhere.
+        // Any other name could be a path to elsewhere.
         id::check(name).is_ok() && self.0.join(name).symlink_metadata().is_ok()
     }
 
@@ -293,7 +291,7 @@ impl Publishers {
         let text = private_dir::read(&path, MAX_GRANT_BYTES)?;
         let text = String::from_utf8(text).map_err(|error| Error::unreadable(&path, error))?;
         let grant: Grant = toml::from_str(&text).map_err(|error| {
-            Error::usage("trust-invalid", format!("{}: {error}", path.display()))
+            Error::usage(Code::TrustInvalid, format!("{}: {error}", path.display()))
         })?;
         let document = read_document(folder)?;
         is_of(folder, name, &document.name)?;
@@ -303,7 +301,7 @@ impl Publishers {
             .iter()
             .map(|signer| signer.parse())
             .collect();
-        let signers = signers.map_err(|refusal| at(&path, &refusal))?;
+        let signers = signers.map_err(|refusal| at(&path, refusal))?;
         let revocations = read_list(folder, signers)?;
         if let Some(list) = &revocations {
             is_of(folder, name, &list.publisher)?;
@@ -319,7 +317,7 @@ impl Publishers {
 fn read_document(folder: &Path) -> Result<VerifiedPublisher, Error> {
     let path = folder.join(DOCUMENT_FILE);
     let bytes = private_dir::read(&path, toolward_signing::envelope::MAX_BYTES)?;
-    publisher::stored(&bytes).map_err(|refusal| at(&path, &refusal))
+    publisher::stored(&bytes).map_err(|refusal| at(&path, refusal))
 }
 
 fn read_list(folder: &Path, signers: Vec<KeyId>) -> Result<Option<SignedList>, Error> {
@@ -332,7 +330,7 @@ fn read_list(folder: &Path, signers: Vec<KeyId>) -> Result<Option<SignedList>, E
     }
     let bytes = private_dir::read(&path, toolward_signing::envelope::MAX_BYTES)?;
     let list = revocation::stored(&bytes, signers);
-    list.map(Some).map_err(|refusal| at(&path, &refusal))
+    list.map(Some).map_err(|refusal| at(&path, refusal))
 }
 
 /// Refuses files that were moved from one publisher's folder to another's.
@@ -341,12 +339,10 @@ fn is_of(folder: &Path, name: &str, found: &str) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!("{}: what is in it is of {found}", folder.display());
-    Err(Error::usage("trust-invalid", message)
+    Err(Error::usage(Code::TrustInvalid, message)
         .hint("a folder has the name of its publisher, and its documents and nothing else"))
 }
 
-fn at(path: &Path, refusal: &toolward_signing::Refusal) -> Error {
-    let failure = Error::refused(refusal);
-    let message = format!("{}: {}", path.display(), failure.message);
-    failure.saying(message)
+fn at(path: &Path, refusal: toolward_signing::Refusal) -> Error {
+    Error::refused(refusal).in_file(path)
 }

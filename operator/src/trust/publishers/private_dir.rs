@@ -1,5 +1,5 @@
-//! Whether what lies in the folder of publishers is the user's own: whoever else
-//! writes there says whom the user trusts.
+//! A folder that only its user may change: another writer could change whom the user
+//! trusts.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -8,18 +8,18 @@ use std::time::Duration;
 use rustix::io::Errno;
 use toolward_files::{Links, Lock, Problem, Protection};
 
-use crate::error::{Error, Kind};
+use crate::error::{Code, Error, Kind};
 use crate::file;
 
-/// How long one process waits for others.
+/// How long to wait for another process's lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A folder that was looked at: it is the user's own.
+/// A folder whose owner and mode were checked.
 #[derive(Debug)]
 pub(super) struct Folder(toolward_files::Folder);
 
 impl Folder {
-    /// Opens a folder. Nothing where there is none.
+    /// Opens a folder; `None` if it does not exist.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, Error> {
         match toolward_files::Folder::open(path, Protection::OwnOrRoot) {
             Ok(opened) => Ok(Some(Self(opened))),
@@ -28,7 +28,7 @@ impl Folder {
         }
     }
 
-    /// Makes a folder, with those above it, that only its user may enter.
+    /// Creates a private folder and its parents.
     pub(super) fn make(path: &Path) -> Result<Self, Error> {
         let made = toolward_files::Folder::make(path, Protection::OwnOrRoot);
         made.map(Self).map_err(|error| match error.problem {
@@ -40,19 +40,20 @@ impl Folder {
         })
     }
 
-    /// Has what is in it written to disk.
+    /// Syncs the folder to disk.
     pub(super) fn sync(&self, path: &Path) -> Result<(), Error> {
         self.0
             .sync()
             .map_err(|error| Error::unwritable(path, error))
     }
 
-    /// Takes a shared lock on the folder, to read it.
+    /// Takes a shared lock on the folder, for reading.
     pub(super) fn shared(&self, path: &Path) -> Result<(), Error> {
         self.lock(path, Lock::Shared)
     }
 
-    /// Takes an exclusive lock on the folder. Don't wait for anything while holding it.
+    /// Takes an exclusive lock on the folder. Don't block on the network or a person
+    /// while holding it.
     pub(super) fn exclusive(&self, path: &Path) -> Result<(), Error> {
         self.lock(path, Lock::Exclusive)
     }
@@ -61,7 +62,7 @@ impl Folder {
         toolward_files::lock(&self.0, how, LOCK_TIMEOUT).map_err(|error| match error.kind() {
             ErrorKind::WouldBlock => {
                 let busy = format!("{}: another process holds the folder", path.display());
-                Error::new(Kind::Failed, "trust-busy", busy)
+                Error::new(Kind::Failed, Code::TrustBusy, busy)
                     .hint("find out which process it is, and try again")
             }
             _ => Error::unreadable(path, error),
@@ -69,18 +70,18 @@ impl Folder {
     }
 }
 
-/// Reads a file that only its owner could have written.
+/// Reads a file, and checks that only the user could have written it.
 pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
     let file = toolward_files::open(path, Protection::OwnOrRoot, Links::Refuse)
         .map_err(|error| refused(path, error.problem))?;
     file::read_opened(file, path, limit)
 }
 
-/// The error of a folder or file that can't be used.
+/// The error for a folder or file that can't be used.
 fn refused(path: &Path, problem: Problem) -> Error {
     let unusable = |what: String| {
         let message = format!("{}: {what}", path.display());
-        Error::usage("trust-unusable", message)
+        Error::usage(Code::TrustUnusable, message)
     };
     match problem {
         Problem::Owner { .. } => {

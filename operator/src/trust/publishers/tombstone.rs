@@ -1,5 +1,5 @@
-//! What publishers revoked that are trusted no more. It counts on: else removing
-//! a publisher and adding it again would bring back what it had revoked.
+//! The revocations of removed publishers. They stay in effect, so that removing and
+//! adding a publisher does not undo them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,43 +12,43 @@ use toolward_signing::timestamp::Timestamp;
 use toolward_signing::{Refusal, id};
 
 use super::private_dir;
-use crate::error::{Error, Kind};
+use crate::error::{Code, Error, Kind};
 use crate::file;
 
 const FILE_PREFIX: &str = ".revoked-";
 const FILE_SUFFIX: &str = ".toml";
 
-/// Largest file, in bytes: some dozens of the longest lists.
+/// Maximum size of a file, in bytes: some dozens of the longest lists.
 const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
 
-/// What is kept of a publisher that was removed.
+/// The record of a removed publisher.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
     /// The keys that it had.
     keys: BTreeSet<String>,
-    /// The keys that it revoked, and why.
+    /// The keys that it revoked, with the reasons.
     revoked_keys: BTreeMap<String, String>,
-    /// The bundles that it revoked, by digest, and why.
+    /// The bundles that it revoked, by digest, with the reasons.
     revoked_bundles: BTreeMap<String, String>,
 }
 
-/// What a removed publisher revoked.
+/// The revocations of a removed publisher.
 #[derive(Debug)]
 pub struct Tombstone {
     /// The keys that it had.
     pub keys: BTreeSet<KeyId>,
-    /// What it revoked, in the form of a list of its own.
+    /// Its revocations, in the form of a revocation list.
     pub list: RevocationList,
 }
 
 impl Tombstone {
-    /// A publisher called `name`, of which nothing is known.
+    /// An empty record of the publisher `name`.
     pub(super) fn new(name: &str) -> Result<Self, Error> {
-        Self::of(name, Kept::default()).map_err(|refusal| Error::refused(&refusal))
+        Self::of(name, Kept::default()).map_err(Error::refused)
     }
 
-    /// The publisher's name, if the name of a file is that of such a file.
+    /// The publisher's name, if this is the name of a tombstone file.
     pub(super) fn named_by(file: &str) -> Option<&str> {
         file.strip_prefix(FILE_PREFIX)?.strip_suffix(FILE_SUFFIX)
     }
@@ -66,7 +66,7 @@ impl Tombstone {
             return Ok(None);
         }
         let invalid = |what: String| {
-            Error::usage("trust-invalid", format!("{}: {what}", path.display()))
+            Error::usage(Code::TrustInvalid, format!("{}: {what}", path.display()))
                 .hint("it says what a publisher revoked before it was removed; to forget that, remove the file")
         };
         let text = String::from_utf8(private_dir::read(&path, MAX_FILE_BYTES)?)
@@ -107,7 +107,7 @@ impl Tombstone {
         })
     }
 
-    /// Also keeps these, which it had or revoked when it was removed.
+    /// Adds the keys and revocations that it had when it was removed.
     pub(super) fn keep(
         &mut self,
         keys: impl IntoIterator<Item = KeyId>,
@@ -119,8 +119,8 @@ impl Tombstone {
         self.list.bundles.extend_from_slice(bundles);
     }
 
-    /// Writes the file, if there is anything that has to count on. How many keys
-    /// and bundles that is.
+    /// Writes the file unless there are no revocations. Returns the number of revoked
+    /// keys and bundles.
     pub(super) fn write(&self, folder: &Path) -> Result<usize, Error> {
         let list = &self.list;
         if list.keys.is_empty() && list.bundles.is_empty() {
@@ -135,7 +135,7 @@ impl Tombstone {
         };
         let path = Self::path(folder, &list.publisher);
         let text = toml::to_string(&kept)
-            .map_err(|error| Error::new(Kind::Failed, "unwritable-value", error))?;
+            .map_err(|error| Error::new(Kind::Failed, Code::UnwritableValue, error))?;
         if text.len() > MAX_FILE_BYTES {
             return Err(Error::unwritable(&path, "it would be too large"));
         }
@@ -146,7 +146,7 @@ impl Tombstone {
             .saturating_add(kept.revoked_bundles.len()))
     }
 
-    /// Removes the file. Whether there was one.
+    /// Removes the file. Returns whether it existed.
     pub(super) fn forget(folder: &Path, name: &str) -> Result<bool, Error> {
         let path = Self::path(folder, name);
         match std::fs::remove_file(&path) {

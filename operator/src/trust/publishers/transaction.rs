@@ -1,5 +1,5 @@
-//! Changing what is kept of publishers: by one process at a time, on what is there
-//! at that time.
+//! Changes of the publishers' records, by one process at a time, based on the current
+//! state.
 
 use std::path::Path;
 
@@ -8,23 +8,23 @@ use toolward_signing::id;
 use super::private_dir::Folder;
 use super::{DOCUMENT_FILE, GRANT_FILE, Known, Publishers, REVOCATIONS_FILE, Tombstone, Trusted};
 use super::{read_document, read_list};
-use crate::error::{Error, Kind};
+use crate::error::{Code, Error, Kind};
 use crate::file;
 
-/// The folder of publishers, which nobody else reads or changes meanwhile. Whoever
-/// has it waits neither for the network nor for a person.
+/// The folder of publishers, exclusively locked. Don't block on the network or a person
+/// while holding it.
 #[derive(Debug)]
 pub struct Transaction {
     publishers: Publishers,
     folder: Folder,
 }
 
-/// What became of a publisher that was to be removed.
+/// The outcome of removing a publisher.
 #[derive(Debug)]
 pub struct Gone {
-    /// How many keys and bundles it revoked, which stay revoked.
+    /// The number of keys and bundles that stay revoked.
     pub revoked: usize,
-    /// Why what it revoked could not be kept.
+    /// Why its revocations could not be kept.
     pub lost: Vec<Error>,
 }
 
@@ -35,16 +35,16 @@ impl Transaction {
         Ok(Self { publishers, folder })
     }
 
-    /// All that is kept.
+    /// Reads all records.
     pub fn all(&self) -> Result<Trusted, Error> {
         self.publishers.read_all()
     }
 
-    /// Keeps a new publisher: all that belongs to it at once, or nothing.
+    /// Adds a new publisher atomically.
     pub fn add(&self, known: &Known) -> Result<(), Error> {
         let (place, name) = (&self.publishers.0, &known.document.name);
         let (folder, new) = (place.join(name), place.join(format!(".new-{name}")));
-        // Of a process that was killed.
+        // Left behind by a killed process.
         clear(&new)?;
         let made = Folder::make(&new)?;
         write(&new, known)?;
@@ -53,16 +53,16 @@ impl Transaction {
         self.folder.sync(place)
     }
 
-    /// Keeps what is new of a publisher. The document comes last: what it rests on
-    /// is there by then.
+    /// Updates a publisher. The document is written last, after everything it depends
+    /// on.
     pub fn write(&self, known: &Known) -> Result<(), Error> {
         let folder = self.publishers.0.join(&known.document.name);
         write(&folder, known)?;
         Folder::make(&folder)?.sync(&folder)
     }
 
-    /// Forgets a publisher, whatever is in its folder, but not what it revoked.
-    /// Nothing if there is none of this name.
+    /// Removes a publisher, regardless of its folder's content, and keeps its
+    /// revocations. `None` if there is no publisher of this name.
     pub fn remove(&self, name: &str) -> Result<Option<Gone>, Error> {
         if !self.publishers.has(name) {
             return Ok(None);
@@ -72,14 +72,14 @@ impl Transaction {
         let gone = self.keep(name)?;
         let aside = place.join(format!(".gone-{name}"));
         clear(&aside)?;
-        // In one step, so that no half of it is read.
+        // Rename atomically, so that no reader sees a partial folder.
         std::fs::rename(&folder, &aside).map_err(|error| Error::unwritable(&folder, error))?;
         self.folder.sync(place)?;
         clear(&aside)?;
         Ok(Some(gone))
     }
 
-    /// Keeps what a publisher revoked, as far as it can be read.
+    /// Keeps a publisher's revocations, as far as they can be read.
     fn keep(&self, name: &str) -> Result<Gone, Error> {
         let place = &self.publishers.0;
         let folder = place.join(name);
@@ -87,7 +87,7 @@ impl Transaction {
         let mut removed = match Tombstone::read(place, name) {
             Ok(Some(removed)) => removed,
             Ok(None) => Tombstone::new(name)?,
-            // Not replaced by what is less.
+            // Don't replace it with fewer revocations.
             Err(failure) => {
                 return Ok(Gone {
                     revoked: 0,
@@ -114,7 +114,7 @@ impl Transaction {
         Ok(Gone { revoked, lost })
     }
 
-    /// Forgets what a publisher revoked before it was removed. Whether it did.
+    /// Forgets the revocations of a removed publisher. Returns whether there were any.
     pub fn forget(&self, name: &str) -> Result<bool, Error> {
         match id::check(name) {
             Ok(()) => Tombstone::forget(&self.publishers.0, name),
@@ -128,12 +128,12 @@ fn write(folder: &Path, known: &Known) -> Result<(), Error> {
         file::replace(&folder.join(REVOCATIONS_FILE), &list.envelope_bytes)?;
     }
     let grant = toml::to_string(&known.grant)
-        .map_err(|error| Error::new(Kind::Failed, "unwritable-value", error))?;
+        .map_err(|error| Error::new(Kind::Failed, Code::UnwritableValue, error))?;
     file::replace(&folder.join(GRANT_FILE), grant.as_bytes())?;
     file::replace(&folder.join(DOCUMENT_FILE), &known.document.envelope_bytes)
 }
 
-/// Removes what is there, if anything is.
+/// Removes a file or folder, if it exists.
 fn clear(path: &Path) -> Result<(), Error> {
     let removed = match path.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => std::fs::remove_dir_all(path),

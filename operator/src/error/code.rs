@@ -1,0 +1,50 @@
+//! The error codes of this crate. The book's page on the command's errors takes their
+//! meanings from this table.
+
+use toolward_report::codes;
+
+codes! {
+    /// The code of an [`Error`](super::Error) of this crate.
+    pub enum Code {
+        NobodyTrusted = "nobody-trusted",
+            "no publisher is trusted: no `--trust-key`, no `toolward.toml`, nothing from `toolward trust add`";
+        PublisherKnown = "publisher-known",
+            "`trust add` of a publisher whose document is trusted already; `trust update` takes the next one";
+        PublisherUnknown = "publisher-unknown", "no publisher of this name is trusted by its document";
+        TrustInvalid = "trust-invalid", "a folder below `trust/` was changed by hand and is no longer valid";
+        TrustUnusable = "trust-unusable",
+            "something below `trust/` belongs to another user, or others may write to it";
+        TrustBusy = "trust-busy", "another process held `trust/` for too long";
+        ChannelUnknown = "channel-unknown", "no `[[channel]]` of this name is in `toolward.toml`";
+        ChannelAmbiguous = "channel-ambiguous",
+            "several channels are configured, and none was named for a bundle from elsewhere";
+        ReleaseMissing = "release-missing",
+            "no tag of the repository that a bundle came from leads to a release of it";
+        SourceInvalid = "source-invalid", "a source is not a file, `https://…` or `oci://…`";
+        CaFileInvalid = "ca-file-invalid", "the policy's `ca_file` holds no certificates in PEM";
+        ConfineSettingInvalid = "confine-setting-invalid",
+            "[`[confine]`](confinement.md#system-calls) of `toolward.toml` has an unknown value, or stands in a file of `--policy`";
+        SettingInvalid = "setting-invalid",
+            "a `--set` is not `KEY=VALUE`, or its value does not match the contract; another flag's value is wrong";
+        BundleMissing = "bundle-missing", "no bundle was named, and none is installed";
+        ToolMissing = "tool-missing", "no bundle, named or installed, has this tool";
+        DriverUnknown = "driver-unknown",
+            "`policy suggest --driver` names a driver that implements none of the tools";
+        DuplicateId = "duplicate-id",
+            "two bundles bring the same tool or driver; 3 where one of them was to be installed";
+        FileUnreadable = "file-unreadable", "a file can't be read";
+        WriteFailed = "write-failed", "a file can't be written";
+        OutputExists = "output-exists",
+            "the output exists already; an archive replaces only a bundle of its id";
+        UnwritableValue = "unwritable-value", "a name can't be written into a TOML file";
+        StoreUnusable = "store-unusable",
+            "the key-value store or [the store of bundles](store.md) can't be used safely (owner, mode, or not a regular file), or has no place";
+        RuntimeUnavailable = "runtime-unavailable", "the async runtime can't be started";
+        ReloadWider = "reload-wider",
+            "at SIGHUP: the new policy may grant more than the current one, which stays";
+        ReloadTrust = "reload-trust",
+            "at SIGHUP: more than the policy has changed; the current configuration stays";
+        WatchEnded = "watch-ended",
+            "an internal fault stopped the scan for changes and revocations; nothing is served without it";
+    }
+}

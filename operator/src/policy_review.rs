@@ -1,0 +1,148 @@
+//! Evaluates the policy for the tools of bundles without running them: the routes that
+//! a host would have, and the missing policy lines.
+
+mod row;
+mod suggest;
+
+use toolward_bundle::content::Content;
+use toolward_contract::tool::Tool;
+use toolward_host::Host;
+use toolward_policy::{Contract, DuplicateId, Implementation, Machine, Policy, ToolRoutes};
+
+use crate::bundles::BundleSource;
+use crate::config::{Granted, PolicyFiles};
+use crate::environment::Environment;
+use crate::error::{Code, Error, Kind};
+use crate::host_setup;
+use crate::report::Report;
+
+pub use row::Row;
+pub use suggest::Suggestion;
+
+/// How many tools an error about a missing one lists.
+const MAX_NAMED: usize = 10;
+
+/// Bundles, and the policy that applies to them.
+///
+/// ```no_run
+/// use toolward_operator::policy_review::PolicyReview;
+/// use toolward_operator::{Operator, Silent};
+///
+/// # fn main() -> Result<(), toolward_operator::Error> {
+/// let Operator { source, setup, environment, .. } = Operator::of_process();
+/// let review = PolicyReview::read(&source, &setup.policies, &environment, &Silent)?;
+/// for row in review.rows()? {
+///     println!("{} {}: {}", row.state, row.tool, row.reasons.join("; "));
+/// }
+/// if let Some(suggestion) = review.suggest(Some("notes.append"), None)? {
+///     println!("{}", suggestion.lines);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct PolicyReview {
+    /// The bundles, with the names of their publishers.
+    pub bundles: Vec<(Content, String)>,
+    /// What the operator grants.
+    pub granted: Granted,
+    /// What the host provides to drivers, including whether their directories are
+    /// usable.
+    pub machine: Machine,
+}
+
+impl PolicyReview {
+    /// Reads bundles and policies.
+    ///
+    /// # Errors
+    /// If a bundle is refused, or a file of the operator is invalid.
+    pub fn read(
+        source: &BundleSource,
+        policies: &PolicyFiles,
+        environment: &Environment,
+        report: &dyn Report,
+    ) -> Result<Self, Error> {
+        let contents = source.contents(environment, report)?;
+        let granted = Granted::read(&source.trust, policies, environment)?;
+        let builder = Host::builder().policy(granted.policy.clone());
+        let builder = host_setup::protect(builder, &granted, &source.trust, environment)?;
+        let named = contents.into_iter().map(|content| {
+            let publisher = content.origin.publisher();
+            (content, publisher)
+        });
+        Ok(Self {
+            bundles: named.collect(),
+            machine: builder.machine()?,
+            granted,
+        })
+    }
+
+    /// The routes of all tools, or of the named tool, as in a host.
+    ///
+    /// # Errors
+    /// `duplicate-id` if two bundles contain the same tool or driver.
+    pub fn routes(&self, tool: Option<&str>) -> Result<Vec<ToolRoutes<'_>>, Error> {
+        self.routes_under(&self.granted.policy, &self.machine, tool)
+    }
+
+    fn routes_under(
+        &self,
+        policy: &Policy,
+        machine: &Machine,
+        tool: Option<&str>,
+    ) -> Result<Vec<ToolRoutes<'_>>, Error> {
+        let mut contracts = Vec::new();
+        let mut drivers = Vec::new();
+        for (content, publisher) in &self.bundles {
+            contracts.extend(content.tools.iter().map(|entry| Contract {
+                tool: &entry.tool,
+                publisher,
+            }));
+            drivers.extend(content.drivers.iter().map(|entry| Implementation {
+                driver: &entry.driver,
+                publisher,
+            }));
+        }
+        let mut found = toolward_policy::routes(&contracts, &drivers, policy, machine)
+            .map_err(|duplicate| twice(duplicate, &contracts, &drivers))?;
+        found.retain(|one| tool.is_none_or(|name| is_named(one.contract.tool, name)));
+        Ok(found)
+    }
+
+    /// The error for a missing tool, or for bundles without tools.
+    pub fn missing(&self, tool: Option<&str>) -> Error {
+        let tools = self.bundles.iter().flat_map(|(content, _)| &content.tools);
+        let ids = tools.take(MAX_NAMED).map(|entry| entry.tool.major_id());
+        let ids: Vec<String> = ids.collect();
+        let message = match tool {
+            Some(tool) => format!("no bundle has a tool `{tool}`"),
+            None => "no bundle has a tool".to_owned(),
+        };
+        Error::new(Kind::Failed, Code::ToolMissing, message).hint(match ids.as_slice() {
+            [] => "name a bundle with contracts and drivers".to_owned(),
+            ids => format!("the tools are: {}", ids.join(", ")),
+        })
+    }
+}
+
+fn twice(
+    duplicate: DuplicateId,
+    contracts: &[Contract<'_>],
+    drivers: &[Implementation<'_>],
+) -> Error {
+    let contract = contracts.get(duplicate.first);
+    let driver = drivers.get(duplicate.first);
+    let id = match duplicate.kind {
+        "tool" => contract.map(|one| one.tool.major_id()),
+        _ => driver.map(|one| one.driver.id.to_string()),
+    };
+    let message = format!("{duplicate}: `{}`", id.unwrap_or_default());
+    Error::new(Kind::Failed, Code::DuplicateId, message)
+        .hint("name one of the two bundles only, or remove one")
+}
+
+fn is_named(contract: &Tool, name: &str) -> bool {
+    contract.id.as_str() == name
+        || contract.major_id() == name
+        || contract.aliases.iter().any(|alias| alias == name)
+}

@@ -1,0 +1,127 @@
+//! Suggests the fewest policy lines that let tools run, and lists the remaining
+//! choices.
+
+use toolward_policy::{
+    AskReason, Contract, Decision, Implementation, Policy, Rejection, ToolRoutes,
+};
+
+use super::PolicyReview;
+use crate::error::{Code, Error, Kind};
+
+/// Lines for the policy file, for the operator to review and add.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Suggestion {
+    /// Tables to append; empty if nothing is missing.
+    pub lines: String,
+    /// What the lines leave for a person to decide, and the drivers of other publishers
+    /// without lines. May contain untrusted text.
+    pub remarks: Vec<String>,
+}
+
+impl PolicyReview {
+    /// The fewest lines that let the tools run with drivers of each tool's own
+    /// publisher, or with the named driver. `None` if there is no such tool.
+    ///
+    /// # Errors
+    /// `driver-unknown`, and the errors of [`PolicyReview::routes`].
+    pub fn suggest(
+        &self,
+        tool: Option<&str>,
+        driver: Option<&str>,
+    ) -> Result<Option<Suggestion>, Error> {
+        let tools = self.routes(tool)?;
+        if tools.is_empty() {
+            return Ok(None);
+        }
+        if let Some(driver) = driver {
+            known(&tools, driver)?;
+        }
+        let policy = &self.granted.policy;
+        let lines = toolward_policy::suggest(&tools, driver, policy, &self.machine);
+        let mut remarks = foreign(&tools, driver);
+        let more = Policy::from_toml(&lines);
+        if let Ok(Ok(after)) = more.map(|more| policy.clone().layer(more)) {
+            // Assumes that the operator made each choice that the lines leave open.
+            let machine = self.machine.clone().with_all_directories();
+            remarks.extend(asking(&self.routes_under(&after, &machine, tool)?, driver));
+        }
+        Ok(Some(Suggestion { lines, remarks }))
+    }
+}
+
+/// Refuses a driver that implements none of the tools.
+fn known(tools: &[ToolRoutes<'_>], driver: &str) -> Result<(), Error> {
+    let serving = tools.iter().flat_map(|tool| &tool.routes);
+    let serving = serving.map(|route| &route.implementation);
+    let others = tools.iter().flat_map(|tool| &tool.rejected);
+    let others = others.map(|rejected| &rejected.implementation);
+    let ids = serving.chain(others).map(|one| one.driver.id.as_str());
+    let mut ids: Vec<&str> = ids.collect();
+    if ids.contains(&driver) {
+        return Ok(());
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    let message = format!("no driver `{driver}` implements the tools that were named");
+    let hint = match ids.as_slice() {
+        [] => "name a bundle with drivers".to_owned(),
+        ids => format!("the drivers are: {}", ids.join(", ")),
+    };
+    Err(Error::new(Kind::Failed, Code::DriverUnknown, message).hint(hint))
+}
+
+/// The drivers of other publishers that got no lines.
+fn foreign(tools: &[ToolRoutes<'_>], named: Option<&str>) -> Vec<String> {
+    let remark = |contract: &Contract<'_>, one: &Implementation<'_>, state: &str| {
+        let (tool, id) = (contract.tool.major_id(), &one.driver.id);
+        format!(
+            "{tool}: the driver {id} by ANOTHER publisher, {}, {state}; for its lines: toolward \
+             policy suggest {tool} --driver {id}",
+            one.publisher
+        )
+    };
+    let is_named = |one: &Implementation<'_>| named == Some(one.driver.id.as_str());
+    let mut remarks = Vec::new();
+    for tool in tools {
+        for route in &tool.routes {
+            if route.is_foreign() && !route.is_open() && !is_named(&route.implementation) {
+                let state = "is bound to it and blocked";
+                remarks.push(remark(&tool.contract, &route.implementation, state));
+            }
+        }
+        for rejected in &tool.rejected {
+            if rejected.reasons == [Rejection::NotBound] && !is_named(&rejected.implementation) {
+                let state = "says that it implements it, and nothing binds it";
+                remarks.push(remark(&tool.contract, &rejected.implementation, state));
+            }
+        }
+    }
+    remarks
+}
+
+/// What the policy leaves for a person to approve at each call.
+fn asking(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
+    let routes = tools.iter().flat_map(|tool| &tool.routes);
+    let wanted = routes.filter(|route| match driver {
+        None => !route.is_foreign(),
+        Some(id) => route.implementation.driver.id.as_str() == id,
+    });
+    let remarks = wanted.filter_map(|route| {
+        let Decision::Ask(_, reasons) = &route.decision else {
+            return None;
+        };
+        let standing = if reasons.iter().all(AskReason::can_be_preapproved) {
+            ", unless its grant says `preapproved = true`"
+        } else {
+            ""
+        };
+        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        Some(format!(
+            "{}: a person is asked before each call{standing}: {}.",
+            route.contract.tool.major_id(),
+            reasons.join("; ")
+        ))
+    });
+    remarks.collect()
+}

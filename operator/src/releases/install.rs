@@ -1,0 +1,160 @@
+//! Installs releases, fetched or held, after checking signatures and age.
+
+use std::fs::File;
+use std::sync::{Mutex, PoisonError};
+
+use toolward_host::Broker;
+use toolward_registry::Source;
+use toolward_signing::Digest;
+use toolward_signing::verify::{Bundle, Verified};
+use toolward_store::{Held, InstallOptions, InstallOutcome, Installed, Store};
+
+use super::{Place, compile_ahead};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::network::Network;
+use crate::report::Report;
+use crate::trust::TrustContext;
+
+/// Installs bundles. Fetching blocks, see [`network`](crate::network).
+///
+/// ```no_run
+/// use toolward_operator::installed::StoreLocation;
+/// use toolward_operator::network::Network;
+/// use toolward_operator::releases::{Installer, Place};
+/// use toolward_operator::trust::Trust;
+/// use toolward_operator::{Environment, Silent};
+///
+/// # fn main() -> Result<(), toolward_operator::Error> {
+/// let environment = Environment::of_process();
+/// let installer = Installer {
+///     channel: None,
+///     accept: None,
+///     allow_rollback: None,
+///     network: &Network::default(),
+///     store: &StoreLocation::default().open(&environment)?,
+///     context: &Trust::default().context(&environment, &Silent)?,
+///     environment: &environment,
+///     compiler: None,
+///     report: &Silent,
+/// };
+/// let outcome = installer.install(&Place::parse("notes.toolbundle")?, None)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy)]
+pub struct Installer<'a> {
+    /// The channel whose index lists the current release; by default the one that the
+    /// operator set for the publisher, or the only one.
+    pub channel: Option<&'a str>,
+    /// The accepted surface; a release with another one is held.
+    pub accept: Option<Digest>,
+    /// The reason to allow a rollback, if one is allowed.
+    pub allow_rollback: Option<&'a str>,
+    /// The settings for fetching.
+    pub network: &'a Network,
+    /// The store to install into.
+    pub store: &'a Store,
+    /// Whom to trust.
+    pub context: &'a TrustContext,
+    /// The operator's directories.
+    pub environment: &'a Environment,
+    /// Compiles the drivers of what was installed into its cache. Never those of a held
+    /// release.
+    pub compiler: Option<&'a Broker>,
+    /// Receives warnings and progress.
+    pub report: &'a dyn Report,
+}
+
+impl Installer<'_> {
+    /// Installs the bundle from a source. If `expected` is given, the bundle must have
+    /// that id.
+    ///
+    /// # Errors
+    /// If it can't be fetched or is refused.
+    pub fn install(&self, place: &Place, expected: Option<&str>) -> Result<InstallOutcome, Error> {
+        let source = &place.source;
+        let bundle = self.network.bundle(
+            source,
+            expected,
+            self.context,
+            self.environment,
+            self.report,
+        )?;
+        let current = self.current(source, bundle.publisher.name())?;
+        let freshness = current.freshness();
+        let warnings = freshness
+            .check(&bundle.manifest, &bundle.manifest_digest)
+            .map_err(Error::refused)?;
+        for warning in warnings.iter().chain(&bundle.warnings) {
+            self.report.warning(warning);
+        }
+        let options = InstallOptions {
+            source: place.recorded.clone(),
+            now: self.context.now,
+            allow_rollback: self.allow_rollback.map(str::to_owned),
+            accept: self.accept,
+        };
+        let outcome = self.store.install(&bundle, &options)?;
+        if let InstallOutcome::Installed {
+            previous: Some(_), ..
+        } = outcome
+        {
+            // Does not wait for readers of the old file.
+            let _ = self.store.gc();
+        }
+        if let InstallOutcome::Installed { .. } = outcome {
+            self.compile_ahead(bundle);
+        }
+        Ok(outcome)
+    }
+
+    fn compile_ahead(&self, bundle: Verified<Bundle>) {
+        if let Some(broker) = self.compiler {
+            compile_ahead::compile(bundle, broker, self.report);
+        }
+    }
+
+    /// Installs the current release from the source of an installed bundle: the one
+    /// that the channel lists, else the newest.
+    ///
+    /// # Errors
+    /// `release-missing` if there is none; otherwise as [`Installer::install`].
+    pub fn update(&self, installed: &Installed) -> Result<InstallOutcome, Error> {
+        let place = self.newest(installed, Place::parse(&installed.source)?)?;
+        self.install(&place, Some(&installed.id))
+    }
+
+    /// Installs a held release with an accepted surface, if it is still trusted and
+    /// current.
+    ///
+    /// # Errors
+    /// If it is not, or another surface is held by now.
+    pub fn accept(&self, held: &Held, surface: &Digest) -> Result<Installed, Error> {
+        let source = Source::parse(&held.source)?;
+        let current = self.current(&source, &held.publisher)?;
+        let warnings = Mutex::new(Vec::new());
+        let verified = Mutex::new(None);
+        let verify = |file: &mut File| {
+            let bundle = self.context.archive_file(file)?;
+            let freshness = current.freshness();
+            let found = freshness.check(&bundle.manifest, &bundle.manifest_digest)?;
+            let mut warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
+            warnings.extend(found);
+            let mut verified = verified.lock().unwrap_or_else(PoisonError::into_inner);
+            *verified = Some(bundle.clone());
+            Ok(bundle)
+        };
+        let now = self.context.now;
+        let installed = self.store.accept(&held.id, surface, &verify, now)?;
+        let warnings = warnings.into_inner();
+        for warning in warnings.unwrap_or_else(PoisonError::into_inner) {
+            self.report.warning(&warning);
+        }
+        let verified = verified.into_inner();
+        if let Some(bundle) = verified.unwrap_or_else(PoisonError::into_inner) {
+            self.compile_ahead(bundle);
+        }
+        Ok(installed)
+    }
+}
