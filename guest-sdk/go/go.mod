@@ -1,0 +1,3 @@
+module toolward
+
+go 1.25

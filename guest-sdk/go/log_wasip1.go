@@ -1,0 +1,5 @@
+package toolward
+
+import "log/slog"
+
+func init() { slog.SetDefault(Log) }
