@@ -1,21 +1,35 @@
-//! Builds the components of a bundle under work: runs Cargo for each
-//! `[[build]]` of `bundle.toml` and copies what comes out to its place. Which
-//! compiler that is, is the caller's choice; nothing is installed here.
+//! Builds the components of a bundle under work, each `[[build]]` of `bundle.toml` with
+//! the tools of its language, and copies what comes out to its place. Installs nothing.
 
+mod c;
 mod cargo;
 mod error;
+mod go;
+mod js;
+mod lines;
+mod plan;
+mod program;
+mod python;
+mod scratch;
+mod wit;
+mod wrap;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use toolward_bundle::component::{MAX_SIZE, Surface};
-use toolward_bundle::dev::{BuildEntry, read_bundle_toml};
-use toolward_bundle::files::FilesError;
+use toolward_bundle::component::{MAX_SIZE, Surface, SurfaceError};
+use toolward_bundle::dev::{BuildEntry, BuildKind};
+use toolward_bundle::files::{self, FilesError};
 use toolward_bundle::text::list;
+use toolward_bundle::{ReadError, rules};
 
 use self::cargo::run_cargo;
 pub use self::error::BuildError;
+pub use self::plan::Plan;
+pub use self::program::Tools;
+use self::scratch::Scratch;
 use crate::error::AuthorError;
 use crate::output;
 
@@ -31,23 +45,24 @@ pub struct Options {
     pub locked: bool,
     /// Use no network (`--offline`).
     pub offline: bool,
+    /// The tools of other languages.
+    pub tools: Tools,
 }
 
 /// What a build says on its way.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub enum Progress<'a> {
+pub enum BuildProgress<'a> {
     /// A `[[build]]` starts.
     Started {
-        /// Its crate.
-        krate: &'a str,
+        /// Its source.
+        from: &'a str,
         /// Which it is, from 1.
         number: usize,
         /// How many there are.
         of: usize,
     },
-    /// A line that Cargo or the compiler printed, unchanged. It may hold
-    /// anything.
+    /// A line that a tool printed, unchanged. It may hold anything.
     Line(&'a str),
 }
 
@@ -55,39 +70,60 @@ pub enum Progress<'a> {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Built {
-    /// The crate's directory, as in `bundle.toml`.
-    pub krate: String,
-    /// The component, as in `bundle.toml`.
-    pub output: String,
+    /// Its `[[build]]`.
+    pub entry: BuildEntry,
+    /// Whether another build of the same source gives the same bytes.
+    pub reproducible: bool,
     /// What it shows outside.
     pub surface: Surface,
 }
 
-/// Builds every `[[build]]` of the bundle in `directory`, in order.
+/// Builds every `[[build]]` of a bundle, in order.
 ///
 /// # Errors
 ///
 /// At the first build that fails; components built before it stay.
 pub fn build(
-    directory: &Path,
+    plan: &Plan,
     options: &Options,
-    progress: &mut dyn FnMut(Progress<'_>),
+    progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<Vec<Built>, BuildError> {
-    let bundle = read_bundle_toml(directory).map_err(AuthorError::from)?;
-    if bundle.builds.is_empty() {
-        return Err(BuildError::NothingToBuild);
-    }
-    let of = bundle.builds.len();
+    let of = plan.builds().len();
     let mut built = Vec::with_capacity(of);
-    for (number, entry) in (1..).zip(&bundle.builds) {
-        progress(Progress::Started {
-            krate: &entry.krate,
+    for (number, entry) in (1..).zip(plan.builds()) {
+        progress(BuildProgress::Started {
+            from: &entry.source,
             number,
             of,
         });
-        built.push(build_one(directory, entry, options, progress)?);
+        built.push(build_one(plan.directory(), entry, options, progress)?);
     }
     Ok(built)
+}
+
+/// The tools that were found for a language, or which is missing.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Found {
+    /// The kind of source that they build.
+    pub kind: BuildKind,
+    /// The program, in words.
+    pub tools: Result<String, BuildError>,
+}
+
+/// Looks for the tools of each language but Rust ([`probe`]), for bundles in
+/// `directory`. Starts nothing.
+#[must_use]
+pub fn look(tools: &Tools, directory: &Path) -> Vec<Found> {
+    [
+        (BuildKind::Js, js::look(tools, directory)),
+        (BuildKind::Python, python::look(tools, directory)),
+        (BuildKind::Go, go::look(tools, directory)),
+        (BuildKind::C, c::look(tools, directory)),
+    ]
+    .into_iter()
+    .map(|(kind, tools)| Found { kind, tools })
+    .collect()
 }
 
 /// Whether `cargo` makes components: builds an empty crate in a directory of its
@@ -101,22 +137,27 @@ pub fn probe(cargo: &OsStr) -> Result<(), BuildError> {
         path: PathBuf::from("temporary directory"),
         source,
     };
-    let directory = tempfile::tempdir().map_err(failed)?;
+    let directory = Scratch::new(Path::new("/"))?;
+    let directory = directory.directory();
     let manifest = "[package]\nname = \"probe\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
         [lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n";
-    std::fs::create_dir(directory.path().join("src")).map_err(failed)?;
-    std::fs::write(directory.path().join("Cargo.toml"), manifest).map_err(failed)?;
-    std::fs::write(directory.path().join("src/lib.rs"), "").map_err(failed)?;
-    let krate = "an empty crate";
+    std::fs::create_dir(directory.join("src")).map_err(failed)?;
+    std::fs::write(directory.join("Cargo.toml"), manifest).map_err(failed)?;
+    std::fs::write(directory.join("src/lib.rs"), "").map_err(failed)?;
+    let from = "an empty crate";
     let options = Options {
         cargo: cargo.to_owned(),
         locked: false,
         offline: true,
+        tools: Tools::default(),
     };
-    let manifest = directory.path().join("Cargo.toml");
+    let manifest = directory.join("Cargo.toml");
     let mut said = String::new();
-    let artifact = run_cargo(&manifest, krate, &options, &mut |progress| {
-        if let Progress::Line(line) = progress
+    // Cargo takes settings, programs among them, from the current directory and those
+    // above it. Only the system's owner writes to the root.
+    let (program, root) = (program::path(cargo), Some(Path::new("/")));
+    let artifact = run_cargo(&program, root, &manifest, from, &options, &mut |progress| {
+        if let BuildProgress::Line(line) = progress
             && line.starts_with("error")
             && said.is_empty()
         {
@@ -129,7 +170,7 @@ pub fn probe(cargo: &OsStr) -> Result<(), BuildError> {
             target_missing,
             ..
         } if !said.is_empty() => BuildError::Failed {
-            krate: format!("{krate} ({said})"),
+            from: format!("{from} ({said})"),
             status,
             target_missing,
         },
@@ -137,7 +178,7 @@ pub fn probe(cargo: &OsStr) -> Result<(), BuildError> {
     })?;
     let bytes = read_bounded(&artifact).map_err(failed)?;
     Surface::read(&bytes).map_err(|source| BuildError::Surface {
-        krate: krate.to_owned(),
+        from: from.to_owned(),
         source,
     })?;
     Ok(())
@@ -147,23 +188,11 @@ fn build_one(
     directory: &Path,
     entry: &BuildEntry,
     options: &Options,
-    progress: &mut dyn FnMut(Progress<'_>),
+    progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<Built, BuildError> {
-    let manifest = directory.join(&entry.krate).join("Cargo.toml");
-    if !manifest.is_file() {
-        return Err(BuildError::NoCrate {
-            path: directory.join(&entry.krate),
-        });
-    }
-    let artifact = run_cargo(&manifest, &entry.krate, options, progress)?;
-    let bytes = read_bounded(&artifact).map_err(|source| {
-        BuildError::Author(AuthorError::from(FilesError::Io {
-            path: artifact.clone(),
-            source,
-        }))
-    })?;
+    let bytes: Arc<[u8]> = component(directory, entry, options, progress)?.into();
     let surface = Surface::read(&bytes).map_err(|source| BuildError::Surface {
-        krate: entry.krate.clone(),
+        from: entry.source.clone(),
         source,
     })?;
     if !surface.exports_handler() {
@@ -173,7 +202,7 @@ fn build_one(
             .map(|export| export.name.as_str())
             .collect();
         return Err(BuildError::World {
-            krate: entry.krate.clone(),
+            from: entry.source.clone(),
             exports: if names.is_empty() {
                 "nothing".to_owned()
             } else {
@@ -181,26 +210,111 @@ fn build_one(
             },
         });
     }
-    let place = directory.join(&entry.output);
-    if let Some(folder) = place.parent() {
-        std::fs::create_dir_all(folder).map_err(|source| AuthorError::Write {
-            path: folder.to_owned(),
-            source,
-        })?;
-    }
-    output::file(&place, &bytes)?;
+    check_features(entry, &bytes)?;
+    check_rules(directory, entry, &bytes)?;
+    output::file_beneath(directory, &entry.output, &bytes)?;
     Ok(Built {
-        krate: entry.krate.clone(),
-        output: entry.output.clone(),
+        entry: entry.clone(),
+        reproducible: !matches!(entry.kind, BuildKind::Js | BuildKind::Python),
         surface,
     })
 }
 
+/// The component that the source becomes.
+fn component(
+    directory: &Path,
+    entry: &BuildEntry,
+    options: &Options,
+    progress: &mut dyn FnMut(BuildProgress<'_>),
+) -> Result<Vec<u8>, BuildError> {
+    let source = find_source(directory, entry)?;
+    if entry.kind == BuildKind::Rust {
+        let manifest = source.join("Cargo.toml");
+        if !manifest.is_file() {
+            return Err(BuildError::NoCrate { path: source });
+        }
+        let program = options.tools.named(&options.cargo, directory);
+        let program = program.ok_or_else(|| BuildError::Cargo {
+            program: PathBuf::from(&options.cargo),
+            source: std::io::ErrorKind::NotFound.into(),
+        })?;
+        let artifact = run_cargo(&program, None, &manifest, &entry.source, options, progress)?;
+        return read_component(&artifact);
+    }
+    let scratch = Scratch::new(directory)?;
+    let made = match entry.kind {
+        BuildKind::Js => js::build(&source, entry, &scratch, options, progress)?,
+        BuildKind::Python => python::build(&source, entry, &scratch, options, progress)?,
+        BuildKind::Go => go::build(&source, entry, &scratch, options, progress)?,
+        BuildKind::C => c::build(&source, entry, &scratch, options, progress)?,
+        BuildKind::Rust | BuildKind::Wasm => source,
+    };
+    let wasm = read_component(&made)?;
+    if wasm.len() as u64 > MAX_SIZE {
+        return Err(BuildError::Surface {
+            from: entry.source.clone(),
+            source: SurfaceError::TooLarge {
+                size: wasm.len() as u64,
+            },
+        });
+    }
+    wrap::component(wasm, &scratch.worlds()).map_err(|message| BuildError::Wrap {
+        from: entry.source.clone(),
+        message,
+    })
+}
+
+/// The source's place, without links on the way: a link could lead out of the bundle.
+fn find_source(directory: &Path, entry: &BuildEntry) -> Result<PathBuf, BuildError> {
+    let path = directory.join(&entry.source);
+    match path.canonicalize() {
+        Ok(found) if found == path => Ok(found),
+        _ if entry.kind == BuildKind::Rust => Err(BuildError::NoCrate { path }),
+        _ => Err(BuildError::SourceMissing { path }),
+    }
+}
+
+fn read_component(path: &Path) -> Result<Vec<u8>, BuildError> {
+    read_bounded(path).map_err(|source| {
+        BuildError::Author(AuthorError::from(FilesError::Io {
+            path: path.to_owned(),
+            source,
+        }))
+    })
+}
+
+/// Validates with what the host's engine runs, so that a component of another kind is
+/// refused here and not at its first call.
+fn check_features(entry: &BuildEntry, wasm: &[u8]) -> Result<(), BuildError> {
+    toolward_bundle::component::validate(wasm).map_err(|source| BuildError::Features {
+        from: entry.source.clone(),
+        source: Box::new(source),
+    })
+}
+
+/// Checks the component as a host does, as if it lay at its place already.
+fn check_rules(directory: &Path, entry: &BuildEntry, wasm: &Arc<[u8]>) -> Result<(), BuildError> {
+    let mut files = files::collect(directory).map_err(AuthorError::from)?.files;
+    files.insert(entry.output.clone(), Arc::clone(wasm));
+    let (documents, _) = rules::read(&files);
+    let mut problems = rules::components(&documents, &files);
+    problems.retain(|problem| problem.is_error() && folder(&problem.file) == folder(&entry.output));
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(AuthorError::Read(ReadError::Invalid(problems)).into()),
+    }
+}
+
+/// The folder that a file of the bundle lies in.
+fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
 fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
+    // A pipe in the file's place is not waited for.
+    let file = toolward_files::open_regular(path).map_err(std::io::Error::other)?;
     let mut bytes = Vec::new();
     // One byte more than a component may have, so that a larger one is seen.
-    std::fs::File::open(path)?
-        .take(MAX_SIZE + 1)
-        .read_to_end(&mut bytes)?;
+    file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -9,7 +9,7 @@ use toolward_bundle::dev::{BundleToml, bundle_toml};
 use toolward_bundle::documents::{Documents, file_name, is_prompt};
 use toolward_bundle::files::{self, BUILD_FOLDERS, Files, FilesError};
 use toolward_bundle::index::{self, TOOLS_JSON};
-use toolward_bundle::locate::about_file;
+use toolward_bundle::locate::{about_error, about_file};
 use toolward_bundle::rules;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_signing::manifest;
@@ -25,14 +25,14 @@ const SEARCH_LIMIT: usize = 10_000;
 /// What a check has found.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct Report {
+pub struct CheckReport {
     /// The findings, by file and line.
     pub diagnostics: Vec<Diagnostic>,
     /// How many contracts, drivers, actions and prompts were read.
     pub documents: usize,
 }
 
-impl Report {
+impl CheckReport {
     /// How many findings are errors.
     #[must_use]
     pub fn errors(&self) -> usize {
@@ -75,8 +75,8 @@ struct Findings {
 /// Checks what lies at `path`: a bundle under work, a packed directory, a
 /// directory with such in it, or one file of one.
 #[must_use]
-pub fn check_path(path: &Path) -> Report {
-    let mut report = Report::default();
+pub fn check_path(path: &Path) -> CheckReport {
+    let mut report = CheckReport::default();
     if path.is_dir() {
         check_directory(path, &mut report);
     } else {
@@ -88,7 +88,7 @@ pub fn check_path(path: &Path) -> Report {
     report
 }
 
-fn check_directory(path: &Path, report: &mut Report) {
+fn check_directory(path: &Path, report: &mut CheckReport) {
     if let Some(found) = check_bundle(path) {
         report.take(path, found);
         return;
@@ -108,7 +108,7 @@ fn check_directory(path: &Path, report: &mut Report) {
 
 /// A file is checked as the part of its bundle that it is, since contracts may
 /// refer to other files of the bundle.
-fn check_file(path: &Path, report: &mut Report) {
+fn check_file(path: &Path, report: &mut CheckReport) {
     if path.symlink_metadata().is_ok()
         && let Some((root, name)) = enclosing_bundle(path)
         && let Some(mut found) = check_bundle(&root)
@@ -199,10 +199,9 @@ fn check_authoring(root: &Path) -> Findings {
     if root.join(TOOLS_JSON).exists() {
         found.diagnostics.push(about_file(
             TOOLS_JSON,
-            Severity::Warning,
-            codes::TOOLS_JSON_STALE,
-            "`pack` makes tools.json; this one is not used".to_owned(),
-            Some("remove it".to_owned()),
+            &codes::TOOLS_JSON_STALE,
+            "`pack` makes tools.json; this one is not used",
+            "remove it",
         ));
     }
     if found.documents == 0 {
@@ -235,13 +234,13 @@ fn check_loose(root: &Path) -> Findings {
         },
     };
     if found.documents == 0 && found.diagnostics.is_empty() {
+        let message =
+            "found no bundle.toml, no manifest.toml and no TOOL.md, DRIVER.md or ACTION.md";
         found.diagnostics.push(about_file(
             "",
-            Severity::Error,
-            codes::BUNDLE_TOML_MISSING,
-            "there is no bundle.toml, no manifest.toml and no TOOL.md, DRIVER.md or ACTION.md here"
-                .to_owned(),
-            Some("name a bundle's directory, or make one: `toolward new`".to_owned()),
+            &codes::BUNDLE_TOML_MISSING,
+            message,
+            "name a bundle's directory, or make one: `toolward new`",
         ));
     }
     found
@@ -253,18 +252,14 @@ fn examine_loose(files: &Files) -> Findings {
     // The rest of its bundle is not here.
     found
         .diagnostics
-        .retain(|diagnostic| diagnostic.code != codes::TOOL_REFERENCE_MISSING);
+        .retain(|diagnostic| diagnostic.code != codes::TOOL_REFERENCE_MISSING.code);
     for (path, bytes) in files {
         if file_name(path).ends_with(".wasm") {
             found.documents += 1;
             if let Err(error) = Surface::read(bytes) {
-                found.diagnostics.push(about_file(
-                    path,
-                    Severity::Error,
-                    codes::COMPONENT_INVALID,
-                    error.to_string(),
-                    error.hint(),
-                ));
+                found
+                    .diagnostics
+                    .push(about_error(path, &codes::COMPONENT_INVALID, &error));
             }
         }
     }
@@ -361,26 +356,17 @@ fn find_bundles(folder: &Path, depth: usize, left: &mut usize, roots: &mut Vec<P
 }
 
 fn unknown_kind(name: &str) -> Diagnostic {
+    let message = "a file of this kind can't be checked by itself";
     about_file(
         name,
-        Severity::Error,
-        codes::FILE_KIND,
-        "a file of this kind can't be checked by itself".to_owned(),
-        Some(
-            "name a TOOL.md, DRIVER.md, ACTION.md, tools.json, bundle.toml, a .wasm file, or a directory"
-                .to_owned(),
-        ),
+        &codes::FILE_KIND,
+        message,
+        "name a TOOL.md, DRIVER.md, ACTION.md, tools.json, bundle.toml, a .wasm file, or a directory",
     )
 }
 
 fn unreadable(name: &str, error: &FilesError) -> Diagnostic {
-    about_file(
-        name,
-        Severity::Error,
-        codes::FILE_UNREADABLE,
-        error.to_string(),
-        error.hint(),
-    )
+    about_error(name, &codes::FILE_UNREADABLE, error)
 }
 
 /// As [`unreadable`], about the file that the error itself names.

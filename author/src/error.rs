@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use toolward_bundle::ReadError;
 use toolward_bundle::files::FilesError;
 use toolward_contract::diagnostic::Diagnostic;
+use toolward_report::codes;
 use toolward_signing::Refusal;
 
 /// Why a bundle can't be packed, signed or written.
@@ -39,31 +40,17 @@ pub enum AuthorError {
     },
 }
 
+codes! {
+    for AuthorError {
+        Self::Read(error) = error;
+        Self::Refused { refusal, .. } = refusal;
+        Self::Write { .. } = "write-failed",
+            "name a place in a directory that is there and that you may write to";
+        Self::Exists { .. } = "output-exists", "name another place, or remove it first";
+    }
+}
+
 impl AuthorError {
-    /// The stable name of the error.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Read(error) => error.code(),
-            Self::Refused { refusal, .. } => refusal.code(),
-            Self::Write { .. } => "write-failed",
-            Self::Exists { .. } => "output-exists",
-        }
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Read(error) => error.hint(),
-            Self::Refused { refusal, .. } => refusal.hint().map(str::to_owned),
-            Self::Write { .. } => Some(
-                "name a place in a directory that is there and that you may write to".to_owned(),
-            ),
-            Self::Exists { .. } => Some("name another place, or remove it first".to_owned()),
-        }
-    }
-
     /// Everything that is wrong with the documents, where that is the reason.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {

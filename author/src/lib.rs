@@ -6,14 +6,18 @@
 //! * [`build`]: the components, by Cargo;
 //! * [`pack`]: `tools.json` and the manifest;
 //! * [`Sealed`]: signatures, and the bundle as a directory or an archive;
-//! * [`provenance()`]: from what the components were built.
+//! * [`provenance()`]: from what the components were built;
+//! * [`keys`]: the files of a key pair;
+//! * [`documents`]: what a publisher signs beside its bundles.
 //!
 //! Decides nothing about trust: that is the reader's side, in `toolward-signing`
 //! and `toolward-bundle`.
 
 pub mod build;
 pub mod check;
+pub mod documents;
 mod error;
+pub mod keys;
 mod lints;
 mod output;
 mod provenance;
@@ -25,7 +29,7 @@ pub use provenance::provenance;
 pub use sign::Sealed;
 pub use toolward_bundle::ReadError;
 pub use toolward_bundle::dev::{
-    BuildEntry, BundleToml, PackOptions, Packed, pack, read_bundle_toml,
+    BuildEntry, BuildKind, BundleToml, PackOptions, Packed, World, pack, read_bundle_toml,
 };
 
 /// The ending of an archive's name.

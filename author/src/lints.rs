@@ -5,8 +5,8 @@ use toolward_bundle::codes;
 use toolward_bundle::dev::{BuildEntry, bundle_toml};
 use toolward_bundle::documents::{Documents, beside, file_name, folder};
 use toolward_bundle::files::{Files, Found};
-use toolward_bundle::locate::about_file;
-use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_bundle::locate::{about_error, about_file};
+use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_signing::path::{BundlePath, check_set};
 
 /// Names that can't be in a bundle, and files that are left out.
@@ -16,31 +16,22 @@ pub(crate) fn names(found: &Found) -> Vec<Diagnostic> {
     for name in found.files.keys() {
         match BundlePath::parse(name) {
             Ok(path) => paths.push(path),
-            Err(refusal) => diagnostics.push(about_file(
-                name,
-                Severity::Error,
-                codes::FILE_NAME,
-                refusal.to_string(),
-                refusal.hint().map(str::to_owned),
-            )),
+            Err(refusal) => diagnostics.push(about_error(name, &codes::FILE_NAME, &refusal)),
         }
     }
     if let Err(refusal) = check_set(paths.iter()) {
-        diagnostics.push(about_file(
+        diagnostics.push(about_error(
             refusal.place().unwrap_or(bundle_toml::FILE),
-            Severity::Error,
-            codes::FILE_NAME,
-            refusal.to_string(),
-            refusal.hint().map(str::to_owned),
+            &codes::FILE_NAME,
+            &refusal,
         ));
     }
     diagnostics.extend(found.skipped.iter().map(|name| {
-        about_file(
+        Diagnostic::new(
+            &codes::FILE_SKIPPED,
             name,
-            Severity::Note,
-            codes::FILE_SKIPPED,
-            "hidden files are not packed".to_owned(),
-            None,
+            Position::START,
+            "hidden files are not packed",
         )
     }));
     diagnostics
@@ -68,10 +59,9 @@ pub(crate) fn folders(documents: &Documents) -> Vec<Diagnostic> {
             (name != id).then(|| {
                 about_file(
                     path,
-                    Severity::Warning,
-                    codes::FOLDER_NAME,
+                    &codes::FOLDER_NAME,
                     format!("the folder is named {name:?}, the id in it is {id:?}"),
-                    Some(format!("rename the folder to {id:?}")),
+                    format!("rename the folder to {id:?}"),
                 )
             })
         })
@@ -88,15 +78,12 @@ pub(crate) fn platforms(documents: &Documents) -> Vec<Diagnostic> {
         let mut add = |key: &str, listed: &[String], own: &str| {
             diagnostics.push(about_file(
                 &driver.path,
-                Severity::Warning,
-                codes::DRIVER_PLATFORM,
+                &codes::DRIVER_PLATFORM,
                 format!(
                     "`requires.{key}` is {}, and this machine is {own}",
                     listed.join(", ")
                 ),
-                Some(format!(
-                    "add {own:?}, or leave `requires.{key}` out: a component runs everywhere"
-                )),
+                format!("add {own:?}, or leave `requires.{key}` out: a component runs everywhere"),
             ));
         };
         if !platform.runs_on_os(OS) {
@@ -141,28 +128,23 @@ pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         if implementing.is_empty() {
             diagnostics.push(about_file(
                 &tool.path,
-                Severity::Warning,
-                codes::DRIVER_MISSING,
+                &codes::DRIVER_MISSING,
                 format!(
                     "no driver of this bundle implements {} {}",
                     tool.value.id, tool.value.version
                 ),
-                Some(
-                    "add it to `implements` of a DRIVER.md, with a range that holds the version"
-                        .to_owned(),
-                ),
+                "add it to `implements` of a DRIVER.md, with a range that holds the version",
             ));
         } else if let Some(default) = &tool.value.default_implementation
             && !implementing.contains(&default.as_str())
         {
             diagnostics.push(about_file(
                 &tool.path,
-                Severity::Warning,
-                codes::DEFAULT_DRIVER_UNKNOWN,
+                &codes::DEFAULT_DRIVER_UNKNOWN,
                 format!(
                     "`default_implementation` is {default:?}, which implements no such tool here"
                 ),
-                Some(format!("name one of {}", implementing.join(", "))),
+                format!("name one of {}", implementing.join(", ")),
             ));
         }
     }
@@ -182,10 +164,9 @@ pub(crate) fn components(
         if !named.contains(path) && !unread.contains(&folder(path)) {
             diagnostics.push(about_file(
                 path,
-                Severity::Warning,
-                codes::COMPONENT_STRAY,
-                "no DRIVER.md beside it names this component".to_owned(),
-                Some("remove it, or name it as `component` of a driver".to_owned()),
+                &codes::COMPONENT_STRAY,
+                "no DRIVER.md beside it names this component",
+                "remove it, or name it as `component` of a driver",
             ));
         }
     }
@@ -193,10 +174,9 @@ pub(crate) fn components(
         if !named.contains(&build.output) && !unread.contains(&folder(&build.output)) {
             diagnostics.push(about_file(
                 bundle_toml::FILE,
-                Severity::Warning,
-                codes::BUILD_OUTPUT_UNUSED,
+                &codes::BUILD_OUTPUT_UNUSED,
                 format!("no driver names the component {:?}", build.output),
-                Some("`output` is the `component` of a DRIVER.md, beside it".to_owned()),
+                "`output` is the `component` of a DRIVER.md, beside it",
             ));
         }
     }
@@ -210,7 +190,7 @@ pub(crate) fn soften_unbuilt(
     documents: &Documents,
     builds: &[BuildEntry],
 ) {
-    if diagnostic.code != codes::COMPONENT_MISSING {
+    if diagnostic.code != codes::COMPONENT_MISSING.code {
         return;
     }
     let expected = documents

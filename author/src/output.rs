@@ -5,8 +5,9 @@ use std::fs::Permissions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, OpenOptions};
 
 use crate::error::AuthorError;
 
@@ -29,6 +30,39 @@ pub(crate) fn file(path: &Path, bytes: &[u8]) -> Result<(), AuthorError> {
         .persist(path)
         .map_err(|error| failed(error.error))?;
     Ok(())
+}
+
+/// Writes `bytes` to the file `name` below `root`, in place of one that is there. Makes
+/// the folders on the way, and follows no links: they could lead elsewhere.
+pub(crate) fn file_beneath(root: &Path, name: &str, bytes: &[u8]) -> Result<(), AuthorError> {
+    let write = || -> std::io::Result<()> {
+        let mut folder = Dir::open_ambient_dir(root, ambient_authority())?;
+        let (folders, file) = name.rsplit_once('/').unwrap_or(("", name));
+        for segment in folders.split('/').filter(|segment| !segment.is_empty()) {
+            match folder.create_dir(segment) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(error);
+                }
+                _ => folder = folder.open_dir_nofollow(segment)?,
+            }
+        }
+        let temporary = format!(".toolward-{}-{file}", std::process::id());
+        let mut options = OpenOptions::new();
+        // Left behind by a process with the same number that was ended.
+        options.write(true).create(true).truncate(true);
+        options.follow(FollowSymlinks::No);
+        let mut opened = folder.open_with(&temporary, &options)?;
+        let written = opened.write_all(bytes).and_then(|()| opened.sync_all());
+        let renamed = written.and_then(|()| folder.rename(&temporary, &folder, file));
+        if renamed.is_err() {
+            let _ = folder.remove_file(&temporary);
+        }
+        renamed
+    };
+    write().map_err(|source| AuthorError::Write {
+        path: root.join(name),
+        source,
+    })
 }
 
 /// Writes a directory with `files` in it, names with `/` between folders.

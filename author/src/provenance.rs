@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use toolward_bundle::dev::read_bundle_toml;
-use toolward_bundle::files;
+use toolward_bundle::dev::{BuildEntry, BuildKind, read_bundle_toml};
+use toolward_bundle::files::{self, Files};
 use toolward_signing::provenance::{Provenance, SourceSet};
 use toolward_signing::sources;
 
@@ -12,7 +12,7 @@ use crate::build::TARGET;
 use crate::error::AuthorError;
 
 /// The provenance of the bundle under work in `directory`: one set of sources
-/// for each `[[build]]`, named as its crate; `compiler` is how the compiler
+/// for each `[[build]]`, named as its source; `compiler` is how the compiler
 /// names itself, such as `rustc 1.95.0 (…)`.
 ///
 /// # Errors
@@ -22,14 +22,14 @@ pub fn provenance(directory: &Path, compiler: &str) -> Result<Provenance, Author
     let bundle = read_bundle_toml(directory)?;
     let mut sets = Vec::with_capacity(bundle.builds.len());
     for entry in &bundle.builds {
-        let found = files::sources(&directory.join(&entry.krate))?;
+        let found = files_of(directory, entry)?;
         let digest = sources::digest(
             found
                 .iter()
                 .map(|(name, bytes)| (name.as_str(), bytes.as_ref())),
         );
         sets.push(SourceSet {
-            name: entry.krate.clone(),
+            name: entry.source.clone(),
             digest,
         });
     }
@@ -38,4 +38,22 @@ pub fn provenance(directory: &Path, compiler: &str) -> Result<Provenance, Author
         compiler.to_owned(),
         TARGET.to_owned(),
     ))
+}
+
+/// The files that a source consists of: those of its directory, which hold what a script
+/// imports, too; a module that another tool made is all there is.
+fn files_of(directory: &Path, entry: &BuildEntry) -> Result<Files, AuthorError> {
+    let source = directory.join(&entry.source);
+    let folder = match entry.kind {
+        BuildKind::Rust | BuildKind::Go | BuildKind::C => source,
+        BuildKind::Js | BuildKind::Python => source
+            .parent()
+            .map_or_else(|| directory.to_owned(), Path::to_owned),
+        BuildKind::Wasm => {
+            let limit = toolward_bundle::component::MAX_SIZE;
+            let bytes = files::read(directory, &entry.source, limit)?;
+            return Ok(Files::from([(entry.source.clone(), bytes)]));
+        }
+    };
+    Ok(files::sources(&folder)?)
 }

@@ -1,24 +1,21 @@
 //! A new bundle: a contract, a driver that carries it out, and a test, all of
-//! which pass as they are. A starting point, not a library of templates.
+//! which pass as they are, and the guest library of its language. A starting point,
+//! not a library of templates.
+
+mod language;
+mod libraries;
 
 use std::path::{Path, PathBuf};
 
+use toolward_report::codes;
 use toolward_signing::id::Id;
 use toolward_signing::timestamp::Timestamp;
 
+pub use self::language::Language;
 use crate::error::AuthorError;
 use crate::output;
 
-/// Where the driver's crate gets the guest SDK from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sdk {
-    /// A directory with the crate, as Cargo's `path`.
-    Path(PathBuf),
-    /// A published version.
-    Version(String),
-}
-
-/// What the new bundle is called, and by whom.
+/// What the new bundle is called, by whom, and in which language its driver is.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The id of the bundle and of its tool, such as `text.greet`.
@@ -27,8 +24,11 @@ pub struct Options {
     pub publisher: String,
     /// Seconds since 1970: what `created` says.
     pub created: i64,
-    /// Where the driver's crate gets the guest SDK from.
-    pub sdk: Sdk,
+    /// The driver's language.
+    pub language: Language,
+    /// A directory with the crate `toolward-guest`, for a driver in Rust to use instead
+    /// of the copy that it gets.
+    pub sdk: Option<PathBuf>,
 }
 
 /// Why a new bundle can't be made.
@@ -55,28 +55,12 @@ pub enum ScaffoldError {
     Write(#[from] AuthorError),
 }
 
-impl ScaffoldError {
-    /// The stable name of the error.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Name { refusal, .. } => refusal.code(),
-            Self::Unwritable { .. } => "unwritable-value",
-            Self::Write(error) => error.code(),
-        }
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Name { .. } => Some(
-                "use 2 to 80 lower-case ASCII letters, digits, dashes and dots, as in text.greet"
-                    .to_owned(),
-            ),
-            Self::Unwritable { .. } => None,
-            Self::Write(error) => error.hint(),
-        }
+codes! {
+    for ScaffoldError {
+        Self::Name { refusal, .. } = refusal,
+            "use 2 to 80 lower-case ASCII letters, digits, dashes and dots, as in text.greet";
+        Self::Unwritable { .. } = "unwritable-value";
+        Self::Write(error) = error;
     }
 }
 
@@ -106,7 +90,9 @@ pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, Scaffo
         ("@TITLE@", title(&options.id)),
         ("@CRATE@", driver.replace('.', "-")),
         ("@DRIVER@", driver.clone()),
-        ("@SDK@", dependency(&options.sdk)?),
+        ("@SDK@", dependency(options.sdk.as_deref())?),
+        ("@BUILD@", options.language.build().to_owned()),
+        ("@ENGINE@", "\"componentize-qjs\": \"0.4.5\"".to_owned()),
     ];
     let fill = |template: &str| {
         values
@@ -115,37 +101,16 @@ pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, Scaffo
                 text.replace(key, value)
             })
     };
-    let files = [
-        (
-            "bundle.toml".to_owned(),
-            include_str!("scaffold/template/bundle.toml.in"),
-        ),
-        (
-            format!("tools/{}/TOOL.md", options.id),
-            include_str!("scaffold/template/TOOL.md.in"),
-        ),
-        (
-            format!("drivers/{driver}/DRIVER.md"),
-            include_str!("scaffold/template/DRIVER.md.in"),
-        ),
-        (
-            "driver/Cargo.toml".to_owned(),
-            include_str!("scaffold/template/Cargo.toml.in"),
-        ),
-        (
-            "driver/src/lib.rs".to_owned(),
-            include_str!("scaffold/template/lib.rs.in"),
-        ),
-        (
-            ".gitignore".to_owned(),
-            include_str!("scaffold/template/gitignore.in"),
-        ),
-        (
-            "README.md".to_owned(),
-            include_str!("scaffold/template/README.md.in"),
-        ),
-    ]
-    .map(|(name, template)| (name, fill(template)));
+    let mut files: Vec<(String, String)> = SHARED
+        .iter()
+        .chain(options.language.templates())
+        .map(|(name, template)| (fill(name), fill(template)))
+        .collect();
+    if options.sdk.is_none() {
+        let library = options.language.beside_library().iter();
+        let library = library.chain(options.language.library());
+        files.extend(library.map(|(name, text)| (format!("driver/{name}"), (*text).to_owned())));
+    }
     output::directory(
         directory,
         files
@@ -154,6 +119,22 @@ pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, Scaffo
     )?;
     Ok(files.into_iter().map(|(name, _)| name).collect())
 }
+
+/// The documents, which are the same for all languages.
+const SHARED: &[(&str, &str)] = &[
+    (
+        "bundle.toml",
+        include_str!("scaffold/shared/bundle.toml.in"),
+    ),
+    (
+        "tools/@TOOL@/TOOL.md",
+        include_str!("scaffold/shared/TOOL.md.in"),
+    ),
+    (
+        "drivers/@DRIVER@/DRIVER.md",
+        include_str!("scaffold/shared/DRIVER.md.in"),
+    ),
+];
 
 /// `text.word-count` → `Text word count`.
 fn title(id: &str) -> String {
@@ -165,17 +146,17 @@ fn title(id: &str) -> String {
     }
 }
 
-fn dependency(sdk: &Sdk) -> Result<String, ScaffoldError> {
-    match sdk {
-        Sdk::Version(version) => Ok(format!("\"{version}\"")),
-        Sdk::Path(path) => {
-            let path = path.to_str().ok_or(ScaffoldError::Unwritable {
-                what: "the path of the guest SDK",
-            })?;
-            Ok(format!(
-                "{{ path = {} }}",
-                toml::Value::String(path.to_owned())
-            ))
-        }
-    }
+/// How a driver in Rust names the guest library.
+fn dependency(sdk: Option<&Path>) -> Result<String, ScaffoldError> {
+    let path = match sdk {
+        None => Some("toolward-guest"),
+        Some(path) => path.to_str(),
+    };
+    let path = path.ok_or(ScaffoldError::Unwritable {
+        what: "the path of the guest SDK",
+    })?;
+    Ok(format!(
+        "{{ path = {} }}",
+        toml::Value::String(path.to_owned())
+    ))
 }

@@ -1,26 +1,31 @@
 //! Runs Cargo, and finds the component that it made among its messages.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
 use super::error::BuildError;
-use super::{Options, Progress, TARGET};
+use super::{BuildProgress, Options, TARGET, lines};
 
-/// Runs Cargo and gives the path of the component that it made.
+/// Runs Cargo, in a directory if one is given, and gives the path of the component that
+/// it made.
 pub(super) fn run_cargo(
+    program: &Path,
+    directory: Option<&Path>,
     manifest: &Path,
-    krate: &str,
+    from: &str,
     options: &Options,
-    progress: &mut dyn FnMut(Progress<'_>),
+    progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<PathBuf, BuildError> {
     let unusable = |source| BuildError::Cargo {
-        program: PathBuf::from(&options.cargo),
+        program: program.to_owned(),
         source,
     };
-    let mut command = Command::new(&options.cargo);
+    let mut command = Command::new(program);
+    if let Some(directory) = directory {
+        command.current_dir(directory);
+    }
     command
         .args(["build", "--release", "--target", TARGET, "--manifest-path"])
         .arg(manifest)
@@ -38,20 +43,19 @@ pub(super) fn run_cargo(
     let messages = collect_messages(&mut child);
     let mut target_missing = false;
     if let Some(stderr) = child.stderr.take() {
-        for line in BufReader::new(stderr).split(b'\n') {
-            let line = line.map_err(unusable)?;
-            let line = String::from_utf8_lossy(&line);
+        let mut watch = |line: &str| {
             target_missing |= line.contains("may not be installed")
                 || line.contains("can't find crate for `std`")
                 || line.contains("can't find crate for `core`");
-            progress(Progress::Line(&line));
-        }
+            progress(BuildProgress::Line(line));
+        };
+        lines::read(stderr, &mut watch).map_err(unusable)?;
     }
     let status = child.wait().map_err(unusable)?;
     let artifacts = messages.and_then(|thread| thread.join().ok());
     if !status.success() {
         return Err(BuildError::Failed {
-            krate: krate.to_owned(),
+            from: from.to_owned(),
             status,
             target_missing,
         });
@@ -64,7 +68,7 @@ pub(super) fn run_cargo(
         .map(|(_, file)| PathBuf::from(file))
         .next_back()
         .ok_or_else(|| BuildError::NoComponent {
-            krate: krate.to_owned(),
+            from: from.to_owned(),
         })
 }
 
@@ -76,15 +80,16 @@ fn collect_messages(child: &mut Child) -> Option<std::thread::JoinHandle<Artifac
     let stdout = child.stdout.take()?;
     Some(std::thread::spawn(move || {
         let mut artifacts = Artifacts::new();
-        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            let Ok(message) = serde_json::from_str::<Value>(&line) else {
-                continue;
+        // Without an artifact the build is reported to have made none.
+        let _ = lines::read(stdout, &mut |line| {
+            let Ok(message) = serde_json::from_str::<Value>(line) else {
+                return;
             };
             if message.get("reason").and_then(Value::as_str) != Some("compiler-artifact") {
-                continue;
+                return;
             }
             let Some(manifest) = message.get("manifest_path").and_then(Value::as_str) else {
-                continue;
+                return;
             };
             let files = message.get("filenames").and_then(Value::as_array);
             for file in files.into_iter().flatten().filter_map(Value::as_str) {
@@ -92,7 +97,7 @@ fn collect_messages(child: &mut Child) -> Option<std::thread::JoinHandle<Artifac
                     artifacts.push((manifest.to_owned(), file.to_owned()));
                 }
             }
-        }
+        });
         artifacts
     }))
 }

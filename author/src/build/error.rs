@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use toolward_bundle::component::{HANDLER, SurfaceError};
+use toolward_report::codes;
 
 use super::TARGET;
 use crate::error::AuthorError;
@@ -32,86 +33,111 @@ pub enum BuildError {
         source: std::io::Error,
     },
     /// Cargo ended with an error.
-    #[error("building {krate} failed ({status})")]
+    #[error("building {from} failed ({status})")]
     Failed {
-        /// The crate's directory.
-        krate: String,
+        /// The source.
+        from: String,
         /// How Cargo ended.
         status: std::process::ExitStatus,
         /// Whether the compiler said that it lacks the target.
         target_missing: bool,
     },
     /// The crate has made no component.
-    #[error("{krate} has made no .wasm file")]
+    #[error("{from} has made no .wasm file")]
     NoComponent {
-        /// The crate's directory.
-        krate: String,
+        /// The source.
+        from: String,
+    },
+    /// The source is not there.
+    #[error("{path}: the source is missing, or a link leads to it", path = path.display())]
+    SourceMissing {
+        /// Where it was expected.
+        path: PathBuf,
+    },
+    /// A tool of the source's language is not installed.
+    #[error("{tool} is missing")]
+    ToolMissing {
+        /// The tool.
+        tool: &'static str,
+        /// The command that installs it.
+        install: String,
+    },
+    /// A tool can't be started, or its output can't be read.
+    #[error("{program}: {source}", program = program.display())]
+    Tool {
+        /// The program.
+        program: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A tool ended with an error.
+    #[error("building {from} failed ({status})")]
+    ToolFailed {
+        /// The source.
+        from: String,
+        /// How the tool ended.
+        status: std::process::ExitStatus,
+    },
+    /// The core module does not fit its world.
+    #[error("{from}: no component can be made of the module: {message}")]
+    Wrap {
+        /// The source.
+        from: String,
+        /// Why not.
+        message: String,
+    },
+    /// The component uses a proposal of WebAssembly that no host runs.
+    #[error("{from}: the component is not one that a host runs: {source}")]
+    Features {
+        /// The source.
+        from: String,
+        /// What it uses, and where.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// What the crate has made is not a component.
-    #[error("{krate}: {source}")]
+    #[error("{from}: {source}")]
     Surface {
-        /// The crate's directory.
-        krate: String,
+        /// The source.
+        from: String,
         /// Why not.
         source: SurfaceError,
     },
     /// What the crate has made is a component of another world.
-    #[error("{krate}: the component exports {exports}; expected {HANDLER}")]
+    #[error("{from}: the component exports {exports}; expected {HANDLER}")]
     World {
-        /// The crate's directory.
-        krate: String,
+        /// The source.
+        from: String,
         /// What it exports.
         exports: String,
     },
 }
 
-impl BuildError {
-    /// The stable name of the error.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Author(error) => error.code(),
-            Self::NothingToBuild => "nothing-to-build",
-            Self::NoCrate { .. } => "crate-missing",
-            Self::Cargo { .. } => "cargo-unusable",
-            Self::Failed { target_missing, .. } if *target_missing => "guest-target-missing",
-            Self::Failed { .. } => "build-failed",
-            Self::NoComponent { .. } => "component-missing",
-            Self::Surface { source, .. } => source.code(),
-            Self::World { .. } => "component-world",
-        }
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Author(error) => error.hint(),
-            Self::NothingToBuild => Some(
-                "add `[[build]]` with `crate = \"driver\"` and `output = \"drivers/ID/driver.wasm\"`"
-                    .to_owned(),
-            ),
-            Self::NoCrate { .. } => {
-                Some("`crate` in bundle.toml names the directory of the driver's Cargo.toml".to_owned())
-            }
-            Self::Cargo { .. } => Some(
-                "name a Cargo that can be run, with `--guest-cargo` or TOOLWARD_GUEST_CARGO".to_owned(),
-            ),
-            Self::Failed { target_missing, .. } => Some(if *target_missing {
-                format!(
-                    "this compiler has no {TARGET}: `rustup target add {TARGET}`, or name another Cargo with `--guest-cargo`"
-                )
-            } else {
-                "the compiler says what is wrong; is there a target wasm32-wasip2? `--guest-cargo` names another cargo"
-                    .to_owned()
-            }),
-            Self::NoComponent { .. } => {
-                Some("the crate needs `[lib]` with `crate-type = [\"cdylib\"]`".to_owned())
-            }
-            Self::Surface { source, .. } => source.hint(),
-            Self::World { .. } => {
-                Some("the crate needs the `driver!` macro of toolward-guest".to_owned())
-            }
-        }
+codes! {
+    for BuildError {
+        Self::Author(error) = error;
+        Self::NothingToBuild = "nothing-to-build",
+            "add `[[build]]` with `crate = \"driver\"` and `output = \"drivers/ID/driver.wasm\"`";
+        Self::NoCrate { .. } = "crate-missing",
+            "`crate` in bundle.toml names the directory of the driver's Cargo.toml";
+        Self::Cargo { .. } = "cargo-unusable",
+            "name a Cargo that can be run, with `--guest-cargo` or TOOLWARD_GUEST_CARGO";
+        Self::Failed { target_missing: true, .. } = "guest-target-missing", format!(
+            "this compiler has no {TARGET}: `rustup target add {TARGET}`, or name another Cargo with `--guest-cargo`"
+        );
+        Self::Failed { .. } = "build-failed",
+            "the compiler says what is wrong; is there a target wasm32-wasip2? `--guest-cargo` names another cargo";
+        Self::NoComponent { .. } = "component-missing",
+            "the crate needs `[lib]` with `crate-type = [\"cdylib\"]`";
+        Self::SourceMissing { .. } = "source-missing",
+            "`source` in bundle.toml names the file or directory that the driver is built from";
+        Self::ToolMissing { install, .. } = "build-tool-missing", format!("install it: {install}");
+        Self::Tool { .. } = "build-tool-unusable", "see that the file is a program that this user may run";
+        Self::ToolFailed { .. } = "build-failed", "the lines above say what is wrong, and where";
+        Self::Wrap { .. } = "component-wrap-failed",
+            "compile a reactor (without `main`) for WASI preview 1 that exports the handler of the world";
+        Self::Features { .. } = "component-features",
+            "build it without component-model async, threads and 64-bit memories";
+        Self::Surface { source, .. } = source;
+        Self::World { .. } = "component-world", "a Rust driver needs the `driver!` macro of toolward-guest, others the `handler` of their world";
     }
 }

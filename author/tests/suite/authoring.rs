@@ -2,7 +2,7 @@
 
 use toolward_author::{BundleToml, PackOptions, Sealed, pack};
 use toolward_signing::key::SigningKey;
-use toolward_signing::manifest::Role;
+use toolward_signing::manifest::FileRole;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
 
@@ -22,7 +22,7 @@ fn a_bundle_toml_is_read_with_its_builds() {
     let bundle = BundleToml::parse("bundle.toml", &source).value.unwrap();
     assert_eq!(bundle.id, "demo.greet");
     assert_eq!(bundle.sequence, 1);
-    assert_eq!(bundle.builds[0].krate, "driver");
+    assert_eq!(bundle.builds[0].source, "driver");
     assert_eq!(bundle.created.unwrap().to_string(), "2026-11-21T08:00:00Z");
 }
 
@@ -79,19 +79,19 @@ fn the_manifest_lists_every_file_with_its_role() {
     demo.write("notes.txt", "not packed");
     demo.write("tools/demo.greet/.hidden", "not packed");
     let packed = demo.pack();
-    let roles: Vec<(&str, Role)> = packed
+    let roles: Vec<(&str, FileRole)> = packed
         .manifest
         .files
         .iter()
         .map(|file| (file.path.as_str(), file.role))
         .collect();
     let mut expected = [
-        ("LICENSE-MIT", Role::Other),
-        ("README.md", Role::Other),
-        ("drivers/demo-greet/DRIVER.md", Role::Driver),
-        ("drivers/demo-greet/driver.wasm", Role::Component),
-        ("schemas/a.json", Role::Schema),
-        ("tools/demo.greet/TOOL.md", Role::Contract),
+        ("LICENSE-MIT", FileRole::Other),
+        ("README.md", FileRole::Other),
+        ("drivers/demo-greet/DRIVER.md", FileRole::Driver),
+        ("drivers/demo-greet/driver.wasm", FileRole::Component),
+        ("schemas/a.json", FileRole::Schema),
+        ("tools/demo.greet/TOOL.md", FileRole::Contract),
     ];
     expected.sort_unstable_by_key(|(name, _)| *name);
     assert_eq!(roles, expected);

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use toolward_author::check::{Report, check_path};
+use toolward_author::check::{CheckReport, check_path};
 use toolward_contract::diagnostic::Severity;
 
 use crate::demo::{BUNDLE, DRIVER, Demo, TOOL, component};
 
-fn codes(report: &Report) -> Vec<&'static str> {
+fn codes(report: &CheckReport) -> Vec<&'static str> {
     report.diagnostics.iter().map(|found| found.code).collect()
 }
 

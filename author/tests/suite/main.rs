@@ -6,6 +6,7 @@
 )]
 
 mod authoring;
+mod building;
 mod checking;
 // One fixture for those who make bundles and those who read them.
 #[path = "../../../bundle/tests/suite/demo.rs"]

@@ -4,57 +4,81 @@
 use std::path::PathBuf;
 
 use toolward_author::check::check_path;
-use toolward_author::scaffold::{Options, Sdk, create};
+use toolward_author::scaffold::{Language, Options, create};
 
 fn options() -> Options {
     Options {
         id: "text.greet".to_owned(),
         publisher: "acme".to_owned(),
         created: 1_700_000_000,
-        sdk: Sdk::Version("0.1.0".to_owned()),
+        language: Language::Rust,
+        sdk: None,
     }
 }
 
 #[test]
 fn a_new_bundle_passes_the_check_but_for_what_is_not_built() {
     let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("text.greet");
-    create(&path, &options()).unwrap();
-    let report = check_path(&path);
-    let codes: Vec<_> = report.diagnostics.iter().map(|found| found.code).collect();
-    assert_eq!(codes, ["component-missing"], "{:?}", report.diagnostics);
-    assert_eq!(report.errors(), 0);
+    for language in Language::ALL {
+        let path = place.path().join(language.word());
+        let options = Options {
+            language: *language,
+            ..options()
+        };
+        create(&path, &options).unwrap();
+        let report = check_path(&path);
+        let codes: Vec<_> = report.diagnostics.iter().map(|found| found.code).collect();
+        assert_eq!(codes, ["component-missing"], "{:?}", report.diagnostics);
+        assert_eq!(report.errors(), 0);
+    }
 }
 
 #[test]
 fn no_placeholder_is_left_in_any_file() {
     let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("new");
-    for file in create(&path, &options()).unwrap() {
-        let text = std::fs::read_to_string(path.join(&file)).unwrap();
-        let left = text
-            .split('@')
-            .filter(|part| part.chars().all(|c| c.is_ascii_uppercase()) && part.len() > 1);
-        assert_eq!(left.count(), 0, "{file}");
+    for language in Language::ALL {
+        let path = place.path().join(language.word());
+        let options = Options {
+            language: *language,
+            ..options()
+        };
+        for file in create(&path, &options).unwrap() {
+            let text = std::fs::read_to_string(path.join(&file)).unwrap();
+            let left = text
+                .split('@')
+                .filter(|part| part.chars().all(|c| c.is_ascii_uppercase()) && part.len() > 1);
+            assert_eq!(left.count(), 0, "{file}");
+            assert!(!file.contains('@'), "{file}");
+        }
     }
 }
 
 #[test]
-fn the_guest_sdk_is_taken_from_where_it_was_said_to_be() {
+fn a_driver_in_rust_has_the_guest_library_beside_it_or_where_it_was_said_to_be() {
     let place = tempfile::tempdir().unwrap();
-    let read = |name: &str, sdk: Sdk| {
+    let manifest = |name: &str, sdk: Option<PathBuf>| -> toml::Table {
         let path = place.path().join(name);
         create(&path, &Options { sdk, ..options() }).unwrap();
-        std::fs::read_to_string(path.join("driver/Cargo.toml")).unwrap()
+        let text = std::fs::read_to_string(path.join("driver/Cargo.toml")).unwrap();
+        text.parse().unwrap()
     };
-    let by_version = read("a", Sdk::Version("1.2.3".to_owned()));
-    assert!(by_version.contains("toolward-guest = \"1.2.3\""));
-    let odd = PathBuf::from("/a \"quoted\"\\path");
-    let by_path: toml::Table = read("b", Sdk::Path(odd.clone())).parse().unwrap();
-    assert_eq!(
-        by_path["dependencies"]["toolward-guest"]["path"].as_str(),
-        odd.to_str()
+    let named = |manifest: &toml::Table| {
+        let path = manifest["dependencies"]["toolward-guest"]["path"].as_str();
+        path.unwrap().to_owned()
+    };
+    assert_eq!(named(&manifest("a", None)), "toolward-guest");
+    assert!(
+        place
+            .path()
+            .join("a/driver/toolward-guest/src/lib.rs")
+            .is_file()
     );
+    let odd = PathBuf::from("/a \"quoted\"\\path");
+    assert_eq!(
+        named(&manifest("b", Some(odd.clone()))),
+        odd.to_str().unwrap()
+    );
+    assert!(!place.path().join("b/driver/toolward-guest").exists());
 }
 
 #[test]

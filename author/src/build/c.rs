@@ -1,0 +1,142 @@
+//! C: Zig's compiler, or a clang with wasi-libc, makes a core module for WASI preview 1.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use toolward_bundle::dev::BuildEntry;
+
+use super::error::BuildError;
+use super::program::{Tools, Wanted, run};
+use super::scratch::Scratch;
+use super::{BuildProgress, Options};
+use crate::error::AuthorError;
+
+/// The compilers, the first of which is taken: Zig brings its own C library.
+const COMPILERS: [&str; 3] = ["zig", "python-zig", "clang"];
+
+const INSTALL: &str = "python3 -m venv {}/python && {}/python/bin/pip install ziglang==0.17.1, or \
+                       your system's clang, lld, wasi-libc and libclang-rt for wasm32";
+
+/// The folder of the sources that holds the library.
+const LIBRARY: &str = "toolward";
+
+/// What clang calls WASI preview 1, in newer and in older packages.
+const TARGETS: [&str; 2] = ["wasm32-wasip1", "wasm32-wasi"];
+
+/// The compilers that are there, each with its name.
+fn found(tools: &Tools, bundle: &Path) -> impl Iterator<Item = (&'static str, PathBuf)> {
+    COMPILERS.into_iter().filter_map(|name| {
+        let wanted = Wanted {
+            name,
+            install: INSTALL,
+        };
+        Some((name, tools.find(&wanted, bundle).ok()?))
+    })
+}
+
+/// The compiler, if there is one. Whether a clang has wasi-libc shows when it is used.
+pub(super) fn look(tools: &Tools, bundle: &Path) -> Result<String, BuildError> {
+    match found(tools, bundle).next() {
+        Some((_, program)) => Ok(program.display().to_string()),
+        None => Err(missing(tools)),
+    }
+}
+
+fn missing(tools: &Tools) -> BuildError {
+    tools.missing("a C compiler for WASI", INSTALL)
+}
+
+pub(super) fn build(
+    source: &Path,
+    entry: &BuildEntry,
+    scratch: &Scratch,
+    options: &Options,
+    progress: &mut dyn FnMut(BuildProgress<'_>),
+) -> Result<PathBuf, BuildError> {
+    let module = scratch.path("driver.wasm");
+    let mut command = compiler(scratch, options)?;
+    let mut map = OsString::from("-ffile-prefix-map=");
+    map.push(source);
+    map.push("=.");
+    command
+        .args(["-mexec-model=reactor", "-Os", "-g0"])
+        .arg(map);
+    for folder in [source.to_owned(), source.join(LIBRARY)] {
+        let mut include = OsString::from("-I");
+        include.push(folder);
+        command.arg(include);
+    }
+    command.arg("-o").arg(&module).args(sources(source)?);
+    command.args(["-Wl,--strip-all", "-Wl,-z,stack-size=1048576"]);
+    run(command, &entry.source, progress)?;
+    Ok(module)
+}
+
+/// A compiler with the target set.
+fn compiler(scratch: &Scratch, options: &Options) -> Result<Command, BuildError> {
+    let command = |program: &Path| {
+        options
+            .tools
+            .command(program, scratch.bundle(), scratch.directory())
+    };
+    for (name, program) in found(&options.tools, scratch.bundle()) {
+        let mut compiler = command(&program);
+        if name != "clang" {
+            compiler.env("ZIG_LOCAL_CACHE_DIR", scratch.path("cache"));
+            compiler.env("ZIG_GLOBAL_CACHE_DIR", options.tools.cache("zig", scratch));
+            compiler.args(["cc", "--target=wasm32-wasi"]);
+            return Ok(compiler);
+        }
+        scratch.write("probe", &[("probe.c", "#include <stdio.h>\n")])?;
+        let target = TARGETS.iter().find(|target| {
+            command(&program)
+                .arg(format!("--target={target}"))
+                .arg("-fsyntax-only")
+                .arg(scratch.path("probe/probe.c"))
+                .stdin(Stdio::null())
+                .output()
+                .is_ok_and(|output| output.status.success())
+        });
+        // A clang without wasi-libc is as good as none.
+        if let Some(target) = target {
+            compiler.arg(format!("--target={target}"));
+            // An overflow of the stack traps, instead of reaching the data.
+            compiler.arg("-Wl,--stack-first");
+            return Ok(compiler);
+        }
+    }
+    Err(missing(&options.tools))
+}
+
+/// The `.c` files of the driver and, where it has one, of the library, always in the
+/// same order.
+fn sources(source: &Path) -> Result<Vec<PathBuf>, BuildError> {
+    let mut found = Vec::new();
+    for folder in [source.to_owned(), source.join(LIBRARY)] {
+        let failed = |source| {
+            let path = folder.clone();
+            BuildError::Author(AuthorError::from(toolward_bundle::files::FilesError::Io {
+                path,
+                source,
+            }))
+        };
+        let is_folder = |found: std::fs::Metadata| found.is_dir();
+        if folder != source && !folder.symlink_metadata().is_ok_and(is_folder) {
+            continue;
+        }
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(&folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let path = entry.path();
+            // A link could lead out of the bundle.
+            let is_file = entry.file_type().map_err(failed)?.is_file();
+            if is_file && path.extension().is_some_and(|ending| ending == "c") {
+                files.push(path);
+            }
+        }
+        files.sort();
+        found.append(&mut files);
+    }
+    Ok(found)
+}

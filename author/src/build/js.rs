@@ -1,0 +1,139 @@
+//! JavaScript and TypeScript: esbuild makes one module of the sources, and an engine's
+//! packager a component of that.
+
+use std::path::{Path, PathBuf};
+
+use toolward_bundle::dev::{BuildEntry, World};
+
+use super::error::BuildError;
+use super::program::{Tools, Wanted, run};
+use super::scratch::Scratch;
+use super::{BuildProgress, Options};
+
+const NODE: Wanted = Wanted {
+    name: "node",
+    install: "Node.js 20 or later, from your system's packages",
+};
+
+/// What runs in Node, and the modules that a driver's sources are bundled with.
+const SCRIPTS: [(&str, &str); 4] = [
+    ("package.json", include_str!("../../sdk/js/package.json")),
+    ("bundle.mjs", include_str!("../../sdk/js/bundle.mjs")),
+    (
+        "componentize.mjs",
+        include_str!("../../sdk/js/componentize.mjs"),
+    ),
+    ("runtime.js", include_str!("../../sdk/js/runtime.js")),
+];
+
+/// Which engine a driver runs in: the small one, unless it makes requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Engine {
+    QuickJs,
+    StarlingMonkey,
+}
+
+impl Engine {
+    fn of(world: World) -> Self {
+        match world.has_http() {
+            true => Self::StarlingMonkey,
+            false => Self::QuickJs,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::QuickJs => "quickjs",
+            Self::StarlingMonkey => "starlingmonkey",
+        }
+    }
+
+    /// The packages that make components of it.
+    fn packages(self) -> &'static [&'static str] {
+        match self {
+            Self::QuickJs => &["componentize-qjs@0.4.5", BUNDLER],
+            Self::StarlingMonkey => &[
+                "@bytecodealliance/componentize-js@0.23.0",
+                // It imports this one, and does not depend on it.
+                "@bytecodealliance/preview2-shim@0.25.0",
+                BUNDLER,
+            ],
+        }
+    }
+}
+
+/// What makes one module of the sources.
+const BUNDLER: &str = "esbuild@0.28.2";
+
+pub(super) fn build(
+    source: &Path,
+    entry: &BuildEntry,
+    scratch: &Scratch,
+    options: &Options,
+    progress: &mut dyn FnMut(BuildProgress<'_>),
+) -> Result<PathBuf, BuildError> {
+    let world = match entry.world {
+        // Without randomness of its own, `Math.random` gives in each call the numbers
+        // of the snapshot.
+        World::Driver => World::Random,
+        other => other,
+    };
+    let engine = Engine::of(world);
+    let node = options.tools.find(&NODE, scratch.bundle())?;
+    let toolchain = packages(engine, &options.tools)?;
+    scratch.write("js", &SCRIPTS)?;
+    let (module, component) = (scratch.path("driver.js"), scratch.path("driver.wasm"));
+
+    let script = |name: &str| {
+        let mut command = options
+            .tools
+            .command(&node, scratch.bundle(), scratch.directory());
+        command.arg(scratch.path("js").join(name));
+        command
+    };
+    let mut bundle = script("bundle.mjs");
+    bundle.arg(source).arg(&module);
+    bundle.args(["--world", world.word()]);
+    bundle.arg("--toolchain").arg(&toolchain);
+    run(bundle, &entry.source, progress)?;
+
+    let mut componentize = script("componentize.mjs");
+    componentize.arg(&module).arg(&component);
+    componentize.args(["--engine", engine.name(), "--world", world.word()]);
+    componentize.arg("--wit").arg(scratch.worlds());
+    componentize.arg("--toolchain").arg(&toolchain);
+    run(componentize, &entry.source, progress)?;
+    Ok(component)
+}
+
+/// Node, and each engine that components can be made of.
+pub(super) fn look(tools: &Tools, bundle: &Path) -> Result<String, BuildError> {
+    let node = tools.find(&NODE, bundle)?;
+    let engines = [Engine::QuickJs, Engine::StarlingMonkey];
+    let there: Vec<&str> = engines
+        .into_iter()
+        .filter(|engine| packages(*engine, tools).is_ok())
+        .map(Engine::name)
+        .collect();
+    if there.is_empty() {
+        packages(Engine::QuickJs, tools)?;
+    }
+    Ok(format!("{} with {}", node.display(), there.join(", ")))
+}
+
+/// The directory with `node_modules`, if what the engine needs is in it.
+fn packages(engine: Engine, tools: &Tools) -> Result<PathBuf, BuildError> {
+    let own = tools.directory.as_ref().map(|own| own.join("js"));
+    for package in engine.packages() {
+        let (name, _) = package.rsplit_once('@').unwrap_or_default();
+        let there = own
+            .as_ref()
+            .is_some_and(|own| own.join("node_modules").join(name).is_dir());
+        if !there {
+            let all = engine.packages().join(" ");
+            let install = format!("npm install --ignore-scripts --prefix {{}}/js {all}");
+            return Err(tools.missing(name, &install));
+        }
+    }
+    Ok(own.unwrap_or_default())
+}

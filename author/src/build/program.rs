@@ -1,0 +1,273 @@
+//! The programs that a build starts: found outside the checkout, started without the
+//! caller's environment.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use super::error::BuildError;
+use super::scratch::Scratch;
+use super::{BuildProgress, lines};
+
+/// Where the programs of a build come from.
+#[derive(Debug, Clone, Default)]
+pub struct Tools {
+    /// Toolward's own toolchain directory: `python/` is a virtual environment, `js/`
+    /// has a `node_modules`, `cache/` is what compilers keep. It is looked through before
+    /// [`path`](Self::path).
+    pub directory: Option<PathBuf>,
+    /// The directories of `PATH`. Those inside the checkout and relative ones are
+    /// passed over: else its author would choose the program.
+    pub path: Vec<PathBuf>,
+    /// The user's home, which tools are told of.
+    pub home: Option<PathBuf>,
+}
+
+/// A program that somebody has to install, and how.
+pub(super) struct Wanted {
+    /// Its name in `PATH`, or below `python/bin` of the toolchain directory.
+    pub(super) name: &'static str,
+    /// The command that installs it, with `{}` for the toolchain directory.
+    pub(super) install: &'static str,
+}
+
+impl Tools {
+    /// The program, for the bundle in `bundle`.
+    pub(super) fn find(&self, wanted: &Wanted, bundle: &Path) -> Result<PathBuf, BuildError> {
+        let own = self.directory.iter().map(|own| own.join("python/bin"));
+        let found = own
+            .chain(self.outside(bundle))
+            .map(|directory| directory.join(wanted.name))
+            .find(|program| is_executable(program));
+        found.ok_or_else(|| self.missing(wanted.name, wanted.install))
+    }
+
+    /// A program that the user named: a path, or a name that is looked up outside the
+    /// checkout.
+    pub(super) fn named(&self, program: &OsStr, bundle: &Path) -> Option<PathBuf> {
+        let named = path(program);
+        if named.is_absolute() {
+            return Some(named);
+        }
+        let mut candidates = self.outside(bundle).map(|directory| directory.join(&named));
+        candidates.find(|program| is_executable(program))
+    }
+
+    /// That a tool is missing, with the command that installs it.
+    pub(super) fn missing(&self, tool: &'static str, install: &str) -> BuildError {
+        let directory = self.shown_directory();
+        BuildError::ToolMissing {
+            tool,
+            install: install.replace("{}", &directory),
+        }
+    }
+
+    /// Where a compiler keeps what the next build takes again.
+    pub(super) fn cache(&self, compiler: &str, scratch: &Scratch) -> PathBuf {
+        match &self.directory {
+            Some(own) => own.join("cache").join(compiler),
+            None => scratch.path("cache"),
+        }
+    }
+
+    fn shown_directory(&self) -> String {
+        self.directory.as_ref().map_or_else(
+            || "TOOLCHAIN".to_owned(),
+            |directory| directory.display().to_string(),
+        )
+    }
+
+    /// The directories of `PATH` that are not in the checkout.
+    fn outside<'a>(&'a self, bundle: &Path) -> impl Iterator<Item = PathBuf> + 'a {
+        let checkout = checkout(bundle, self.home.as_deref());
+        self.path
+            .iter()
+            .filter(|directory| directory.is_absolute())
+            .filter_map(|directory| directory.canonicalize().ok())
+            .filter(move |directory| !directory.starts_with(&checkout))
+    }
+
+    /// A command with an environment of its own: `PATH`, the home directory, a language
+    /// for messages, and a directory for temporary files.
+    pub(super) fn command(&self, program: &Path, bundle: &Path, scratch: &Path) -> Command {
+        let path: Vec<PathBuf> = self.outside(bundle).collect();
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env(
+                "PATH",
+                std::env::join_paths(path).unwrap_or_else(|_| OsString::new()),
+            )
+            .env("LANG", "C.UTF-8")
+            .env("TMPDIR", scratch)
+            .current_dir(scratch);
+        if let Some(home) = &self.home {
+            command.env("HOME", home);
+        }
+        command
+    }
+}
+
+/// The checkout that a bundle's directory belongs to: the outermost directory with
+/// `.git` (a submodule has one of its own) below the user's home, which may be one, too;
+/// or else the bundle's own.
+fn checkout(bundle: &Path, home: Option<&Path>) -> PathBuf {
+    let bundle = bundle.canonicalize().unwrap_or_else(|_| bundle.to_owned());
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let root = bundle
+        .ancestors()
+        .take_while(|directory| Some(*directory) != home.as_deref())
+        .filter(|directory| directory.join(".git").exists())
+        .last();
+    root.unwrap_or(&bundle).to_owned()
+}
+
+/// A program as it can be started from any directory: a path made absolute, or a bare
+/// name.
+pub(super) fn path(program: &OsStr) -> PathBuf {
+    let named = PathBuf::from(program);
+    match named.components().count() {
+        1 => named,
+        _ => std::path::absolute(&named).unwrap_or(named),
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata()
+        .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+/// How many lines of a tool's standard output are kept until its standard error ends.
+const MAX_LINES: usize = 10_000;
+
+/// Runs a command; what it prints goes to `progress` line by line, standard error first.
+pub(super) fn run(
+    mut command: Command,
+    from: &str,
+    progress: &mut dyn FnMut(BuildProgress<'_>),
+) -> Result<(), BuildError> {
+    let program = PathBuf::from(command.get_program());
+    let unusable = |source| BuildError::Tool {
+        program: program.clone(),
+        source,
+    };
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(unusable)?;
+    // Read beside standard error, so that neither pipe fills.
+    let stdout = child.stdout.take().map(|stdout| {
+        std::thread::spawn(move || {
+            let mut printed = Vec::new();
+            // What can't be read is not shown; the tool's status says how it went.
+            let _ = lines::read(stdout, &mut |line| {
+                if printed.len() < MAX_LINES {
+                    printed.push(line.to_owned());
+                }
+            });
+            printed
+        })
+    });
+    if let Some(stderr) = child.stderr.take() {
+        lines::read(stderr, &mut |line| progress(BuildProgress::Line(line))).map_err(unusable)?;
+    }
+    let printed = stdout.and_then(|thread| thread.join().ok());
+    for line in printed.unwrap_or_default() {
+        progress(BuildProgress::Line(&line));
+    }
+    succeeded(child.wait().map_err(unusable)?, from)
+}
+
+fn succeeded(status: ExitStatus, from: &str) -> Result<(), BuildError> {
+    match status.success() {
+        true => Ok(()),
+        false => Err(BuildError::ToolFailed {
+            from: from.to_owned(),
+            status,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WANTED: Wanted = Wanted {
+        name: "tool",
+        install: "install tool into {}",
+    };
+
+    fn program(directory: &Path) {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::create_dir_all(directory).unwrap();
+        std::fs::write(directory.join("tool"), "").unwrap();
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(directory.join("tool"), mode).unwrap();
+    }
+
+    #[test]
+    fn a_program_of_the_checkout_is_never_taken() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let bundle = root.join("checkout/bundles/one");
+        std::fs::create_dir_all(&bundle).unwrap();
+        // A submodule is part of it.
+        std::fs::create_dir_all(root.join("checkout/.git")).unwrap();
+        std::fs::create_dir_all(root.join("checkout/bundles/.git")).unwrap();
+        program(&root.join("checkout/bin"));
+        let tools = Tools {
+            path: vec![root.join("checkout/bin"), root.join("outside")],
+            ..Tools::default()
+        };
+        let error = tools.find(&WANTED, &bundle).unwrap_err();
+        assert!(error.to_string().contains("tool"), "{error}");
+        program(&root.join("outside"));
+        assert_eq!(
+            tools.find(&WANTED, &bundle).unwrap(),
+            root.join("outside/tool")
+        );
+    }
+
+    #[test]
+    fn a_name_is_looked_up_and_a_path_is_taken_from_here() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        program(&root.join("bundle/bin"));
+        let tools = Tools {
+            path: vec![root.join("bundle/bin")],
+            ..Tools::default()
+        };
+        let bundle = root.join("bundle");
+        assert_eq!(tools.named("tool".as_ref(), &bundle), None);
+        let elsewhere = tools.named("tool".as_ref(), &root.join("other"));
+        assert_eq!(elsewhere, Some(root.join("bundle/bin/tool")));
+        let here = std::env::current_dir().unwrap();
+        let named = tools.named("bin/tool".as_ref(), &bundle);
+        assert_eq!(named, Some(here.join("bin/tool")));
+    }
+
+    #[test]
+    fn the_toolchain_directory_comes_first_and_is_named_by_what_is_missing() {
+        let root = tempfile::tempdir().unwrap();
+        let tools = Tools {
+            directory: Some(root.path().to_owned()),
+            path: vec![root.path().join("path")],
+            ..Tools::default()
+        };
+        let error = tools.find(&WANTED, root.path()).unwrap_err();
+        let BuildError::ToolMissing { install, .. } = &error else {
+            panic!("{error}");
+        };
+        assert_eq!(
+            *install,
+            format!("install tool into {}", root.path().display())
+        );
+        program(&root.path().join("path"));
+        program(&root.path().join("python/bin"));
+        let found = tools.find(&WANTED, &root.path().join("elsewhere")).unwrap();
+        assert_eq!(found, root.path().join("python/bin/tool"));
+    }
+}

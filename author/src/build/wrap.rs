@@ -1,0 +1,112 @@
+//! From a core module, as compilers for WASI preview 1 make it, to a component.
+
+use std::path::Path;
+
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
+};
+use wasmparser::{Parser, Payload, Validator};
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+
+use toolward_bundle::dev::World;
+
+use super::wit;
+
+/// The header of a core module: the magic number, version 1, layer 0.
+const MODULE: &[u8] = b"\0asm\x01\0\0\0";
+
+/// The beginning of the names of the sections that say which world a core module was
+/// compiled for. Not used: reading somebody else's would only be a risk.
+const WORLD_SECTION: &str = "component-type";
+
+/// Makes a component of a core module; a component is returned as it is. `worlds` is a
+/// directory with the files of [`wit`].
+///
+/// The module counts as one of the largest world: what it does not import the component
+/// does not, either.
+pub(super) fn component(wasm: Vec<u8>, worlds: &Path) -> Result<Vec<u8>, String> {
+    if !wasm.starts_with(MODULE) {
+        return Ok(wasm);
+    }
+    let encode = || -> anyhow::Result<Vec<u8>> {
+        let mut wasm = without_world(&wasm)?;
+        let (resolve, id) = wit::resolve(worlds, World::All)?;
+        embed_component_metadata(&mut wasm, &resolve, id, StringEncoding::UTF8)?;
+        ComponentEncoder::default()
+            .module(&wasm)?
+            .adapter(
+                WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME,
+                WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
+            )?
+            .validate(true)
+            .encode()
+    };
+    // The alternate form has the whole chain on one line.
+    encode().map_err(|error| format!("{error:#}"))
+}
+
+/// The module, if it is valid, without the sections about its world.
+fn without_world(wasm: &[u8]) -> anyhow::Result<Vec<u8>> {
+    Validator::new().validate_all(wasm)?;
+    let mut kept = MODULE.to_vec();
+    let mut start = MODULE.len();
+    for payload in Parser::new(0).parse_all(wasm) {
+        let payload = payload?;
+        // The code's functions lie inside its section.
+        let Some((_, range)) = payload.as_section() else {
+            continue;
+        };
+        let of_world = matches!(&payload, Payload::CustomSection(section)
+            if section.name().starts_with(WORLD_SECTION));
+        if !of_world {
+            // With its header, which ends where the content begins.
+            kept.extend_from_slice(wasm.get(start..range.end).unwrap_or_default());
+        }
+        start = range.end;
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a compiler for WASI preview 1 makes it, but for what `execute` would do.
+    const MODULE_OF_A_DRIVER: &str = r#"(module
+        (import "wasi_snapshot_preview1" "random_get" (func (param i32 i32) (result i32)))
+        (memory (export "memory") 1)
+        (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) i32.const 1024)
+        (func (export "toolward:driver/handler@0.1.0#execute") (param i32) (result i32)
+            unreachable))"#;
+
+    fn worlds() -> tempfile::TempDir {
+        let worlds = tempfile::tempdir().unwrap();
+        wit::write(worlds.path()).unwrap();
+        worlds
+    }
+
+    #[test]
+    fn a_module_of_wasi_preview_1_becomes_a_driver() {
+        let worlds = worlds();
+        let module = wat::parse_str(MODULE_OF_A_DRIVER).unwrap();
+        let wasm = component(module, worlds.path()).unwrap();
+        let surface = toolward_bundle::component::Surface::read(&wasm).unwrap();
+        assert!(surface.exports_handler());
+        assert!(
+            surface.imports_package("wasi:random"),
+            "{:?}",
+            surface.imports
+        );
+        // It is one now, and stays as it is.
+        let again = component(wasm.clone(), worlds.path()).unwrap();
+        assert_eq!(again, wasm);
+    }
+
+    #[test]
+    fn a_module_without_the_handler_is_refused_by_its_name() {
+        let worlds = worlds();
+        let module = wat::parse_str("(module (memory (export \"memory\") 1))").unwrap();
+        let error = component(module, worlds.path()).unwrap_err();
+        assert!(error.contains("toolward:driver/handler@0.1.0"), "{error}");
+    }
+}

@@ -1,0 +1,104 @@
+//! The documents that a publisher signs beside its bundles: its keys, what it revokes, the
+//! index of a channel. Whether somebody trusts them is the reader's side.
+
+use toolward_bundle::content::Content;
+use toolward_signing::Refusal;
+use toolward_signing::channel::{self, ChannelIndex, Listed, ListedTool};
+use toolward_signing::envelope::Envelope;
+use toolward_signing::key::KeyId;
+use toolward_signing::publisher::{self, PublisherDocument, RevokedKey};
+use toolward_signing::revocation::{self, RevocationList};
+use toolward_signing::timestamp::Timestamp;
+
+/// Any of the documents.
+#[derive(Debug, Clone)]
+pub enum Document {
+    /// A publisher's keys.
+    Publisher(PublisherDocument),
+    /// What a publisher revokes.
+    Revocations(RevocationList),
+    /// The index of a channel.
+    Channel(ChannelIndex),
+}
+
+impl Document {
+    /// Reads what is in an envelope, without checking its signatures; `None` where that is
+    /// something else.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the document.
+    pub fn read(envelope: &Envelope) -> Result<Option<Self>, Refusal> {
+        let bytes = envelope.payload();
+        Ok(Some(match envelope.payload_type() {
+            publisher::PAYLOAD_TYPE => Self::Publisher(PublisherDocument::parse(bytes)?),
+            revocation::PAYLOAD_TYPE => Self::Revocations(RevocationList::parse(bytes)?),
+            channel::PAYLOAD_TYPE => Self::Channel(ChannelIndex::parse(bytes)?),
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// The document that follows another one, so far with the same keys.
+#[must_use]
+pub fn next(current: PublisherDocument, created: Timestamp) -> PublisherDocument {
+    PublisherDocument {
+        version: current.version.saturating_add(1),
+        created,
+        resets: Vec::new(),
+        ..current
+    }
+}
+
+/// Drops a key: what it signed counts no more. Says whether it was there.
+pub fn drop_key(document: &mut PublisherDocument, key: KeyId) -> bool {
+    let before = document.keys.len();
+    document.keys.retain(|one| one.key_id() != key);
+    document.keys.len() < before
+}
+
+/// Drops and revokes a key. It may have been dropped before: who has no other key to sign
+/// with drops it first, and revokes it in the document after.
+pub fn revoke_key(document: &mut PublisherDocument, key: KeyId, reason: &str) {
+    drop_key(document, key);
+    document.revoked_keys.push(revoked(key, reason));
+}
+
+/// A key that is revoked for this reason.
+#[must_use]
+pub fn revoked(key_id: KeyId, reason: &str) -> RevokedKey {
+    RevokedKey {
+        key_id,
+        since: None,
+        reason: reason.to_owned(),
+    }
+}
+
+/// Lists a bundle in the index of a channel, in place of another release of it.
+pub fn list(index: &mut ChannelIndex, content: &Content) {
+    let manifest = &content.manifest;
+    index.bundles.retain(|other| other.id != manifest.id);
+    let tools = content.tools.iter().map(|entry| ListedTool {
+        id: entry.tool.id.to_string(),
+        title: Some(cut(&entry.tool.name, channel::MAX_TITLE)),
+        description: cut(&entry.tool.description, channel::MAX_DESCRIPTION),
+        tags: (entry.tool.tags.iter().take(channel::MAX_TAGS))
+            .map(|tag| cut(tag, channel::MAX_TITLE))
+            .collect(),
+    });
+    index.bundles.push(Listed {
+        id: manifest.id.clone(),
+        version: manifest.version.clone(),
+        sequence: manifest.sequence,
+        digest: content.manifest_digest,
+        publisher: manifest.publisher.clone(),
+        name: None,
+        description: None,
+        tags: Vec::new(),
+        tools: tools.collect(),
+    });
+}
+
+fn cut(text: &str, characters: usize) -> String {
+    text.chars().take(characters).collect()
+}

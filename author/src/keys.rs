@@ -1,0 +1,105 @@
+//! The files of a key pair: a private one that only its owner reads, and its public half
+//! beside it.
+
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use toolward_signing::secrecy::{ExposeSecret as _, SecretString};
+use zeroize::Zeroizing;
+
+use crate::error::AuthorError;
+
+/// Longest file of a key or passphrase, in bytes.
+const MAX_SECRET_BYTES: u64 = 64 * 1024;
+
+/// Where a new key pair goes.
+#[derive(Debug, Clone)]
+pub struct KeyFiles {
+    /// The private key: `me.pem`.
+    pub private: PathBuf,
+    /// Its public half: `me.pub.pem`.
+    pub public: PathBuf,
+}
+
+impl KeyFiles {
+    /// The places of a pair, both of which are free.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthorError::Exists`].
+    pub fn at(private: &Path) -> Result<Self, AuthorError> {
+        let public = private.with_extension("pub.pem");
+        for path in [private, &public] {
+            free(path)?;
+        }
+        Ok(Self {
+            private: private.to_owned(),
+            public,
+        })
+    }
+}
+
+/// Makes sure that nothing is at a place yet.
+///
+/// # Errors
+///
+/// [`AuthorError::Exists`].
+pub fn free(path: &Path) -> Result<(), AuthorError> {
+    match path.symlink_metadata() {
+        Ok(_) => Err(AuthorError::Exists {
+            path: path.to_owned(),
+        }),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Writes a new file that only its owner reads.
+///
+/// # Errors
+///
+/// [`AuthorError::Exists`], [`AuthorError::Write`].
+pub fn write_private(path: &Path, pem: &SecretString) -> Result<(), AuthorError> {
+    write(path, pem.expose_secret().as_bytes(), 0o600)
+}
+
+/// Writes a new file that everybody may read.
+///
+/// # Errors
+///
+/// Those of [`write_private`].
+pub fn write_public(path: &Path, bytes: &[u8]) -> Result<(), AuthorError> {
+    write(path, bytes, 0o666)
+}
+
+fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), AuthorError> {
+    let path = path.to_owned();
+    toolward_files::write_new(&path, bytes, mode).map_err(|source| match source.kind() {
+        ErrorKind::AlreadyExists => AuthorError::Exists { path },
+        _ => AuthorError::Write { path, source },
+    })
+}
+
+/// Reads the first 64 KiB of a file that may hold a secret. It may be a pipe.
+///
+/// # Errors
+///
+/// What the operating system says.
+pub fn read(path: &Path) -> std::io::Result<Zeroizing<Vec<u8>>> {
+    // At once as large as it may get: growing would leave copies behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SECRET_BYTES as usize));
+    let file = std::fs::File::open(path)?;
+    file.take(MAX_SECRET_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// [`read`], of a file that holds text.
+///
+/// # Errors
+///
+/// Also where it is not UTF-8.
+pub fn read_text(path: &Path) -> std::io::Result<SecretString> {
+    let bytes = read(path)?;
+    let mut text = String::new();
+    bytes.as_slice().read_to_string(&mut text)?;
+    Ok(SecretString::from(text))
+}

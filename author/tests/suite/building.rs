@@ -1,0 +1,224 @@
+//! `[[build]]`: what bundle.toml may say, and builds that need no toolchain.
+
+use std::path::Path;
+
+use toolward_author::build::{BuildError, Options, Plan, Tools, build};
+use toolward_author::{BuildKind, BundleToml, World};
+
+const BUNDLE: &str =
+    "id = \"demo.greet\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"acme\"\n";
+
+const OUTPUT: &str = "drivers/demo-greet/driver.wasm";
+
+/// A `bundle.toml` with one build.
+fn with(lines: &str) -> String {
+    format!("{BUNDLE}[[build]]\n{lines}\noutput = \"{OUTPUT}\"\n")
+}
+
+#[test]
+fn each_kind_is_read_with_its_source_and_world() {
+    for (lines, kind, world) in [
+        ("crate = \"a/b\"", BuildKind::Rust, World::Driver),
+        (
+            "kind = \"rust\"\ncrate = \"a/b\"",
+            BuildKind::Rust,
+            World::Driver,
+        ),
+        (
+            "kind = \"js\"\nsource = \"a/b\"",
+            BuildKind::Js,
+            World::Driver,
+        ),
+        (
+            "kind = \"python\"\nsource = \"a/b\"\nworld = \"driver-all\"",
+            BuildKind::Python,
+            World::All,
+        ),
+        (
+            "kind = \"go\"\nsource = \"a/b\"",
+            BuildKind::Go,
+            World::Driver,
+        ),
+        (
+            "kind = \"c\"\nsource = \"a/b\"",
+            BuildKind::C,
+            World::Driver,
+        ),
+        (
+            "kind = \"wasm\"\nsource = \"a/b\"",
+            BuildKind::Wasm,
+            World::Driver,
+        ),
+    ] {
+        let parsed = BundleToml::parse("bundle.toml", &with(lines));
+        let bundle = parsed
+            .value
+            .unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
+        let entry = &bundle.builds[0];
+        assert_eq!((entry.kind, entry.world), (kind, world), "{lines}");
+        assert_eq!(
+            (entry.source.as_str(), entry.output.as_str()),
+            ("a/b", OUTPUT)
+        );
+    }
+}
+
+#[test]
+fn each_mistake_has_its_code_and_place() {
+    for (lines, code, line) in [
+        ("kind = \"cobol\"\nsource = \"a\"", "bundle-toml-value", 6),
+        ("kind = \"js\"", "bundle-toml-missing-key", 7),
+        (
+            "kind = \"js\"\ncrate = \"a\"\nsource = \"a\"",
+            "bundle-toml-unknown-key",
+            7,
+        ),
+        (
+            "crate = \"a\"\nsource = \"a\"",
+            "bundle-toml-unknown-key",
+            7,
+        ),
+        ("kind = \"js\"\nsource = \"../a\"", "bundle-toml-value", 7),
+        ("kind = \"js\"\nsource = \"/a\"", "bundle-toml-value", 7),
+        (
+            "kind = \"js\"\nsource = \"a\"\nworld = \"all\"",
+            "bundle-toml-value",
+            8,
+        ),
+        (
+            "kind = \"go\"\nsource = \"a\"\nworld = \"driver\"",
+            "bundle-toml-value",
+            8,
+        ),
+        ("crate = \"a\"\nworld = \"driver\"", "bundle-toml-value", 7),
+    ] {
+        let parsed = BundleToml::parse("bundle.toml", &with(lines));
+        assert!(parsed.value.is_none(), "{lines}");
+        let found = &parsed.diagnostics[0];
+        assert_eq!((found.code, found.line), (code, line), "{lines}");
+    }
+}
+
+/// A bundle under work whose driver is `made.wasm`.
+fn bundle(module: &str) -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(place.path().join(name), bytes).unwrap();
+    write(
+        "bundle.toml",
+        with("kind = \"wasm\"\nsource = \"made.wasm\"").as_bytes(),
+    );
+    write("made.wasm", &wat::parse_str(module).unwrap());
+    place
+}
+
+fn built(directory: &Path) -> Result<Vec<u8>, BuildError> {
+    let options = Options {
+        cargo: "/no/such/cargo".into(),
+        locked: false,
+        offline: true,
+        tools: Tools::default(),
+    };
+    let plan = Plan::read(directory)?;
+    let built = build(&plan, &options, &mut |_| {})?;
+    Ok(std::fs::read(directory.join(&built[0].entry.output)).unwrap())
+}
+
+/// As a compiler for WASI preview 1 makes it, but for what `execute` would do.
+const MODULE: &str = r#"(module
+    (memory (export "memory") 1)
+    (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) i32.const 1024)
+    (func (export "toolward:driver/handler@0.1.0#execute") (param i32) (result i32)
+        unreachable))"#;
+
+#[test]
+fn a_module_becomes_a_component_and_a_component_stays_one() {
+    let place = bundle(MODULE);
+    assert!(Plan::read(place.path()).unwrap().programs().is_empty());
+    let component = built(place.path()).unwrap();
+    std::fs::write(place.path().join("made.wasm"), &component).unwrap();
+    assert_eq!(built(place.path()).unwrap(), component);
+}
+
+#[test]
+fn what_is_no_driver_is_refused_and_not_written() {
+    for (module, code) in [
+        ("(module)", "component-wrap-failed"),
+        ("(component)", "component-world"),
+        (
+            "(component (core module (memory i64 1)) (instance $i) \
+             (export \"toolward:driver/handler@0.1.0\" (instance $i)))",
+            "component-features",
+        ),
+    ] {
+        let place = bundle(module);
+        let error = built(place.path()).unwrap_err();
+        assert_eq!(error.code(), code, "{error}");
+        assert!(!place.path().join("drivers").exists(), "{module}");
+    }
+}
+
+#[test]
+fn a_component_is_not_written_through_a_link() {
+    let place = bundle(MODULE);
+    let elsewhere = tempfile::tempdir().unwrap();
+    // A folder that no other rule looks at.
+    let text = std::fs::read_to_string(place.path().join("bundle.toml")).unwrap();
+    let out = text.replace(OUTPUT, "out/x.wasm");
+    std::fs::write(place.path().join("bundle.toml"), out).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), place.path().join("out")).unwrap();
+    assert_eq!(built(place.path()).unwrap_err().code(), "write-failed");
+    std::fs::write(place.path().join("bundle.toml"), text).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), place.path().join("drivers")).unwrap();
+    assert!(built(place.path()).is_err());
+    std::fs::remove_file(place.path().join("drivers")).unwrap();
+    let folder = place.path().join("drivers/demo-greet");
+    std::fs::create_dir_all(folder.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), &folder).unwrap();
+    assert!(built(place.path()).is_err());
+    assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    // A link in the file's place is replaced.
+    std::fs::remove_file(&folder).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    let target = elsewhere.path().join("victim");
+    std::fs::write(&target, "victim").unwrap();
+    std::os::unix::fs::symlink(&target, folder.join("driver.wasm")).unwrap();
+    let outcome = built(place.path());
+    assert_eq!(std::fs::read(&target).unwrap(), b"victim", "{outcome:?}");
+}
+
+#[test]
+fn a_module_is_not_asked_which_world_it_is_of() {
+    let claims = MODULE.replace(
+        "(module\n",
+        "(module (@custom \"component-type:x\" \"\\00asm\\0d\\00\\01\\00garbage\")\n",
+    );
+    assert!(claims.contains("@custom"));
+    assert_eq!(
+        built(bundle(&claims).path()).unwrap(),
+        built(bundle(MODULE).path()).unwrap()
+    );
+    let mut invalid = wat::parse_str(MODULE).unwrap();
+    let end = invalid.len() - 3;
+    invalid.truncate(end);
+    let place = bundle(MODULE);
+    std::fs::write(place.path().join("made.wasm"), invalid).unwrap();
+    let error = built(place.path()).unwrap_err();
+    assert_eq!(error.code(), "component-wrap-failed", "{error}");
+}
+
+#[test]
+fn a_source_that_a_link_leads_to_is_not_built() {
+    let place = bundle(MODULE);
+    let made = place.path().join("made.wasm");
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::rename(&made, elsewhere.path().join("made.wasm")).unwrap();
+    assert_eq!(built(place.path()).unwrap_err().code(), "source-missing");
+    std::os::unix::fs::symlink(elsewhere.path().join("made.wasm"), &made).unwrap();
+    assert_eq!(built(place.path()).unwrap_err().code(), "source-missing");
+    // A crate is none, either, and a pipe is not waited for.
+    let crates = with("crate = \"driver\"");
+    std::fs::write(place.path().join("bundle.toml"), crates).unwrap();
+    std::fs::write(elsewhere.path().join("Cargo.toml"), "").unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), place.path().join("driver")).unwrap();
+    assert_eq!(built(place.path()).unwrap_err().code(), "crate-missing");
+}
