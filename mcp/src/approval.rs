@@ -27,7 +27,7 @@ use keys::{ApprovalKeys, keys};
 use pending_approvals::{Full, Opened, PendingApprovals};
 use session_approvals::SessionApprovals;
 
-/// The key of the question. No driver's question can have the same.
+/// The key of the approval question, which no driver's question can have.
 pub(crate) const KEY: &str = "toolward:approval";
 
 /// Identifies an approved call or tool: a digest, see [`ApprovalKeys`].
@@ -36,16 +36,16 @@ pub(crate) type ApprovalKey = [u8; 32];
 /// AIP-14 `risk_level` 3: what can't be undone is never approved through a client.
 const IRREVERSIBLE_RISK: u8 = 3;
 
-/// An approval that was asked for, so that the answer is an answer to it alone.
+/// An approval question, sealed so that an answer counts for it alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PendingApproval {
-    /// The call in all that a person was shown.
+    /// The call, with everything that the person was shown.
     pub(crate) call: ApprovalKey,
     /// The tool as it was, with any arguments.
     pub(crate) tool: ApprovalKey,
     /// The tool by its name and its callers: the key of a denial.
     pub(crate) named: ApprovalKey,
-    /// The number of the question, as long as it is open.
+    /// The number of the question while it is open.
     pub(crate) question: u64,
     /// Whether "for this session" was among the choices.
     pub(crate) session: bool,
@@ -53,7 +53,7 @@ pub(crate) struct PendingApproval {
 
 /// What a person decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decision {
+pub(crate) enum ApprovalDecision {
     Once,
     Session,
     Deny,
@@ -74,16 +74,16 @@ impl ApprovalMemory {
         &self,
         principal: &Principal,
         pending: &PendingApproval,
-        decision: Decision,
+        decision: ApprovalDecision,
     ) {
         let name = &principal.name;
         match decision {
-            Decision::Deny => {
+            ApprovalDecision::Deny => {
                 self.backoff.denied(name, pending.named, Instant::now());
                 self.pending.cancel(name, &pending.named);
             }
-            Decision::Once => self.backoff.approved(name, &pending.named),
-            Decision::Session => {
+            ApprovalDecision::Once => self.backoff.approved(name, &pending.named),
+            ApprovalDecision::Session => {
                 self.backoff.approved(name, &pending.named);
                 if principal.may_approve {
                     self.session.add(name, pending.tool);
@@ -93,20 +93,20 @@ impl ApprovalMemory {
     }
 }
 
-/// Why nobody was asked.
+/// Why no one was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotAsked {
     /// It can't be undone.
     Irreversible,
     /// The operator does not trust this client to ask.
     Untrusted,
-    /// This client can't ask, or not now.
+    /// This client can't ask, or can't now.
     CanNotAsk,
-    /// It is more than a person reads.
+    /// It is too long for a person to read.
     TooLong,
     /// It changed since it was approved.
     Changed,
-    /// A person denied it a moment ago: backed off for as long.
+    /// A person denied it a moment ago; the backoff lasts this long.
     Paused(Duration),
     /// The limit of open questions is reached.
     Asked(Full),
@@ -116,7 +116,7 @@ pub(crate) enum NotAsked {
 pub(crate) struct ClientApprover {
     client: Client,
     memory: ApprovalMemory,
-    /// Whether the call continues after questions: then it was approved before.
+    /// Whether the call resumes after questions, so that it was approved before.
     resumes: bool,
     state: Mutex<State>,
 }
@@ -158,7 +158,7 @@ impl ClientApprover {
         self.state().pending.take()
     }
 
-    /// Explains why nobody was asked and what a person can do. Reveals nothing of the
+    /// Explains why no one was asked and what a person can do. Reveals nothing of the
     /// policy.
     pub(crate) fn explain(&self, error: &mut CallError, tool: &str) {
         let Some(not_asked) = self.state().not_asked else {
@@ -183,7 +183,7 @@ impl ClientApprover {
         };
         error.message = format!("`{tool}` needs a person's approval, and {why}");
         error.hint = Some(match not_asked {
-            NotAsked::Changed => "make the call anew".to_owned(),
+            NotAsked::Changed => "make the call again".to_owned(),
             NotAsked::Paused(wait) => {
                 error.code = ErrorCode::APPROVAL_PAUSED;
                 let seconds = wait.as_secs().saturating_add(1);
@@ -344,9 +344,9 @@ impl ClientApprover {
         opened.map_err(NotAsked::Asked)
     }
 
-    fn take(&self, pending: &PendingApproval, decision: Decision, direct: bool) -> Verdict {
+    fn take(&self, pending: &PendingApproval, decision: ApprovalDecision, direct: bool) -> Verdict {
         self.memory.keep(&self.client.principal, pending, decision);
-        if decision == Decision::Deny {
+        if decision == ApprovalDecision::Deny {
             return Verdict::Denied(None);
         }
         if direct {
@@ -380,7 +380,7 @@ impl Drop for UnansweredGuard<'_> {
         let (memory, principal) = (&self.approver.memory, &self.approver.client.principal);
         memory.pending.close(&principal.name, self.pending.question);
         if self.unanswered {
-            memory.keep(principal, self.pending, Decision::Deny);
+            memory.keep(principal, self.pending, ApprovalDecision::Deny);
         }
     }
 }
@@ -395,14 +395,14 @@ impl Approver for ClientApprover {
 }
 
 /// What a person decided. Anything but an explicit yes is treated as a denial.
-pub(crate) fn decision(said: &Value, pending: &PendingApproval) -> Decision {
+pub(crate) fn decision(said: &Value, pending: &PendingApproval) -> ApprovalDecision {
     let mut result = said.as_object().cloned().unwrap_or_default();
     let Some(Choice::Accepted(content)) = questions::choice(&mut result) else {
-        return Decision::Deny;
+        return ApprovalDecision::Deny;
     };
     match content.get(prompt::DECISION).and_then(Value::as_str) {
-        Some(prompt::ONCE) => Decision::Once,
-        Some(prompt::SESSION) if pending.session => Decision::Session,
-        _ => Decision::Deny,
+        Some(prompt::ONCE) => ApprovalDecision::Once,
+        Some(prompt::SESSION) if pending.session => ApprovalDecision::Session,
+        _ => ApprovalDecision::Deny,
     }
 }

@@ -24,7 +24,7 @@ use crate::strict;
 use round_trips::Finished;
 pub(crate) use round_trips::RoundTrips;
 
-/// A call that came in, and what is at hand for it.
+/// An incoming call with its context.
 pub(crate) struct Incoming<'a> {
     pub(crate) features: &'a ServerFeatures,
     pub(crate) round_trips: &'a RoundTrips,
@@ -60,7 +60,7 @@ impl Incoming<'_> {
         }
         match features.catalogue().find(&request.name, self.principal) {
             Some(Found::Listed(tool)) => self.run(tool, arguments, request).await,
-            // A call of a blocked tool says that it is blocked.
+            // A call of a blocked tool gets the reason why it is blocked.
             Some(Found::Blocked(blocked)) => {
                 let reply = Request::with_value(blocked.target.as_str(), Value::Object(arguments))
                     .principal(self.principal.name.as_ref());

@@ -1,5 +1,5 @@
-//! The tools that clients see: names, descriptions, schemas, annotations. What
-//! may be called is the host's to decide; here it is only shown.
+//! The tools that clients see: names, descriptions, schemas, annotations. The host
+//! decides which tools may be called; this module only shows them.
 
 mod annotations;
 mod describe;

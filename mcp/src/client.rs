@@ -17,7 +17,7 @@ use crate::principal::Principal;
 pub(crate) enum Era {
     /// By requests of the server, while the call waits (before 2026-07-28).
     Session,
-    /// By a result that names what is missing; the client calls again with it.
+    /// By a result that asks for what is missing; the client calls again with it.
     Stateless,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Client {
     pub(crate) principal: Principal,
     pub(crate) era: Era,
     pub(crate) answerable: Answerable,
-    /// `None` where it can't be asked while a call waits.
+    /// `None` if it can't be asked while a call waits.
     pub(crate) person: Option<Arc<dyn Person>>,
 }
 

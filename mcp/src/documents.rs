@@ -9,6 +9,7 @@ mod gather;
 mod prompt;
 mod provenance;
 mod resource;
+mod suggest;
 #[cfg(test)]
 mod tests;
 
@@ -28,8 +29,9 @@ use toolward_policy::Policy;
 use crate::client::Client;
 use crate::principal::{Principal, Tools};
 
-pub use decide::{Hidden, Kind, Verdict, verdicts};
+pub use decide::{DocumentVerdict, Hidden, Kind, verdicts};
 pub use error::DocumentsError;
+pub use suggest::suggest;
 
 use arguments::Means;
 use gather::Gathered;

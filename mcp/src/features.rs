@@ -7,6 +7,7 @@ use rmcp::model::Tool;
 use toolward_bundle::content::Content;
 use toolward_host::Host;
 use toolward_policy::Policy;
+use toolward_report::codes;
 
 use crate::catalogue::{self, Catalogue, Found, Listed, NameProblem, Order};
 use crate::documents::{Documents, DocumentsError};
@@ -36,6 +37,19 @@ pub struct ServerFeatures {
 }
 
 /// Why a host can't be served.
+///
+/// ```
+/// use toolward_mcp::{DocumentsError, ServerFeaturesError};
+///
+/// fn explain(error: &ServerFeaturesError) -> String {
+///     match error {
+///         ServerFeaturesError::Documents(DocumentsError::Clash { name, .. }) => {
+///             format!("two documents are called {name}")
+///         }
+///         _ => format!("{error} ({}): {}", error.code(), error.hint().unwrap_or_default()),
+///     }
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerFeaturesError {
@@ -44,21 +58,9 @@ pub enum ServerFeaturesError {
     Documents(#[from] DocumentsError),
 }
 
-impl ServerFeaturesError {
-    /// The stable code of this error, as the book lists it.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Documents(error) => error.code(),
-        }
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Documents(error) => error.hint().to_owned(),
-        }
+codes! {
+    for ServerFeaturesError {
+        Self::Documents(error) = error;
     }
 }
 

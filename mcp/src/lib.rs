@@ -1,9 +1,9 @@
 //! Serves the tools of a Toolward host over the Model Context Protocol (MCP), on
 //! stdio and on streamable HTTP, in both eras of the protocol.
 //!
-//! The crate is thin: what a tool may do is decided, and every call is carried
-//! out, by [`toolward_host`]. Here requests are translated, people behind clients
-//! are asked, and clients are kept apart from one another.
+//! The crate is thin: [`toolward_host`] decides what a tool may do and runs every call.
+//! This crate translates requests, asks the people behind clients, and isolates clients
+//! from one another.
 
 mod approval;
 mod call;
@@ -22,6 +22,7 @@ mod search;
 mod server;
 pub mod stdio;
 mod strict;
+mod unsafe_file;
 
 pub use approval::denials::{Denials, DenialsError};
 pub use catalogue::NameProblem;

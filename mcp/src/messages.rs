@@ -1,8 +1,9 @@
-//! Messages before they are parsed: what they will take. The library that parses them
-//! copies every value from form to form on the way, hundreds of bytes for a `0`; here
-//! the text is looked at once, and nothing is kept.
+//! Estimates the memory that a message will take, before it is parsed. rmcp converts
+//! every value several times, with hundreds of bytes for a `0`; this scans the text
+//! once and keeps nothing.
 
 use rmcp::model::RequestId;
+use toolward_report::codes;
 
 /// Longest message, in bytes. A tool's input is limited to 1 MiB before; the rest is
 /// room for escapes, and for answers and state that come with it.
@@ -19,8 +20,8 @@ const MAX_OTHER_VALUES: usize = 20_000;
 /// around it.
 const MAX_DEPTH: usize = 72;
 
-/// Memory that a byte of text takes at most while it is parsed and handled: what was
-/// measured, and some more. So are those below.
+/// Memory of a byte of text while it is parsed and handled, at most: the measured value
+/// with a margin, as for those below.
 const BYTE_COST: usize = 8;
 /// The same for a value, and for a name.
 const VALUE_COST: usize = 256;
@@ -40,7 +41,7 @@ pub(crate) enum Flaw {
 }
 
 impl Flaw {
-    /// What was expected.
+    /// What the limit is, for people.
     pub(crate) fn message(self) -> String {
         match self {
             Self::Bytes(most) => format!("expected a message of at most {most} bytes"),
@@ -52,17 +53,16 @@ impl Flaw {
             }
         }
     }
+}
 
-    /// The stable code, as the book lists it.
-    pub(crate) fn code(self) -> &'static str {
-        match self {
-            Self::Bytes(_) => "message-too-large",
-            Self::Values(_) | Self::Depth(_) => "message-too-complex",
-        }
+codes! {
+    for Flaw {
+        Self::Bytes(_) = "message-too-large";
+        Self::Values(_) | Self::Depth(_) = "message-too-complex";
     }
 }
 
-/// What a text holds, if it is JSON. Of what is none it may say anything.
+/// The shape of a JSON text. Undefined for text that is not JSON.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scan<'t> {
     bytes: usize,
@@ -189,23 +189,23 @@ impl Scan<'_> {
         self.method == Some(b"\"tools/call\"")
     }
 
-    /// Whether it is the answer to a request of the server's.
+    /// Whether it is an answer to a request of the server.
     pub(crate) fn is_answer(&self) -> bool {
         self.method.is_none()
     }
 
-    /// Whether what it answers with was seen, and nothing that says otherwise: enough
-    /// to tell of a text that is cut off.
+    /// Whether a member was seen that only answers have, and none that contradicts it:
+    /// enough to classify a truncated text.
     pub(crate) fn is_seen_to_answer(&self) -> bool {
         self.answers && self.is_answer()
     }
 
-    /// Whether it has an id, be it one that can't be told.
+    /// Whether it has an id, even one that can't be read.
     pub(crate) fn has_id(&self) -> bool {
         self.id.is_some()
     }
 
-    /// The id, if it can be told: as the library reads it.
+    /// The id as rmcp reads it, if it can be read.
     pub(crate) fn id(&self) -> Option<RequestId> {
         serde_json::from_slice(self.id?).ok()
     }
@@ -214,7 +214,7 @@ impl Scan<'_> {
     ///
     /// # Errors
     ///
-    /// When it is not to be parsed.
+    /// If it exceeds a limit.
     pub(crate) fn cost(&self, call: bool) -> Result<usize, Flaw> {
         let (bytes, values) = match call {
             true => (MAX_MESSAGE_BYTES, MAX_VALUES),

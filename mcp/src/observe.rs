@@ -30,13 +30,13 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
 const MAX_MESSAGE_CHARS: usize = 1000;
 
-/// Something that a driver said.
+/// A report of a driver.
 enum Said {
     Progress(Progress),
     Log(LogRecord),
 }
 
-/// Takes what a driver says, on the thread that runs it.
+/// Receives reports, on the thread that runs the driver.
 struct Listener {
     sender: mpsc::Sender<Said>,
     progress: bool,
@@ -58,13 +58,13 @@ impl Observer for Listener {
     }
 }
 
-/// What a client wants to hear during a call.
+/// The reports that a client asked for.
 pub(crate) struct Wanted {
     pub(crate) token: Option<ProgressToken>,
     pub(crate) level: Option<LoggingLevel>,
 }
 
-/// Sends what a driver says to the client.
+/// Sends a driver's reports to the client.
 pub(crate) struct Forwarder {
     receiver: mpsc::Receiver<Said>,
     peer: Peer<RoleServer>,
@@ -75,8 +75,8 @@ pub(crate) struct Forwarder {
 }
 
 impl Wanted {
-    /// An observer for the call, and what forwards to the client; nothing where
-    /// the client wants to hear nothing.
+    /// An observer for the call and its forwarder; `None` if the client asked for no
+    /// reports.
     pub(crate) fn observer(
         self,
         peer: &Peer<RoleServer>,
@@ -104,8 +104,7 @@ impl Wanted {
 }
 
 impl Forwarder {
-    /// Runs a call, and forwards what is said meanwhile. All of it is sent before
-    /// the call's result is given.
+    /// Runs a call and forwards its reports, all of them before the call's result.
     pub(crate) async fn during<T>(mut self, call: impl Future<Output = T>) -> T {
         let mut call = std::pin::pin!(call);
         let result = loop {
@@ -139,7 +138,7 @@ impl Forwarder {
 
     async fn forward(&mut self, said: Said) {
         self.wait().await;
-        // A client that is gone hears nothing; its call is cancelled elsewhere.
+        // If the client has disconnected, its call is cancelled elsewhere.
         let _ = match said {
             Said::Progress(progress) => {
                 let Some(token) = self.token.clone() else {

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-/// Who calls tools: the user of a local process, or the owner of a token. Approvals,
-/// sealed state, quotas, results and cancellation of one principal are out of reach of
-/// another.
+/// Who calls tools: the user of a local process, or the owner of a token. A principal
+/// can't reach the approvals, sealed state, quotas, results or calls of another.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -20,7 +19,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// The name that shares, buckets and stored secrets are kept apart by.
+    /// The name. Each principal has its own shares, buckets and stored secrets.
     pub name: Arc<str>,
     /// The tools that it may use.
     pub tools: Tools,
@@ -32,10 +31,9 @@ pub struct Principal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tools {
-    /// All that are served.
+    /// All tools.
     All,
-    /// These alone: ids, `id@major`, or id prefixes that end in `.*`. Empty means
-    /// none.
+    /// Only these: ids, `id@major`, or id prefixes that end in `.*`. Empty means none.
     Only(Arc<[String]>),
 }
 

@@ -12,7 +12,7 @@ use toolward_host::{Block, BlockContent, CallError, Metadata, Reply, ResourceBod
 
 use crate::sanitize;
 
-/// `_meta` of a result: what was called, by what, and what it took.
+/// `_meta` of a result: the metadata of the call.
 const CALL_META: &str = "toolward/call";
 /// `_meta` of an error result: code, class, limit, whether to try again.
 const ERROR_META: &str = "toolward/error";
@@ -22,8 +22,8 @@ const MAX_MESSAGE_CHARS: usize = 4096;
 const MAX_URI_CHARS: usize = 8192;
 const MAX_LINE_CHARS: usize = 300;
 
-/// A reply as a result. `wrapped` says that the tool's output is not an object and
-/// stands under `result`.
+/// Converts a reply to a result. `wrapped` means that the tool's output is not an
+/// object and goes under `result`.
 pub(crate) fn of(reply: Reply, wrapped: bool) -> CallToolResult {
     let metadata = call_metadata(&reply.metadata);
     match reply.result {

@@ -1,5 +1,5 @@
-//! Finding tools in a large catalogue: the three tools of the server's own
-//! through which a client finds, loads and calls the others.
+//! Tool search in a large catalogue: three tools of the server, with which a client
+//! finds, loads and calls the others.
 
 mod finder;
 mod reference;

@@ -1,4 +1,4 @@
-//! The server: which request goes where.
+//! The server: dispatches requests.
 #![expect(
     deprecated,
     reason = "logging is on its way out of MCP, and in both eras still"
@@ -129,7 +129,7 @@ struct State {
     principal: Option<Principal>,
     /// The least urgent log records that the client asked for.
     level: Mutex<Option<LoggingLevel>>,
-    /// The resources whose changes the client asked to hear of.
+    /// The resources whose changes the client subscribed to.
     watched: Mutex<BTreeSet<String>>,
     /// Whether a task notifies the client.
     notified: AtomicBool,
@@ -267,7 +267,7 @@ impl ServerHandler for Connection {
         };
         tokio::select! {
             biased;
-            // With the future, the guest and its slot are gone.
+            // Dropping the future ends the guest and frees its slot.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
             result = incoming.call(request) => result,
         }
@@ -278,7 +278,7 @@ impl ServerHandler for Connection {
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let features = self.features();
         if features.finder().is_some() {
-            // No header repeats what the three tools that find others take.
+            // No headers repeat the arguments of the server's own tools.
             return None;
         }
         let principal = self.state.principal.clone();
@@ -411,7 +411,7 @@ impl ServerHandler for Connection {
     ) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            // Whose they are is looked at by `listen`: the answer here tells nothing.
+            // `listen` checks access: the answer here reveals nothing.
             uris.truncate(MAX_SUBSCRIPTIONS);
         }
         Some(accepted)
@@ -422,7 +422,7 @@ impl ServerHandler for Connection {
         let seen = self.features().documents().seen_by(&principal);
         let mut receiver = self.shared.features.subscribe();
         let mut before = receiver.borrow_and_update().clone();
-        // Of one that it may not read, it hears nothing.
+        // A client gets no notifications about resources that it may not read.
         let asked = context.accepted().resource_subscriptions.iter().flatten();
         let watched = asked.filter(|uri| seen.has(uri)).cloned().collect();
         loop {

@@ -15,17 +15,34 @@ use rustix::fs::{FileType, Mode, OFlags};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio_util::sync::CancellationToken;
+use toolward_report::codes;
 
 use transport::StdioTransport;
 
 /// Why serving on standard input and output failed.
+///
+/// ```no_run
+/// use toolward_mcp::Service;
+/// use toolward_mcp::stdio::{self, StdioError, Streams};
+///
+/// async fn serve(service: &Service) -> Result<(), StdioError> {
+///     let streams = Streams::take()?;
+///     match stdio::serve(service.connection(None), streams, Default::default()).await {
+///         Err(StdioError::Opening(problem)) => {
+///             eprintln!("not a client of MCP: {problem}");
+///             Ok(())
+///         }
+///         ended => ended,
+///     }
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StdioError {
     /// A stream can't be used.
     #[error("standard input and output can't be used: {0}")]
     Stream(#[from] std::io::Error),
-    /// The client sent no valid opening.
+    /// The client did not open the protocol correctly.
     #[error("the client began with no request that opens a connection: {0}")]
     Opening(String),
     /// The task that served the connection failed.
@@ -33,15 +50,14 @@ pub enum StdioError {
     Failed(String),
 }
 
-impl StdioError {
-    /// The stable code of this error, as the book lists it.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Stream(_) => "stdio-unusable",
-            Self::Opening(_) => "stdio-opening",
-            Self::Failed(_) => "stdio-failed",
-        }
+codes! {
+    for StdioError {
+        Self::Stream(_) = "stdio-unusable",
+            "start it from an MCP client: `toolward mcp config` prints the lines for one";
+        Self::Opening(_) = "stdio-opening",
+            "start it from an MCP client: `toolward mcp config` prints the lines for one";
+        Self::Failed(_) = "stdio-failed",
+            "start it from an MCP client: `toolward mcp config` prints the lines for one";
     }
 }
 
@@ -54,11 +70,11 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Takes them. To be called before the process confines itself.
+    /// Takes them. Call it before the process confines itself.
     ///
     /// # Errors
     ///
-    /// When a stream is closed, or can't be duplicated.
+    /// If a stream is closed or can't be duplicated.
     pub fn take() -> std::io::Result<Self> {
         let input = own(std::io::stdin().as_fd(), OFlags::RDONLY)?;
         let output = own(std::io::stdout().as_fd(), OFlags::WRONLY)?;
@@ -66,17 +82,16 @@ impl Streams {
         Ok(Self { input, output })
     }
 
-    /// Two ends of pipes, or anything else that can be read and written: for a
-    /// program whose client is not at its standard streams. What comes from a pipe
-    /// or goes into one should not block.
+    /// Streams for a client that is not at the standard streams: pipes, or other
+    /// readers and writers. They should not block.
     #[must_use]
     pub fn of(input: OwnedFd, output: OwnedFd) -> Self {
         Self { input, output }
     }
 }
 
-/// A descriptor of our own for a stream: for a pipe one that doesn't block, and
-/// leaves those who share the pipe as they are.
+/// A separate descriptor for a stream. For a pipe it is non-blocking, without changing
+/// the descriptors of other processes.
 fn own(stream: std::os::fd::BorrowedFd<'_>, direction: OFlags) -> std::io::Result<OwnedFd> {
     use std::os::fd::AsRawFd as _;
     if is_pipe(stream) {
@@ -121,7 +136,8 @@ pub async fn serve<H: ServerHandler>(
     let transport = StdioTransport::new(input, output);
     let running = match handler.serve_with_ct(transport, shutdown).await {
         Ok(running) => running,
-        // It went away, or we did, before anything was asked.
+        // The client disconnected, or the server was shut down, before the first
+        // request.
         Err(
             rmcp::service::ServerInitializeError::ConnectionClosed(_)
             | rmcp::service::ServerInitializeError::Cancelled,

@@ -10,8 +10,9 @@ use toolward_host::CallError;
 /// The arguments of a tool, a prompt or a completion.
 const ARGUMENTS: &str = "arguments";
 
-/// What is handed on from a message: arguments, the answers that come with a call, and, in `result`, the
-/// answer to a question of the server's. Elsewhere a large integer is an id, which goes back as it came.
+/// The parts of a message that are passed on: arguments, the answers that come with a call, and, in
+/// `result`, the answer to a question of the server. Elsewhere a large integer is an id, which is
+/// returned unchanged.
 const MESSAGE: Rules<'_> = Rules::Members(&[
     (
         "params",
@@ -25,7 +26,7 @@ const MESSAGE: Rules<'_> = Rules::Members(&[
     ("result", Rules::Strict("result")),
 ]);
 
-/// Why a message can't be taken as it is.
+/// Why a message is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Malformed(Breach);
 
@@ -39,13 +40,13 @@ pub(crate) fn check(message: &[u8]) -> Result<(), Malformed> {
 }
 
 impl Malformed {
-    /// Whether it is about arguments: then a call of a tool ends with a result that says so, as any other bad
-    /// input does.
+    /// Whether it is about arguments. A call of a tool then ends with an error result, as for any invalid
+    /// input.
     pub(crate) fn is_about_arguments(&self) -> bool {
         self.0.part == Some(ARGUMENTS)
     }
 
-    /// The error with which a call of a tool ends: the same as for the same text on the command line.
+    /// The error of a call of a tool: the same as for this text on the command line.
     pub(crate) fn of_call(&self) -> CallError {
         CallError::malformed_input(&self.0.error)
     }
@@ -70,8 +71,8 @@ impl Malformed {
     }
 }
 
-/// What a transport found out about the arguments of a request. Of a request over HTTP it stands with the
-/// parts of the request.
+/// What a transport found about the arguments of a request. Over HTTP it is in the extensions of the
+/// request's parts.
 pub(crate) fn found(extensions: &Extensions) -> Option<&Malformed> {
     extensions.get::<Malformed>().or_else(|| {
         let parts = extensions.get::<http::request::Parts>()?;

@@ -1,6 +1,5 @@
-//! Backoff after denials: for some time after a person denied a tool they are not asked
-//! about it again. An agent that insists gets no further than one that accepts the
-//! denial.
+//! Backoff after denials: after a person denied a tool, they are not asked about it
+//! again for some time, so that an agent can't wear them down by insisting.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +29,7 @@ struct Denial {
 pub(crate) struct DenialBackoff {
     by_principal: Mutex<HashMap<Arc<str>, VecDeque<Denial>>>,
     first: Duration,
-    /// Where it is kept beyond this process, and shared with others.
+    /// The file that other processes share, if there is one.
     kept: Option<Denials>,
 }
 
@@ -131,7 +130,7 @@ impl DenialBackoff {
         self.first.saturating_mul(doubled).min(MAX_PAUSE)
     }
 
-    /// What is known of a tool here, or in the file, whichever holds longer.
+    /// The denial of a tool in memory or in the file, whichever lasts longer.
     fn later(
         &self,
         known: Option<Denial>,
@@ -146,13 +145,13 @@ impl DenialBackoff {
         }
     }
 
-    /// What the file says of a tool.
+    /// The denial of a tool in the file.
     fn kept(&self, principal: &str, tool: &ApprovalKey, now: Instant) -> Option<Denial> {
         let kept = self.kept.as_ref()?;
         let hash = kept.hash(principal, tool);
         let row = kept.rows().into_iter().find(|row| row.hash == hash)?;
         let pause = self.pause_of(row.number);
-        // A clock that was turned back makes no pause longer.
+        // A clock that was set back must not extend a pause.
         let gone = Duration::from_secs(denials::now().saturating_sub(row.since));
         let over = match pause.checked_sub(gone) {
             Some(left) => now.checked_add(left)?,

@@ -4,29 +4,31 @@
 use std::fmt::{self, Write as _};
 use std::fs::{DirBuilder, File};
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use toolward_files::{Lock, Protection};
+use toolward_report::codes;
 
 use super::ApprovalKey;
+use crate::unsafe_file::describe;
 
 /// Rows that are kept. Beyond them, those whose pause ends first are dropped.
 pub(super) const MAX_ROWS: usize = 1024;
 /// Bytes of the file that are read: more than [`MAX_ROWS`] need.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
-/// How often, and how long apart, the lock is tried. Another process holds it for one write.
-const LOCK_ATTEMPTS: u32 = 50;
-const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
+/// How long the lock is waited for. Another process holds it for one write.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
 const FILE: &str = "denials";
 const KEY_FILE: &str = "key";
 
 /// Where denials are kept.
 pub struct Denials {
-    directory: OwnedFd,
+    directory: File,
     path: PathBuf,
     key: zeroize::Zeroizing<[u8; 32]>,
 }
@@ -53,7 +55,7 @@ pub enum DenialsError {
         /// Why.
         source: std::io::Error,
     },
-    /// Somebody else could read or change what is there.
+    /// Other users could read or change it.
     #[error("{path} {problem}")]
     Unsafe {
         /// Which.
@@ -63,14 +65,10 @@ pub enum DenialsError {
     },
 }
 
-impl DenialsError {
-    /// Stable kebab-case code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Unusable { .. } => "denials-unusable",
-            Self::Unsafe { .. } => "denials-unsafe",
-        }
+codes! {
+    for DenialsError {
+        Self::Unusable { .. } = "denials-unusable";
+        Self::Unsafe { .. } = "denials-unsafe";
     }
 }
 
@@ -94,11 +92,13 @@ impl Denials {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory =
             rustix::fs::open(path, flags, Mode::empty()).map_err(|error| unusable(error.into()))?;
-        private(&directory, FileType::Directory)
-            .map_err(unusable)?
+        let directory = File::from(directory);
+        let metadata = directory.metadata().map_err(unusable)?;
+        Protection::Private
+            .check(&metadata)
             .map_err(|problem| DenialsError::Unsafe {
                 path: path.to_owned(),
-                problem,
+                problem: describe(&problem),
             })?;
         let mut denials = Self {
             directory,
@@ -145,7 +145,8 @@ impl Denials {
         })
     }
 
-    /// Changes the rows under the lock. Where that fails, this process still remembers.
+    /// Changes the rows under the lock. If that fails, the denials are still in this
+    /// process's memory.
     pub(super) fn change(&self, change: impl FnOnce(&mut Vec<Row>)) {
         let _lock = self.lock();
         let mut rows = self.rows();
@@ -189,14 +190,22 @@ impl Denials {
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match rustix::fs::openat(&self.directory, name, flags, Mode::empty()) {
-            Ok(file) => file,
+            Ok(file) => File::from(file),
             Err(rustix::io::Errno::NOENT) => return Ok(None),
             Err(error) => return Err(error.to_string()),
         };
-        private(&file, FileType::RegularFile).map_err(|error| error.to_string())??;
+        let metadata = file.metadata().map_err(|error| error.to_string())?;
+        if !metadata.is_file() {
+            return Err("is not the expected kind of file".to_owned());
+        }
+        Protection::Private
+            .check(&metadata)
+            .map_err(|problem| describe(&problem))?;
+        if metadata.nlink() != 1 {
+            return Err("has a second name".to_owned());
+        }
         let mut bytes = Vec::new();
-        File::from(file)
-            .take(MAX_FILE_BYTES)
+        file.take(MAX_FILE_BYTES)
             .read_to_end(&mut bytes)
             .map_err(|error| error.to_string())?;
         Ok(Some(bytes))
@@ -224,19 +233,13 @@ impl Denials {
         written
     }
 
-    /// Locks out other processes until it is dropped. After [`LOCK_ATTEMPTS`] it goes without: the file is replaced
+    /// Locks out other processes until it is dropped. After [`LOCK_TIMEOUT`] it goes without: the file is replaced
     /// atomically, so at worst a change of another process is lost.
     fn lock(&self) -> Option<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let lock = rustix::fs::openat(&self.directory, ".", flags, Mode::empty()).ok()?;
-        for _ in 0..LOCK_ATTEMPTS {
-            match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Some(lock),
-                Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOCK_RETRY_INTERVAL),
-                Err(_) => return None,
-            }
-        }
-        None
+        toolward_files::lock(&lock, Lock::Exclusive, LOCK_TIMEOUT).ok()?;
+        Some(lock)
     }
 }
 
@@ -247,31 +250,6 @@ impl fmt::Debug for Denials {
             .field("path", &self.path)
             .finish_non_exhaustive()
     }
-}
-
-/// Checks that a file is of this kind, belongs to this user, has one name, and that others can't read or write it.
-fn private(file: impl AsFd, kind: FileType) -> std::io::Result<Result<(), String>> {
-    let status = rustix::fs::fstat(file)?;
-    if FileType::from_raw_mode(status.st_mode) != kind {
-        return Ok(Err("is not the expected kind of file".to_owned()));
-    }
-    let user = rustix::process::geteuid().as_raw();
-    if status.st_uid != user {
-        let owner = status.st_uid;
-        return Ok(Err(format!(
-            "belongs to user {owner}, and this process is user {user}"
-        )));
-    }
-    let mode = status.st_mode & 0o7777;
-    if mode & 0o077 != 0 {
-        return Ok(Err(format!(
-            "has mode {mode:04o}: others than its owner can read or change it"
-        )));
-    }
-    if kind == FileType::RegularFile && status.st_nlink != 1 {
-        return Ok(Err("has a second name".to_owned()));
-    }
-    Ok(Ok(()))
 }
 
 fn parse(bytes: &[u8]) -> Option<Vec<Row>> {

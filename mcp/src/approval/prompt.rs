@@ -19,7 +19,7 @@ pub(crate) const NO: &str = "deny";
 /// The field that holds the choice.
 pub(crate) const DECISION: &str = "decision";
 
-/// The question; `None` where it is too long for a person to read.
+/// The text of the prompt; `None` if it is too long for a person to read.
 pub(crate) fn message(request: &ApprovalRequest) -> Option<String> {
     let name = |text: &str| visible_line(text, MAX_NAME_CHARS);
     let mut out = format!(
@@ -78,7 +78,7 @@ pub(crate) fn message(request: &ApprovalRequest) -> Option<String> {
         return None;
     }
     out.push_str("arguments:\n");
-    // Behind a bar, so that an argument can't imitate one of the lines above.
+    // Prefixed with a bar, so that an argument can't imitate one of the lines above.
     for line in arguments.lines() {
         let _ = writeln!(out, "| {line}");
     }

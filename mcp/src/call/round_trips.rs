@@ -1,7 +1,7 @@
-//! The round trips of one call: a driver's questions and approvals are put to
-//! whoever stands behind the client, and the call continues with the answers. A
-//! client of the session era is asked while the call waits; one of the stateless era
-//! carries sealed state from the question to the answer.
+//! The round trips of one call: the person behind the client answers a driver's
+//! questions and approvals, and the call continues with the answers. A client of the
+//! session era is asked while the call waits; one of the stateless era carries sealed
+//! state from the question to the answer.
 
 #[cfg(test)]
 mod approval_tests;
@@ -33,7 +33,7 @@ use crate::approval::denial_backoff::DenialBackoff;
 use crate::approval::denials::Denials;
 use crate::approval::session_approvals::SessionApprovals;
 use crate::approval::{
-    self, ApprovalKey, ApprovalMemory, ClientApprover, Decision, PendingApproval,
+    self, ApprovalDecision, ApprovalKey, ApprovalMemory, ClientApprover, PendingApproval,
 };
 use crate::client::{Client, Era, Unanswered};
 use crate::elicitation::questions;
@@ -199,10 +199,10 @@ impl RoundTrips {
                     // This question was not answered. The call asks again.
                     None => None,
                     // A denial of another question about the tool has ended this one.
-                    Some(Decision::Once | Decision::Session) if !was_open => None,
+                    Some(ApprovalDecision::Once | ApprovalDecision::Session) if !was_open => None,
                     Some(decision) => {
                         self.memory.keep(&client.principal, &pending, decision);
-                        Some((pending.call, decision != Decision::Deny))
+                        Some((pending.call, decision != ApprovalDecision::Deny))
                     }
                 };
                 let resume = None;

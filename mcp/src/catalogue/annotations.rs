@@ -1,26 +1,25 @@
-//! Annotations: what a client may tell a person about a tool before it is
-//! called. They follow from what the tool was granted over all that it reaches;
-//! what its bundle says of itself can only make them more cautious, unless the
-//! operator confirms it.
+//! Annotations: hints that a client may show before a tool is called. They follow from
+//! the grants of the tool and of all tools that it reaches. Claims of its bundle can
+//! only make them more cautious, unless the operator confirms them.
 
 use rmcp::model::ToolAnnotations;
 use toolward_contract::tool::Tool;
 use toolward_policy::{Confirmed, Effects};
 
-/// AIP-14 `risk_level` from which a contract says of itself that it writes.
+/// AIP-14 `risk_level` from which a contract claims to write.
 const WRITES_RISK: u8 = 1;
-/// AIP-14 `risk_level` from which it has effects outside.
+/// AIP-14 `risk_level` from which it claims effects outside.
 const EXTERNAL_RISK: u8 = 2;
 /// AIP-14 `risk_level` of what can't be undone.
 const IRREVERSIBLE_RISK: u8 = 3;
 
-/// The annotations of a tool. All four are always given: what a client assumes
-/// of one that is missing differs.
+/// The annotations of a tool. All four are always given, since clients differ in their
+/// defaults.
 pub(super) fn of(contract: &Tool, effects: Effects, confirmed: Confirmed) -> ToolAnnotations {
     let writes = effects.writes || effects.risk >= WRITES_RISK;
     let outside = effects.network || effects.risk >= EXTERNAL_RISK;
     let reads_only = !writes && !outside && !effects.secrets;
-    // A repetition without effect is a claim, too.
+    // Idempotence is a claim, too.
     let idempotent = contract.idempotent && (!writes || confirmed.idempotent);
     let additive = confirmed.additive
         && effects.risk < IRREVERSIBLE_RISK
@@ -33,7 +32,7 @@ pub(super) fn of(contract: &Tool, effects: Effects, confirmed: Confirmed) -> Too
         .open_world(outside || claims(contract, "openWorldHint", true))
 }
 
-/// Whether the contract says so in `metadata.mcp.annotations`.
+/// Whether the contract claims it in `metadata.mcp.annotations`.
 fn claims(contract: &Tool, hint: &str, value: bool) -> bool {
     let claimed = contract
         .metadata

@@ -1,5 +1,5 @@
-//! One tool in the words of MCP. All text of publishers is escaped, bounded,
-//! and labelled with who published it.
+//! Describes one tool as MCP's `Tool`. Texts of publishers are escaped, bounded, and
+//! labelled with the publisher.
 
 use rmcp::model::MetaObject;
 use serde_json::json;
@@ -16,7 +16,7 @@ const MAX_TITLE_CHARS: usize = 120;
 const MAX_DESCRIPTION_CHARS: usize = 4000;
 /// Characters of a publisher's name.
 const MAX_PUBLISHER_CHARS: usize = 120;
-/// `_meta` of a tool: what it is called elsewhere, and whose it is.
+/// `_meta` of a tool: its id and its publisher.
 const META_KEY: &str = "toolward/tool";
 
 pub(super) fn listed(
@@ -29,7 +29,7 @@ pub(super) fn listed(
     let publisher = visible_line(&info.publisher, MAX_PUBLISHER_CHARS);
     let input = schemas::of_input(&contract.inputs);
     let output = schemas::of_output(&contract.outputs);
-    // The label comes first: what follows is the publisher's and may say anything.
+    // The label comes first, since the publisher chooses the text after it.
     let description = format!(
         "[{publisher}{}] {}",
         carried_out_by(&info.drivers, &info.publisher),
@@ -68,12 +68,12 @@ pub(super) fn listed(
     }
 }
 
-/// The drivers that a call may go to, best first.
+/// The drivers that may serve a call, in order of preference.
 fn open(drivers: &[DriverInfo]) -> impl Iterator<Item = &DriverInfo> {
     drivers.iter().filter(|driver| driver.is_open())
 }
 
-/// Whose code may run, where it is not the contract's publisher's.
+/// The publishers of drivers, without the contract's own.
 fn carried_out_by(drivers: &[DriverInfo], publisher: &str) -> String {
     let mut foreign: Vec<String> = Vec::new();
     for driver in open(drivers).filter(|driver| driver.publisher != publisher) {

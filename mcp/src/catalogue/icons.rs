@@ -1,15 +1,14 @@
-//! Icons within the list of tools, so that there is nothing to fetch, and nobody
+//! Icons inline in the list of tools, so that clients fetch nothing, and no server
 //! learns who looks at one.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::Icon;
 
-/// Bytes of all icons of a catalogue together: a list of many tools is not to be
-/// mostly pictures.
+/// Bytes of all icons of a catalogue together, so that the list of tools stays small.
 const MAX_TOTAL_BYTES: usize = 1 << 20;
 
-/// What room is left for icons.
+/// The bytes left for icons.
 pub(super) struct Room {
     bytes: usize,
 }
@@ -23,7 +22,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// The icon as a `data:` URI; `None` where there is no room left.
+    /// The icon as a `data:` URI; `None` if it does not fit.
     pub(super) fn take(&mut self, icon: &toolward_host::Icon) -> Option<Icon> {
         self.bytes = self.bytes.checked_sub(icon.bytes.len())?;
         let data = STANDARD.encode(&icon.bytes);

@@ -1,9 +1,9 @@
-//! Names over MCP, as clients accept them: `text_stats` for the id `text.stats`, or what
-//! the signed contract asks for in `metadata.mcp.name`, where its publisher may.
+//! Names over MCP, in the form that clients accept: `text_stats` for the id
+//! `text.stats`, or `metadata.mcp.name` of the signed contract, if its publisher may
+//! choose it.
 //!
-//! Names are given in the order in which the tools arrived, and each depends on those
-//! before it alone: whoever comes later never changes the name of a tool that an agent
-//! knows already.
+//! Names are assigned in the order in which the tools arrived, and each depends only on
+//! those before it: a later tool never changes a name that an agent knows already.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,20 @@ use super::NameProblem;
 
 /// The server's own tools.
 const SERVER_TOOLS: [&str; 3] = ["search_tools", "load_tool", "call_tool"];
-/// Names that begin so are the server's, also those that it does not use yet.
+/// The prefix of names that are reserved for the server.
 const SERVER_PREFIX: &str = "toolward";
-/// Clients put `mcp__SERVER__` before names, and take what begins so for one of theirs.
+/// Clients prefix names with `mcp__SERVER__`, and treat a name that begins like this as
+/// prefixed.
 const CLIENT_PREFIX: &str = "mcp";
-/// What stands before a name that would be another's for its beginning or as a whole.
+/// The prefix of a name that would be reserved otherwise.
 const ESCAPE_PREFIX: &str = "tool_";
 
-/// The name of a tool that asks for one of which no character can be in a name.
+/// The name of a tool whose chosen name has no valid character.
 const FALLBACK_NAME: &str = "tool";
 
-/// Characters of a name. Clients take 64 and put up to 16 before it.
+/// Characters of a name. Clients allow 64, and prefix up to 16.
 const MAX_NAME_CHARS: usize = 48;
-/// Characters that stay of a longer one, before `_` and a digest.
+/// Characters that are kept of a longer name, before `_` and a digest.
 const STEM_CHARS: usize = 34;
 /// Characters of the digest, of five bits each.
 const DIGEST_CHARS: usize = 13;
@@ -38,13 +39,13 @@ const MAX_SHORT_NAME_CHARS: usize = 16;
 /// Characters of a publisher's name in an error.
 const MAX_PUBLISHER_CHARS: usize = 200;
 
-/// What a tool's name is made of.
+/// The inputs of a tool's name.
 pub(super) struct Claim<'a> {
-    /// `metadata.mcp.name`, where the tool may be called so.
+    /// `metadata.mcp.name`, if the tool may have it.
     pub(super) given: Option<&'a str>,
     pub(super) id: &'a str,
     pub(super) major: u64,
-    /// As people are shown it.
+    /// As people see it.
     pub(super) version: String,
     pub(super) publisher: &'a str,
 }
@@ -65,7 +66,7 @@ impl Claim<'_> {
         }
     }
 
-    /// The names that it may get beside a tool that has its plain one, the first first.
+    /// The names that it may get if its plain one is taken, in order of preference.
     fn longer(&self, plain: &str, holder: &Claim<'_>) -> Vec<String> {
         let major = self.major;
         let of_publisher = format!("{plain}_{}", short(self.publisher));
@@ -76,8 +77,8 @@ impl Claim<'_> {
         }
     }
 
-    /// A name that is short enough. One that is cut has a digest of whose it is: no other
-    /// tool gets the same.
+    /// A name that is short enough. A truncated name ends in a digest of its owner, so
+    /// that it is unique.
     fn fitted(&self, name: String) -> String {
         if name.len() <= MAX_NAME_CHARS {
             return name;
@@ -91,8 +92,8 @@ impl Claim<'_> {
     }
 }
 
-/// A publisher's name, as far as it helps to tell tools apart: of a directory under work
-/// its last part.
+/// A short form of a publisher's name; for an unsigned bundle the last part of its
+/// directory.
 fn short(publisher: &str) -> String {
     let last = match publisher.strip_prefix("dev:") {
         Some(directory) => directory.rsplit('/').find(|part| !part.is_empty()),
@@ -124,8 +125,8 @@ fn digest(text: &[u8]) -> String {
     text
 }
 
-/// The name of each tool, in the order of `claims`: that in which the tools arrived. Names
-/// that differ in case only count as one. A tool for which there is none is left out.
+/// The name of each tool, in the order of `claims`, which is the order of arrival. Names
+/// that differ only in case count as equal. A tool for which no name is free is left out.
 pub(super) fn assign(claims: &[Claim<'_>]) -> Vec<Result<String, NameProblem>> {
     let mut taken: HashMap<String, &Claim<'_>> = HashMap::new();
     let mut names = Vec::with_capacity(claims.len());
@@ -156,7 +157,7 @@ pub(super) fn assign(claims: &[Claim<'_>]) -> Vec<Result<String, NameProblem>> {
     names
 }
 
-/// Whether a name in lower case is not for tools of publishers.
+/// Whether a lower-case name is reserved.
 pub(super) fn is_reserved(name: &str) -> bool {
     let own = name
         .strip_prefix(SERVER_PREFIX)

@@ -1,4 +1,4 @@
-//! In which order tools arrived, and which of them may choose a name.
+//! The order in which tools arrived, and which of them may choose a name.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use toolward_policy::Policy;
 
 use super::names::Claim;
 
-/// What is known of tools beside what the host knows, by bundle and `id@major`.
+/// Facts about tools that the host does not have, by bundle and `id@major`.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     tools: HashMap<(String, String), Arrived>,
@@ -25,12 +25,13 @@ struct Arrived {
     names_itself: bool,
 }
 
-/// Sorts as tools arrived. Of those that came together a newer major is first: it is what
-/// the bare id means to the host.
+/// Sorts by arrival. Of tools that arrived together, newer major versions come first,
+/// since an id without a version means the newest.
 type Key = (u64, usize, String, Reverse<u64>);
 
 impl Order {
-    /// The order of what is in these bundles: as it was installed, else as the bundles come.
+    /// The order of the tools of these bundles: by installation, else by the order of the
+    /// bundles.
     pub(crate) fn new(contents: &[Content], policy: &Policy) -> Self {
         let mut tools = HashMap::new();
         for (place, content) in contents.iter().enumerate() {
@@ -64,7 +65,7 @@ impl Order {
         let contract = &info.contract;
         (
             arrival.unwrap_or(u64::MAX),
-            // What is installed comes one by one.
+            // Bundles are installed one by one.
             arrival.map_or(bundle, |_| 0),
             contract.id.to_string(),
             Reverse(contract.version.major),

@@ -1,11 +1,28 @@
-//! Names that tools did not get.
+//! Problems with the names of tools.
 
-/// Why a tool is not shown by the name that it would have.
+use toolward_report::codes;
+
+/// Why a tool does not have its preferred name.
+///
+/// ```
+/// use toolward_mcp::{NameProblem, ServerFeatures};
+///
+/// fn report(features: &ServerFeatures) {
+///     for problem in features.name_problems() {
+///         let what = match problem {
+///             NameProblem::Taken { .. } => "left out",
+///             _ => "renamed",
+///         };
+///         let hint = problem.hint().unwrap_or_default();
+///         eprintln!("{what}: {problem} ({}): {hint}", problem.code());
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameProblem {
-    /// Another tool has the name, and each longer one is another's, too: the tool is left out. Names that
-    /// differ only in case count as one: a person who reads them can't tell them apart.
+    /// Other tools have the name and all its longer forms: the tool is left out. Names that differ only
+    /// in case count as equal, since a reader can't tell them apart.
     #[error("{second} is not served: it would be shown as `{name}`, which is {first}")]
     Taken {
         /// The name.
@@ -29,26 +46,11 @@ pub enum NameProblem {
     },
 }
 
-impl NameProblem {
-    /// Stable kebab-case code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Taken { .. } => "mcp-name-taken",
-            Self::Outside { .. } => "mcp-name-outside",
-        }
-    }
-
-    /// The next step.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Taken { .. } => {
-                "remove one of the two bundles, or ask a publisher for another `metadata.mcp.name`"
-            }
-            Self::Outside { .. } => {
-                "to allow it, add the name to `names` of a `[[grant]]` for the tool"
-            }
-        }
+codes! {
+    for NameProblem {
+        Self::Taken { .. } = "mcp-name-taken",
+            "remove one of the two bundles, or ask a publisher for another `metadata.mcp.name`";
+        Self::Outside { .. } = "mcp-name-outside",
+            "to allow it, add the name to `names` of a `[[grant]]` for the tool";
     }
 }

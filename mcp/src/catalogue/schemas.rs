@@ -1,5 +1,5 @@
-//! Schemas as MCP carries them: of objects. Anything else stands in one, under
-//! one fixed name, and is taken out of it again on the way to the driver.
+//! Schemas for MCP, which only allows objects. Any other value is wrapped in an object
+//! under a fixed name, and unwrapped on the way to the driver.
 
 use std::sync::Arc;
 
@@ -19,15 +19,15 @@ const MAX_PROSE_CHARS: usize = 2000;
 /// Characters of a path in an error.
 const MAX_PATH_CHARS: usize = 200;
 
-/// A schema that describes an object, also where the contract's does not.
+/// A schema of an object, which may wrap the contract's.
 pub(super) struct Carried {
     pub(super) schema: Arc<JsonObject>,
-    /// Whether the contract's value stands inside it.
+    /// Whether it wraps the contract's value.
     pub(super) wrapped: bool,
 }
 
-/// What arguments a client sends. They are always an object: a schema that lets
-/// objects pass among others is narrowed to them.
+/// The schema of a client's arguments. They are always an object: a schema that allows
+/// objects among other types is narrowed to objects.
 pub(super) fn of_input(schema: &Schema) -> Carried {
     let Some(mut keywords) = object(outward_view(schema, "")) else {
         return wrapped(schema, INPUT_MEMBER);
@@ -46,8 +46,8 @@ pub(super) fn of_input(schema: &Schema) -> Carried {
     plain(keywords)
 }
 
-/// What structured content a client gets. An output that can be anything but an
-/// object stands in one, always, so that it is found in one place.
+/// The schema of structured content. An output that may be something else than an
+/// object is always wrapped, so that it has one place.
 pub(super) fn of_output(schema: &Schema) -> Carried {
     match object(outward_view(schema, "")) {
         Some(keywords) if keywords.get("type").is_some_and(|name| name == "object") => {
@@ -57,9 +57,9 @@ pub(super) fn of_output(schema: &Schema) -> Carried {
     }
 }
 
-/// The contract's input in a client's arguments. Where it is wrapped and does not
-/// stand alone under its name, the arguments are left as they are: the schema
-/// refuses them, and says what it wants.
+/// Unwraps the contract's input from a client's arguments. Arguments that are not
+/// wrapped correctly are returned unchanged: validation then reports what the schema
+/// expects.
 pub(super) fn input(
     schema: &Schema,
     wrapped: bool,
@@ -84,7 +84,7 @@ pub(super) fn input(
     }
 }
 
-/// An output without what no model may see.
+/// Removes the parts of an output that models must not see.
 pub(super) fn outward(schema: &Schema, mut output: Value) -> Value {
     if !schema.has_internal() {
         return output;
@@ -104,7 +104,7 @@ fn remove(value: &mut Value, pointer: &str) {
         Some(Value::Object(members)) => {
             members.remove(&name.replace("~1", "/").replace("~0", "~"));
         }
-        // A place in a list is kept: its neighbours have theirs.
+        // Items of a list are replaced, so that the others keep their positions.
         Some(Value::Array(items)) => {
             let item = name.parse().ok().and_then(|at: usize| items.get_mut(at));
             if let Some(item) = item {

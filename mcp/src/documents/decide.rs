@@ -1,5 +1,5 @@
-//! Which prompts and resources of a bundle are served, by which names, and why the
-//! others are not: said once, for the server and for whoever explains the policy.
+//! Decides which prompts and resources of a bundle are served, under which names, and
+//! why the others are not. The server and `policy explain` share it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,7 +12,7 @@ use toolward_policy::{DocumentAccess, Policy};
 
 use super::provenance::Provenance;
 
-/// What a document is.
+/// The kind of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -20,7 +20,7 @@ pub enum Kind {
     Prompt,
     /// A file.
     Resource,
-    /// A file that is filled in with what stands in its URI.
+    /// A file that is filled in with the values in its URI.
     Template,
 }
 
@@ -46,7 +46,7 @@ pub enum Hidden {
     TooLarge,
     /// The prompt embeds this file, which is not served.
     Embeds(String),
-    /// No URI can be made for it, or it is no text.
+    /// No URI can be made for it, or it is not text.
     NoTemplate,
 }
 
@@ -70,20 +70,36 @@ impl fmt::Display for Hidden {
     }
 }
 
-/// What becomes of one document of a bundle.
+/// The decision about one document of a bundle.
 #[derive(Debug, Clone)]
-pub struct Verdict<'c> {
+pub struct DocumentVerdict<'c> {
+    /// The bundle that it comes from.
+    pub content: &'c Content,
     /// What it is.
     pub kind: Kind,
     /// A prompt's id, or a file's path below `resources/`: as policies name it.
     pub id: &'c str,
     /// The name, URI or URI template that it goes by, or would.
     pub name: String,
-    /// The one that it asks for and is not given.
+    /// The name that it asks for and does not get.
     pub asks: Option<String>,
     /// Why it is not served; `None` where it is.
     pub hidden: Option<Hidden>,
     pub(super) entry: Entry<'c>,
+}
+
+impl DocumentVerdict<'_> {
+    /// Whether somebody who says this means it: what the policy calls it, what clients
+    /// call it, its file, or its bundle.
+    #[must_use]
+    pub fn is_meant(&self, name: &str) -> bool {
+        let file = name.strip_prefix("resources/");
+        self.id == name
+            || self.name == name
+            || self.asks.as_deref() == Some(name)
+            || self.content.manifest.id.as_str() == name
+            || (self.kind != Kind::Prompt && file == Some(self.id))
+    }
 }
 
 /// Where a document stands.
@@ -94,15 +110,31 @@ pub(super) enum Entry<'c> {
     Template(&'c ResourceEntry, Option<UriTemplate>),
 }
 
-/// What becomes of each document of a bundle under a policy: files first, in the
-/// bundle's order. Whether several bundles claim one name is not looked at.
+/// Decides about each document of a bundle under a policy: files first, in the bundle's
+/// order. Does not check whether several bundles claim one name.
+///
+/// ```
+/// use toolward_bundle::content::Content;
+/// use toolward_mcp::documents::{Hidden, Kind, DocumentVerdict, verdicts};
+/// use toolward_policy::Policy;
+///
+/// fn hidden_prompts(content: &Content, policy: &Policy) {
+///     for DocumentVerdict { kind, name, hidden, .. } in verdicts(content, policy) {
+///         match (kind, hidden) {
+///             (Kind::Prompt, Some(Hidden::NotGiven)) => println!("{name}: add a [[document]]"),
+///             (Kind::Prompt, Some(hidden)) => println!("{name}: {hidden}"),
+///             _ => {}
+///         }
+///     }
+/// }
+/// ```
 #[must_use]
-pub fn verdicts<'c>(content: &'c Content, policy: &Policy) -> Vec<Verdict<'c>> {
+pub fn verdicts<'c>(content: &'c Content, policy: &Policy) -> Vec<DocumentVerdict<'c>> {
     let provenance = Provenance::of(content);
     let access = policy.documents_of(&provenance.publisher, &provenance.bundle);
     let files = content.resources.iter();
-    let mut verdicts: Vec<Verdict<'c>> = files
-        .map(|entry| resource(entry, &provenance, &access))
+    let mut verdicts: Vec<DocumentVerdict<'c>> = files
+        .map(|entry| resource(content, entry, &provenance, &access))
         .collect();
     let served: BTreeSet<&str> = verdicts
         .iter()
@@ -113,18 +145,19 @@ pub fn verdicts<'c>(content: &'c Content, policy: &Policy) -> Vec<Verdict<'c>> {
         })
         .collect();
     let prompts = content.prompts.iter();
-    let prompts: Vec<Verdict<'c>> = prompts
-        .map(|entry| prompt(entry, &served, &access))
+    let prompts: Vec<DocumentVerdict<'c>> = prompts
+        .map(|entry| prompt(content, entry, &served, &access))
         .collect();
     verdicts.extend(prompts);
     verdicts
 }
 
 fn resource<'c>(
+    content: &'c Content,
     entry: &'c ResourceEntry,
     provenance: &Provenance,
     access: &DocumentAccess<'_>,
-) -> Verdict<'c> {
+) -> DocumentVerdict<'c> {
     let id = entry.name();
     let given = access.resource(id);
     let mut hidden = match entry.is_servable() {
@@ -137,7 +170,8 @@ fn resource<'c>(
     let Some(about) = about.filter(|about| about.is_template()) else {
         let asked = about.and_then(|about| about.uri.clone());
         let (own, asks) = split(asked, |own| access.resource_uri(id, own));
-        return Verdict {
+        return DocumentVerdict {
+            content,
             kind: Kind::Resource,
             id,
             name: own.unwrap_or(host),
@@ -155,7 +189,8 @@ fn resource<'c>(
     if template.is_none() || entry.text().is_none() {
         hidden = hidden.or(Some(Hidden::NoTemplate));
     }
-    Verdict {
+    DocumentVerdict {
+        content,
         kind: Kind::Template,
         id,
         name: match &template {
@@ -169,10 +204,11 @@ fn resource<'c>(
 }
 
 fn prompt<'c>(
+    content: &'c Content,
     entry: &'c PromptEntry,
     served: &BTreeSet<&str>,
     access: &DocumentAccess<'_>,
-) -> Verdict<'c> {
+) -> DocumentVerdict<'c> {
     let prompt = &entry.prompt;
     let id = prompt.id.as_str();
     let embedded = prompt.messages.iter();
@@ -182,14 +218,15 @@ fn prompt<'c>(
     });
     let hidden = match access.prompt(id) {
         false => Some(withheld(access)),
-        // What it embeds is shown only where policy shows it by itself.
+        // A prompt may only embed files that policy also serves.
         true => embedded
             .find(|path| !served.contains(path.as_str()))
             .map(|path| Hidden::Embeds(path.clone())),
     };
     let asked = prompt.mcp_name.clone();
     let (own, asks) = split(asked, |own| access.prompt_name(id, own));
-    Verdict {
+    DocumentVerdict {
+        content,
         kind: Kind::Prompt,
         id,
         name: own.unwrap_or_else(|| id.to_owned()),

@@ -1,11 +1,13 @@
 //! Why documents can't be served together.
 
+use toolward_report::codes;
+
 /// Why documents can't be served together. Display: one line; see also
 /// [`DocumentsError::code`] and [`DocumentsError::hint`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DocumentsError {
-    /// Two of them would go by one name or URI.
+    /// Two documents have one name or URI.
     #[error("the {kind} {name:?} is in {first} and in {second}")]
     Clash {
         /// `prompt`, `resource` or `template`.
@@ -19,22 +21,9 @@ pub enum DocumentsError {
     },
 }
 
-impl DocumentsError {
-    /// The stable name of the error.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Clash { .. } => "document-clash",
-        }
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Clash { .. } => {
-                "take it from the [[document]] of one of them, or serve one bundle less"
-            }
-        }
+codes! {
+    for DocumentsError {
+        Self::Clash { .. } = "document-clash",
+            "take it from the [[document]] of one of them, or serve one bundle less";
     }
 }

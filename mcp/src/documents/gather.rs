@@ -1,4 +1,4 @@
-//! What is served of all bundles together, by the names that clients use.
+//! Collects the served documents of all bundles, by the names that clients use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ impl Gathered {
         }
     }
 
-    /// All of them, if no URI means two.
+    /// All of them, unless a URI is ambiguous.
     pub(super) fn finish(self) -> Result<Documents, DocumentsError> {
         let all = self.all;
         let templates: Vec<_> = all.templates.values().collect();

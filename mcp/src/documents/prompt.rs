@@ -84,8 +84,8 @@ impl ServedPrompt {
                 continue;
             };
             let role = match message.role {
-                prompt::Role::User => Role::User,
-                prompt::Role::Assistant => Role::Assistant,
+                prompt::PromptRole::User => Role::User,
+                prompt::PromptRole::Assistant => Role::Assistant,
             };
             messages.push(PromptMessage::new(role, content));
         }

@@ -84,7 +84,7 @@ impl ServedResource {
     }
 }
 
-/// A text that is filled in with what stands in a URI.
+/// A text that is filled in with the values in a URI.
 #[derive(Debug)]
 pub(super) struct ServedTemplate {
     pub(super) template: UriTemplate,
@@ -99,7 +99,7 @@ pub(super) struct ServedTemplate {
 }
 
 impl ServedTemplate {
-    /// `None` for what is no template, or is no text.
+    /// `None` if it is not a template, or not text.
     pub(super) fn new(
         template: UriTemplate,
         entry: &ResourceEntry,

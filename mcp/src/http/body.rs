@@ -1,5 +1,6 @@
-//! The body of a message: read within a time and a size, and parsed just enough to tell a
-//! request, which needs a permit, from what must get through.
+//! The body of a message: read within limits of time and size, and parsed just enough to
+//! distinguish requests, which need a permit, from answers and notifications, which must
+//! get through.
 
 use std::borrow::Cow;
 use std::pin::Pin;

@@ -224,8 +224,7 @@ impl AsyncWrite for WriteTimeout {
 impl Drop for WriteTimeout {
     fn drop(&mut self) {
         if self.reset.load(Ordering::Relaxed) {
-            // Whoever floods the server leaves nothing behind in the kernel, such as a
-            // connection in TIME_WAIT.
+            // A flood leaves no state in the kernel, such as connections in TIME_WAIT.
             let none = Some(Duration::ZERO);
             let _ = rustix::net::sockopt::set_socket_linger(&self.stream, none);
         }

@@ -243,7 +243,7 @@ impl Place {
         self.used.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a request ever came on it.
+    /// Whether it has carried a request.
     pub(super) fn was_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use toolward_report::codes;
+
 /// Starting the server, or reading its tokens, failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -10,13 +12,13 @@ pub enum HttpError {
     /// The listening socket can't be used.
     #[error("the listening socket can't be used: {0}")]
     Listener(#[source] std::io::Error),
-    /// No token is asked for, on an address that other machines reach.
+    /// No token is required on an address that other machines can reach.
     #[error("`{0}` can be reached from other machines, where calls without a token are refused")]
     OpenAddress(SocketAddr),
-    /// Clients can't name the address, and no names were given.
+    /// Clients can't use the address as a host name, and no names were given.
     #[error("`{0}` is no address that a client names, and no host names are allowed")]
     NoHosts(SocketAddr),
-    /// An allowed host or origin is none.
+    /// An allowed host or origin is not valid.
     #[error("`{found}` is no {expected}")]
     Name {
         /// What was found.
@@ -43,7 +45,7 @@ pub enum HttpError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The token file says something that can't be.
+    /// The token file is not valid.
     #[error("the token file{} {problem}", line.map(|line| format!(", line {line},")).unwrap_or_default())]
     Tokens {
         /// What is wrong with it.
@@ -51,7 +53,7 @@ pub enum HttpError {
         /// Where, from 1.
         line: Option<usize>,
     },
-    /// A new token's entry would say something that can't be.
+    /// The entry for a new token is not valid.
     #[error("the new token {problem}")]
     Token {
         /// What is wrong with it.
@@ -67,51 +69,29 @@ pub enum HttpError {
     },
     /// The system gives no random bytes.
     #[error("the system gives no random bytes: {0}")]
-    Random(String),
+    Random(#[source] getrandom::Error),
 }
 
-impl HttpError {
-    /// The stable code of this error, as the book lists it.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Listener(_) => "http-listener",
-            Self::OpenAddress(_) => "http-open-address",
-            Self::NoHosts(_) => "http-no-hosts",
-            Self::Name { .. } => "http-name-invalid",
-            Self::TokenFile { .. } => "token-file-unusable",
-            Self::TokenFileUnsafe { .. } => "token-file-unsafe",
-            Self::Tokens { .. } => "token-file-invalid",
-            Self::Token { .. } => "token-invalid",
-            Self::TokenKnown { .. } => "token-known",
-            Self::Random(_) => "random-unavailable",
-        }
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::Listener(_) => "name an address of this machine and a port that is free",
-            Self::OpenAddress(_) => "serve on 127.0.0.1 or [::1], or give tokens",
-            Self::NoHosts(_) => "name the hosts by which clients reach the server",
-            Self::Name { .. } => {
-                "a host is `name` or `name:port`, an origin `https://name` or `https://name:port`"
-            }
-            Self::TokenFile { .. } => "name a file that you may read, in a directory that is there",
-            Self::TokenFileUnsafe { .. } => {
-                "give the file to the user who runs the server, and set its mode to 0600"
-            }
-            Self::Tokens { .. } => "see the book's page on serving over HTTP for the file's form",
-            Self::Token { .. } => {
-                "a name is up to 64 of a-z, 0-9, `-`, `_` and `.`; a tool is `id`, `id@major`, \
-                 `prefix.*` or `*`"
-            }
-            Self::TokenKnown { .. } => {
-                "choose another name, or take the entry out of the file if its token is to hold no \
-                 longer"
-            }
-            Self::Random(_) => return None,
-        })
+codes! {
+    for HttpError {
+        Self::Listener(_) = "http-listener",
+            "name an address of this machine and a port that is free";
+        Self::OpenAddress(_) = "http-open-address", "serve on 127.0.0.1 or [::1], or give tokens";
+        Self::NoHosts(_) = "http-no-hosts", "name the hosts by which clients reach the server";
+        Self::Name { .. } = "http-name-invalid",
+            "a host is `name` or `name:port`, an origin `https://name` or `https://name:port`";
+        Self::TokenFile { .. } = "token-file-unusable",
+            "name a file that you may read, in a directory that is there";
+        Self::TokenFileUnsafe { .. } = "token-file-unsafe",
+            "give the file to the user who runs the server, and set its mode to 0600";
+        Self::Tokens { .. } = "token-file-invalid",
+            "see the book's page on serving over HTTP for the file's form";
+        Self::Token { .. } = "token-invalid",
+            "a name is up to 64 of a-z, 0-9, `-`, `_` and `.`; a tool is `id`, `id@major`, \
+             `prefix.*` or `*`";
+        Self::TokenKnown { .. } = "token-known",
+            "choose another name, or take the entry out of the file if its token is to hold no \
+             longer";
+        Self::Random(_) = "random-unavailable";
     }
 }

@@ -1,5 +1,5 @@
-//! The names by which the server is called, so that a page somewhere, whose name is
-//! made to lead here, reaches nothing (DNS rebinding).
+//! The host names that requests may use. Stops DNS rebinding, where a web page resolves
+//! its own name to this machine.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,10 +11,10 @@ use http::{HeaderMap, HeaderName};
 use super::responses::Rejection;
 use super::{HttpError, Settings};
 
-/// Names of this machine that only it can use.
+/// Names that only processes of this machine can use.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// A name, and the port if only one will do.
+/// A name, and the port if it is restricted to one.
 #[derive(Debug, PartialEq, Eq)]
 struct Name {
     host: String,
@@ -76,8 +76,8 @@ impl Origin {
 pub(super) struct AllowedNames {
     hosts: Vec<Name>,
     origins: Vec<Origin>,
-    /// Whether pages of this machine may call: only this machine reaches the
-    /// server then.
+    /// Whether pages of this machine may call, since only this machine reaches the
+    /// server.
     loopback: bool,
 }
 

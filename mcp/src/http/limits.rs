@@ -20,9 +20,9 @@ pub struct HttpLimits {
     /// count as one, and so does a /64 network of IPv6. Behind a proxy all clients
     /// have one address: there it is as high as `connections`.
     pub connections_per_address: usize,
-    /// Connections at once that one principal keeps for further requests, counted
-    /// for whoever shows the first token. Beyond them a connection is closed after its
-    /// first answer.
+    /// Connections at once that one principal keeps for further requests. A connection
+    /// counts for the principal of its first token. Beyond them a connection is closed
+    /// after its first answer.
     pub connections_per_principal: usize,
     /// How long a connection may stay without a valid token once half of the
     /// connections, of all or of its address, are taken.

@@ -10,6 +10,7 @@ use http::header::{
 };
 use http::{HeaderValue, StatusCode};
 use serde_json::json;
+use toolward_report::codes;
 
 use super::Refusal;
 use crate::strict::Malformed;
@@ -47,6 +48,31 @@ pub(super) enum Rejection {
     Missing,
 }
 
+codes! {
+    for Rejection {
+        Self::NoHost = "host-missing";
+        Self::Host = "host-not-allowed";
+        Self::Origin = "origin-not-allowed";
+        Self::Token(Refusal::Missing, _) = "token-missing";
+        Self::Token(Refusal::Unknown, _) = "token-unknown";
+        Self::Token(Refusal::Expired, _) = "token-expired";
+        Self::Method(_) = "method-not-allowed";
+        Self::NotAcceptable = "not-acceptable";
+        Self::MediaType = "media-type";
+        Self::NotJson = "not-json";
+        Self::NoMessage(_) = "no-message";
+        Self::TooLarge(_) = "body-too-large";
+        Self::TooComplex(_) = "message-too-complex";
+        Self::Malformed(malformed) = (malformed.code());
+        Self::TooSlow = "body-too-slow";
+        Self::Broken = "body-broken";
+        Self::TooMany(_) = "too-many-requests";
+        Self::Busy = "server-busy";
+        Self::Session = "session-unknown";
+        Self::Missing = "path-unknown";
+    }
+}
+
 impl Rejection {
     fn status(&self) -> StatusCode {
         match self {
@@ -66,32 +92,6 @@ impl Rejection {
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Session | Self::Missing => StatusCode::NOT_FOUND,
-        }
-    }
-
-    /// The stable code, as the book lists it.
-    fn code(&self) -> &'static str {
-        match self {
-            Self::NoHost => "host-missing",
-            Self::Host => "host-not-allowed",
-            Self::Origin => "origin-not-allowed",
-            Self::Token(Refusal::Missing, _) => "token-missing",
-            Self::Token(Refusal::Unknown, _) => "token-unknown",
-            Self::Token(Refusal::Expired, _) => "token-expired",
-            Self::Method(_) => "method-not-allowed",
-            Self::NotAcceptable => "not-acceptable",
-            Self::MediaType => "media-type",
-            Self::NotJson => "not-json",
-            Self::NoMessage(_) => "no-message",
-            Self::TooLarge(_) => "body-too-large",
-            Self::TooComplex(_) => "message-too-complex",
-            Self::Malformed(malformed) => malformed.code(),
-            Self::TooSlow => "body-too-slow",
-            Self::Broken => "body-broken",
-            Self::TooMany(_) => "too-many-requests",
-            Self::Busy => "server-busy",
-            Self::Session => "session-unknown",
-            Self::Missing => "path-unknown",
         }
     }
 

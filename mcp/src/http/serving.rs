@@ -23,15 +23,14 @@ use super::memory_budget::MemoryBudget;
 use super::sessions::Sessions;
 use super::{Authentication, HttpError, Settings};
 
-/// Bytes that a connection may hold of what was sent and not yet understood; a
-/// request's head fits.
+/// Bytes of a connection that are buffered before they are parsed; a request's head
+/// fits.
 const MAX_READ_BUFFER: usize = 64 * 1024;
 
 /// Headers of a request.
 const MAX_HEADERS: usize = 64;
 
-/// How often a stream says that it is still there, so that a client that has gone
-/// is found out.
+/// The interval of keep-alives on a stream, by which a vanished client is detected.
 const SSE_KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// How long to wait when the system has no room for another connection.
@@ -40,17 +39,17 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// How the server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// Connections that were cut off, because what they waited for took too long.
+    /// Connections that were cut off, because their requests took too long.
     pub cut: usize,
 }
 
-/// Listens at an address. As many connections wait to be taken as the system allows:
-/// what does not fit is lost for a second, and a flood fills what the standard library
-/// asks for. To be called before the process confines itself.
+/// Listens at an address, with the largest backlog that the system allows: a connection
+/// beyond it is retried after a second, and a flood fills the standard library's
+/// default. Call it before the process confines itself.
 ///
 /// # Errors
 ///
-/// When the address is none of this machine's, or in use.
+/// If the address is not one of this machine, or is in use.
 pub fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     let listener = std::net::TcpListener::bind(address)?;
     rustix::net::listen(&listener, i32::MAX)?;
@@ -66,6 +65,30 @@ pub fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
 /// for each session, and for each request of the newer era; the
 /// [`Principal`](crate::principal::Principal) is in the extensions of the
 /// [`http::request::Parts`] of a request.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use tokio_util::sync::CancellationToken;
+/// use toolward_mcp::http::{self, Ended, HttpError, Settings};
+/// use toolward_mcp::{Connection, Service};
+///
+/// async fn serve(service: Service, settings: Settings) -> Result<Ended, HttpError> {
+///     let listener = http::bind(([127, 0, 0, 1], 8080).into()).map_err(HttpError::Listener)?;
+///     let (draining, shutdown) = (settings.draining.clone(), CancellationToken::new());
+///     tokio::spawn({
+///         let shutdown = shutdown.clone();
+///         async move {
+///             let _ = tokio::signal::ctrl_c().await;
+///             draining.cancel();
+///             tokio::time::sleep(Duration::from_secs(5)).await;
+///             shutdown.cancel();
+///         }
+///     });
+///     // Each request brings its principal.
+///     let handler = move || -> Connection { service.connection(None) };
+///     http::serve(listener, handler, settings, shutdown).await
+/// }
+/// ```
 pub async fn serve<H, F>(
     listener: std::net::TcpListener,
     handler: F,
@@ -178,7 +201,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
 fn backlog(listener: TcpListener, most: usize) -> Result<Vec<(TcpStream, IpAddr)>, HttpError> {
     let listener = listener.into_std().map_err(HttpError::Listener)?;
     let mut waiting = Vec::new();
-    // A flood would go on for ever.
+    // Bounded, since a flood has no end.
     for _ in 0..most {
         match listener.accept() {
             Ok((stream, peer)) => {

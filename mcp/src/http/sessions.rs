@@ -1,5 +1,5 @@
-//! Sessions of the protocol's older era: each belongs to the principal that began
-//! it, and for another it is not there. A call whose client has gone is cancelled.
+//! Sessions of the protocol's session era. Each belongs to the principal that began it,
+//! and does not exist for others. A call whose client disconnected is cancelled.
 
 mod session;
 mod watched_stream;
@@ -27,8 +27,8 @@ use session::Session;
 use watched_stream::WatchedStream;
 
 tokio::task_local! {
-    /// On whose behalf a request is being handled. The library that handles it
-    /// doesn't hand this on to the sessions.
+    /// The caller of the request that is being handled. A task-local, since rmcp does
+    /// not pass it on to the sessions.
     static CALLER: Arc<Caller>;
 }
 
@@ -61,8 +61,8 @@ fn caller() -> Result<Arc<Caller>, io::Error> {
         .map_err(|_| io::ErrorKind::PermissionDenied.into())
 }
 
-/// The principal on whose behalf a request is being handled, for what the library
-/// asks without saying for whom.
+/// The principal of the request that is being handled, for callbacks of rmcp without
+/// one.
 pub(crate) fn calling() -> Option<Principal> {
     caller().ok().map(|caller| caller.principal.clone())
 }
@@ -79,7 +79,7 @@ pub(super) struct Sessions {
     most_in_all: usize,
     idle: Duration,
     resume_within: Duration,
-    /// Ends the streams on which clients listen; calls go on.
+    /// Ends the streams on which clients listen; calls continue.
     closing: CancellationToken,
 }
 
@@ -106,7 +106,7 @@ impl Sessions {
             .map(Arc::clone)
     }
 
-    /// Whether a session is there, for the caller.
+    /// Whether the caller has this session.
     pub(super) fn has(&self, id: &str) -> bool {
         self.own(id).is_some()
     }

@@ -19,17 +19,16 @@ pub use write::{Entry, add, write};
 use super::{Authenticate, Authenticating, HttpError, Identity, Refusal};
 use crate::principal::Principal;
 
-/// What tokens begin with, so that a scanner for leaked secrets can tell them.
+/// The prefix of tokens, by which scanners for leaked secrets recognise them.
 pub const PREFIX: &str = "toolward_";
 
-/// Random bytes of a token: more than anybody can guess, so that a fast hash
-/// protects it as well as a slow one.
+/// Random bytes of a token: too many to guess, so that a fast hash is enough.
 const RANDOM_BYTES: usize = 32;
 
 /// Longer tokens are not looked up.
 const MAX_TOKEN_BYTES: usize = 512;
 
-/// A token. It is shown once, to whom it is given, and erased when dropped.
+/// A token. Show it once, to its owner; it is erased when dropped.
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
@@ -58,7 +57,7 @@ pub struct TokenHash {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Algorithm {
     Blake3,
-    /// For tokens that were not made here: every system has a command for it.
+    /// For tokens that were made elsewhere: every system has a command for it.
     Sha256,
 }
 
@@ -128,7 +127,7 @@ impl FromStr for TokenHash {
 /// A new token, and its hash for the file.
 pub fn generate() -> Result<(Secret, TokenHash), HttpError> {
     let mut random = [0; RANDOM_BYTES];
-    getrandom::fill(&mut random).map_err(|error| HttpError::Random(error.to_string()))?;
+    getrandom::fill(&mut random).map_err(HttpError::Random)?;
     let mut token = String::with_capacity(64);
     token.push_str(PREFIX);
     BASE64_URL_SAFE_NO_PAD.encode_string(random, &mut token);
@@ -147,6 +146,25 @@ struct Token {
 }
 
 /// The tokens that a server knows.
+///
+/// ```
+/// use toolward_mcp::http::HttpError;
+/// use toolward_mcp::http::tokens::{self, Entry, Secret, TokenHash};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let folder = tempfile::tempdir()?;
+/// let (file, own) = (folder.path().join("tokens.toml"), folder.path().join("alice.token"));
+/// let (secret, hash): (Secret, TokenHash) = tokens::generate()?;
+/// tokens::add(&file, &Entry::new("alice", hash, &["text.*".to_owned()], false)?)?;
+/// tokens::write(&own, &secret)?;
+///
+/// let tokens = tokens::read(&file)?;
+/// let now = std::time::SystemTime::now();
+/// assert!(tokens.find(Some(secret.expose()), now).is_ok());
+/// assert!(tokens.find(Some("another"), now).is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Tokens {
     tokens: Arc<[Token]>,
@@ -174,7 +192,7 @@ impl Tokens {
         self.tokens.len()
     }
 
-    /// Whose they are; who has two is named twice.
+    /// The owners; an owner of two tokens is listed twice.
     fn names(&self) -> impl Iterator<Item = &str> {
         let owners = self.tokens.iter();
         owners.map(|token| &*token.identity.principal.name)
@@ -186,14 +204,14 @@ impl Tokens {
         self.tokens.is_empty()
     }
 
-    /// Who a token belongs to at a moment.
+    /// The owner of a token at this time.
     pub fn find(&self, token: Option<&str>, now: SystemTime) -> Result<Identity, Refusal> {
         let token = token.ok_or(Refusal::Missing)?;
         if token.len() > MAX_TOKEN_BYTES {
             return Err(Refusal::Unknown);
         }
         let presented = Algorithm::ALL.map(|algorithm| algorithm.hash(token));
-        // All are compared, so that the time says nothing about which one matched.
+        // Compares all, so that the time does not reveal which one matched.
         let found = self.tokens.iter().fold(None, |found, token| {
             if presented
                 .iter()

@@ -1,6 +1,5 @@
-//! The three tools of the server's own that stand before a large catalogue
-//! (Agent Tool 0.2.0, "Deferred loading"): what they are asked, and what they
-//! answer.
+//! The three tools of the server that give access to a large catalogue (Agent Tool
+//! 0.2.0, "Deferred loading"): their arguments and results.
 
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use serde::Deserialize;
@@ -14,10 +13,10 @@ use super::{reference, schemas};
 use crate::catalogue::{Blocked, Catalogue, Found, Listed};
 use crate::principal::Principal;
 
-/// The version of Agent Tool whose words are used.
+/// The version of Agent Tool that they follow.
 const SCHEMA_VERSION: &str = "0.2.0";
 
-/// Tools that a search gives where it is not told how many, and at most.
+/// Results of a search by default, and at most.
 const DEFAULT_MATCHES: usize = 8;
 pub(super) const MAX_MATCHES: usize = 25;
 /// Names that one search may ask for.
@@ -38,7 +37,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         .destructive(false)
         .idempotent(true)
         .open_world(false);
-    // What it may do is what any tool behind it may do.
+    // It may do what any tool behind it may do.
     let calls = ToolAnnotations::new()
         .read_only(false)
         .destructive(true)
@@ -59,14 +58,14 @@ pub(crate) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// What is to be done about a call that came in.
+/// The outcome of a call of one of the three tools.
 #[derive(Debug)]
 pub(crate) enum Asked<'a> {
-    /// It is answered.
+    /// A result of the server.
     Answer(CallToolResult),
     /// It ends with this error.
     Refused(Box<CallError>),
-    /// A tool is to be called.
+    /// Another tool has to be called.
     Call { tool: &'a Listed, input: JsonObject },
     /// There is no tool with that name.
     Unknown,
@@ -157,7 +156,7 @@ impl Finder {
     }
 }
 
-/// A catalogue as one principal finds it.
+/// A catalogue as one principal sees it.
 struct Behind<'f, 'a> {
     finder: &'f Finder,
     catalogue: &'a Catalogue,
@@ -278,14 +277,14 @@ impl<'a> Behind<'_, 'a> {
         self.catalogue.find(name, self.principal)
     }
 
-    /// The tool with this name, or what there is to say about there being none.
+    /// The tool with this name, or the error for an unknown name.
     fn known(&self, name: &str) -> Result<&'a Listed, CallError> {
         match self.find(name) {
             Some(Found::Listed(tool)) => return Ok(tool),
             Some(Found::Blocked(blocked)) => return Err(blocked.refusal.clone()),
             None => {}
         }
-        // A former name is no name, but it shows what is meant.
+        // A former name can't be called, but is offered as a suggestion.
         let index = &self.finder.index;
         let hits = index.search_among(name, |place| self.tool(place).is_some());
         let places = index.named(name).chain(hits.iter().map(|hit| hit.position));
@@ -305,7 +304,7 @@ impl<'a> Behind<'_, 'a> {
         .with_hint(format!("find the name with `{SEARCH}`")))
     }
 
-    /// A `deferred_tool_ref`: enough to choose by, without the schema.
+    /// A `deferred_tool_ref`: enough to choose a tool, without the schema.
     fn deferred(&self, tool: &Listed, reason: &str) -> Value {
         let source = visible_line(&tool.publisher, MAX_SHOWN_CHARS);
         let mut deferred = json!({
@@ -338,7 +337,7 @@ const PENDING: &str = "pending_provider_or_server";
 /// Names that are offered where one is unknown.
 const MAX_SUGGESTIONS: usize = 5;
 
-/// What the contract says, else what the id says.
+/// The contract's, else the id's.
 fn namespace(tool: &Listed) -> &str {
     let id = tool.contract.id.as_str();
     tool.contract.namespace.as_deref().unwrap_or(of_id(id))

@@ -1,7 +1,6 @@
-//! Selection references: what `load_tool` gives and `call_tool` takes. One proves
-//! that its holder was shown the schema that the tool has now. It needs no memory
-//! of who loaded what, so that any connection may use it, and it grants nothing:
-//! a call by it is decided upon like every other.
+//! Selection references, which `load_tool` returns and `call_tool` takes. A reference
+//! proves that its holder has seen the tool's current schema. It is stateless, so any
+//! connection may use it, and grants nothing: its call is authorised like any other.
 
 use std::sync::OnceLock;
 
@@ -17,8 +16,8 @@ const SEPARATOR: char = '#';
 /// Bytes of a tag. Models have to copy it.
 const TAG_BYTES: usize = 12;
 
-/// The key of this process: a tool's publisher, whose text a model reads, can't
-/// make a reference. `None` where the system has no randomness.
+/// The key of this process, so that a publisher can't put a valid reference into text
+/// that a model reads. `None` if the system has no randomness.
 static KEY: OnceLock<Option<[u8; 32]>> = OnceLock::new();
 
 fn key() -> Option<&'static [u8; 32]> {
@@ -35,8 +34,8 @@ pub(super) fn make(listed: &Listed, principal: &Principal) -> Option<String> {
     Some(format!("{}{SEPARATOR}{tag}", listed.name))
 }
 
-/// The name that a reference is about, whether or not it still holds. A name alone
-/// is about itself.
+/// The name in a reference, whether or not it is still valid. A name without a tag is
+/// returned unchanged.
 pub(super) fn name(reference: &str) -> &str {
     reference
         .split_once(SEPARATOR)

@@ -1,4 +1,4 @@
-//! What the server's own tools say of themselves.
+//! The schemas and descriptions of the server's own tools.
 
 use std::sync::Arc;
 

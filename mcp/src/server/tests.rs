@@ -43,7 +43,7 @@ fn headers_are_compared_for_the_tools_that_a_principal_may_call_and_for_no_other
     );
     assert_eq!(own.get_tool("open.two"), None);
     assert_eq!(own.get_tool("open.three"), None);
-    // Nobody vouches for such a request.
+    // The request is not authenticated.
     assert_eq!(service.connection(None).get_tool("open.one"), None);
 }
 

@@ -1,11 +1,11 @@
-//! Lines of a stream, none of which is kept beyond a length.
+//! Reads lines of bounded length from a stream.
 
 use std::io;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// Bytes that are read at once, if there are as many.
+/// Bytes of one read, at most.
 const READ_CHUNK_BYTES: u64 = 64 << 10;
 
 /// Room for what is read, at least.
@@ -15,7 +15,7 @@ const MIN_BUFFER_BYTES: usize = 4 << 10;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Whole(BytesMut),
-    /// The beginning of one that is too long. The rest is passed over.
+    /// The beginning of a line that is too long. The rest is skipped.
     TooLong(BytesMut),
 }
 
@@ -26,9 +26,9 @@ pub(super) struct Lines<R> {
     longest: usize,
     /// What was read and not yet handed on.
     buffer: BytesMut,
-    /// So many bytes of it are known to hold no end of a line.
+    /// The number of its bytes that are known to contain no line end.
     scanned: usize,
-    /// Whether what comes belongs to a line that was too long.
+    /// Whether the rest of a line that is too long is being skipped.
     skipping: bool,
 }
 
@@ -44,8 +44,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The next line that is not empty; `None` at the end. What follows the last
-    /// line's end is none. A future that is dropped takes nothing with it.
+    /// The next line that is not empty; `None` at the end. Text without a line end is
+    /// not a line. Cancel safe.
     pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             let new = self.buffer.get(self.scanned..).unwrap_or_default();

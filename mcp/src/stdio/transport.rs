@@ -124,7 +124,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         }
     }
 
-    /// The message of a line, if it is to be handled. Otherwise it is answered here.
+    /// Parses the message of a line. Answers it here and returns `None` if it is
+    /// rejected.
     fn message(&mut self, line: Line) -> Option<Incoming> {
         let (mut line, found) = match line {
             Line::Whole(line) => {
@@ -263,7 +264,7 @@ struct Refusal<'a> {
     error: &'a ErrorData,
 }
 
-/// What becomes of a message that is not parsed.
+/// What a message that is not parsed leads to.
 enum Flawed {
     /// The question that it answers has failed.
     Passed(Box<Incoming>),

@@ -64,7 +64,7 @@ impl QueuedBytes {
     }
 }
 
-/// Whether a line is written; an error where it never will be.
+/// Whether a line has been written; an error if it never will be.
 pub(super) enum Written {
     Now,
     Later(oneshot::Receiver<()>),
@@ -114,7 +114,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
             return Written::Never;
         };
         let mut from = 0;
-        // Where nothing waits, the task does not write either.
+        // If nothing is queued, the task does not write either.
         if self.waiting.bytes.load(Ordering::Acquire) == 0 {
             let mut context = Context::from_waker(noop_waker_ref());
             match poll_line(output, &mut context, &line, &mut from) {
@@ -180,7 +180,7 @@ async fn write<W: AsyncWrite + Unpin>(
                     std::future::poll_fn(|context| poll_line(&output, context, line, from)).await;
                 if let Err(error) = &written {
                     tracing::debug!(%error, "nothing more can be written to the client");
-                    // What is sent from now on is known at once to go nowhere.
+                    // Sending from now on fails at once.
                     queue.close();
                 }
             }
@@ -193,7 +193,7 @@ async fn write<W: AsyncWrite + Unpin>(
     }
 }
 
-/// Writes what of a line is not written yet, up to the reader's end.
+/// Writes the rest of a line, as far as the reader takes it.
 fn poll_line<W: AsyncWrite + Unpin>(
     output: &Mutex<W>,
     context: &mut Context<'_>,

@@ -13,7 +13,7 @@ use rmcp::model::{
 use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionHandle;
 
-/// How long ending a session may wait for its worker to take the news.
+/// How long ending a session waits for its worker.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A session of one principal.
@@ -84,8 +84,7 @@ impl Session {
         &self.owner
     }
 
-    /// What the session's worker is reached by; to reach for it is to use the
-    /// session.
+    /// The handle of the session's worker. Getting it counts as use of the session.
     pub(super) fn handle(&self) -> &LocalSessionHandle {
         self.used().last = Instant::now();
         &self.handle
@@ -95,7 +94,7 @@ impl Session {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For how long nothing happened; `None` while a call runs or a client listens.
+    /// How long it has been idle; `None` while a call runs or a client listens.
     pub(super) fn idle_for(&self) -> Option<Duration> {
         let used = self.used();
         (used.streams == 0 && used.calls.is_empty()).then(|| used.last.elapsed())
@@ -123,16 +122,16 @@ impl Session {
         }
     }
 
-    /// A stream is closed. A call that nobody waits for any more is cancelled,
-    /// unless its client comes back in time.
+    /// A stream is closed. If it was a call's last one, the call is cancelled unless
+    /// its client comes back in time.
     pub(super) fn close(self: &Arc<Self>, number: Option<u64>) {
         let mut used = self.used();
         used.streams = used.streams.saturating_sub(1);
         used.last = Instant::now();
         let Some(number) = number else { return };
         let Some(call) = used.calls.get_mut(&number) else {
-            // Its result was delivered: what was kept for a client that comes
-            // back would be gone through at each message.
+            // Its result was delivered: drops what was kept for a client that comes
+            // back, which is scanned at each message.
             drop(used);
             let session = Arc::clone(self);
             tokio::spawn(async move {
@@ -156,7 +155,7 @@ impl Session {
         self.used().calls.remove(&number);
     }
 
-    /// Whether this message ends the call of that number.
+    /// Whether this message is the result of that call.
     pub(super) fn ends(&self, number: u64, answered: &RequestId) -> bool {
         self.used()
             .calls

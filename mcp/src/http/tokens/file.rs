@@ -1,4 +1,4 @@
-//! The file of hashed tokens: what it may say, and who may have written it.
+//! The file of hashed tokens: its format, and the check of its owner and mode.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,11 +9,13 @@ use std::time::SystemTime;
 use serde::Deserialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use toolward_contract::Position;
 use toolward_files::{Links, Problem, Protection};
 
 use super::{Token, TokenHash, Tokens};
 use crate::http::{HttpError, Identity};
 use crate::principal::{Principal, Tools};
+use crate::unsafe_file::describe;
 
 /// Bytes of a token file; thousands of tokens fit.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -35,7 +37,7 @@ struct Written {
 pub(super) struct WrittenToken {
     pub(super) name: String,
     pub(super) hash: String,
-    /// Without it the token reaches nothing.
+    /// Without it the token can use no tool.
     #[serde(default)]
     pub(super) tools: Vec<String>,
     #[serde(default)]
@@ -71,20 +73,13 @@ fn unreadable(path: &Path, source: io::Error) -> HttpError {
 
 /// The error of a file that others may have read or written, or that can't be read.
 fn refused(path: &Path, problem: Problem) -> HttpError {
-    let problem = match problem {
-        Problem::Io { source, .. } => return unreadable(path, source),
-        Problem::TooLarge { .. } => return too_large(),
-        Problem::Owner { owner, user } => {
-            format!("belongs to user {owner}, and this process is user {user}")
-        }
-        Problem::Mode { mode } => {
-            format!("has mode {mode:04o}: others than its owner can read or change it")
-        }
-        other => other.to_string(),
-    };
-    HttpError::TokenFileUnsafe {
-        path: path.to_owned(),
-        problem,
+    match problem {
+        Problem::Io { source, .. } => unreadable(path, source),
+        Problem::TooLarge { .. } => too_large(),
+        problem => HttpError::TokenFileUnsafe {
+            path: path.to_owned(),
+            problem: describe(&problem),
+        },
     }
 }
 
@@ -100,10 +95,7 @@ pub(super) fn parse(text: &str) -> Result<Tokens, HttpError> {
     if u64::try_from(text.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
         return Err(too_large());
     }
-    let line_of = |offset: usize| {
-        text.get(..offset)
-            .map(|before| before.matches('\n').count().saturating_add(1))
-    };
+    let line_of = |offset| usize::try_from(Position::of_offset(text, offset).line).ok();
     let written: Written = toml::from_str(text).map_err(|error| HttpError::Tokens {
         problem: format!("can't be read: {}", error.message()),
         line: error.span().and_then(|span| line_of(span.start)),

@@ -1,5 +1,5 @@
-//! Writes tokens: one to the file that it is handed over in, and entries to the
-//! file of hashed tokens. Neither file is ever there in part, or for others to read.
+//! Writes a token to a file for its owner, and its entry to the file of hashed tokens.
+//! Both are written atomically, and only their owner can read them.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -67,7 +67,7 @@ impl Entry {
 /// A file that a server would not read, or one that has an entry of this name.
 pub fn add(path: &Path, entry: &Entry) -> Result<(), HttpError> {
     let unusable = |source: std::io::Error| unusable(path, source);
-    // What a link leads to is replaced, not the link.
+    // Replaces the target of a link, not the link.
     let place = match std::fs::canonicalize(path) {
         Ok(place) => place,
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -79,7 +79,7 @@ pub fn add(path: &Path, entry: &Entry) -> Result<(), HttpError> {
         }
         Err(error) => return Err(unusable(error)),
     };
-    // Of two who add at once, one would lose its entry.
+    // Without the lock, one of two concurrent additions would be lost.
     let _alone = alone(&place).map_err(unusable)?;
     let mut text = match file::text(&place) {
         Ok(text) => text,
@@ -101,19 +101,18 @@ pub fn add(path: &Path, entry: &Entry) -> Result<(), HttpError> {
         text.push('\n');
     }
     text.push_str(&entry.text);
-    // Nothing is written that can't be read.
+    // Checks that the result can be read before writing it.
     file::parse(&text)?;
     replace(&place, text.as_bytes())
 }
 
-/// Writes a token to a file that its owner alone can read, in place of what was
-/// there.
+/// Replaces a file by one with the token that only its owner can read.
 pub fn write(path: &Path, secret: &Secret) -> Result<(), HttpError> {
     let line = zeroize::Zeroizing::new(format!("{}\n", secret.expose()));
     replace(path, line.as_bytes())
 }
 
-/// Holds off others who would add to the same file, until it is dropped.
+/// Locks the file against other additions until it is dropped.
 fn alone(path: &Path) -> std::io::Result<File> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -132,7 +131,7 @@ fn unusable(path: &Path, source: std::io::Error) -> HttpError {
     }
 }
 
-/// Puts a new file in the place of what was there.
+/// Replaces a file atomically.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), HttpError> {
     toolward_files::replace(path, bytes, 0o600).map_err(|error| unusable(path, error))
 }
