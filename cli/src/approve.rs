@@ -6,12 +6,13 @@ mod keys;
 mod question;
 
 use std::future::Future;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use toolward_host::{ApprovalRequest, Approver, Verdict};
 
+use crate::environment::has_terminal;
 use crate::progress::Bar;
 use keys::Keys;
 
@@ -53,7 +54,7 @@ impl Approver for Terminal {
         request: &'a ApprovalRequest,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
         Box::pin(async move {
-            if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+            if !has_terminal() {
                 return Verdict::Unavailable;
             }
             match self.put(request).await {

@@ -35,7 +35,8 @@ pub(crate) enum Command {
     /// Serve tools to agents over MCP
     Serve(serve::Arguments),
     /// Set MCP clients up
-    Mcp(mcp::Arguments),
+    #[command(subcommand)]
+    Mcp(mcp::Command),
     /// Make a new bundle: a contract, a driver and a test
     New(new::Arguments),
     /// Check contracts, drivers and bundles, like a compiler
@@ -65,15 +66,19 @@ pub(crate) enum Command {
     /// Pull a bundle from a registry, and verify it
     Pull(pull::Pull),
     /// Trust publishers by their documents
-    Trust(trust::Arguments),
+    #[command(subcommand)]
+    Trust(trust::Command),
     /// Run the examples of a bundle's contracts against its drivers
     Test(test::Arguments),
     /// Look at what the policy grants: list, explain, suggest, check
-    Policy(policy::Arguments),
+    #[command(subcommand)]
+    Policy(policy::Command),
     /// Make the documents that a publisher signs: keys, revocations, channels
-    Publisher(publisher::Arguments),
+    #[command(subcommand)]
+    Publisher(publisher::Command),
     /// Make and look at signing keys
-    Keys(keys::Arguments),
+    #[command(subcommand)]
+    Keys(keys::Command),
     /// Check this machine and installation
     Doctor(doctor::Arguments),
     /// Write a completion script for a shell

@@ -27,40 +27,41 @@ use clap::CommandFactory as _;
 
 use crate::arguments::{Cli, Command};
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Result};
 use crate::output::Output;
 
 pub(crate) fn run(
     command: Command,
     environment: &Environment,
     output: &mut Output,
-) -> Result<Exit, Failure> {
-    match command {
-        Command::Call(arguments) => call::run(&arguments, environment, output),
-        Command::Serve(arguments) => serve::run(arguments, environment, output),
-        Command::Mcp(arguments) => mcp::run(arguments, output),
+) -> Result<Exit> {
+    let done = match command {
+        Command::Call(arguments) => return call::run(&arguments, environment, output),
+        Command::Serve(arguments) => return serve::run(arguments, environment, output),
+        Command::Check(arguments) => return check::run(&arguments, output),
+        Command::Verify(arguments) => return verify::run(&arguments, environment, output),
+        Command::Test(arguments) => return test::run(&arguments, environment, output),
+        Command::Install(install) => return install.run(environment, output),
+        Command::Update(update) => return update.run(environment, output),
+        Command::Doctor(arguments) => return doctor::run(&arguments, environment, output),
+        Command::Mcp(command) => mcp::run(&command, output),
         Command::New(arguments) => new::run(&arguments, environment, output),
-        Command::Check(arguments) => check::run(&arguments, output),
         Command::Build(arguments) => build::run(&arguments, environment, output),
         Command::Pack(arguments) => pack::run(&arguments, environment, output),
         Command::Sign(arguments) => sign::run(&arguments, output),
-        Command::Verify(arguments) => verify::run(&arguments, environment, output),
         Command::Inspect(arguments) => inspect::run(&arguments, environment, output),
-        Command::Test(arguments) => test::run(&arguments, environment, output),
-        Command::Install(install) => install.run(environment, output),
-        Command::Update(update) => update.run(environment, output),
         Command::List(list) => list.run(environment, output),
         Command::Remove(remove) => remove.run(environment, output),
         Command::Search(search) => search.run(environment, output),
         Command::Push(push) => push.run(environment, output),
         Command::Pull(pull) => pull.run(environment, output),
-        Command::Trust(arguments) => trust::run(&arguments, environment, output),
-        Command::Publisher(arguments) => publisher::run(&arguments, environment, output),
-        Command::Policy(arguments) => policy::run(&arguments, environment, output),
-        Command::Keys(arguments) => keys::run(&arguments, output),
-        Command::Doctor(arguments) => doctor::run(&arguments, environment, output),
+        Command::Trust(command) => command.run(environment, output),
+        Command::Publisher(command) => command.run(environment, output),
+        Command::Policy(command) => command.run(environment, output),
+        Command::Keys(command) => command.run(output),
         Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
         Command::InternalCompileBroker => compile_broker::broker(),
         Command::InternalCompileWorker => compile_broker::worker(),
-    }
+    };
+    done.map(|()| Exit::Fine)
 }

@@ -4,6 +4,9 @@ use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::failure::{Code, Failure, Result};
 
 /// The environment, as far as the command cares.
 #[derive(Debug, Clone)]
@@ -12,8 +15,12 @@ pub(crate) struct Environment {
     pub(crate) operator: toolward_operator::Environment,
     /// The guest toolchain's Cargo, from `TOOLWARD_GUEST_CARGO`.
     pub(crate) guest_cargo: Option<OsString>,
+    /// Where the tools of other languages are, from `TOOLWARD_TOOLCHAIN`.
+    pub(crate) toolchain: Option<PathBuf>,
+    /// The user's home, which the tools of a build are told of.
+    pub(crate) home: Option<PathBuf>,
     /// `SOURCE_DATE_EPOCH`, unparsed.
-    pub(crate) source_date_epoch: Option<String>,
+    source_date_epoch: Option<String>,
     /// What is shown of what libraries report, and the variable that says so:
     /// `TOOLWARD_LOG`, or else `RUST_LOG`.
     pub(crate) log: Option<(&'static str, String)>,
@@ -44,6 +51,8 @@ impl Environment {
         Self {
             operator: toolward_operator::Environment::of_process(),
             guest_cargo: std::env::var_os("TOOLWARD_GUEST_CARGO").filter(|v| !v.is_empty()),
+            toolchain: directory("TOOLWARD_TOOLCHAIN"),
+            home: directory("HOME"),
             source_date_epoch: std::env::var("SOURCE_DATE_EPOCH")
                 .ok()
                 .filter(|value| !value.is_empty()),
@@ -60,12 +69,48 @@ impl Environment {
     }
 }
 
+impl Environment {
+    /// `SOURCE_DATE_EPOCH` as a number.
+    pub(crate) fn source_date_epoch(&self) -> Result<Option<i64>> {
+        let number = self.source_date_epoch.as_ref().map(|value| {
+            value.parse().map_err(|_| {
+                let message =
+                    format!("SOURCE_DATE_EPOCH is {value:?}; expected seconds since 1970");
+                Failure::usage(Code::SourceDateEpochInvalid, message)
+            })
+        });
+        number.transpose()
+    }
+
+    /// When what is made now says that it was made, in seconds since 1970.
+    pub(crate) fn created(&self) -> Result<i64> {
+        let now = || {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH);
+            let seconds = since.map(|since| since.as_secs()).unwrap_or_default();
+            i64::try_from(seconds).unwrap_or(i64::MAX)
+        };
+        Ok(self.source_date_epoch()?.unwrap_or_else(now))
+    }
+}
+
 impl Deref for Environment {
     type Target = toolward_operator::Environment;
 
     fn deref(&self) -> &Self::Target {
         &self.operator
     }
+}
+
+/// A directory that a variable names; a relative one counts as unset.
+fn directory(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+}
+
+/// Whether a person can be asked: on standard error, and answer on standard input.
+pub(crate) fn has_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 /// Where programs are looked for: `PATH`.

@@ -1,17 +1,19 @@
 //! How a command fails: an exit code, a stable error code, what happened, and
 //! the next step.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use toolward_author::AuthorError;
-use toolward_author::build::BuildError;
-use toolward_author::scaffold::ScaffoldError;
-use toolward_mcp::ServerFeaturesError;
 use toolward_mcp::http::HttpError;
-use toolward_mcp::stdio::StdioError;
-use toolward_signing::ErrorKind;
+use toolward_signing::{ErrorKind, Refusal};
 
-pub(crate) use toolward_operator::{Error as Failure, Kind, content_error};
+pub(crate) use toolward_operator::{Code as OperatorCode, Error as Failure, Kind, content_error};
+
+pub(crate) use crate::codes::Code;
+
+/// What a command, or a part of one, comes to.
+pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
 /// The exit codes, as `--help` documents them. The worst of several comes last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,31 +54,27 @@ pub(crate) fn packed(error: impl Into<AuthorError>) -> Failure {
     match error.refusal() {
         // Nothing was looked at that could be refused.
         Some(refusal) if refusal.kind() == ErrorKind::Io => {
-            Failure::refused(refusal).of_kind(Kind::Usage)
+            Failure::refused(refusal.clone()).of_kind(Kind::Usage)
         }
-        Some(refusal) => Failure::refused(refusal),
+        Some(refusal) => Failure::refused(refusal.clone()),
         None => authored(error),
     }
 }
 
+/// What an author gave is wrong: it has failed, and nothing was to be verified.
+pub(crate) fn invalid(refusal: Refusal) -> Failure {
+    Failure::refused(refusal).of_kind(Kind::Failed)
+}
+
+/// A file of an author's is wrong.
+pub(crate) fn invalid_file(path: &Path, refusal: Refusal) -> Failure {
+    invalid(refusal).in_file(path)
+}
+
 pub(crate) fn authored(error: impl Into<AuthorError>) -> Failure {
     let error = error.into();
-    Failure::new(Kind::Failed, error.code(), &error)
-        .maybe_hint(error.hint())
-        .with_diagnostics(error.diagnostics())
-        .caused_by(error)
-}
-
-pub(crate) fn built(error: BuildError) -> Failure {
-    Failure::new(Kind::Failed, error.code(), &error)
-        .maybe_hint(error.hint())
-        .caused_by(error)
-}
-
-pub(crate) fn scaffolded(error: ScaffoldError) -> Failure {
-    Failure::new(Kind::Failed, error.code(), &error)
-        .maybe_hint(error.hint())
-        .caused_by(error)
+    let diagnostics = error.diagnostics().to_vec();
+    Failure::of(Kind::Failed, error).with_diagnostics(diagnostics)
 }
 
 pub(crate) fn http(error: HttpError) -> Failure {
@@ -84,20 +82,5 @@ pub(crate) fn http(error: HttpError) -> Failure {
         HttpError::Listener(_) | HttpError::Random(_) => Kind::Failed,
         _ => Kind::Usage,
     };
-    let hint = error.hint().map(|hint| hint.to_string());
-    Failure::new(kind, error.code(), &error)
-        .maybe_hint(hint)
-        .caused_by(error)
-}
-
-pub(crate) fn stdio(error: StdioError) -> Failure {
-    Failure::new(Kind::Failed, error.code(), &error)
-        .hint("start it from an MCP client: `toolward mcp config` prints the lines for one")
-        .caused_by(error)
-}
-
-pub(crate) fn features(error: ServerFeaturesError) -> Failure {
-    Failure::usage(error.code(), &error)
-        .hint(error.hint())
-        .caused_by(error)
+    Failure::of(kind, error)
 }

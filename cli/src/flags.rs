@@ -16,7 +16,7 @@ use toolward_operator::trust::Trust;
 use toolward_operator::{Environment, confine};
 
 use crate::environment;
-use crate::failure::Failure;
+use crate::failure::Result;
 use crate::output::Output;
 
 /// A value of the library that is made from flags.
@@ -252,7 +252,7 @@ impl ConfineFlags {
         trust: &Trust,
         environment: &Environment,
         output: &Output,
-    ) -> Result<(), Failure> {
+    ) -> Result {
         if self.no_confine {
             output.warning(
                 "this process is not confined: whoever escapes the sandbox has all your rights",

@@ -1,20 +1,15 @@
-//! Private keys in files: reading them, with their passphrase, and writing them
-//! so that only their owner can read them.
+//! Private keys in files, with the passphrase that is given or asked for.
 
 use std::cell::OnceCell;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use toolward_author::{AuthorError, keys};
 use toolward_signing::key::{SigningKey, is_encrypted_pem};
 use toolward_signing::secrecy::{ExposeSecret as _, SecretString};
-use zeroize::Zeroizing;
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{self, Code, Failure, Kind, Result};
 use crate::output::Output;
-
-/// Longest passphrase or key file, in bytes.
-const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct Passphrase {
@@ -42,7 +37,7 @@ impl Passphrase {
     }
 
     /// The passphrase, if a file or descriptor was named.
-    pub(crate) fn given(&self) -> Result<Option<SecretString>, Failure> {
+    pub(crate) fn given(&self) -> Result<Option<SecretString>> {
         let path = match (&self.passphrase_file, self.passphrase_fd) {
             (Some(path), _) => path.clone(),
             // Opening the descriptor's name copies it without `unsafe`.
@@ -56,7 +51,7 @@ impl Passphrase {
         let line = text.expose_secret().lines().next().unwrap_or_default();
         if line.is_empty() {
             return Err(Failure::usage(
-                "passphrase-empty",
+                Code::PassphraseEmpty,
                 format!("{}: the first line is empty", path.display()),
             ));
         }
@@ -66,8 +61,15 @@ impl Passphrase {
         Ok(Some(known.clone()))
     }
 
+    /// The passphrase of this key, if it is encrypted.
+    pub(crate) fn of_key(&self, path: &Path, encrypted: bool) -> Result<Option<SecretString>> {
+        let prompt = || format!("Passphrase of {}", path.display());
+        let secret = encrypted.then(|| self.obtain(&prompt(), false));
+        secret.transpose()
+    }
+
     /// The passphrase, asked for on the terminal unless it was given.
-    pub(crate) fn obtain(&self, prompt: &str, confirm: bool) -> Result<SecretString, Failure> {
+    pub(crate) fn obtain(&self, prompt: &str, confirm: bool) -> Result<SecretString> {
         if let Some(passphrase) = self.given()? {
             return Ok(passphrase);
         }
@@ -78,7 +80,7 @@ impl Passphrase {
         }
         question.interact().map(SecretString::from).map_err(|_| {
             Failure::usage(
-                "passphrase-missing",
+                Code::PassphraseMissing,
                 "a passphrase is needed, and there is no terminal to ask on",
             )
             .hint("give it with --passphrase-file or --passphrase-fd")
@@ -87,11 +89,7 @@ impl Passphrase {
 }
 
 /// Reads a private key, and its passphrase where it has one.
-pub(crate) fn read(
-    path: &Path,
-    passphrase: &Passphrase,
-    output: &Output,
-) -> Result<SigningKey, Failure> {
+pub(crate) fn read(path: &Path, passphrase: &Passphrase, output: &Output) -> Result<SigningKey> {
     parse(path, &read_secret(path)?, passphrase, output)
 }
 
@@ -101,23 +99,10 @@ pub(crate) fn parse(
     pem: &SecretString,
     passphrase: &Passphrase,
     output: &Output,
-) -> Result<SigningKey, Failure> {
-    let secret = if is_encrypted_pem(pem.expose_secret()) {
-        Some(passphrase.obtain(&format!("Passphrase of {}", path.display()), false)?)
-    } else {
-        None
-    };
-    let key = SigningKey::from_pem(pem.expose_secret(), secret.as_ref()).map_err(|refusal| {
-        let failure = Failure::new(
-            Kind::Failed,
-            refusal.code(),
-            format!("{}: {refusal}", path.display()),
-        );
-        match refusal.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    })?;
+) -> Result<SigningKey> {
+    let secret = passphrase.of_key(path, is_encrypted_pem(pem.expose_secret()))?;
+    let key = SigningKey::from_pem(pem.expose_secret(), secret.as_ref())
+        .map_err(|refusal| Failure::of(Kind::Failed, refusal).in_file(path))?;
     if key.public().is_example() {
         output.warning("this is the example key; its private half is public, so signing with it proves nothing");
     }
@@ -126,55 +111,21 @@ pub(crate) fn parse(
 }
 
 /// Reads a small file that may hold a secret.
-pub(crate) fn read_secret(path: &Path) -> Result<SecretString, Failure> {
-    let mut text = String::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(MAX_SECRET_BYTES).read_to_string(&mut text))
-        .map_err(|error| Failure::unreadable(path, error))?;
-    Ok(SecretString::from(text))
+pub(crate) fn read_secret(path: &Path) -> Result<SecretString> {
+    keys::read_text(path).map_err(|error| Failure::unreadable(path, error))
 }
 
-/// Reads a small file that may hold a secret, in any form.
-pub(crate) fn read_bytes(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
-    // At once as large as it may get: growing would leave copies behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SECRET_BYTES as usize));
-    std::fs::File::open(path)
-        .and_then(|file| file.take(MAX_SECRET_BYTES).read_to_end(&mut bytes))
-        .map_err(|error| Failure::unreadable(path, error))?;
-    Ok(bytes)
+/// Why a key was not written.
+pub(crate) fn unwritten(error: AuthorError) -> Failure {
+    let AuthorError::Exists { path } = &error else {
+        return failure::authored(error);
+    };
+    let path = path.display();
+    let message = format!("{path}: this exists already, and keys are not overwritten");
+    Failure::with_code(Kind::Failed, error.code(), message)
+        .hint("name another place, or move the old key away yourself")
 }
 
-/// Writes a new file that only its owner reads. Overwrites nothing.
-pub(crate) fn write_private(path: &Path, pem: &SecretString) -> Result<(), Failure> {
-    write(path, pem.expose_secret().as_bytes(), 0o600)
-}
-
-/// Writes a new file that everybody may read. Overwrites nothing.
-pub(crate) fn write_public(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    write(path, bytes, 0o666)
-}
-
-fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
-    toolward_files::write_new(path, bytes, mode).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => exists(path),
-        _ => Failure::unwritable(path, error),
-    })
-}
-
-/// The failure of a place that is taken.
-pub(crate) fn exists(path: &Path) -> Failure {
-    Failure::new(
-        Kind::Failed,
-        "output-exists",
-        format!(
-            "{}: this exists already, and keys are not overwritten",
-            path.display()
-        ),
-    )
-    .hint("name another place, or move the old key away yourself")
-}
-
-#[cfg(unix)]
 fn warn_if_readable(path: &Path, output: &Output) {
     use std::os::unix::fs::PermissionsExt as _;
     let readable = std::fs::metadata(path)
@@ -189,6 +140,3 @@ fn warn_if_readable(path: &Path, output: &Output) {
         ));
     }
 }
-
-#[cfg(not(unix))]
-fn warn_if_readable(_path: &Path, _output: &Output) {}

@@ -7,6 +7,7 @@
 
 mod approve;
 mod arguments;
+mod codes;
 mod commands;
 mod environment;
 mod failure;
@@ -16,7 +17,6 @@ mod logging;
 mod output;
 mod progress;
 mod stderr;
-mod test_sandbox;
 
 use std::process::ExitCode;
 

@@ -12,7 +12,7 @@ use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_operator::{Progress, Report};
 
 use crate::environment::Colours;
-use crate::failure::{Exit, Failure, Kind};
+use crate::failure::{Code, Exit, Failure, Kind, Result};
 use crate::progress::Bar;
 use crate::stderr;
 
@@ -21,10 +21,6 @@ const MAX_MESSAGE_CHARS: usize = 4000;
 
 /// Longest text that is for a file, in characters: it is of use only whole.
 const MAX_FILE_CHARS: usize = 256 * 1024;
-
-/// With its words written, or with the reason why not. A reader that has gone
-/// needs no words, and is no reason to leave work undone.
-pub(crate) type Written = Result<(), Failure>;
 
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -49,24 +45,32 @@ impl Output {
         self.json
     }
 
+    /// Writes a result to standard output: as JSON, or as lines for people.
+    pub(crate) fn result(&mut self, value: &impl Serialize, lines: impl Display) -> Result {
+        match self.json {
+            true => self.value(value),
+            false => self.line(lines),
+        }
+    }
+
     /// Writes a line, or lines, to standard output.
-    pub(crate) fn line(&mut self, text: impl Display) -> Written {
+    pub(crate) fn line(&mut self, text: impl Display) -> Result {
         write_out(&format!("{text}\n"))
     }
 
     /// Writes a value as one line of JSON to standard output.
-    pub(crate) fn value(&mut self, value: &impl Serialize) -> Written {
+    pub(crate) fn value(&mut self, value: &impl Serialize) -> Result {
         match serde_json::to_string(value) {
             Ok(line) => self.line(text::visible_json(&line)),
-            Err(error) => Err(Failure::new(Kind::Failed, "output-unwritable", error)),
+            Err(error) => Err(Failure::new(Kind::Failed, Code::OutputUnwritable, error)),
         }
     }
 
     /// Writes a value as indented JSON to standard output.
-    pub(crate) fn pretty(&mut self, value: &impl Serialize) -> Written {
+    pub(crate) fn pretty(&mut self, value: &impl Serialize) -> Result {
         match serde_json::to_string_pretty(value) {
             Ok(lines) => self.line(text::visible_json(&lines)),
-            Err(error) => Err(Failure::new(Kind::Failed, "output-unwritable", error)),
+            Err(error) => Err(Failure::new(Kind::Failed, Code::OutputUnwritable, error)),
         }
     }
 
@@ -88,9 +92,9 @@ impl Output {
         stderr::write(format!("{label} {}\n", block(&message)));
     }
 
-    /// Writes a diagnostic the way compilers do.
-    pub(crate) fn diagnostic(&mut self, diagnostic: &Diagnostic) -> Written {
-        self.line(shown(diagnostic, self.colours.stdout))
+    /// Writes a diagnostic, for people the way compilers do.
+    pub(crate) fn diagnostic(&mut self, diagnostic: &Diagnostic) -> Result {
+        self.result(diagnostic, shown(diagnostic, self.colours.stdout))
     }
 
     /// Says why the command failed, and gives its exit code.
@@ -191,12 +195,13 @@ fn paint(label: &str, severity: Severity, colour: bool) -> String {
     format!("\u{1b}[1;{colour}m{label}\u{1b}[0m")
 }
 
-fn write_out(text: &str) -> Written {
+/// The work goes on when the reader of the output is gone.
+fn write_out(text: &str) -> Result {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::new(
             Kind::Failed,
-            "output-unwritable",
+            Code::OutputUnwritable,
             format!("standard output: {error}"),
         )),
         _ => Ok(()),
@@ -210,6 +215,14 @@ fn block(text: &str) -> String {
 }
 
 /// Writes bytes of the command's own making to standard output.
-pub(crate) fn raw(bytes: &[u8]) -> Written {
+pub(crate) fn raw(bytes: &[u8]) -> Result {
     write_out(&String::from_utf8_lossy(bytes))
+}
+
+/// `1 error`, `2 errors`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
 }

@@ -1,12 +1,15 @@
 //! Standard error. A process that serves writes there from a thread of its own, so
 //! that nothing waits for a reader that does not read.
+//!
+//! `tracing-appender` does not replace it: it bounds lines instead of bytes, does not
+//! report what it drops, and prints at the end if the reader has not read by then.
 
 use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Result};
 
 /// How much may wait to be read, in bytes.
 const MAX_BACKLOG_BYTES: usize = 256 * 1024;
@@ -25,13 +28,13 @@ pub(crate) fn write(text: String) {
 
 /// From now on writing does not block. Call it when the process is
 /// confined: a thread that is there before would go free.
-pub(crate) fn detach() -> Result<(), Failure> {
+pub(crate) fn detach() -> Result {
     let queue = QUEUE.get_or_init(Queue::default);
     std::thread::Builder::new()
         .name("stderr".to_owned())
         .spawn(|| queue.run(&mut std::io::stderr()))
         .map(drop)
-        .map_err(|error| Failure::new(Kind::Failed, "runtime-unavailable", error))?;
+        .map_err(Failure::runtime)?;
     // What is said of a panic must not keep the thread that panicked either.
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location();

@@ -1,16 +1,22 @@
-//! `build`: the components of a bundle, with the guest toolchain.
+//! `build`: the components of a bundle, with the tools of their languages.
+
+pub(crate) mod consent;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use toolward_author::build::{self, Options, Progress};
+use toolward_author::BuildKind;
+use toolward_author::build::{self, BuildProgress, Options, Plan, Tools};
 use toolward_bundle::text;
 
-use crate::environment::Environment;
-use crate::failure::{self, Exit, Failure};
+use crate::environment::{Environment, search_path};
+use crate::failure::{Failure, Kind, Result};
 use crate::output::Output;
+
+/// How many of the tools' lines stand in the error of a failed build.
+const MAX_LOG_LINES: usize = 10_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -30,6 +36,26 @@ pub(crate) struct Arguments {
     /// Use no network
     #[arg(long)]
     offline: bool,
+
+    /// Where the tools of other languages are installed [default: TOOLWARD_TOOLCHAIN,
+    /// else toolchain in Toolward's data directory]
+    #[arg(long, value_name = "DIRECTORY")]
+    toolchain: Option<PathBuf>,
+
+    /// Start the tools without asking whether this directory may be built
+    #[arg(long)]
+    allow_build: bool,
+}
+
+/// Where the tools of other languages come from.
+pub(crate) fn tools(named: Option<&PathBuf>, environment: &Environment) -> Tools {
+    let own = || Some(environment.data_directory.as_ref()?.join("toolchain"));
+    let named = named.map(|named| std::path::absolute(named).unwrap_or_else(|_| named.clone()));
+    Tools {
+        directory: named.or_else(|| environment.toolchain.clone()).or_else(own),
+        path: search_path(),
+        home: environment.home.clone(),
+    }
 }
 
 /// The guest toolchain's Cargo.
@@ -40,57 +66,60 @@ pub(crate) fn guest_cargo(named: Option<&OsString>, environment: &Environment) -
         .unwrap_or_else(|| OsString::from("cargo"))
 }
 
-pub(crate) fn run(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
     let options = Options {
         cargo: guest_cargo(arguments.guest_cargo.as_ref(), environment),
         locked: arguments.locked,
         offline: arguments.offline,
+        tools: tools(arguments.toolchain.as_ref(), environment),
     };
+    let directory = &arguments.directory;
+    let plan = Plan::read(directory).map_err(|error| Failure::of(Kind::Failed, error))?;
+    consent::obtain(&plan, arguments.allow_build, environment, output)?;
     let mut log = Vec::new();
-    let mut progress = |progress: Progress<'_>| match progress {
-        Progress::Started { krate, number, of } => {
-            output.note(format!("building {krate} ({number} of {of})"));
+    let mut progress = |progress: BuildProgress<'_>| match progress {
+        BuildProgress::Started { from, number, of } => {
+            output.note(format!("building {from} ({number} of {of})"));
         }
-        Progress::Line(line) => {
+        BuildProgress::Line(line) => {
             let line = text::visible(line, 2000);
             output.note(format!("  {line}"));
-            log.push(line);
+            if output.json() && log.len() < MAX_LOG_LINES {
+                log.push(line);
+            }
         }
         _ => {}
     };
-    let built = build::build(&arguments.directory, &options, &mut progress).map_err(|error| {
-        let mut failure = failure::built(error);
+    let built = build::build(&plan, &options, &mut progress).map_err(|error| {
+        let mut failure = Failure::of(Kind::Failed, error);
         if output.json() {
             failure.details.insert("log".to_owned(), json!(log));
         }
         failure
     })?;
-    if output.json() {
-        let built: Vec<_> = built
-            .iter()
-            .map(|one| {
-                json!({
-                    "crate": one.krate,
-                    "output": one.output,
-                    "size": one.surface.size,
-                    "imports": one.surface.imports,
-                })
-            })
-            .collect();
-        output.value(&json!({ "ok": true, "built": built }))?;
-        return Ok(Exit::Fine);
-    }
+    let (mut values, mut lines) = (Vec::new(), Vec::new());
     for one in &built {
-        output.line(format!(
-            "{} ({} bytes, {} imports)",
-            arguments.directory.join(&one.output).display(),
-            one.surface.size,
-            one.surface.imports.len()
-        ))?;
+        let (entry, surface) = (&one.entry, &one.surface);
+        let mut value = json!({
+            "kind": entry.kind.word(), "source": entry.source, "output": entry.output,
+            "size": surface.size, "imports": surface.imports, "reproducible": one.reproducible,
+        });
+        if let (BuildKind::Rust, Some(value)) = (entry.kind, value.as_object_mut()) {
+            // The key from when there was only Cargo.
+            value.insert("crate".to_owned(), json!(entry.source));
+        }
+        values.push(value);
+        let place = directory.join(&entry.output);
+        let varies = match one.reproducible {
+            true => "",
+            false => ", other bytes in each build",
+        };
+        lines.push(format!(
+            "{} ({} bytes, {} imports{varies})",
+            place.display(),
+            surface.size,
+            surface.imports.len()
+        ));
     }
-    Ok(Exit::Fine)
+    output.result(&json!({ "ok": true, "built": values }), lines.join("\n"))
 }

@@ -1,11 +1,8 @@
 //! `call`: one call of one tool.
 
-use crate::flags::Flagged;
 use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
-use toolward_operator::bundles::BundleSource;
-use toolward_operator::compile_cache::CompileCache;
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -14,17 +11,19 @@ use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
 use toolward_host::{Compiling, Observer, Progress, Request};
+use toolward_operator::bundles::BundleSource;
+use toolward_operator::compile_cache::CompileCache;
+use toolward_operator::config::Granted;
+use toolward_operator::host_setup::{HostSetup, opens_buckets};
+use toolward_operator::runtime;
 
 use super::{compile_broker, reply};
 use crate::approve::Terminal;
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
-use crate::flags::ConfineFlags;
+use crate::failure::{Exit, Failure, Kind, OperatorCode, Result};
+use crate::flags::{ConfineFlags, Flagged};
 use crate::output::Output;
 use crate::progress::{Bar, SHOW_DELAY};
-use toolward_operator::config::Granted;
-use toolward_operator::host_setup::{HostSetup, opens_buckets};
-use toolward_operator::runtime;
 
 /// Longest input, in bytes: one more than the host takes, so that the host says
 /// which limit it is.
@@ -76,7 +75,7 @@ pub(crate) fn run(
     arguments: &Arguments,
     environment: &Environment,
     output: &mut Output,
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     let source = &arguments.source;
     let contents = source.contents(environment, output)?;
     if let Some(failure) = source.withheld(&arguments.tool, &contents, environment, output)? {
@@ -122,7 +121,8 @@ pub(crate) fn run(
     // The host has it, too, for its questions.
     bar.clear();
     reply::show(&reply, arguments.verbose, output).map_err(|failure| {
-        match reply::lines_to_add(&host, &arguments.tool, &reply) {
+        let tool = host.tool(&arguments.tool);
+        match tool.and_then(|tool| tool.lines_to_add(&reply)) {
             Some(lines) => failure.lines_for(&granted.place, lines),
             None => failure,
         }
@@ -162,11 +162,7 @@ impl Observer for Watch {
     }
 }
 
-fn request(
-    arguments: &Arguments,
-    contents: &[Content],
-    output: &Output,
-) -> Result<Request, Failure> {
+fn request(arguments: &Arguments, contents: &[Content], output: &Output) -> Result<Request> {
     let id = arguments.tool.split('@').next().unwrap_or_default();
     let contract = contents
         .iter()
@@ -186,7 +182,7 @@ fn request(
             let schema = contract.map(|tool| tool.inputs.value());
             let settings = settings(&arguments.set)?;
             let input = arguments::apply(base, &settings, schema)
-                .map_err(|error| Failure::usage(error.code(), &error))?;
+                .map_err(|error| Failure::with_code(Kind::Usage, error.code(), &error))?;
             Request::with_value(arguments.tool.as_str(), input)
         }
     };
@@ -206,7 +202,7 @@ fn request(
 }
 
 /// The text of `JSON`, `@FILE` or `-`.
-fn document(argument: &str) -> Result<String, Failure> {
+fn document(argument: &str) -> Result<String> {
     match argument.strip_prefix('@') {
         Some(path) => read_input(path.as_ref()),
         None if argument == "-" => {
@@ -222,7 +218,7 @@ fn document(argument: &str) -> Result<String, Failure> {
     }
 }
 
-fn read_input(path: &std::path::Path) -> Result<String, Failure> {
+fn read_input(path: &std::path::Path) -> Result<String> {
     let mut text = String::new();
     std::fs::File::open(path)
         .and_then(|file| file.take(MAX_INPUT_BYTES).read_to_string(&mut text))
@@ -230,13 +226,14 @@ fn read_input(path: &std::path::Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn parse(flag: &str, text: &str) -> Result<Value, Failure> {
+fn parse(flag: &str, text: &str) -> Result<Value> {
     let limits = Limits {
         bytes: usize::try_from(MAX_INPUT_BYTES).unwrap_or(usize::MAX),
         ..Limits::default()
     };
     json::parse(text.as_bytes(), &limits).map_err(|error| {
-        Failure::usage(
+        Failure::with_code(
+            Kind::Usage,
             error.code(),
             format!(
                 "{flag}: line {}, column {}: {}",
@@ -246,13 +243,13 @@ fn parse(flag: &str, text: &str) -> Result<Value, Failure> {
     })
 }
 
-fn settings(arguments: &[String]) -> Result<Vec<arguments::Setting>, Failure> {
+fn settings(arguments: &[String]) -> Result<Vec<arguments::Setting>> {
     arguments
         .iter()
         .map(|argument| {
             let Some((key, value)) = argument.split_once('=') else {
                 return Err(Failure::usage(
-                    "setting-invalid",
+                    OperatorCode::SettingInvalid,
                     format!("--set {argument:?}: there is no `=`"),
                 )
                 .hint("write --set KEY=VALUE, or --set KEY=@FILE for a file's text"));

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use toolward_author::check::check_path;
 
-use crate::failure::{Exit, Failure};
-use crate::output::Output;
+use crate::failure::{Exit, Result};
+use crate::output::{Output, counted};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -19,14 +19,10 @@ pub(crate) struct Arguments {
     deny_warnings: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit> {
     let report = check_path(&arguments.path);
     for diagnostic in &report.diagnostics {
-        if output.json() {
-            output.value(diagnostic)?;
-        } else {
-            output.diagnostic(diagnostic)?;
-        }
+        output.diagnostic(diagnostic)?;
     }
     let (errors, warnings) = (report.errors(), report.warnings());
     output.note(format!(
@@ -38,12 +34,4 @@ pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
     ));
     let failed = errors > 0 || (arguments.deny_warnings && warnings > 0);
     Ok(if failed { Exit::Failed } else { Exit::Fine })
-}
-
-/// `1 error`, `2 errors`.
-pub(crate) fn counted(number: usize, noun: &str) -> String {
-    match number {
-        1 => format!("1 {noun}"),
-        _ => format!("{number} {noun}s"),
-    }
 }

@@ -4,14 +4,14 @@
 use toolward_host::BrokerCommand;
 use toolward_host::compile::broker::{run_broker, run_worker};
 
-use crate::failure::{Exit, Failure, Kind};
+use crate::failure::{Code, Failure, Kind, Result};
 
 /// How this very program becomes a broker and its workers.
-pub(crate) fn command() -> Result<BrokerCommand, Failure> {
+pub(crate) fn command() -> Result<BrokerCommand> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(
             Kind::Failed,
-            "broker-unavailable",
+            Code::BrokerUnavailable,
             format!("this program's own file can't be found: {error}"),
         )
     })?;
@@ -22,17 +22,14 @@ pub(crate) fn command() -> Result<BrokerCommand, Failure> {
     })
 }
 
-pub(super) fn broker() -> Result<Exit, Failure> {
-    ended(run_broker())
+pub(super) fn broker() -> Result {
+    run_broker().map_err(ended)
 }
 
-pub(super) fn worker() -> Result<Exit, Failure> {
-    ended(run_worker())
+pub(super) fn worker() -> Result {
+    run_worker().map_err(ended)
 }
 
-fn ended(result: std::io::Result<()>) -> Result<Exit, Failure> {
-    match result {
-        Ok(()) => Ok(Exit::Fine),
-        Err(error) => Err(Failure::new(Kind::Failed, "broker-unavailable", error)),
-    }
+fn ended(error: std::io::Error) -> Failure {
+    Failure::new(Kind::Failed, Code::BrokerUnavailable, error)
 }

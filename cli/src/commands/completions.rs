@@ -3,7 +3,7 @@
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::Result;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -12,10 +12,9 @@ pub(crate) struct Arguments {
     shell: Shell,
 }
 
-pub(crate) fn run(arguments: &Arguments, mut command: clap::Command) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &Arguments, mut command: clap::Command) -> Result {
     // Into memory first: the generator panics when its output is gone.
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut command, "toolward", &mut script);
-    crate::output::raw(&script)?;
-    Ok(Exit::Fine)
+    crate::output::raw(&script)
 }

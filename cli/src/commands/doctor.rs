@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use toolward_author::build;
+use toolward_author::{BuildKind, build};
 use toolward_bundle::text::visible_line;
 
-use super::build::guest_cargo;
+use super::build::{guest_cargo, tools};
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Result};
 use crate::flags::Flagged;
 use crate::output::Output;
 use toolward_operator::config::PolicyFiles;
@@ -23,6 +23,11 @@ pub(crate) struct Arguments {
     /// cargo]
     #[arg(long, value_name = "PROGRAM")]
     guest_cargo: Option<std::ffi::OsString>,
+
+    /// Where the tools of other languages are installed [default: TOOLWARD_TOOLCHAIN,
+    /// else toolchain in Toolward's data directory]
+    #[arg(long, value_name = "DIRECTORY")]
+    toolchain: Option<PathBuf>,
 
     /// Check this configuration [default: toolward.toml in the user's
     /// configuration directory]
@@ -40,12 +45,12 @@ pub(crate) fn run(
     arguments: &Arguments,
     environment: &Environment,
     output: &mut Output,
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     let trust = Trust::of_config(arguments.config.clone());
     let mut checks = vec![
         Check::new("version", State::Ok, version()),
         doctor::engine(),
-        memory_reset(),
+        doctor::memory_reset(),
         doctor::confinement(),
         doctor::system_calls(&trust, environment),
         doctor::cache(environment),
@@ -53,6 +58,7 @@ pub(crate) fn run(
         doctor::publishers(&trust, environment),
         guest_toolchain(arguments, environment),
     ];
+    checks.extend(languages(arguments, environment));
     checks.extend(doctor::installed(
         &arguments.store,
         &trust,
@@ -93,44 +99,40 @@ fn version() -> String {
     )
 }
 
-/// Whether the kernel can say which pages of a memory were written.
-fn memory_reset() -> Check {
-    if wasmtime::PoolingAllocationConfig::is_pagemap_scan_available() {
-        return Check::new(
-            "memory-reset",
-            State::Ok,
-            "the kernel has PAGEMAP_SCAN: only the pages that a call wrote are reset",
-        );
-    }
-    Check::new(
-        "memory-reset",
-        State::Note,
-        "no PAGEMAP_SCAN: resetting memory between calls is slower",
-    )
-    .hint("Linux 6.7 or newer has it")
-}
-
 /// Only authors need it, so its absence is not an error.
 fn guest_toolchain(arguments: &Arguments, environment: &Environment) -> Check {
     const NAME: &str = "guest-toolchain";
     let cargo = guest_cargo(arguments.guest_cargo.as_ref(), environment);
     let shown = cargo.to_string_lossy();
     match build::probe(&cargo) {
-        Ok(()) => Check::new(
-            NAME,
-            State::Ok,
-            format!("{shown} makes components for {}", build::TARGET),
-        ),
+        Ok(()) => {
+            let makes = format!("{shown} makes components for {}", build::TARGET);
+            Check::new(NAME, State::Ok, makes)
+        }
         Err(error) => {
-            let check = Check::new(
-                NAME,
-                State::Note,
-                format!("{shown} makes no components, so that `build` won't work: {error}"),
-            );
-            match error.hint() {
-                Some(hint) => check.hint(hint),
-                None => check,
-            }
+            let lacks = format!("{shown} makes no components, so that `build` won't work: {error}");
+            Check::new(NAME, State::Note, lacks).maybe_hint(error.hint())
         }
     }
+}
+
+/// Few authors need all languages, so that a missing one is a note.
+fn languages(arguments: &Arguments, environment: &Environment) -> Vec<Check> {
+    let tools = tools(arguments.toolchain.as_ref(), environment);
+    let found = build::look(&tools, std::path::Path::new("."));
+    found
+        .into_iter()
+        .map(|found| {
+            let name = match found.kind {
+                BuildKind::Js => "javascript",
+                other => other.word(),
+            };
+            match found.tools {
+                Ok(tools) => Check::new(name, State::Ok, tools),
+                Err(error) => {
+                    Check::new(name, State::Note, error.to_string()).maybe_hint(error.hint())
+                }
+            }
+        })
+        .collect()
 }

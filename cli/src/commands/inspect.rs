@@ -1,20 +1,21 @@
 //! `inspect`: what a bundle holds and asks for. Needs no trust, and says
 //! whether there was any.
 
-use crate::flags::Flagged;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use toolward_bundle::component::Surface;
+use toolward_bundle::component::{MAX_SIZE, MadeFor, Surface, unusable};
 use toolward_bundle::content::Content;
 use toolward_bundle::inspect::{Difference, InputView, Inspection};
 use toolward_bundle::text::visible_line;
+use toolward_operator::trust::{Trust, is_under_work};
 
 use crate::environment::Environment;
-use crate::failure::{self, Exit, Failure, Kind, content_error};
-use crate::output::{Output, Written};
-use toolward_operator::trust::{Trust, is_under_work};
+use crate::failure::{self, Failure, Kind, Result, content_error};
+use crate::flags::Flagged;
+use crate::output::Output;
 
 /// Longest text of a bundle's that is shown on a line, in characters.
 const MAX_LINE_CHARS: usize = 300;
@@ -33,38 +34,31 @@ pub(crate) struct Arguments {
     trust: Flagged<Trust>,
 }
 
-pub(crate) fn run(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
     let path = &arguments.path;
     if path
         .extension()
         .is_some_and(|extension| extension == "wasm")
     {
-        component(path, output)?;
-        return Ok(Exit::Fine);
+        return component(path, output);
     }
     let trust = &arguments.trust;
     let inspection = if !trust.is_named() && is_under_work(path) {
         let content =
-            Content::from_dev(path).map_err(|error| content_error(&error, Kind::Failed))?;
+            Content::from_dev(path).map_err(|error| content_error(error, Kind::Failed))?;
         Inspection::of(&content)
     } else if trust.is_given(environment) {
         Inspection::of(&trust.content(path, environment, output)?)
     } else {
         Inspection::unverified(path).map_err(failure::packed)?
     };
-    if output.json() {
-        output.value(&inspection)?;
-    } else {
-        show(&inspection, arguments.files, output)?;
+    match output.json() {
+        true => output.value(&inspection),
+        false => show(&inspection, arguments.files, output),
     }
-    Ok(Exit::Fine)
 }
 
-fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Written {
+fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
     let manifest = &inspection.manifest;
     output.line(format!(
         "{} {} (sequence {})",
@@ -72,24 +66,17 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Written {
         manifest.version,
         manifest.sequence
     ))?;
+    let known = match inspection.verified {
+        true => "verified",
+        false if inspection.publisher.starts_with("dev:") => "under work, unsigned",
+        false => "NOT VERIFIED: anybody can write this",
+    };
+    let publisher = line(&inspection.publisher);
+    output.line(format!("  publisher  {publisher} ({known})"))?;
     if inspection.verified {
-        output.line(format!(
-            "  publisher  {} (verified)",
-            line(&inspection.publisher)
-        ))?;
         for signer in &inspection.signers {
             output.line(format!("  signed by  {signer}"))?;
         }
-    } else if inspection.publisher.starts_with("dev:") {
-        output.line(format!(
-            "  publisher  {} (under work, unsigned)",
-            line(&inspection.publisher)
-        ))?;
-    } else {
-        output.line(format!(
-            "  publisher  {} (NOT VERIFIED: anybody can write this)",
-            line(&inspection.publisher)
-        ))?;
     }
     output.line(format!("  manifest   {}", inspection.manifest_digest))?;
     output.line(format!("  created    {}", line(&manifest.created)))?;
@@ -163,7 +150,7 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Written {
 }
 
 /// What is imported and not declared, and the other way round.
-fn difference(difference: &Difference, output: &mut Output) -> Written {
+fn difference(difference: &Difference, output: &mut Output) -> Result {
     for found in &difference.undeclared {
         let effect = if found.refused {
             "a host refuses it"
@@ -192,19 +179,18 @@ fn input(input: &InputView) -> String {
     }
 }
 
-fn component(path: &Path, output: &mut Output) -> Written {
-    let bytes = std::fs::read(path).map_err(|error| Failure::unreadable(path, error))?;
-    let surface = Surface::read(&bytes).map_err(|error| {
-        let failure = Failure::new(
-            Kind::Failed,
-            error.code(),
-            format!("{}: {error}", path.display()),
-        );
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    })?;
+fn component(path: &Path, output: &mut Output) -> Result {
+    let mut bytes = Vec::new();
+    // One byte more than a component may have, so that a larger one is seen.
+    toolward_files::open_regular(path)
+        .map_err(|error| Failure::unreadable(path, error.problem))?
+        .take(MAX_SIZE + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::unreadable(path, error))?;
+    let surface =
+        Surface::read(&bytes).map_err(|error| Failure::of(Kind::Failed, error).in_file(path))?;
+    let made_for = MadeFor::of(&surface);
+    let unusable = unusable(&bytes, &surface);
     if output.json() {
         let exports: Vec<_> = surface
             .exports
@@ -214,6 +200,7 @@ fn component(path: &Path, output: &mut Output) -> Written {
         return output.value(&json!({
             "size": surface.size, "imports": surface.imports, "exports": exports,
             "modules": surface.modules, "components": surface.components,
+            "world": made_for.word(), "driver": unusable.is_none(), "unusable": unusable,
         }));
     }
     for name in &surface.imports {
@@ -225,7 +212,12 @@ fn component(path: &Path, output: &mut Output) -> Written {
     output.line(format!(
         "{} bytes, {} modules and {} components inside",
         surface.size, surface.modules, surface.components
-    ))
+    ))?;
+    let what = made_for.description();
+    output.line(match unusable {
+        None => format!("{what}: a contract can be bound to it"),
+        Some(reason) => line(&format!("{what}, which can't serve here: {reason}")),
+    })
 }
 
 fn line(text: &str) -> String {
@@ -233,9 +225,8 @@ fn line(text: &str) -> String {
 }
 
 fn list(items: &[String]) -> String {
-    if items.is_empty() {
-        "nothing".to_owned()
-    } else {
-        line(&items.join(", "))
+    match items {
+        [] => "nothing".to_owned(),
+        items => line(&items.join(", ")),
     }
 }

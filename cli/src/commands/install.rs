@@ -8,19 +8,20 @@ use clap::Args;
 use serde_json::json;
 use toolward_bundle::surface::Difference;
 use toolward_bundle::text::visible_line;
-use toolward_registry::Source;
-use toolward_signing::Digest;
-use toolward_store::{Held, InstallOptions, Outcome, Store};
-
-use crate::environment::Environment;
-use crate::failure::{Exit, Failure, Kind};
-use crate::flags::Flagged;
-use crate::output::Output;
+use toolward_host::Broker;
+use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::network::Network;
-use toolward_operator::releases::{Current, Place};
-use toolward_operator::trust::Trust;
-use toolward_operator::trust::TrustContext;
+use toolward_operator::releases::{Installer, Place};
+use toolward_operator::trust::{Trust, TrustContext};
+use toolward_signing::Digest;
+use toolward_store::{Held, InstallOutcome, Installed, Store};
+
+use super::compile_broker;
+use crate::environment::Environment;
+use crate::failure::{Exit, Failure, Kind, Result};
+use crate::flags::Flagged;
+use crate::output::Output;
 
 pub(crate) use list::{List, Remove};
 pub(crate) use search::Search;
@@ -49,6 +50,9 @@ pub(crate) struct CommonFlags {
     store: Flagged<StoreLocation>,
 
     #[command(flatten)]
+    cache: Flagged<CompileCache>,
+
+    #[command(flatten)]
     network: Flagged<Network>,
 }
 
@@ -62,156 +66,115 @@ pub(crate) struct Install {
 }
 
 impl Install {
-    pub(crate) fn run(
-        &self,
-        environment: &Environment,
-        output: &mut Output,
-    ) -> Result<Exit, Failure> {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
         let common = &self.common;
         let context = common.trust.context(environment, output)?;
         let store = common.store.open(environment)?;
         let place = Place::parse(&self.source)?;
-        common.install(&place, None, &store, &context, environment, output)
+        let accept = common.accepted()?;
+        let compiler = common.compiler(environment, output)?;
+        let installer = common.installer(accept, &store, &context, environment, &compiler, output);
+        let outcome = installer.install(&place, None)?;
+        show(outcome, output)
     }
 }
 
 impl CommonFlags {
-    fn accepted(&self) -> Result<Option<Digest>, Failure> {
+    fn accepted(&self) -> Result<Option<Digest>> {
         let digest = self.accept.as_deref().map(str::parse).transpose();
         digest
-            .map_err(|refusal: toolward_signing::Refusal| Failure::usage(refusal.code(), &refusal))
+            .map_err(|refusal: toolward_signing::Refusal| Failure::usage(refusal.kind(), &refusal))
     }
 
-    /// What a source is held to now, for bundles of this publisher.
-    fn current<'a>(
-        &self,
-        source: &Source,
-        publisher: &str,
-        store: &Store,
+    fn installer<'a>(
+        &'a self,
+        accept: Option<Digest>,
+        store: &'a Store,
         context: &'a TrustContext,
-        output: &Output,
-    ) -> Result<Current<'a>, Failure> {
-        let channel = self.channel.as_deref();
-        let network = &self.network;
-        Current::of(source, publisher, channel, network, store, context, output)
-    }
-
-    /// Installs what a place has, which must be the bundle that is expected.
-    fn install(
-        &self,
-        place: &Place,
-        expected: Option<&str>,
-        store: &Store,
-        context: &TrustContext,
-        environment: &Environment,
-        output: &mut Output,
-    ) -> Result<Exit, Failure> {
-        let source = &place.source;
-        let bundle = self
-            .network
-            .bundle(source, expected, context, environment, output)?;
-        let current = self.current(source, bundle.publisher.name(), store, context, output)?;
-        let warnings = current
-            .freshness()
-            .check(&bundle.manifest, &bundle.manifest_digest)
-            .map_err(|refusal| Failure::refused(&refusal))?;
-        for warning in warnings.iter().chain(&bundle.warnings) {
-            output.warning(warning);
-        }
-        let options = InstallOptions {
-            source: place.recorded.clone(),
-            now: context.now,
-            allow_rollback: self.allow_rollback.clone(),
-            accept: self.accepted()?,
-        };
-        match store.install(&bundle, &options)? {
-            Outcome::Installed {
-                installed,
-                previous,
-            } => {
-                if previous.is_some() {
-                    // Somebody who reads the old file is not waited for.
-                    let _ = store.gc();
-                }
-                print(
-                    output,
-                    "installed",
-                    &installed.id,
-                    &installed.version.to_string(),
-                    installed.sequence,
-                )
-            }
-            Outcome::Unchanged(installed) => print(
-                output,
-                "unchanged",
-                &installed.id,
-                &installed.version.to_string(),
-                installed.sequence,
-            ),
-            Outcome::Held {
-                held, difference, ..
-            } => {
-                self.held(&held, &difference, output)?;
-                Ok(Exit::Denied)
-            }
-            _ => Err(Failure::new(Kind::Failed, "store-io", "an unknown outcome")),
+        environment: &'a Environment,
+        compiler: &'a Broker,
+        report: &'a Output,
+    ) -> Installer<'a> {
+        Installer {
+            channel: self.channel.as_deref(),
+            accept,
+            allow_rollback: self.allow_rollback.as_deref(),
+            network: &self.network,
+            store,
+            context,
+            environment,
+            compiler: Some(compiler),
+            report,
         }
     }
 
-    fn held(
-        &self,
-        held: &Held,
-        difference: &Difference,
-        output: &mut Output,
-    ) -> Result<(), Failure> {
-        if output.json() {
-            return output.value(&json!({
-                "ok": false, "state": "held", "id": held.id, "version": held.version.to_string(),
-                "sequence": held.sequence, "surface": held.surface,
-                "changes": difference.changes,
-            }));
-        }
-        output.line(format!(
-            "{} {} is held: what agents or policies see of it changes",
-            held.id, held.version
-        ))?;
-        for change in &difference.changes {
-            let place = visible_line(&change.field.join("."), 200);
-            output.line(format!(
-                "  {} {} {place}",
-                change.kind,
-                visible_line(&change.id, 200)
-            ))?;
-            for (sign, value) in [("-", &change.from), ("+", &change.to)] {
-                if let Some(value) = value {
-                    output.line(format!(
-                        "    {sign} {}",
-                        visible_line(&value.to_string(), 600)
-                    ))?;
-                }
-            }
-        }
-        output.note(format!(
-            "accept it with: toolward update {} --accept {}",
-            held.id, held.surface
-        ));
-        Ok(())
+    /// What compiles the drivers of an installed release. It is started by the first.
+    fn compiler(&self, environment: &Environment, output: &Output) -> Result<Broker> {
+        self.cache
+            .broker(&compile_broker::command()?, environment, output)
     }
 }
 
-fn print(
-    output: &mut Output,
-    state: &str,
-    id: &str,
-    version: &str,
-    sequence: u64,
-) -> Result<Exit, Failure> {
-    if output.json() {
-        output.value(&json!({
-            "ok": true, "state": state, "id": id, "version": version, "sequence": sequence,
-        }))?;
-    } else {
-        output.line(format!("{id} {version} (sequence {sequence}): {state}"))?;
+/// Says what became of a release.
+fn show(outcome: InstallOutcome, output: &mut Output) -> Result<Exit> {
+    match outcome {
+        InstallOutcome::Installed { installed, .. } => print("installed", &installed, output)?,
+        InstallOutcome::Unchanged(installed) => print("unchanged", &installed, output)?,
+        InstallOutcome::Held {
+            held, difference, ..
+        } => {
+            show_held(&held, &difference, output)?;
+            return Ok(Exit::Denied);
+        }
+        _ => {
+            return Err(Failure::with_code(
+                Kind::Failed,
+                "store-io",
+                "an unknown outcome",
+            ));
+        }
     }
     Ok(Exit::Fine)
+}
+
+fn show_held(held: &Held, difference: &Difference, output: &mut Output) -> Result {
+    if output.json() {
+        return output.value(&json!({
+            "ok": false, "state": "held", "id": held.id, "version": held.version.to_string(),
+            "sequence": held.sequence, "surface": held.surface,
+            "changes": difference.changes,
+        }));
+    }
+    output.line(format!(
+        "{} {} is held: what agents or policies see of it changes",
+        held.id, held.version
+    ))?;
+    for change in &difference.changes {
+        let (id, place) = (&change.id, change.field.join("."));
+        let (id, place) = (visible_line(id, 200), visible_line(&place, 200));
+        output.line(format!("  {} {id} {place}", change.kind))?;
+        for (sign, value) in [("-", &change.from), ("+", &change.to)] {
+            if let Some(value) = value {
+                let value = visible_line(&value.to_string(), 600);
+                output.line(format!("    {sign} {value}"))?;
+            }
+        }
+    }
+    output.note(format!(
+        "accept it with: toolward update {} --accept {}",
+        held.id, held.surface
+    ));
+    Ok(())
+}
+
+fn print(state: &str, installed: &Installed, output: &mut Output) -> Result {
+    let (id, sequence) = (&installed.id, installed.sequence);
+    let version = installed.version.to_string();
+    let value = json!({
+        "ok": true, "state": state, "id": id, "version": version, "sequence": sequence,
+    });
+    output.result(
+        &value,
+        format_args!("{id} {version} (sequence {sequence}): {state}"),
+    )
 }

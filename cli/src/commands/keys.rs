@@ -2,23 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use serde_json::json;
-use toolward_signing::key::{PublicKey, SigningKey};
-use toolward_signing::secrecy::ExposeSecret as _;
+use toolward_author::keys::{self, KeyFiles};
+use toolward_signing::key::{PublicKey, SigningKey, is_encrypted, is_encrypted_pem};
+use toolward_signing::secrecy::{ExposeSecret as _, SecretString};
 
-use crate::failure::{Exit, Failure, Kind};
-use crate::keyfile::{self, Passphrase};
+use crate::failure::{Code, Failure, Result, invalid, invalid_file};
+use crate::keyfile::{self, Passphrase, unwritten};
 use crate::output::Output;
 
-#[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Make a key pair: OUT, which only you can read, and OUT's public half
     /// beside it, ending in .pub.pem
     New {
@@ -82,122 +77,51 @@ enum Command {
     },
 }
 
-pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    match &arguments.command {
-        Command::New {
-            out,
-            encrypt,
-            passphrase,
-        } => new(out, *encrypt, passphrase, output),
-        Command::Show { key, passphrase } => show(key, passphrase, output),
-        Command::Import {
-            key,
-            out,
-            encrypt,
-            new_passphrase_file,
-            passphrase,
-        } => {
-            let new = Passphrase::of_file(new_passphrase_file.clone());
-            import(key, out, encrypt.then_some(&new), passphrase, output)
-        }
-        Command::Export {
-            key,
-            out,
-            der,
-            passphrase,
-        } => public(key, out.as_deref(), *der, passphrase, output),
-        Command::Encrypt {
-            key,
-            out,
-            passphrase,
-        } => encrypt(key, out, passphrase, output),
-    }?;
-    Ok(Exit::Fine)
-}
-
-fn new(
-    out: &Path,
-    encrypt: bool,
-    passphrase: &Passphrase,
-    output: &mut Output,
-) -> Result<(), Failure> {
-    let public_path = public_path(out);
-    // Before anybody types a passphrase, and before half of a pair is written.
-    for path in [out, &public_path] {
-        if path.symlink_metadata().is_ok() {
-            return Err(keyfile::exists(path));
+impl Command {
+    pub(crate) fn run(&self, output: &mut Output) -> Result {
+        match self {
+            Self::New {
+                out,
+                encrypt,
+                passphrase,
+            } => new(out, *encrypt, passphrase, output),
+            Self::Show { key, passphrase } => show(key, passphrase, output),
+            Self::Import {
+                key,
+                out,
+                encrypt,
+                new_passphrase_file,
+                passphrase,
+            } => {
+                let new = Passphrase::of_file(new_passphrase_file.clone());
+                import(key, out, encrypt.then_some(&new), passphrase, output)
+            }
+            Self::Export {
+                key,
+                out,
+                der,
+                passphrase,
+            } => public(key, out.as_deref(), *der, passphrase, output),
+            Self::Encrypt {
+                key,
+                out,
+                passphrase,
+            } => encrypt(key, out, passphrase, output),
         }
     }
+}
+
+fn new(out: &Path, encrypt: bool, passphrase: &Passphrase, output: &mut Output) -> Result {
+    // Before anybody types a passphrase, and before half of a pair is written.
+    let files = KeyFiles::at(out).map_err(unwritten)?;
     let secret = match passphrase.given()? {
         Some(secret) => Some(secret),
         None if encrypt => Some(passphrase.obtain("Passphrase for the new key", true)?),
         None => None,
     };
-    let key = SigningKey::generate().map_err(|refusal| failed(&refusal))?;
-    let pem = match &secret {
-        Some(secret) => key.to_encrypted_pem(secret),
-        None => key.to_pem(),
-    }
-    .map_err(|refusal| failed(&refusal))?;
-    let public = key.public();
-    let public_pem = public.to_pem().map_err(|refusal| failed(&refusal))?;
-    keyfile::write_private(out, &pem)?;
-    if let Err(failure) = keyfile::write_public(&public_path, public_pem.as_bytes()) {
-        // The private key alone is of use, and deleting a key is not ours to do.
-        return Err(failure.hint(format!(
-            "the private key is in {}; `toolward keys export` writes its public half",
-            out.display()
-        )));
-    }
-    let key_id = public.key_id();
-    if output.json() {
-        return output.value(&json!({
-            "ok": true, "private": out, "public": public_path,
-            "key_id": key_id, "encrypted": secret.is_some(),
-        }));
-    }
-    output.line(format!("private key  {}", out.display()))?;
-    output.line(format!("public key   {}", public_path.display()))?;
-    output.line(format!("key id       {key_id}"))?;
+    let key = SigningKey::generate().map_err(invalid)?;
+    write_pair(&files, &key, secret.as_ref(), output)?;
     output.note("Give the public key to those who are to trust your bundles; keep the private one to yourself.");
-    Ok(())
-}
-
-fn show(path: &Path, passphrase: &Passphrase, output: &mut Output) -> Result<(), Failure> {
-    let pem = keyfile::read_secret(path)?;
-    let text = pem.expose_secret();
-    let (kind, public) = if text.contains("-----BEGIN PUBLIC KEY-----") {
-        let public = PublicKey::from_pem(text).map_err(|refusal| {
-            let failure = failed(&refusal);
-            let message = format!("{}: {}", path.display(), failure.message);
-            failure.saying(message)
-        })?;
-        ("public", public)
-    } else {
-        let encrypted = toolward_signing::key::is_encrypted_pem(text);
-        let kind = if encrypted {
-            "private, encrypted"
-        } else {
-            "private"
-        };
-        (
-            kind,
-            keyfile::parse(path, &pem, passphrase, output)?.public(),
-        )
-    };
-    let key_id = public.key_id();
-    let example = public.is_example();
-    if output.json() {
-        return output.value(&json!({
-            "ok": true, "path": path, "kind": kind, "algorithm": "ed25519",
-            "key_id": key_id, "example": example,
-        }));
-    }
-    output.line(format!("kind       {kind}, Ed25519"))?;
-    output.line(format!("key id     {key_id}"))?;
-    if example {
-        output.line("example    yes: its private half is public; trust nothing that it signed")?;
-    }
     Ok(())
 }
 
@@ -207,42 +131,79 @@ fn import(
     encrypt: Option<&Passphrase>,
     passphrase: &Passphrase,
     output: &mut Output,
-) -> Result<(), Failure> {
-    let public_path = public_path(out);
-    for path in [out, &public_path] {
-        if path.symlink_metadata().is_ok() {
-            return Err(keyfile::exists(path));
-        }
-    }
-    let bytes = keyfile::read_bytes(path)?;
-    let secret = if toolward_signing::key::is_encrypted(&bytes) {
-        Some(passphrase.obtain(&format!("Passphrase of {}", path.display()), false)?)
-    } else {
-        None
-    };
-    let key = SigningKey::import(&bytes, secret.as_ref()).map_err(|refusal| {
-        let failure = failed(&refusal);
-        let message = format!("{}: {}", path.display(), failure.message);
-        failure.saying(message)
-    })?;
-    let pem = match encrypt {
-        Some(new) => key.to_encrypted_pem(&new.obtain("Passphrase for the new file", true)?),
+) -> Result {
+    let files = KeyFiles::at(out).map_err(unwritten)?;
+    let bytes = keys::read(path).map_err(|error| Failure::unreadable(path, error))?;
+    let secret = passphrase.of_key(path, is_encrypted(&bytes))?;
+    let key = SigningKey::import(&bytes, secret.as_ref())
+        .map_err(|refusal| invalid_file(path, refusal))?;
+    let secret = encrypt.map(|new| new.obtain("Passphrase for the new file", true));
+    write_pair(&files, &key, secret.transpose()?.as_ref(), output)
+}
+
+/// Writes a private key and its public half, and says where.
+fn write_pair(
+    files: &KeyFiles,
+    key: &SigningKey,
+    secret: Option<&SecretString>,
+    output: &mut Output,
+) -> Result {
+    let pem = match secret {
+        Some(secret) => key.to_encrypted_pem(secret),
         None => key.to_pem(),
-    }
-    .map_err(|refusal| failed(&refusal))?;
-    let public_pem = key.public().to_pem().map_err(|refusal| failed(&refusal))?;
-    keyfile::write_private(out, &pem)?;
-    keyfile::write_public(&public_path, public_pem.as_bytes())?;
+    };
+    let pem = pem.map_err(invalid)?;
+    let public_pem = key.public().to_pem();
+    let public_pem = public_pem.map_err(invalid)?;
+    let (private, public) = (&files.private, &files.public);
+    keys::write_private(private, &pem).map_err(unwritten)?;
+    keys::write_public(public, public_pem.as_bytes()).map_err(|error| {
+        // The private key alone is of use, and deleting a key is not ours to do.
+        unwritten(error).hint(format!(
+            "the private key is in {}; `toolward keys export` writes its public half",
+            private.display()
+        ))
+    })?;
     let key_id = key.public().key_id();
-    if output.json() {
-        return output.value(&json!({
-            "ok": true, "private": out, "public": public_path,
-            "key_id": key_id, "encrypted": encrypt.is_some(),
-        }));
+    let value = json!({
+        "ok": true, "private": private, "public": public,
+        "key_id": key_id, "encrypted": secret.is_some(),
+    });
+    let (private, public) = (private.display(), public.display());
+    output.result(
+        &value,
+        format_args!("private key  {private}\npublic key   {public}\nkey id       {key_id}"),
+    )
+}
+
+fn show(path: &Path, passphrase: &Passphrase, output: &mut Output) -> Result {
+    let pem = keyfile::read_secret(path)?;
+    let text = pem.expose_secret();
+    let (kind, public) = if text.contains("-----BEGIN PUBLIC KEY-----") {
+        let public = PublicKey::from_pem(text);
+        (
+            "public",
+            public.map_err(|refusal| invalid_file(path, refusal))?,
+        )
+    } else {
+        let kind = match is_encrypted_pem(text) {
+            true => "private, encrypted",
+            false => "private",
+        };
+        let key = keyfile::parse(path, &pem, passphrase, output)?;
+        (kind, key.public())
+    };
+    let key_id = public.key_id();
+    let example = public.is_example();
+    let mut lines = format!("kind       {kind}, Ed25519\nkey id     {key_id}");
+    if example {
+        lines += "\nexample    yes: its private half is public; trust nothing that it signed";
     }
-    output.line(format!("private key  {}", out.display()))?;
-    output.line(format!("public key   {}", public_path.display()))?;
-    output.line(format!("key id       {key_id}"))
+    let value = json!({
+        "ok": true, "path": path, "kind": kind, "algorithm": "ed25519",
+        "key_id": key_id, "example": example,
+    });
+    output.result(&value, lines)
 }
 
 fn public(
@@ -251,68 +212,41 @@ fn public(
     der: bool,
     passphrase: &Passphrase,
     output: &mut Output,
-) -> Result<(), Failure> {
+) -> Result {
     let public = keyfile::read(path, passphrase, output)?.public();
-    let pem = public.to_pem().map_err(|refusal| failed(&refusal))?;
+    let pem = public.to_pem().map_err(invalid)?;
     if let Some(out) = out {
-        let bytes = if der {
-            public.to_der()
-        } else {
-            pem.clone().into_bytes()
+        let bytes = match der {
+            true => public.to_der(),
+            false => pem.clone().into_bytes(),
         };
-        keyfile::write_public(out, &bytes)?;
+        keys::write_public(out, &bytes).map_err(unwritten)?;
     }
-    if output.json() {
-        return output.value(&json!({
-            "ok": true, "public": out, "key_id": public.key_id(), "pem": pem,
-        }));
-    }
+    let value = json!({ "ok": true, "public": out, "key_id": public.key_id(), "pem": pem });
     match out {
-        Some(out) => output.line(out.display()),
-        None => output.line(pem.trim_end()),
+        Some(out) => output.result(&value, out.display()),
+        None => output.result(&value, pem.trim_end()),
     }
 }
 
-fn encrypt(
-    path: &Path,
-    out: &Path,
-    passphrase: &Passphrase,
-    output: &mut Output,
-) -> Result<(), Failure> {
-    if out.symlink_metadata().is_ok() {
-        return Err(keyfile::exists(out));
-    }
+fn encrypt(path: &Path, out: &Path, passphrase: &Passphrase, output: &mut Output) -> Result {
+    keys::free(out).map_err(unwritten)?;
     let pem = keyfile::read_secret(path)?;
-    if toolward_signing::key::is_encrypted_pem(pem.expose_secret()) {
-        return Err(Failure::usage(
-            "key-encrypted",
-            format!("{}: this key is encrypted already", path.display()),
-        ));
+    if is_encrypted_pem(pem.expose_secret()) {
+        let message = format!("{}: this key is encrypted already", path.display());
+        return Err(Failure::usage(Code::KeyEncrypted, message));
     }
     let key = keyfile::parse(path, &pem, passphrase, output)?;
     let secret = passphrase.obtain("Passphrase for the encrypted key", true)?;
-    let pem = key
-        .to_encrypted_pem(&secret)
-        .map_err(|refusal| failed(&refusal))?;
-    keyfile::write_private(out, &pem)?;
-    if output.json() {
-        return output.value(&json!({
-            "ok": true, "private": out, "key_id": key.public().key_id(), "encrypted": true,
-        }));
-    }
-    output.line(out.display())?;
+    let pem = key.to_encrypted_pem(&secret);
+    let pem = pem.map_err(invalid)?;
+    keys::write_private(out, &pem).map_err(unwritten)?;
+    let key_id = key.public().key_id();
+    let value = json!({ "ok": true, "private": out, "key_id": key_id, "encrypted": true });
+    output.result(&value, out.display())?;
     output.note(format!(
         "{} is still there, without encryption; remove it yourself",
         path.display()
     ));
     Ok(())
-}
-
-/// `a/me.pem` → `a/me.pub.pem`.
-fn public_path(private: &Path) -> PathBuf {
-    private.with_extension("pub.pem")
-}
-
-fn failed(refusal: &toolward_signing::Refusal) -> Failure {
-    Failure::refused(refusal).of_kind(Kind::Failed)
 }

@@ -7,21 +7,15 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use crate::failure::{Exit, Failure, Kind};
+use crate::failure::{Code, Failure, Kind, Result};
 use crate::output::Output;
 
 /// The variable that a client's token is taken from, where a client can take one
 /// from there.
 const TOKEN_VARIABLE: &str = "TOOLWARD_TOKEN";
 
-#[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Print the block that makes a client use this server
     Config(Config),
     /// Make a token for `serve --tokens`
@@ -29,7 +23,7 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
-struct Config {
+pub(crate) struct Config {
     /// The client to print it for
     #[arg(value_enum)]
     client: Client,
@@ -67,10 +61,10 @@ enum Client {
     Zed,
 }
 
-pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    match arguments.command {
+pub(crate) fn run(command: &Command, output: &mut Output) -> Result {
+    match command {
         Command::Config(config) => config.run(output),
-        Command::Token(arguments) => token::run(&arguments, output),
+        Command::Token(arguments) => token::run(arguments, output),
     }
 }
 
@@ -81,21 +75,20 @@ enum Server {
 }
 
 impl Config {
-    fn run(&self, output: &mut Output) -> Result<Exit, Failure> {
+    fn run(&self, output: &mut Output) -> Result {
         let server = self.server()?;
         let (place, text) = self.client.block(&self.name, &server)?;
         output.note(format!("# {place}"));
-        output.line(text)?;
-        Ok(Exit::Fine)
+        output.line(text)
     }
 
-    fn server(&self) -> Result<Server, Failure> {
+    fn server(&self) -> Result<Server> {
         if let Some(url) = &self.url {
             return Ok(Server::Reached { url: url.clone() });
         }
         let program = std::env::current_exe().map_err(|error| {
             let message = format!("this program's own file can't be found: {error}");
-            Failure::new(Kind::Failed, "program-unknown", message)
+            Failure::new(Kind::Failed, Code::ProgramUnknown, message)
         })?;
         let mut flags = vec!["serve".to_owned()];
         flags.extend(self.flags.iter().map(|flag| absolute(flag)));
@@ -118,7 +111,7 @@ fn absolute(flag: &str) -> String {
 
 impl Client {
     /// Where the block goes, and the block.
-    fn block(self, name: &str, server: &Server) -> Result<(&'static str, String), Failure> {
+    fn block(self, name: &str, server: &Server) -> Result<(&'static str, String)> {
         let place = match self {
             Self::ClaudeDesktop => "claude_desktop_config.json (Settings, Developer, Edit Config)",
             Self::ClaudeCode => ".mcp.json in the project's folder",
@@ -183,7 +176,7 @@ fn pretty(table: &str, name: &str, entry: &Value) -> String {
 }
 
 /// TOML, since that client reads nothing else.
-fn codex(name: &str, server: &Server) -> Result<String, Failure> {
+fn codex(name: &str, server: &Server) -> Result<String> {
     let mut entry = toml::Table::new();
     match server {
         Server::Started { program, flags } => {
@@ -199,7 +192,7 @@ fn codex(name: &str, server: &Server) -> Result<String, Failure> {
     let whole = toml::Table::from_iter([("mcp_servers".to_owned(), toml::Value::Table(servers))]);
     toml::to_string(&whole)
         .map(|text| text.trim_end().to_owned())
-        .map_err(|error| Failure::new(Kind::Failed, "output-unwritable", error))
+        .map_err(|error| Failure::new(Kind::Failed, Code::OutputUnwritable, error))
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! `new`: a bundle to start from.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use serde_json::json;
-use toolward_author::scaffold::{self, Options, Sdk};
+use toolward_author::build::Plan;
+use toolward_author::scaffold::{self, Language, Options};
 
+use super::build::consent;
 use crate::environment::Environment;
-use crate::failure::{self, Exit, Failure};
+use crate::failure::{Failure, Kind, Result};
 use crate::output::Output;
 
 #[derive(Debug, Args)]
@@ -25,73 +26,64 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "local")]
     publisher: String,
 
-    /// Take the guest SDK (the crate toolward-guest) from this directory
+    /// The driver's language
+    #[arg(long, value_name = "LANGUAGE", default_value = "rust", value_parser = language)]
+    language: Language,
+
+    /// Use the guest library (the crate toolward-guest) in this directory, instead of
+    /// the copy that is written beside a driver in Rust
     #[arg(long, value_name = "PATH")]
     sdk: Option<PathBuf>,
-
-    /// Take this published version of the guest SDK
-    #[arg(long, value_name = "VERSION", conflicts_with = "sdk", default_value = env!("CARGO_PKG_VERSION"))]
-    sdk_version: String,
 }
 
-pub(crate) fn run(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
-    let id = match &arguments.id {
-        Some(id) => id.clone(),
-        None => arguments
-            .directory
-            .file_name()
-            .map(|name| name.to_string_lossy().to_ascii_lowercase())
-            .unwrap_or_default(),
-    };
+fn language(word: &str) -> std::result::Result<Language, String> {
+    let words: Vec<&str> = Language::ALL.iter().map(|one| one.word()).collect();
+    let found = Language::ALL.iter().find(|one| one.word() == word);
+    found
+        .copied()
+        .ok_or_else(|| format!("expected one of {}", words.join(", ")))
+}
+
+pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
+    let directory = &arguments.directory;
+    let name = || directory.file_name().unwrap_or_default();
+    let id = arguments.id.clone();
+    let id = id.unwrap_or_else(|| name().to_string_lossy().to_ascii_lowercase());
     let sdk = match &arguments.sdk {
-        None => Sdk::Version(arguments.sdk_version.clone()),
+        None => None,
         Some(path) => {
-            if !path.join("Cargo.toml").is_file() {
-                return Err(Failure::unreadable(path, "there is no Cargo.toml in it")
-                    .hint("--sdk names the directory of the crate toolward-guest"));
+            if !path.join("Cargo.toml").is_file() || arguments.language != Language::Rust {
+                return Err(
+                    Failure::unreadable(path, "it is not the crate of a Rust driver")
+                        .hint("--sdk names the directory of the crate toolward-guest"),
+                );
             }
             // The crate that names it lies elsewhere.
-            Sdk::Path(
-                path.canonicalize()
-                    .map_err(|error| Failure::unreadable(path, error))?,
-            )
+            let whole = path.canonicalize();
+            Some(whole.map_err(|error| Failure::unreadable(path, error))?)
         }
     };
     let options = Options {
         id,
         publisher: arguments.publisher.clone(),
-        created: super::pack::source_date_epoch(environment)?.unwrap_or_else(now),
+        created: environment.created()?,
+        language: arguments.language,
         sdk,
     };
-    let files = scaffold::create(&arguments.directory, &options).map_err(failure::scaffolded)?;
-    if output.json() {
-        output.value(&json!({ "ok": true, "directory": arguments.directory, "id": options.id, "files": files }))?;
-        return Ok(Exit::Fine);
+    let files =
+        scaffold::create(directory, &options).map_err(|error| Failure::of(Kind::Failed, error))?;
+    let paths = files
+        .iter()
+        .map(|file| directory.join(file).display().to_string());
+    let value = json!({ "ok": true, "directory": directory, "id": options.id, "files": files });
+    output.result(&value, paths.collect::<Vec<_>>().join("\n"))?;
+    // Its sources are those of this command.
+    if let Ok(plan) = Plan::read(directory) {
+        consent::remember(&plan, environment);
     }
-    for file in &files {
-        output.line(arguments.directory.join(file).display())?;
-    }
-    let directory = arguments.directory.display();
-    if arguments.sdk.is_none() {
-        output.note(
-            "The driver's crate asks for a released toolward-guest. From a checkout of Toolward, \
-             name its folder: toolward new --sdk PATH/guest-sdk …",
-        );
-    }
+    let directory = directory.display();
     output.note(format!(
         "\nNext:\n  toolward check {directory}\n  toolward build {directory}\n  toolward test --dev {directory}"
     ));
-    Ok(Exit::Fine)
-}
-
-fn now() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .ok()
-        .and_then(|since| i64::try_from(since.as_secs()).ok())
-        .unwrap_or_default()
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! `pack`: from the directory an author works in to a bundle.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
@@ -8,7 +8,7 @@ use toolward_author::{ARCHIVE_EXTENSION, PackOptions, Sealed};
 use toolward_signing::digest::Digest;
 
 use crate::environment::Environment;
-use crate::failure::{self, Exit, Failure};
+use crate::failure::{Code, Failure, Result, authored};
 use crate::keyfile::{self, Passphrase};
 use crate::output::Output;
 
@@ -37,45 +37,22 @@ pub(crate) struct Arguments {
     passphrase: Passphrase,
 }
 
-/// `SOURCE_DATE_EPOCH` as a number.
-pub(crate) fn source_date_epoch(environment: &Environment) -> Result<Option<i64>, Failure> {
-    environment
-        .source_date_epoch
-        .as_ref()
-        .map(|value| {
-            value.parse().map_err(|_| {
-                Failure::usage(
-                    "source-date-epoch-invalid",
-                    format!("SOURCE_DATE_EPOCH is {value:?}; expected seconds since 1970"),
-                )
-            })
-        })
-        .transpose()
-}
-
-pub(crate) fn run(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
-    let archive = arguments
-        .output
-        .extension()
-        .is_some_and(|extension| extension == ARCHIVE_EXTENSION);
+pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
+    let place = &arguments.output;
+    let archive = is_archive(place);
     if archive && arguments.key.is_empty() {
         return Err(Failure::usage(
-            "key-missing",
+            Code::KeyMissing,
             "an archive carries its signatures, and no key was given",
         )
         .hint("sign it at once: --key PRIVATE.pem (`toolward keys new` makes one)")
         .hint("or pack into a directory, and `toolward sign` it later"));
     }
     let options = PackOptions {
-        source_date_epoch: source_date_epoch(environment)?,
+        source_date_epoch: environment.source_date_epoch()?,
         provenance: arguments.provenance.is_some(),
     };
-    let packed =
-        toolward_author::pack(&arguments.directory, &options).map_err(failure::authored)?;
+    let packed = toolward_author::pack(&arguments.directory, &options).map_err(authored)?;
     for warning in &packed.warnings {
         output.warning(warning);
     }
@@ -84,49 +61,47 @@ pub(crate) fn run(
     let mut compiler = arguments.provenance.as_ref();
     for path in &arguments.key {
         let key = keyfile::read(path, &arguments.passphrase, output)?;
-        signers.push(sealed.sign(&key).map_err(failure::authored)?);
+        signers.push(sealed.sign(&key).map_err(authored)?);
         if let Some(compiler) = compiler.take() {
-            let provenance = toolward_author::provenance(&arguments.directory, compiler)
-                .map_err(failure::authored)?;
-            sealed
-                .attest(&provenance, &key)
-                .map_err(failure::authored)?;
+            let provenance = toolward_author::provenance(&arguments.directory, compiler);
+            let attested = provenance.and_then(|provenance| sealed.attest(&provenance, &key));
+            attested.map_err(authored)?;
         }
     }
-    let written = if archive {
-        sealed.write_archive(&arguments.output)
-    } else {
-        sealed.write_directory(&arguments.output)
+    let written = match archive {
+        true => sealed.write_archive(place),
+        false => sealed.write_directory(place),
     };
-    written.map_err(failure::authored)?;
+    written.map_err(authored)?;
     let digest = Digest::of(&packed.manifest_bytes);
-    let manifest = &packed.manifest;
-    if output.json() {
-        output.value(&json!({
-            "ok": true,
-            "output": arguments.output,
-            "id": manifest.id,
-            "version": manifest.version.to_string(),
-            "sequence": manifest.sequence,
-            "manifest_digest": digest,
-            "files": packed.files.len(),
-            "signers": signers,
-        }))?;
-        return Ok(Exit::Fine);
-    }
-    output.line(arguments.output.display())?;
+    let (manifest, files) = (&packed.manifest, packed.files.len());
+    let (id, version, sequence) = (&manifest.id, &manifest.version, manifest.sequence);
+    let value = json!({
+        "ok": true,
+        "output": place,
+        "id": id,
+        "version": version.to_string(),
+        "sequence": sequence,
+        "manifest_digest": digest,
+        "files": files,
+        "signers": signers,
+    });
+    output.result(&value, place.display())?;
     output.note(format!(
-        "{} {} (sequence {}), {} files, manifest {digest}",
-        manifest.id,
-        manifest.version,
-        manifest.sequence,
-        packed.files.len()
+        "{id} {version} (sequence {sequence}), {files} files, manifest {digest}"
     ));
     if signers.is_empty() {
         output.note(format!(
             "not signed yet: toolward sign {} --key PRIVATE.pem",
-            arguments.output.display()
+            place.display()
         ));
     }
-    Ok(Exit::Fine)
+    Ok(())
+}
+
+/// Whether a bundle goes into an archive there, and not into a directory.
+pub(super) fn is_archive(place: &Path) -> bool {
+    place
+        .extension()
+        .is_some_and(|extension| extension == ARCHIVE_EXTENSION)
 }

@@ -9,20 +9,14 @@ mod signing;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
+use crate::failure::Result;
 use crate::output::Output;
 
-#[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Make a publisher's first document: its name, its keys, and how many must
     /// sign
     New(document::New),
@@ -42,18 +36,15 @@ enum Command {
     },
 }
 
-pub(crate) fn run(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
-    match &arguments.command {
-        Command::New(new) => new.run(environment, output),
-        Command::Next(next) => next.run(environment, output),
-        Command::Revoke(revoke) => revoke.run(environment, output),
-        Command::Channel(index) => index.run(environment, output),
-        Command::Sign(sign) => sign.run(output),
-        Command::Show { file } => show::run(file, output),
-    }?;
-    Ok(Exit::Fine)
+impl Command {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        match self {
+            Self::New(new) => new.run(environment, output),
+            Self::Next(next) => next.run(environment, output),
+            Self::Revoke(revoke) => revoke.run(environment, output),
+            Self::Channel(index) => index.run(environment, output),
+            Self::Sign(sign) => sign.run(output),
+            Self::Show { file } => show::run(file, output),
+        }
+    }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use toolward_registry::Source;
 
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Failure, Result};
 use crate::flags::Flagged;
 use crate::output::Output;
 use toolward_operator::file;
@@ -31,11 +31,7 @@ pub(crate) struct Pull {
 }
 
 impl Pull {
-    pub(crate) fn run(
-        &self,
-        environment: &Environment,
-        output: &mut Output,
-    ) -> Result<Exit, Failure> {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         if self.output.symlink_metadata().is_ok() {
             return Err(file::exists(&self.output));
         }
@@ -45,17 +41,13 @@ impl Pull {
             .network
             .bundle(&source, None, &standing, environment, output)?;
         let bytes = toolward_signing::archive::write(&bundle.contents(), Vec::new())
-            .map_err(|refusal| Failure::refused(&refusal))?;
+            .map_err(Failure::refused)?;
         file::write_new(&self.output, &bytes)?;
-        if output.json() {
-            output.value(&json!({
-                "ok": true, "output": self.output, "id": bundle.manifest.id,
-                "version": bundle.manifest.version.to_string(),
-                "manifest_digest": bundle.manifest_digest,
-            }))?;
-        } else {
-            output.line(self.output.display())?;
-        }
-        Ok(Exit::Fine)
+        let value = json!({
+            "ok": true, "output": self.output, "id": bundle.manifest.id,
+            "version": bundle.manifest.version.to_string(),
+            "manifest_digest": bundle.manifest_digest,
+        });
+        output.result(&value, self.output.display())
     }
 }

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use toolward_registry::{Details, DocumentKind, Outgoing, Reference};
+use toolward_registry::{Details, DocumentArtifact, Outgoing, Reference};
 use toolward_signing::channel;
 use toolward_signing::envelope::Envelope;
 
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure, Kind};
+use crate::failure::{Code, Failure, Kind, Result};
 use crate::flags::Flagged;
 use crate::output::Output;
 use crate::progress::Bar;
@@ -44,11 +44,7 @@ pub(crate) struct Push {
 }
 
 impl Push {
-    pub(crate) fn run(
-        &self,
-        environment: &Environment,
-        output: &mut Output,
-    ) -> Result<Exit, Failure> {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let reference: Reference = self.reference.parse()?;
         if let Some((kind, envelope)) = document(&self.bundle)? {
             let client = self.network.client()?;
@@ -60,7 +56,7 @@ impl Push {
         let bundle = self.trust.open(&self.bundle, environment, output)?;
         if self.signatures {
             let client = self.network.client()?;
-            let kind = DocumentKind::Signatures;
+            let kind = DocumentArtifact::Signatures;
             let work = async {
                 let there = client.resolve(&reference).await?;
                 let fixed = reference.with_digest(there.digest);
@@ -83,20 +79,16 @@ impl Push {
             client.push(&outgoing, &reference, Some(&track)),
         )??;
         drop(bar);
-        if output.json() {
-            output.value(&json!({
-                "ok": true, "id": bundle.manifest.id, "version": bundle.manifest.version.to_string(),
-                "reference": pushed.reference.to_string(), "digest": pushed.digest.to_string(),
-            }))?;
-        } else {
-            output.line(pushed.reference)?;
-        }
-        Ok(Exit::Fine)
+        let value = json!({
+            "ok": true, "id": bundle.manifest.id, "version": bundle.manifest.version.to_string(),
+            "reference": pushed.reference.to_string(), "digest": pushed.digest.to_string(),
+        });
+        output.result(&value, pushed.reference)
     }
 }
 
 /// The document in a file that is one, by what its envelope says of itself.
-fn document(path: &Path) -> Result<Option<(DocumentKind, Vec<u8>)>, Failure> {
+fn document(path: &Path) -> Result<Option<(DocumentArtifact, Vec<u8>)>> {
     let named_so = path
         .extension()
         .is_some_and(|extension| extension == "json");
@@ -104,27 +96,23 @@ fn document(path: &Path) -> Result<Option<(DocumentKind, Vec<u8>)>, Failure> {
         return Ok(None);
     }
     let bytes = file::read(path, channel::MAX_ENVELOPE_BYTES)?;
-    let envelope = Envelope::parse_up_to(&bytes, channel::MAX_ENVELOPE_BYTES)
-        .map_err(|refusal| Failure::refused(&refusal))?;
-    let mut kinds = DocumentKind::ALL.iter().copied();
+    let envelope =
+        Envelope::parse_up_to(&bytes, channel::MAX_ENVELOPE_BYTES).map_err(Failure::refused)?;
+    let mut kinds = DocumentArtifact::ALL.iter().copied();
     let kind = kinds
         .find(|kind| kind.repository().is_some() && kind.payload_type() == envelope.payload_type());
     match kind {
         Some(kind) => Ok(Some((kind, bytes))),
         None => Err(Failure::new(
             Kind::Failed,
-            "document-unknown",
+            Code::DocumentUnknown,
             format!("{}: no document that registries take", path.display()),
         )
         .hint("name a bundle, or a file that `toolward publisher` made")),
     }
 }
 
-fn pushed(reference: &Reference, output: &mut Output) -> Result<Exit, Failure> {
-    if output.json() {
-        output.value(&json!({ "ok": true, "reference": reference.to_string() }))?;
-    } else {
-        output.line(reference)?;
-    }
-    Ok(Exit::Fine)
+fn pushed(reference: &Reference, output: &mut Output) -> Result {
+    let value = json!({ "ok": true, "reference": reference.to_string() });
+    output.result(&value, reference)
 }

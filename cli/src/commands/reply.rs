@@ -2,19 +2,17 @@
 //! standard error, other people's words labelled with their publisher.
 
 use toolward_bundle::text::{visible, visible_line};
-use toolward_host::{CallError, ErrorClass, ErrorCode, Host, Origin, Reply};
-use toolward_policy::{Decision, Denial};
+use toolward_host::{CallError, Origin, Reply};
 
-use super::check::counted;
-use crate::failure::{Exit, Failure, Kind};
-use crate::output::Output;
+use crate::failure::{Exit, Failure, Kind, Result};
+use crate::output::{Output, counted};
 
 /// Shows a reply; with all that the driver said where `verbose`.
-pub(super) fn show(reply: &Reply, verbose: bool, output: &mut Output) -> Result<Exit, Failure> {
-    let exit = exit_of(reply);
+pub(super) fn show(reply: &Reply, verbose: bool, output: &mut Output) -> Result<Exit> {
     if output.json() {
         output.value(&reply.envelope())?;
-        return Ok(exit);
+        let kind = reply.result.as_ref().err().map(kind_of);
+        return Ok(kind.map_or(Exit::Fine, Exit::from));
     }
     violations(reply, output);
     foreign(reply, output);
@@ -41,57 +39,17 @@ pub(super) fn show(reply: &Reply, verbose: bool, output: &mut Output) -> Result<
                     value.content.len()
                 ));
             }
-            Ok(exit)
+            Ok(Exit::Fine)
         }
         Err(error) => Err(call_failure(error, reply)),
     }
 }
 
-/// The exit code that a reply stands for.
-pub(super) fn exit_of(reply: &Reply) -> Exit {
-    match &reply.result {
-        Ok(_) => Exit::Fine,
-        Err(error) => kind_of(error).into(),
-    }
-}
-
 fn kind_of(error: &CallError) -> Kind {
-    if is_denial(error) {
-        Kind::Denied
-    } else {
-        Kind::Failed
+    match error.is_denial() {
+        true => Kind::Denied,
+        false => Kind::Failed,
     }
-}
-
-/// The lines of a policy that would let a blocked call pass. They are shown to
-/// people, and never part of the envelope: its reader may be an agent.
-pub(super) fn lines_to_add(host: &Host, tool: &str, reply: &Reply) -> Option<String> {
-    let error = reply.result.as_ref().err()?;
-    let tool = host.tool(tool)?;
-    // Before a driver was picked nothing but its context was found missing.
-    let lack = tool.context.as_ref();
-    if let (None, Some(lack)) = (&reply.metadata.driver, lack.filter(|_| is_denial(error))) {
-        return Some(lack.lines_to_add());
-    }
-    let driver = reply.metadata.driver.as_ref()?;
-    let blocked = tool.drivers.iter().find_map(|one| match &one.decision {
-        Decision::Deny(denial) if one.id == *driver => Some(denial),
-        _ => None,
-    });
-    blocked
-        .filter(|_| is_denial(error))
-        .map(Denial::lines_to_add)
-}
-
-/// Whether policy denied the call. What a driver calls itself does not count.
-fn is_denial(error: &CallError) -> bool {
-    error.origin == Origin::Host
-        && (error.code == ErrorCode::APPROVAL_DENIED
-            || error.code == ErrorCode::UNAUTHORISED
-            || matches!(
-                error.class,
-                ErrorClass::CapabilityGap | ErrorClass::PermissionDenied
-            ))
 }
 
 /// Says whose code ran, where it is another publisher's than the tool.
@@ -173,7 +131,7 @@ fn call_failure(error: &CallError, reply: &Reply) -> Failure {
         Origin::Driver => format!("[{}] says: {}", speaker(reply), error.message),
         _ => error.message.clone(),
     };
-    let mut failure = Failure::new(kind_of(error), error.code.as_str(), message);
+    let mut failure = Failure::with_code(kind_of(error), error.code.as_str(), message);
     if let Some(hint) = &error.hint {
         failure = failure.hint(hint.as_str());
     }

@@ -13,14 +13,14 @@ use tokio_util::sync::CancellationToken;
 use toolward_host::confine::Confinement;
 use toolward_host::{Host, LOCAL, SharedState, memory};
 use toolward_mcp::principal::{Principal, Tools};
-use toolward_mcp::stdio::Streams;
+use toolward_mcp::stdio::{StdioError, Streams};
 use toolward_mcp::{Denials, DenialsError, ServerFeatures, Service, stdio};
 
 use crate::environment::{Colours, Environment};
-use crate::failure::{self, Exit, Failure, Kind};
+use crate::failure::{Code, Exit, Failure, Kind, Result};
 use crate::flags::ConfineFlags;
 use crate::flags::Flagged;
-use crate::output::Output;
+use crate::output::{Output, counted};
 use crate::{logging, stderr};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
@@ -86,7 +86,7 @@ pub(crate) fn run(
     arguments: Arguments,
     environment: &Environment,
     output: &mut Output,
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     logging::start(environment, output);
     let Arguments {
         source: Flagged(source),
@@ -172,7 +172,7 @@ impl Server {
         &self,
         denials: Option<&Path>,
         environment: &Environment,
-    ) -> Result<Confinement, Failure> {
+    ) -> Result<Confinement> {
         let setup = &self.builder.operator.setup;
         let confinement = setup.kept(&self.host, self.watch.granted(), environment)?;
         let mut confinement = self.watch.kept(confinement)?;
@@ -186,12 +186,12 @@ impl Server {
     }
 
     /// Serves until a signal or the client ends it.
-    fn run(self, json: bool) -> Result<Exit, Failure> {
+    fn run(self, json: bool) -> Result<Exit> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(workers())
             .enable_all()
             .build()
-            .map_err(|error| Failure::new(Kind::Failed, "runtime-unavailable", error))?;
+            .map_err(Failure::runtime)?;
         let asked = Asked::default();
         let shutdown = asked.control.stop.clone();
         let (tell, mut without_engine) = oneshot::channel();
@@ -264,9 +264,10 @@ impl Transport {
         handed_over: Option<TcpListener>,
         flags: &HttpFlags,
         trust_client: bool,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let Some(address) = address else {
-            let streams = Streams::take().map_err(|error| failure::stdio(error.into()))?;
+            let streams = Streams::take()
+                .map_err(|error| Failure::of(Kind::Failed, StdioError::from(error)))?;
             return Ok(Self::Stdio(streams));
         };
         let listener = match handed_over {
@@ -277,19 +278,14 @@ impl Transport {
         Ok(Self::Http(listener, Box::new(server)))
     }
 
-    async fn serve(
-        self,
-        service: &Service,
-        trust_client: bool,
-        asked: &Asked,
-    ) -> Result<(), Failure> {
+    async fn serve(self, service: &Service, trust_client: bool, asked: &Asked) -> Result {
         match self {
             Self::Http(listener, http) => http.serve(service, listener, asked).await,
             Self::Stdio(streams) => {
                 let handler = service.connection(Some(local(trust_client)));
                 let shutdown = asked.control.stop.clone();
                 let served = stdio::serve(handler, streams, shutdown).await;
-                served.map_err(failure::stdio)
+                served.map_err(|error| Failure::of(Kind::Failed, error))
             }
         }
     }
@@ -344,7 +340,7 @@ async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: Cancellat
     let failure = match made {
         Ok(Ok(())) => return true,
         Ok(Err(error)) => error.into(),
-        Err(error) => Failure::new(Kind::Failed, "engine-unavailable", error),
+        Err(error) => Failure::new(Kind::Failed, Code::EngineUnavailable, error),
     };
     // Nobody waits for it where the server ends just now.
     let _ = tell.send(failure);
@@ -367,16 +363,8 @@ fn denials(setup: &HostSetup, environment: &Environment, output: &Output) -> Opt
     opened.inspect_err(refused).ok()
 }
 
-/// How many tools: `1 tool`.
-fn tools(features: &ServerFeatures) -> String {
-    match features.tool_count() {
-        1 => "1 tool".to_owned(),
-        count => format!("{count} tools"),
-    }
-}
-
 fn welcome(features: &ServerFeatures) -> String {
-    let mut text = format!("serving {}", tools(features));
+    let mut text = format!("serving {}", counted(features.tool_count(), "tool"));
     let blocked: Vec<&str> = features.blocked().map(|(_, id)| id).collect();
     if !blocked.is_empty() {
         text.push_str("; blocked by the policy: ");

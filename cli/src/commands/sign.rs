@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use toolward_author::{ARCHIVE_EXTENSION, Sealed};
+use toolward_author::Sealed;
 
-use crate::failure::{self, Exit, Failure};
+use super::pack::is_archive;
+use crate::failure::{Result, authored, packed};
 use crate::keyfile::{self, Passphrase};
 use crate::output::Output;
 
@@ -28,41 +29,33 @@ pub(crate) struct Arguments {
     passphrase: Passphrase,
 }
 
-pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let mut sealed = Sealed::read(&arguments.bundle).map_err(failure::packed)?;
-    let manifest = sealed.manifest().map_err(failure::authored)?;
+pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result {
+    let mut sealed = Sealed::read(&arguments.bundle).map_err(packed)?;
+    let manifest = sealed.manifest().map_err(authored)?;
     let mut signers = Vec::new();
     for path in &arguments.key {
         let key = keyfile::read(path, &arguments.passphrase, output)?;
-        signers.push(sealed.sign(&key).map_err(failure::packed)?);
+        signers.push(sealed.sign(&key).map_err(packed)?);
     }
     let place = arguments.output.as_ref().unwrap_or(&arguments.bundle);
-    let archive = place
-        .extension()
-        .is_some_and(|extension| extension == ARCHIVE_EXTENSION);
     let written = match &arguments.output {
         None if arguments.bundle.is_dir() => sealed.write_envelope(&arguments.bundle),
-        Some(place) if !archive => sealed.write_directory(place),
+        Some(place) if !is_archive(place) => sealed.write_directory(place),
         _ => sealed.write_archive(place),
     };
-    written.map_err(failure::authored)?;
-    if output.json() {
-        output.value(&json!({
-            "ok": true,
-            "output": place,
-            "id": manifest.id,
-            "version": manifest.version.to_string(),
-            "signers": signers,
-            "signatures": sealed.signatures(),
-        }))?;
-        return Ok(Exit::Fine);
-    }
-    output.line(place.display())?;
+    written.map_err(authored)?;
+    let (id, version) = (&manifest.id, &manifest.version);
+    let value = json!({
+        "ok": true,
+        "output": place,
+        "id": id,
+        "version": version.to_string(),
+        "signers": signers,
+        "signatures": sealed.signatures(),
+    });
+    output.result(&value, place.display())?;
     for signer in &signers {
-        output.note(format!(
-            "{} {} signed with key {signer}",
-            manifest.id, manifest.version
-        ));
+        output.note(format!("{id} {version} signed with key {signer}"));
     }
-    Ok(Exit::Fine)
+    Ok(())
 }

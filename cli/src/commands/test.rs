@@ -4,28 +4,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use serde_json::{Value, json};
-use toolward_bundle::content::{Content, DriverEntry, ToolEntry};
+use serde_json::json;
+use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
-use toolward_contract::tool::Example;
-use toolward_host::{Reply, Request};
-
-use super::check::counted;
-use super::compile_broker;
-use super::reply::exit_of;
-use crate::approve::Terminal;
-use crate::environment::Environment;
-use crate::failure::{Exit, Failure, Kind};
-use crate::flags::ConfineFlags;
-use crate::flags::Flagged;
-use crate::output::Output;
-use crate::progress::Bar;
-use crate::test_sandbox::TestSandbox;
+use toolward_host::Reply;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::config::Granted;
+use toolward_operator::examples::{Case, Outcome, Sandbox};
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
 use toolward_operator::runtime;
 use toolward_operator::trust::{Trust, dev_content, is_under_work};
+
+use super::compile_broker;
+use crate::approve::Terminal;
+use crate::environment::Environment;
+use crate::failure::{Code, Exit, Failure, Kind, OperatorCode, Result};
+use crate::flags::{ConfineFlags, Flagged};
+use crate::output::{Output, counted};
+use crate::progress::Bar;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -69,40 +65,27 @@ pub(crate) struct Arguments {
     confine: ConfineFlags,
 }
 
-/// One example, to be run with one driver.
-struct Case {
-    tool: String,
-    driver: String,
-    example: Example,
-}
-
-/// What became of an example.
-enum Outcome {
-    Passed,
-    Failed(String),
-    /// It was not run: it was not granted or approved.
-    Skipped(String),
-}
-
 pub(crate) fn run(
     arguments: &Arguments,
     environment: &Environment,
     output: &mut Output,
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     let bundle = arguments.bundle.as_ref().or(arguments.named.as_ref());
     let (path, content) = match (bundle, &arguments.dev) {
         (Some(path), _) => (path, signed(path, &arguments.trust, environment, output)?),
         (None, Some(directory)) => (directory, dev_content(directory, output)?),
         (None, None) => {
-            return Err(Failure::usage("bundle-missing", "no bundle was named")
-                .hint("give a bundle with --trust-key PEM, or --dev DIR"));
+            return Err(
+                Failure::usage(OperatorCode::BundleMissing, "no bundle was named")
+                    .hint("give a bundle with --trust-key PEM, or --dev DIR"),
+            );
         }
     };
-    let cases = cases(&content);
+    let cases = Case::of(&content);
     if cases.is_empty() {
         return Err(Failure::new(
             Kind::Failed,
-            "nothing-to-test",
+            Code::NothingToTest,
             format!("{}: no contract with examples has a driver here", path.display()),
         )
         .hint("add `examples` to a TOOL.md: each a name, an input, and an output if there is only one right one"));
@@ -124,10 +107,14 @@ pub(crate) fn run(
         let confinement = means.kept(&host, &granted, environment)?;
         (None, host, confinement)
     } else {
-        let sandbox = TestSandbox::new(&content)?;
+        let unwritable = |error| Failure::unwritable(&std::env::temp_dir(), error);
+        // Removed at the end.
+        let folder = tempfile::Builder::new().prefix("toolward-").tempdir();
+        let folder = folder.map_err(unwritable)?;
+        let sandbox = Sandbox::new(folder.path(), &content)?;
         let host = arguments.cache.host(sandbox.host(content)?, &broker)?;
         let confinement = sandbox.kept(&host);
-        (Some(sandbox), host, confinement)
+        (Some((sandbox, folder)), host, confinement)
     };
     arguments
         .confine
@@ -135,15 +122,14 @@ pub(crate) fn run(
     let (mut failed, mut skipped) = (0, 0);
     let runtime = runtime()?;
     for (number, case) in cases.iter().enumerate() {
-        let mut request = Request::with_value(case.tool.as_str(), case.example.input.clone())
-            .pinned_driver(case.driver.as_str());
-        if let Some(sandbox) = &sandbox {
+        let mut request = case.request();
+        if let Some((sandbox, _)) = &sandbox {
             sandbox.clear()?;
             // Buckets of its own.
             request = request.principal(format!("example-{number}"));
         }
         let reply = runtime.block_on(host.call(request));
-        let outcome = outcome(&reply, case.example.output.as_ref());
+        let outcome = case.outcome(&reply);
         match &outcome {
             Outcome::Passed => {}
             Outcome::Failed(_) => failed += 1,
@@ -179,10 +165,10 @@ fn signed(
     trust: &Trust,
     environment: &Environment,
     output: &Output,
-) -> Result<Content, Failure> {
+) -> Result<Content> {
     if !trust.is_named() && is_under_work(path) {
         let message = format!("{}: nobody has signed this bundle", path.display());
-        return Err(Failure::usage("bundle-unsigned", message).hint(format!(
+        return Err(Failure::usage(Code::BundleUnsigned, message).hint(format!(
             "to run what lies there, unsigned: toolward test --dev {}",
             path.display()
         )));
@@ -190,77 +176,25 @@ fn signed(
     trust.content(path, environment, output)
 }
 
-fn cases(content: &Content) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for entry in &content.tools {
-        for driver in content.drivers_for(&entry.tool) {
-            for example in &entry.tool.examples {
-                let mut example = example.clone();
-                example.output = example
-                    .output
-                    .map(|output| without_dropped(output, driver, entry));
-                cases.push(Case {
-                    tool: entry.tool.major_id(),
-                    driver: driver.driver.id.to_string(),
-                    example,
-                });
-            }
-        }
-    }
-    cases
-}
-
-/// The output that an example expects of a driver that drops some of it.
-fn without_dropped(mut output: Value, driver: &DriverEntry, entry: &ToolEntry) -> Value {
-    let tool = &entry.tool;
-    let implements = (driver.driver).implements_tool(tool.id.as_str(), &tool.version);
-    if let (Value::Object(members), Some(implements)) = (&mut output, implements) {
-        members.retain(|name, _| !implements.drop_outputs.contains(name));
-    }
-    output
-}
-
-/// What became of an example. Without an expected output the host's own check
-/// against the schema is all.
-fn outcome(reply: &Reply, expected: Option<&Value>) -> Outcome {
-    let denied = exit_of(reply) == Exit::Denied && reply.metadata.attempts == 0;
-    match (&reply.result, expected) {
-        (Err(error), _) if denied => Outcome::Skipped(error.message.clone()),
-        (Err(error), _) => Outcome::Failed(format!("{}: {}", error.code, error.message)),
-        (Ok(found), Some(expected)) if found.structured != *expected => {
-            Outcome::Failed(format!("expected {expected}, found {}", found.structured))
-        }
-        (Ok(_), _) => Outcome::Passed,
-    }
-}
-
-fn report(
-    case: &Case,
-    reply: &Reply,
-    outcome: &Outcome,
-    output: &mut Output,
-) -> Result<(), Failure> {
+fn report(case: &Case, reply: &Reply, outcome: &Outcome, output: &mut Output) -> Result {
     let (state, word, reason) = match outcome {
         Outcome::Passed => ("passed", "ok    ", None),
         Outcome::Failed(problem) => ("failed", "FAILED", Some(problem)),
         Outcome::Skipped(reason) => ("skipped", "skip  ", Some(reason)),
     };
-    if output.json() {
-        let failed = matches!(outcome, Outcome::Failed(_));
-        return output.value(&json!({
-            "ok": !failed,
-            "state": state,
-            "tool": case.tool,
-            "driver": case.driver,
-            "example": case.example.name,
-            "problem": reason,
-            "milliseconds": reply.metadata.milliseconds,
-        }));
-    }
-    let name = visible_line(&case.example.name, 200);
-    output.line(format!("{word} {} with {}: {name}", case.tool, case.driver))?;
+    let (tool, driver, name) = (&case.tool, &case.driver, &case.example.name);
+    let value = json!({
+        "ok": !matches!(outcome, Outcome::Failed(_)),
+        "state": state,
+        "tool": tool,
+        "driver": driver,
+        "example": name,
+        "problem": reason,
+        "milliseconds": reply.metadata.milliseconds,
+    });
+    let mut lines = format!("{word} {tool} with {driver}: {}", visible_line(name, 200));
     if let Some(reason) = reason {
-        output.line(format!("       {}", visible_line(reason, 4000)))?;
+        lines += &format!("\n       {}", visible_line(reason, 4000));
     }
-    Ok(())
+    output.result(&value, lines)
 }

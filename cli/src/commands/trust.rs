@@ -2,35 +2,27 @@
 
 mod add;
 mod freshness;
-mod remove;
-mod update;
 
-use crate::flags::Flagged;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use toolward_bundle::text::visible_line;
-use toolward_store::audit_log::Filter;
-
-use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
-use crate::output::Output;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::network::Network;
 use toolward_operator::trust::Trust;
 use toolward_operator::trust::changes::{Changes, unknown};
 use toolward_operator::trust::publishers::Known;
+use toolward_store::audit_log::Filter;
+
+use crate::environment::Environment;
+use crate::failure::Result;
+use crate::flags::Flagged;
+use crate::output::Output;
 
 use freshness::FreshnessFlags;
 
-#[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
 /// What all of these have in common.
 #[derive(Debug, Args)]
-struct CommonFlags {
+pub(crate) struct CommonFlags {
     #[command(flatten)]
     trust: Flagged<Trust>,
 
@@ -42,7 +34,7 @@ struct CommonFlags {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Trust a publisher for the ids below some prefixes
     Add {
         /// Its document: a file, an https address or oci://…
@@ -98,39 +90,43 @@ enum Command {
     },
 }
 
-pub(crate) fn run(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
-    let subject = |common| Subject {
-        common,
-        environment,
-    };
-    match &arguments.command {
-        Command::Add {
-            source,
-            prefix,
-            fingerprint,
-            freshness,
+impl Command {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        let subject = |common| Subject {
             common,
-        } => subject(common).add(source, prefix, fingerprint.as_deref(), freshness, output),
-        Command::List { common } => subject(common).list(output),
-        Command::Show { name, common } => subject(common).show(name, output),
-        Command::Update {
-            name,
-            source,
-            revocations,
-            freshness,
-            common,
-        } => subject(common).update(name, source, revocations.as_deref(), freshness, output),
-        Command::Remove {
-            name,
-            forget_revocations,
-            common,
-        } => subject(common).remove(name, *forget_revocations, output),
-    }?;
-    Ok(Exit::Fine)
+            environment,
+        };
+        match self {
+            Self::Add {
+                source,
+                prefix,
+                fingerprint,
+                freshness,
+                common,
+            } => subject(common).add(source, prefix, fingerprint.as_deref(), freshness, output),
+            Self::List { common } => subject(common).list(output),
+            Self::Show { name, common } => subject(common).show(name, output),
+            Self::Update {
+                name,
+                source,
+                revocations,
+                freshness,
+                common,
+            } => {
+                let (subject, revocations) = (subject(common), revocations.as_deref());
+                let rule = |settings: &_| freshness.given(settings);
+                let known = subject
+                    .changes(output)
+                    .update(name, source, revocations, rule)?;
+                print(&known, output)
+            }
+            Self::Remove {
+                name,
+                forget_revocations,
+                common,
+            } => subject(common).remove(name, *forget_revocations, output),
+        }
+    }
 }
 
 struct Subject<'a> {
@@ -139,7 +135,7 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    fn list(&self, output: &mut Output) -> Result<(), Failure> {
+    fn list(&self, output: &mut Output) -> Result {
         let all = self.common.trust.trusted(self.environment)?.known;
         if !output.json() && all.is_empty() {
             output.note("no publisher is trusted by its document; `toolward trust add` adds one");
@@ -150,7 +146,7 @@ impl Subject<'_> {
         Ok(())
     }
 
-    fn show(&self, name: &str, output: &mut Output) -> Result<(), Failure> {
+    fn show(&self, name: &str, output: &mut Output) -> Result {
         let known = self.known(name)?;
         print(&known, output)?;
         let Some(store) = self.common.store.existing(self.environment)? else {
@@ -162,21 +158,27 @@ impl Subject<'_> {
             ..Filter::default()
         };
         for decision in store.decisions(&filter)? {
-            let of = &decision.decision;
-            if output.json() {
-                output.value(&json!({
-                    "at": decision.at.to_string(), "action": of.action,
-                    "verdict": of.verdict.as_str(), "code": of.code, "reason": of.reason,
-                }))?;
-            } else {
-                output.line(format!(
-                    "  {}  {} {}: {}",
-                    decision.at,
-                    of.action,
-                    of.verdict.as_str(),
-                    visible_line(&of.reason, 300)
-                ))?;
-            }
+            let (at, of) = (decision.at, &decision.decision);
+            let (action, verdict) = (&of.action, of.verdict.as_str());
+            let value = json!({
+                "at": at.to_string(), "action": action, "verdict": verdict,
+                "code": of.code, "reason": of.reason,
+            });
+            let reason = visible_line(&of.reason, 300);
+            output.result(&value, format_args!("  {at}  {action} {verdict}: {reason}"))?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self, name: &str, forget: bool, output: &mut Output) -> Result {
+        let revoked = self.changes(output).remove(name, forget)?.revoked;
+        let value = json!({ "ok": true, "removed": name, "revoked": revoked });
+        output.result(&value, format_args!("{name} is trusted no more"))?;
+        if revoked > 0 {
+            output.note(format!(
+                "{revoked} keys and bundles that it revoked stay so; \
+                 to forget them: toolward trust remove {name} --forget-revocations"
+            ));
         }
         Ok(())
     }
@@ -191,13 +193,13 @@ impl Subject<'_> {
         }
     }
 
-    fn known(&self, name: &str) -> Result<Known, Failure> {
+    fn known(&self, name: &str) -> Result<Known> {
         let publishers = self.common.trust.publishers(self.environment)?;
         publishers.get(name)?.ok_or_else(|| unknown(name))
     }
 }
 
-fn print(known: &Known, output: &mut Output) -> Result<(), Failure> {
+fn print(known: &Known, output: &mut Output) -> Result {
     let document = &known.document;
     for warning in &document.warnings {
         output.warning(warning);

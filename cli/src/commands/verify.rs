@@ -1,20 +1,19 @@
 //! `verify`: signatures, trust, and every byte.
 
-use crate::flags::Flagged;
 use std::fs::File;
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use toolward_bundle::content::{Content, Origin};
+use toolward_bundle::content::{Content, ContentOrigin};
 use toolward_bundle::text::visible_line;
-
-use super::check::counted;
-use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
-use crate::output::Output;
 use toolward_operator::installed::{self, StoreLocation};
 use toolward_operator::trust::Trust;
+
+use crate::environment::Environment;
+use crate::failure::{Exit, Result};
+use crate::flags::Flagged;
+use crate::output::{Output, counted};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -37,7 +36,7 @@ pub(crate) fn run(
     arguments: &Arguments,
     environment: &Environment,
     output: &mut Output,
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     let Some(bundle) = &arguments.bundle else {
         return all(arguments, environment, output);
     };
@@ -46,11 +45,7 @@ pub(crate) fn run(
     Ok(Exit::Fine)
 }
 
-fn all(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
+fn all(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result<Exit> {
     let Some(store) = arguments.store.existing(environment)? else {
         output.note("nothing is installed");
         return Ok(Exit::Fine);
@@ -63,51 +58,43 @@ fn all(
             Ok(()) => ("verified".to_owned(), None),
             Err(error) => (error.to_string(), Some(error.code())),
         };
-        let line = if output.json() {
-            output.value(&json!({
-                "ok": code.is_none(), "id": checked.id, "version": checked.version.to_string(),
-                "held": checked.held, "code": code,
-            }))
-        } else {
-            let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
-            output.line(format!(
-                "{} {}: {}{code}",
-                checked.id,
-                checked.version,
-                visible_line(&state, 400)
-            ))
-        };
+        let (id, version) = (&checked.id, &checked.version);
+        let value = json!({
+            "ok": code.is_none(), "id": id, "version": version.to_string(),
+            "held": checked.held, "code": code,
+        });
+        let state = visible_line(&state, 400);
+        let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
+        let line = output.result(&value, format_args!("{id} {version}: {state}{code}"));
         if line.is_err() {
             written = line;
         }
     })?;
     written?;
     installed::unrecorded(&store, output);
-    Ok(if refused == 0 {
-        Exit::Fine
-    } else {
-        Exit::Refused
+    Ok(match refused {
+        0 => Exit::Fine,
+        _ => Exit::Refused,
     })
 }
 
-fn report(content: &Content, output: &mut Output) -> Result<(), Failure> {
+fn report(content: &Content, output: &mut Output) -> Result {
     let manifest = &content.manifest;
+    let (id, version, sequence) = (&manifest.id, &manifest.version, manifest.sequence);
+    let publisher = content.origin.publisher();
     let signers: Vec<String> = match &content.origin {
-        Origin::Signed { signers, .. } => signers.iter().map(ToString::to_string).collect(),
+        ContentOrigin::Signed { signers, .. } => signers.iter().map(ToString::to_string).collect(),
         _ => Vec::new(),
     };
-    let warnings: Vec<&str> = content
-        .warnings
-        .iter()
-        .map(|warning| warning.message.as_str())
-        .collect();
+    let warnings = content.warnings.iter();
+    let warnings: Vec<&str> = warnings.map(|warning| warning.message.as_str()).collect();
     if output.json() {
         return output.value(&json!({
             "ok": true,
-            "id": manifest.id,
-            "version": manifest.version.to_string(),
-            "sequence": manifest.sequence,
-            "publisher": content.origin.publisher(),
+            "id": id,
+            "version": version.to_string(),
+            "sequence": sequence,
+            "publisher": publisher,
             "signers": signers,
             "manifest_digest": content.manifest_digest,
             "files": content.files.len(),
@@ -118,12 +105,9 @@ fn report(content: &Content, output: &mut Output) -> Result<(), Failure> {
     for warning in warnings {
         output.warning(warning);
     }
+    let publisher = visible_line(&publisher, 100);
     output.line(format!(
-        "{} {} (sequence {}) by {}: verified",
-        manifest.id,
-        manifest.version,
-        manifest.sequence,
-        visible_line(&content.origin.publisher(), 100)
+        "{id} {version} (sequence {sequence}) by {publisher}: verified"
     ))?;
     for signer in &signers {
         output.line(format!("  signed by  {signer}"))?;
@@ -134,10 +118,9 @@ fn report(content: &Content, output: &mut Output) -> Result<(), Failure> {
         counted(content.files.len(), "file"),
         counted(content.tools.len(), "contract"),
         counted(content.drivers.len(), "driver"),
-        if content.provenance.is_some() {
-            ", provenance"
-        } else {
-            ""
+        match content.provenance {
+            Some(_) => ", provenance",
+            None => "",
         }
     ))
 }

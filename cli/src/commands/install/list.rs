@@ -1,16 +1,16 @@
 //! `list` and `remove`: what is installed, and whether it would be loaded now.
 
-use crate::flags::Flagged;
 use clap::Args;
 use serde_json::{Value, json};
 use toolward_bundle::text::visible_line;
+use toolward_operator::installed::{self, Examined, StoreLocation, next_step};
+use toolward_operator::trust::Trust;
 use toolward_store::Held;
 
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
+use crate::failure::Result;
+use crate::flags::Flagged;
 use crate::output::Output;
-use toolward_operator::installed::{self, Examined, StoreLocation, next_step};
-use toolward_operator::trust::Trust;
 
 /// Longest reason why a bundle is not loaded, in characters.
 const MAX_REASON_CHARS: usize = 400;
@@ -25,45 +25,36 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) fn run(
-        &self,
-        environment: &Environment,
-        output: &mut Output,
-    ) -> Result<Exit, Failure> {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let Some(store) = self.store.shown(environment, output)? else {
             output.note("nothing is installed");
-            return Ok(Exit::Fine);
+            return Ok(());
         };
         let pending = store.pending()?;
         for one in installed::examined(&store, &self.trust, environment, output)? {
             let mut held = pending.iter().map(|(held, _)| held);
             let held = held.find(|held| held.id == one.installed.id);
-            match output.json() {
-                true => output.value(&as_json(&one, held))?,
-                false => show(&one, held, output)?,
-            }
+            output.result(&as_json(&one, held), lines(&one, held))?;
         }
         // What waits for a first yes, with nothing installed.
         for (held, _) in &pending {
             if store.installed(&held.id)?.is_some() {
                 continue;
             }
-            if output.json() {
-                output.value(&json!({
-                    "id": held.id, "version": null, "sequence": null,
-                    "publisher": held.publisher, "digest": null, "surface": null,
-                    "source": held.source, "installed": null,
-                    "held": held.version.to_string(), "held_surface": held.surface,
-                    "state": "held", "error": null,
-                }))?;
-                continue;
-            }
-            output.line(format!(
-                "{} {} is held; surface {}",
-                held.id, held.version, held.surface
-            ))?;
+            let (id, version, surface) = (&held.id, held.version.to_string(), &held.surface);
+            let value = json!({
+                "id": id, "version": null, "sequence": null,
+                "publisher": held.publisher, "digest": null, "surface": null,
+                "source": held.source, "installed": null,
+                "held": version, "held_surface": surface,
+                "state": "held", "error": null,
+            });
+            output.result(
+                &value,
+                format_args!("{id} {version} is held; surface {surface}"),
+            )?;
         }
-        Ok(Exit::Fine)
+        Ok(())
     }
 }
 
@@ -87,27 +78,23 @@ fn as_json(one: &Examined, held: Option<&Held>) -> Value {
     })
 }
 
-fn show(one: &Examined, held: Option<&Held>, output: &mut Output) -> Result<(), Failure> {
+fn lines(one: &Examined, held: Option<&Held>) -> String {
     let installed = &one.installed;
-    output.line(format!(
+    let mut lines = format!(
         "{} {} (sequence {}) by {}",
         installed.id, installed.version, installed.sequence, installed.publisher
-    ))?;
+    );
     if let Some(failure) = one.refusal() {
-        output.line(format!(
-            "  NOT LOADED: {} ({})",
-            visible_line(&failure.message, MAX_REASON_CHARS),
-            failure.code
-        ))?;
-        output.line(format!("  hint: {}", next_step(&installed.id)))?;
+        let (message, code) = (&failure.message, &failure.code);
+        let message = visible_line(message, MAX_REASON_CHARS);
+        let hint = next_step(&installed.id);
+        lines += &format!("\n  NOT LOADED: {message} ({code})\n  hint: {hint}");
     }
-    match held {
-        Some(held) => output.line(format!(
-            "  {} is held; surface {}",
-            held.version, held.surface
-        )),
-        None => Ok(()),
+    if let Some(held) = held {
+        let (version, surface) = (&held.version, &held.surface);
+        lines += &format!("\n  {version} is held; surface {surface}");
     }
+    lines
 }
 
 #[derive(Debug, Args)]
@@ -120,18 +107,10 @@ pub(crate) struct Remove {
 }
 
 impl Remove {
-    pub(crate) fn run(
-        &self,
-        environment: &Environment,
-        output: &mut Output,
-    ) -> Result<Exit, Failure> {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let now = std::time::SystemTime::now();
         let files = self.store.remove(&self.id, now, environment)?;
-        if output.json() {
-            output.value(&json!({ "ok": true, "removed": self.id, "files": files }))?;
-        } else {
-            output.line(format!("{}: removed", self.id))?;
-        }
-        Ok(Exit::Fine)
+        let value = json!({ "ok": true, "removed": self.id, "files": files });
+        output.result(&value, format_args!("{}: removed", self.id))
     }
 }

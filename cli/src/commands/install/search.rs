@@ -1,18 +1,18 @@
 //! `search`: tools that are installed, or that a channel lists.
 
-use crate::flags::Flagged;
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::visible_line;
-use toolward_store::search::{SearchEntry, rank};
-
-use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
-use crate::output::Output;
 use toolward_operator::installed::{self, StoreLocation};
 use toolward_operator::network::Network;
 use toolward_operator::releases;
 use toolward_operator::trust::Trust;
+use toolward_store::search::{SearchEntry, rank};
+
+use crate::environment::Environment;
+use crate::failure::{Failure, Result};
+use crate::flags::Flagged;
+use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Search {
@@ -37,11 +37,7 @@ pub(crate) struct Search {
 const MAX_MATCHES: usize = 50;
 
 impl Search {
-    pub(crate) fn run(
-        &self,
-        environment: &Environment,
-        output: &mut Output,
-    ) -> Result<Exit, Failure> {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let query = self.query.join(" ");
         if let Some(name) = &self.channel {
             let standing = self.trust.context_or_empty(
@@ -72,11 +68,11 @@ impl Search {
                     found(entry, &listed.id, &listed.version.to_string(), None, output)?;
                 }
             }
-            return Ok(Exit::Fine);
+            return Ok(());
         }
         let Some(store) = self.store.shown(environment, output)? else {
             output.note("nothing is installed");
-            return Ok(Exit::Fine);
+            return Ok(());
         };
         let matches = store.search(&query, MAX_MATCHES)?;
         let examined = match matches.is_empty() {
@@ -89,7 +85,7 @@ impl Search {
             let version = tool.version.to_string();
             found(&tool.entry, &tool.bundle, &version, refusal, output)?;
         }
-        Ok(Exit::Fine)
+        Ok(())
     }
 }
 
@@ -99,24 +95,20 @@ fn found(
     version: &str,
     refusal: Option<&Failure>,
     output: &mut Output,
-) -> Result<(), Failure> {
+) -> Result {
     let code = refusal.map(|failure| failure.code.as_str());
-    if output.json() {
-        return output.value(&json!({
-            "tool": entry.id, "name": entry.title, "description": entry.description,
-            "tags": entry.tags, "publisher": entry.publisher, "bundle": bundle, "version": version,
-            "refused": code,
-        }));
-    }
-    output.line(format!(
-        "{}  {}",
-        visible_line(&entry.id, 200),
-        visible_line(&entry.description, 200)
-    ))?;
+    let (id, publisher) = (&entry.id, &entry.publisher);
+    let value = json!({
+        "tool": id, "name": entry.title, "description": entry.description,
+        "tags": entry.tags, "publisher": publisher, "bundle": bundle, "version": version,
+        "refused": code,
+    });
+    let (id, publisher) = (visible_line(id, 200), visible_line(publisher, 200));
+    let description = visible_line(&entry.description, 200);
     let refused = code.map(|code| format!(", NOT LOADED ({code})"));
-    output.line(format!(
-        "  {bundle} {version} by {}{}",
-        visible_line(&entry.publisher, 200),
-        refused.unwrap_or_default()
-    ))
+    let refused = refused.unwrap_or_default();
+    output.result(
+        &value,
+        format_args!("{id}  {description}\n  {bundle} {version} by {publisher}{refused}"),
+    )
 }

@@ -6,11 +6,11 @@ use clap::Args;
 use serde_json::json;
 use toolward_mcp::http::tokens::{self, Entry};
 
-use crate::failure::{self, Exit, Failure};
+use crate::failure::{Result, http};
 use crate::output::Output;
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// Whose token it is, in up to 64 of a-z, 0-9, ., - and _: what each stores, is
     /// asked and approves is kept apart
     name: String,
@@ -31,35 +31,28 @@ pub(super) struct Arguments {
 }
 
 /// The token is on standard output, once; nothing else has it.
-pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let name = arguments.name.as_str();
-    let (secret, hash) = tokens::generate().map_err(failure::http)?;
-    let entry =
-        Entry::new(name, hash, &arguments.tools, arguments.may_approve).map_err(failure::http)?;
-    if let Some(path) = &arguments.add {
-        tokens::add(path, &entry).map_err(failure::http)?;
+pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result {
+    let (name, file) = (arguments.name.as_str(), &arguments.add);
+    let (secret, hash) = tokens::generate().map_err(http)?;
+    let entry = Entry::new(name, hash, &arguments.tools, arguments.may_approve).map_err(http)?;
+    if let Some(path) = file {
+        tokens::add(path, &entry).map_err(http)?;
     }
     if arguments.tools.is_empty() {
         output.warning(format!("`{name}` may use no tool: name some with --tools"));
     }
-    if output.json() {
-        output.value(&json!({
-            "ok": true,
-            "name": name,
-            "token": secret.expose(),
-            "hash": hash.to_string(),
-            "entry": entry.text(),
-            "file": arguments.add,
-        }))?;
-        return Ok(Exit::Fine);
-    }
-    output.line(secret.expose())?;
-    match &arguments.add {
-        Some(path) => output.note(format!(
-            "added to {}; a server that runs reads it when it starts again",
-            path.display()
-        )),
-        None => output.line(format!("\n{}", entry.text().trim_end()))?,
-    }
-    Ok(Exit::Fine)
+    let (token, text) = (secret.expose(), entry.text());
+    let value = json!({
+        "ok": true, "name": name, "token": token, "hash": hash.to_string(),
+        "entry": text, "file": file,
+    });
+    let Some(path) = file else {
+        return output.result(&value, format_args!("{token}\n\n{}", text.trim_end()));
+    };
+    output.result(&value, token)?;
+    output.note(format!(
+        "added to {}; a server that runs reads it when it starts again",
+        path.display()
+    ));
+    Ok(())
 }

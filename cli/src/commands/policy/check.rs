@@ -5,15 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use toolward_policy::Policy;
-use toolward_signing::trust::TrustStore;
 
-use crate::commands::check::counted;
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure, Kind};
-use crate::output::Output;
+use crate::failure::{Code, Failure, Kind, Result};
+use crate::output::{Output, counted};
 use toolward_operator::config::{ConfigFile, default_config};
-use toolward_operator::doctor::unknown_publishers;
+use toolward_operator::doctor::policy_warnings;
 use toolward_operator::host_setup;
 
 #[derive(Debug, Args)]
@@ -22,15 +19,11 @@ pub(crate) struct Arguments {
     file: Option<PathBuf>,
 }
 
-pub(crate) fn run(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
     let path = match &arguments.file {
         Some(path) => path.clone(),
         None => default_config(environment).ok_or_else(|| {
-            Failure::usage("policy-missing", "there is no configuration directory")
+            Failure::usage(Code::PolicyMissing, "there is no configuration directory")
                 .hint("name the file to check")
         })?,
     };
@@ -39,7 +32,7 @@ pub(crate) fn run(
     let policy = file.policy().map_err(failed)?;
     let trust = file.trust_store().map_err(failed)?;
     host_setup::transport(&policy).map_err(failed)?;
-    let warnings = warnings(&policy, &trust);
+    let warnings = policy_warnings(&policy, &trust);
     let count = [
         ("grant", policy.grants().count()),
         ("deny rule", policy.denies().count()),
@@ -51,63 +44,26 @@ pub(crate) fn run(
     ];
     if output.json() {
         let counts = count.map(|(name, number)| (name.replace(' ', "_"), number.into()));
-        output.value(&json!({
+        return output.value(&json!({
             "ok": true,
             "file": path,
             "counts": serde_json::Map::from_iter(counts),
             "warnings": warnings,
-        }))?;
-        return Ok(Exit::Fine);
+        }));
     }
-    let found: Vec<String> = count
-        .iter()
-        .filter(|(_, number)| *number > 0)
-        .map(|(name, number)| counted(*number, name))
-        .collect();
-    let found = match found.as_slice() {
-        [] => "grants nothing".to_owned(),
-        found => found.join(", "),
-    };
     for warning in &warnings {
         output.warning(warning);
     }
-    output.line(format!("{}: fine ({found})", path.display()))?;
-    Ok(Exit::Fine)
+    let found = count.iter().filter(|(_, number)| *number > 0);
+    let found = found.map(|(name, number)| counted(*number, name));
+    let found = match found.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => "grants nothing".to_owned(),
+        found => found,
+    };
+    output.line(format!("{}: fine ({found})", path.display()))
 }
 
 /// The file was read, and it is what fails the check.
 fn failed(failure: Failure) -> Failure {
     failure.of_kind(Kind::Failed)
-}
-
-/// What is allowed, and probably not meant.
-fn warnings(policy: &Policy, trust: &TrustStore) -> Vec<String> {
-    let mut warnings = unknown_publishers(policy, trust);
-    for workspace in policy.workspaces() {
-        let directory = workspace.directory.display();
-        if workspace.is_placeholder() {
-            warnings.push(format!(
-                "the workspace {} still waits for its directory: {directory}",
-                workspace.path
-            ));
-        } else if !workspace.directory.is_dir() {
-            warnings.push(format!(
-                "the workspace {} has no directory: {directory} is not there",
-                workspace.path
-            ));
-        }
-    }
-    for secret in policy.secrets().iter().filter(|one| one.is_placeholder()) {
-        warnings.push(format!(
-            "the secret {} of {} still waits for its source and origin: nobody gets it",
-            secret.slug, secret.publisher
-        ));
-    }
-    for service in policy.services().iter().filter(|one| one.is_placeholder()) {
-        warnings.push(format!(
-            "the service {} still waits for its hosts: nobody gets it",
-            service.name
-        ));
-    }
-    warnings
 }

@@ -4,12 +4,12 @@
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::{visible, visible_line};
+use toolward_mcp::documents::suggest;
 use toolward_policy::{Contract, Explanation, Rejected, Rejection};
 
-use super::documents::{self, Document};
-use super::{Subject, nothing, routes};
+use super::{Subject, documents};
 use crate::environment::Environment;
-use crate::failure::{Exit, Failure};
+use crate::failure::Result;
 use crate::output::Output;
 
 /// Longest explanation of one driver, in characters: lines to add are of use
@@ -32,18 +32,13 @@ pub(crate) struct Arguments {
     subject: Subject,
 }
 
-pub(crate) fn run(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
-    let (bundles, granted) = arguments.subject.read(environment, output)?;
-    let name = arguments.name.as_str();
-    let machine = arguments.subject.machine(&granted, environment)?;
-    let tools = routes(&bundles, &granted.policy, &machine, Some(name))?;
+pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
+    let review = arguments.subject.review(environment, output)?;
+    let (granted, name) = (&review.granted, arguments.name.as_str());
+    let tools = review.routes(Some(name))?;
     let served = tools.iter().flat_map(|tool| &tool.routes);
     let found: Vec<Explanation> = served
-        .map(|route| route.explain(&granted.policy, &machine))
+        .map(|route| route.explain(&granted.policy, &review.machine))
         .collect();
     let rejected: Vec<(&Contract<'_>, &Rejected<'_>)> = tools
         .iter()
@@ -52,31 +47,29 @@ pub(crate) fn run(
             rejected.map(move |one| (&tool.contract, one))
         })
         .collect();
-    let mut documents = documents::all(&bundles, &granted.policy);
-    let known: Vec<String> = documents.iter().map(|one| one.id().to_owned()).collect();
+    let mut documents = documents::all(&review);
+    let known: Vec<&str> = documents.iter().map(|document| document.id).collect();
     documents.retain(|document| document.is_meant(name));
-    let mut ids = bundles
-        .iter()
-        .map(|(content, _)| content.manifest.id.as_str());
-    if tools.is_empty() && documents.is_empty() && !ids.any(|id| id == name) {
-        let contents = bundles.iter().map(|(content, _)| content);
+    let mut contents = review.bundles.iter().map(|(content, _)| content);
+    let is_bundle = contents.any(|content| content.manifest.id.as_str() == name);
+    if tools.is_empty() && documents.is_empty() && !is_bundle {
+        let contents = review.bundles.iter().map(|(content, _)| content);
         let source = &arguments.subject.source;
         if let Some(failure) = source.withheld(name, contents, environment, output)? {
             return Err(failure);
         }
-        let failure = nothing(&bundles, Some(name));
+        let failure = review.missing(Some(name));
         return Err(match known.get(..known.len().min(MAX_SUGGESTIONS)) {
-            Some([first, more @ ..]) => {
-                let more: String = more.iter().map(|id| format!(", {id}")).collect();
-                failure.hint(format!("prompts and resources are: {first}{more}"))
+            Some(known @ [_, ..]) => {
+                failure.hint(format!("prompts and resources are: {}", known.join(", ")))
             }
             _ => failure,
         });
     }
-    let missing = documents::suggest(documents.iter());
+    let missing = suggest(&documents);
     if output.json() {
-        let documents: Vec<_> = documents.iter().map(Document::json).collect();
-        output.value(&json!({
+        let documents: Vec<_> = documents.iter().map(documents::json).collect();
+        return output.value(&json!({
             "ok": true,
             "policies": granted.files,
             "drivers": found,
@@ -89,8 +82,7 @@ pub(crate) fn run(
             })).collect::<Vec<_>>(),
             "documents": documents,
             "lines_to_add": missing,
-        }))?;
-        return Ok(Exit::Fine);
+        }));
     }
     for (number, explanation) in found.iter().enumerate() {
         if number > 0 {
@@ -114,7 +106,7 @@ pub(crate) fn run(
         output.line("")?;
     }
     for document in &documents {
-        output.line(document.line())?;
+        output.line(documents::line(document))?;
     }
     if tools.is_empty() && documents.is_empty() {
         output.line(format!("{name} brings no prompts and no resources"))?;
@@ -129,7 +121,7 @@ pub(crate) fn run(
     if found.iter().any(|one| !one.lines_to_add.is_empty()) || !missing.is_empty() {
         output.note(format!("the policy's file is {}", granted.place.display()));
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 /// A driver that names the tool and does not serve it, on one line.

@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use toolward_author::documents::{self, Document};
+use toolward_operator::config::read_text;
 use toolward_signing::key::{KeyId, PublicKey};
-use toolward_signing::publisher::{PublisherDocument, Reset, RevokedKey};
+use toolward_signing::publisher::{PublisherDocument, Reset};
 use toolward_signing::timestamp::Timestamp;
 
-use super::signing::{Document, Writing, created, failed, pair, parsed, read};
+use super::signing::{Writing, created, pair, parsed, read_earlier};
 use crate::environment::Environment;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure, OperatorCode, Result, invalid, invalid_file};
 use crate::output::Output;
-use toolward_operator::config::read_text;
 
 #[derive(Debug, Args)]
-pub(super) struct New {
+pub(crate) struct New {
     /// The publisher's name, as its bundles have it
     name: String,
 
@@ -35,11 +36,7 @@ pub(super) struct New {
 }
 
 impl New {
-    pub(super) fn run(
-        &self,
-        environment: &Environment,
-        output: &mut Output,
-    ) -> Result<(), Failure> {
+    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let document = PublisherDocument {
             name: self.name.clone(),
             version: 1,
@@ -55,7 +52,7 @@ impl New {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Next {
+pub(crate) struct Next {
     /// The document that counts now
     current: PathBuf,
 
@@ -91,40 +88,27 @@ pub(super) struct Next {
 }
 
 impl Next {
-    pub(super) fn run(
-        &self,
-        environment: &Environment,
-        output: &mut Output,
-    ) -> Result<(), Failure> {
-        let Document::Publisher(current) = parsed(&read(&self.current)?)? else {
-            return Err(Failure::usage(
-                "document-unknown",
-                format!("{}: expected a publisher document", self.current.display()),
-            )
-            .hint("name the document that `publisher new` or `publisher next` made"));
+    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        let pick = |document| match document {
+            Document::Publisher(current) => Some(current),
+            _ => None,
         };
-        let mut document = PublisherDocument {
-            version: current.version.saturating_add(1),
-            created: created(environment)?,
-            expires: time(self.expires.as_deref())?,
-            threshold: self.threshold.unwrap_or(current.threshold),
-            resets: Vec::new(),
-            ..current
-        };
+        let hint = "name the document that `publisher new` or `publisher next` made";
+        let current = read_earlier(&self.current, pick, "a publisher document", hint)?;
+        let mut document = documents::next(current, created(environment)?);
+        document.expires = time(self.expires.as_deref())?;
+        document.threshold = self.threshold.unwrap_or(document.threshold);
         for text in &self.drop {
-            drop_key(&mut document, text)?;
+            let id: KeyId = parsed(text)?;
+            if !documents::drop_key(&mut document, id) {
+                let message = format!("the document has no key {id}");
+                return Err(Failure::usage(Code::KeyMissing, message)
+                    .hint("`toolward publisher show` lists its keys"));
+            }
         }
         for text in &self.revoke {
             let (key, reason) = pair("--revoke", text)?;
-            // It may have been dropped before: who has no other key to sign with
-            // drops it first, and revokes it in the document after.
-            let key_id: KeyId = key.parse().map_err(|refusal| failed(&refusal))?;
-            document.keys.retain(|key| key.key_id() != key_id);
-            document.revoked_keys.push(RevokedKey {
-                key_id,
-                since: None,
-                reason: reason.to_owned(),
-            });
+            documents::revoke_key(&mut document, parsed(key)?, reason);
         }
         document.keys.extend(keys(&self.add)?);
         for text in &self.reset {
@@ -136,58 +120,35 @@ impl Next {
     }
 }
 
-fn write(
-    document: &PublisherDocument,
-    writing: &Writing,
-    output: &mut Output,
-) -> Result<(), Failure> {
-    let envelope = document.to_envelope().map_err(|refusal| failed(&refusal))?;
+fn write(document: &PublisherDocument, writing: &Writing, output: &mut Output) -> Result {
+    let envelope = document.to_envelope().map_err(invalid)?;
     writing.write(envelope, output)?;
     output.note(format!("fingerprint {}", document.fingerprint()));
     Ok(())
 }
 
-fn drop_key(document: &mut PublisherDocument, text: &str) -> Result<(), Failure> {
-    let id: KeyId = text.parse().map_err(|refusal| failed(&refusal))?;
-    let before = document.keys.len();
-    document.keys.retain(|key| key.key_id() != id);
-    if document.keys.len() == before {
-        return Err(
-            Failure::usage("key-missing", format!("the document has no key {id}"))
-                .hint("`toolward publisher show` lists its keys"),
-        );
-    }
-    Ok(())
+fn keys(paths: &[PathBuf]) -> Result<Vec<PublicKey>> {
+    let keys = paths.iter().map(|path| {
+        PublicKey::from_pem(&read_text(path)?).map_err(|refusal| invalid_file(path, refusal))
+    });
+    keys.collect()
 }
 
-fn keys(paths: &[PathBuf]) -> Result<Vec<PublicKey>, Failure> {
-    paths
-        .iter()
-        .map(|path| {
-            PublicKey::from_pem(&read_text(path)?).map_err(|refusal| {
-                let failure = failed(&refusal);
-                let message = format!("{}: {}", path.display(), failure.message);
-                failure.saying(message)
-            })
-        })
-        .collect()
-}
-
-fn reset(text: &str) -> Result<Reset, Failure> {
+fn reset(text: &str) -> Result<Reset> {
     let (id, rest) = pair("--reset", text)?;
     let wrong = || {
-        Failure::usage("setting-invalid", format!("--reset {text:?}"))
+        Failure::usage(OperatorCode::SettingInvalid, format!("--reset {text:?}"))
             .hint("write --reset ID=SEQUENCE:DIGEST, as `toolward inspect` shows them")
     };
     let (sequence, digest) = rest.split_once(':').ok_or_else(wrong)?;
     Ok(Reset {
         id: id.to_owned(),
         sequence: sequence.parse().map_err(|_| wrong())?,
-        digest: digest.parse().map_err(|refusal| failed(&refusal))?,
+        digest: parsed(digest)?,
     })
 }
 
-pub(super) fn time(text: Option<&str>) -> Result<Option<Timestamp>, Failure> {
+pub(super) fn time(text: Option<&str>) -> Result<Option<Timestamp>> {
     let parsed = text.map(Timestamp::parse).transpose();
-    parsed.map_err(|refusal| Failure::usage(refusal.code(), &refusal))
+    parsed.map_err(|refusal| Failure::usage(refusal.kind(), refusal))
 }

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use toolward_signing::publisher::RevokedKey;
+use toolward_author::documents::{self, Document};
 use toolward_signing::revocation::{RevocationList, RevokedBundle};
 
 use super::document::time;
-use super::signing::{Document, Writing, created, failed, pair, parsed, read};
+use super::signing::{Writing, created, pair, parsed, read_earlier};
 use crate::environment::Environment;
-use crate::failure::Failure;
+use crate::failure::{Result, invalid};
 use crate::output::Output;
 
 #[derive(Debug, Args)]
-pub(super) struct Revoke {
+pub(crate) struct Revoke {
     /// The publisher's name
     name: String,
 
@@ -38,11 +38,7 @@ pub(super) struct Revoke {
 }
 
 impl Revoke {
-    pub(super) fn run(
-        &self,
-        environment: &Environment,
-        output: &mut Output,
-    ) -> Result<(), Failure> {
+    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let mut list = RevocationList {
             publisher: self.name.clone(),
             version: 1,
@@ -52,38 +48,30 @@ impl Revoke {
             bundles: Vec::new(),
         };
         if let Some(path) = &self.after {
-            match parsed(&read(path)?)? {
-                Document::Revocations(before) if before.publisher == self.name => {
-                    list.version = before.version.saturating_add(1);
-                    list.keys = before.keys;
-                    list.bundles = before.bundles;
-                }
-                _ => {
-                    return Err(Failure::usage(
-                        "document-unknown",
-                        format!("{}: expected a list of {}", path.display(), self.name),
-                    )
-                    .hint("name the list that `publisher revoke` made last"));
-                }
-            }
+            let pick = |document| match document {
+                Document::Revocations(list) if list.publisher == self.name => Some(list),
+                _ => None,
+            };
+            let expected = format!("a list of {}", self.name);
+            let hint = "name the list that `publisher revoke` made last";
+            let before = read_earlier(path, pick, &expected, hint)?;
+            list.version = before.version.saturating_add(1);
+            list.keys = before.keys;
+            list.bundles = before.bundles;
         }
         for text in &self.bundle {
             let (digest, reason) = pair("--bundle", text)?;
             list.bundles.push(RevokedBundle {
-                digest: digest.parse().map_err(|refusal| failed(&refusal))?,
+                digest: parsed(digest)?,
                 id: None,
                 reason: reason.to_owned(),
             });
         }
         for text in &self.revoke_key {
             let (key, reason) = pair("--revoke-key", text)?;
-            list.keys.push(RevokedKey {
-                key_id: key.parse().map_err(|refusal| failed(&refusal))?,
-                since: None,
-                reason: reason.to_owned(),
-            });
+            list.keys.push(documents::revoked(parsed(key)?, reason));
         }
-        let envelope = list.to_envelope().map_err(|refusal| failed(&refusal))?;
+        let envelope = list.to_envelope().map_err(invalid)?;
         self.writing.write(envelope, output)
     }
 }

@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use toolward_author::documents::Document;
 use toolward_bundle::text::visible_line;
 
-use super::signing::{Document, parsed, read};
-use crate::failure::Failure;
+use super::signing::read;
+use crate::failure::Result;
 use crate::output::Output;
 
-pub(super) fn run(path: &Path, output: &mut Output) -> Result<(), Failure> {
-    let envelope = read(path)?;
-    let mut shown = match parsed(&envelope)? {
+pub(super) fn run(path: &Path, output: &mut Output) -> Result {
+    let (document, envelope) = read(path)?;
+    let mut shown = match document {
         Document::Publisher(document) => json!({
             "kind": "publisher document",
             "name": document.name,

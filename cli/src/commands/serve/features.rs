@@ -12,7 +12,7 @@ use toolward_operator::{Operator, Report};
 use toolward_policy::Policy;
 
 use super::HttpFlags;
-use crate::failure::{self, Failure};
+use crate::failure::{Failure, Kind, Result};
 
 /// Makes what clients see of bundles.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ impl FeaturesBuilder {
         contents: &[Content],
         granted: &Granted,
         buckets: Option<bool>,
-    ) -> Result<ServerFeatures, Failure> {
+    ) -> Result<ServerFeatures> {
         let buckets = buckets.unwrap_or_else(|| opens_buckets(contents, &granted.policy));
         let held = contents.to_vec();
         let builder = self.operator.host_builder(held, granted, buckets)?;
@@ -41,7 +41,7 @@ impl FeaturesBuilder {
         let builder = self.http.protect(builder).shared_state(&self.shared_state);
         let host = self.operator.build(builder.defer_engine(), &self.broker)?;
         let features = ServerFeatures::new(host, contents, &granted.policy, self.defer_above);
-        features.map_err(failure::features)
+        features.map_err(|error| Failure::of(Kind::Usage, error))
     }
 }
 
@@ -57,19 +57,15 @@ pub(super) struct ServedFeatures {
 impl Target for ServedFeatures {
     type Made = ServerFeatures;
 
-    fn make(
-        &self,
-        contents: &[Content],
-        granted: &Arc<Granted>,
-    ) -> Result<ServerFeatures, Failure> {
+    fn make(&self, contents: &[Content], granted: &Arc<Granted>) -> Result<ServerFeatures> {
         self.builder.make(contents, granted, Some(self.buckets))
     }
 
-    fn empty(&self) -> Result<ServerFeatures, Failure> {
+    fn empty(&self) -> Result<ServerFeatures> {
         nothing(Host::builder().defer_engine().build()?)
     }
 
-    fn bare(&self) -> Result<ServerFeatures, Failure> {
+    fn bare(&self) -> Result<ServerFeatures> {
         nothing(self.service.features().host().clone())
     }
 
@@ -91,14 +87,15 @@ impl Target for ServedFeatures {
 }
 
 /// Features without anything.
-fn nothing(host: Host) -> Result<ServerFeatures, Failure> {
-    ServerFeatures::new(host, &[], &Policy::empty(), usize::MAX).map_err(failure::features)
+fn nothing(host: Host) -> Result<ServerFeatures> {
+    ServerFeatures::new(host, &[], &Policy::empty(), usize::MAX)
+        .map_err(|error| Failure::of(Kind::Usage, error))
 }
 
 /// Says which tools are not shown by the names that they would have.
 pub(super) fn warn_of_names(features: &ServerFeatures, report: &dyn Report) {
     for problem in features.name_problems() {
-        let (code, hint) = (problem.code(), problem.hint());
+        let (code, hint) = (problem.code(), problem.hint().unwrap_or_default());
         report.warning(&format!("{problem} ({code}); {hint}"));
     }
 }

@@ -14,7 +14,7 @@ use toolward_mcp::http::{self, HttpError, PATH, Settings};
 
 use super::local;
 use super::signals::Asked;
-use crate::failure::{self, Failure};
+use crate::failure::{self, Result};
 use crate::output::Output;
 
 /// How clients that speak HTTP prove who they are.
@@ -89,7 +89,7 @@ impl HttpFlags {
     }
 
     /// Reads or makes what clients are checked by.
-    pub(super) fn server(&self, trust_client: bool) -> Result<HttpServer, Failure> {
+    pub(super) fn server(&self, trust_client: bool) -> Result<HttpServer> {
         let (authentication, token) = self.authentication(trust_client).map_err(failure::http)?;
         let mut settings = Settings::new(authentication);
         settings.hosts.clone_from(&self.allow_host);
@@ -127,11 +127,7 @@ impl HttpFlags {
 
 impl HttpServer {
     /// Says where to connect, and with what.
-    pub(super) fn announce(
-        &self,
-        listener: &TcpListener,
-        output: &mut Output,
-    ) -> Result<(), Failure> {
+    pub(super) fn announce(&self, listener: &TcpListener, output: &mut Output) -> Result {
         let address = listener
             .local_addr()
             .map_err(|error| failure::http(HttpError::Listener(error)))?;
@@ -167,7 +163,7 @@ impl HttpServer {
         service: &Service,
         listener: TcpListener,
         asked: &Asked,
-    ) -> Result<(), Failure> {
+    ) -> Result {
         let service = service.clone();
         let handler = move || service.connection(None);
         self.settings.draining = asked.draining.clone();

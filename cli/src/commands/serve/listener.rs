@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, SocketType, ipproto, sockopt};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use toolward_mcp::http;
 
-use crate::failure::Failure;
+use crate::failure::{Code, Failure, Result};
 
 /// The first descriptor that a service manager hands over (`SD_LISTEN_FDS_START`).
 const FIRST_LISTEN_FD: i32 = 3;
@@ -21,10 +21,7 @@ const FIRST_LISTEN_FD: i32 = 3;
 ///
 /// When that is not exactly one TCP socket which listens at this address, or, where the
 /// port is 0, at this address and any port.
-pub(super) fn handed_over(
-    count: &str,
-    address: Option<SocketAddr>,
-) -> Result<TcpListener, Failure> {
+pub(super) fn handed_over(count: &str, address: Option<SocketAddr>) -> Result<TcpListener> {
     let Some(address) = address else {
         return Err(refused(
             "a socket was handed over, and standard input and output are served",
@@ -93,16 +90,16 @@ fn is_tcp_listener(socket: &OwnedFd) -> rustix::io::Result<bool> {
 }
 
 fn refused(message: impl std::fmt::Display) -> Failure {
-    Failure::usage("listener-unusable", message).hint(
+    Failure::usage(Code::ListenerUnusable, message).hint(
         "a socket unit with one `ListenStream=`, an IP address and a port, and `--http` with the \
          same, see the book's page on serving over HTTP",
     )
 }
 
 /// Listens at an address.
-pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+pub(super) fn listen(address: SocketAddr) -> Result<TcpListener> {
     http::bind(address).map_err(|error| {
-        Failure::usage("address-unusable", format!("{address}: {error}"))
+        Failure::usage(Code::AddressUnusable, format!("{address}: {error}"))
             .hint("name an address of this machine and a port that is free, or port 0 for any")
     })
 }

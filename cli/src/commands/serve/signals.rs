@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toolward_operator::reload::Control;
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Result};
 
 /// What signals lead to.
 #[derive(Debug, Clone, Default)]
@@ -33,10 +33,8 @@ pub(super) struct Signals {
 
 impl Signals {
     /// Takes them, on a runtime.
-    pub(super) fn take() -> Result<Self, Failure> {
-        let take = |kind| {
-            signal(kind).map_err(|error| Failure::new(Kind::Failed, "runtime-unavailable", error))
-        };
+    pub(super) fn take() -> Result<Self> {
+        let take = |kind| signal(kind).map_err(Failure::runtime);
         Ok(Self {
             interrupt: take(SignalKind::interrupt())?,
             terminate: take(SignalKind::terminate())?,

@@ -1,12 +1,11 @@
 //! `trust add`: a new publisher, once a person has compared its fingerprint.
 
-use std::io::IsTerminal as _;
-
 use toolward_signing::fingerprint::Fingerprint;
 use toolward_signing::publisher::VerifiedPublisher;
 
 use super::{FreshnessFlags, Subject, print};
-use crate::failure::{Failure, Kind};
+use crate::environment::has_terminal;
+use crate::failure::{Code, Failure, Kind, Result};
 use crate::output::Output;
 
 impl Subject<'_> {
@@ -17,7 +16,7 @@ impl Subject<'_> {
         fingerprint: Option<&str>,
         freshness: &FreshnessFlags,
         output: &mut Output,
-    ) -> Result<(), Failure> {
+    ) -> Result {
         let candidate = self.changes(output).candidate(source, prefixes)?;
         let (document, settings) = (&candidate.known.document, &candidate.settings);
         // An invalid rule is refused before a person is asked.
@@ -30,24 +29,20 @@ impl Subject<'_> {
 }
 
 /// Makes sure that a person compared the fingerprint with the publisher's own statement.
-fn compared(
-    document: &VerifiedPublisher,
-    given: Option<&str>,
-    output: &Output,
-) -> Result<(), Failure> {
+fn compared(document: &VerifiedPublisher, given: Option<&str>, output: &Output) -> Result {
     let fingerprint = document.fingerprint();
     if let Some(given) = given {
         let given: Fingerprint = given
             .parse()
             .map_err(|refusal: toolward_signing::Refusal| {
-                Failure::usage(refusal.code(), &refusal)
+                Failure::usage(refusal.kind(), &refusal)
             })?;
         if given == fingerprint {
             return Ok(());
         }
         return Err(Failure::new(
             Kind::Refused,
-            "fingerprint-mismatch",
+            Code::FingerprintMismatch,
             format!("the document's fingerprint is {fingerprint}, not {given}"),
         )
         .hint("this is not the publisher's document, or not its first: ask the publisher"));
@@ -55,12 +50,12 @@ fn compared(
     let unconfirmed = || {
         Failure::new(
             Kind::Refused,
-            "fingerprint-unconfirmed",
-            format!("nobody compared the fingerprint: {fingerprint}"),
+            Code::FingerprintUnconfirmed,
+            format!("the fingerprint was not compared: {fingerprint}"),
         )
         .hint("ask the publisher for it, by another way than the document came, and give it with --fingerprint")
     };
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+    if !has_terminal() {
         return Err(unconfirmed());
     }
     output.note(format!(

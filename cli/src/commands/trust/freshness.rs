@@ -1,12 +1,11 @@
 //! The freshness rule of a publisher: what shows that a release of it that comes
 //! over the network is current.
 
-use std::io::IsTerminal as _;
-
 use clap::Args;
 use toolward_signing::trust::{TrustSettings, max_age};
 
-use crate::failure::Failure;
+use crate::environment::has_terminal;
+use crate::failure::{Code, Failure, OperatorCode, Result};
 use crate::output::Output;
 use toolward_operator::trust::publishers::FreshnessRule;
 
@@ -15,7 +14,7 @@ const DEFAULT_MAX_AGE_DAYS: u64 = 90;
 
 /// The rule, as flags give it.
 #[derive(Debug, Args)]
-pub(super) struct FreshnessFlags {
+pub(crate) struct FreshnessFlags {
     /// Refuse releases of this publisher that are older
     #[arg(long, value_name = "DAYS", conflicts_with = "channel")]
     max_age_days: Option<u64>,
@@ -28,7 +27,7 @@ pub(super) struct FreshnessFlags {
 
 impl FreshnessFlags {
     /// The rule that was given, if one was.
-    pub(super) fn given(&self, settings: &TrustSettings) -> Result<Option<FreshnessRule>, Failure> {
+    pub(super) fn given(&self, settings: &TrustSettings) -> Result<Option<FreshnessRule>> {
         let rule = FreshnessRule {
             max_age_days: self.max_age_days,
             channel: self.channel.clone(),
@@ -46,14 +45,14 @@ impl FreshnessFlags {
         name: &str,
         settings: &TrustSettings,
         output: &Output,
-    ) -> Result<FreshnessRule, Failure> {
+    ) -> Result<FreshnessRule> {
         if let Some(rule) = self.given(settings)? {
             return Ok(rule);
         }
         if settings.max_age.is_some() || !settings.channels.is_empty() {
             return Ok(FreshnessRule::default());
         }
-        if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        if has_terminal() {
             return asked(name);
         }
         output.note(format!(
@@ -65,7 +64,7 @@ impl FreshnessFlags {
 }
 
 /// Asks how old releases may be.
-fn asked(name: &str) -> Result<FreshnessRule, Failure> {
+fn asked(name: &str) -> Result<FreshnessRule> {
     let days = dialoguer::Input::<u64>::new()
         .with_prompt(format!(
             "How many days old may a release of {name} be that comes over the network?"
@@ -79,7 +78,7 @@ fn asked(name: &str) -> Result<FreshnessRule, Failure> {
         .interact_text();
     let days = days.map_err(|error| {
         Failure::usage(
-            "freshness-unanswered",
+            Code::FreshnessUnanswered,
             format!("nobody said how old a release may be: {error}"),
         )
         .hint("give it with --max-age-days DAYS, or name a channel with --channel NAME")
@@ -90,12 +89,12 @@ fn asked(name: &str) -> Result<FreshnessRule, Failure> {
     })
 }
 
-fn checked(rule: FreshnessRule, settings: &TrustSettings) -> Result<FreshnessRule, Failure> {
+fn checked(rule: FreshnessRule, settings: &TrustSettings) -> Result<FreshnessRule> {
     rule.max_age()
         .map_err(|failure| failure.hint("give --max-age-days a number of days, such as 90"))?;
     match &rule.channel {
         Some(name) if settings.channel(name).is_none() => Err(Failure::usage(
-            "channel-unknown",
+            OperatorCode::ChannelUnknown,
             format!("no channel {name} is configured"),
         )
         .hint("add a `[[channel]]` to toolward.toml")),

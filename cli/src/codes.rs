@@ -1,0 +1,41 @@
+//! The command's own codes, one table. Those of what it calls are in the tables of the
+//! crates that give them.
+
+use toolward_operator::toolward_report::codes;
+
+codes! {
+    /// Why the command did not do what it was asked to.
+    pub(crate) enum Code {
+        FingerprintUnconfirmed = "fingerprint-unconfirmed",
+            "`trust add` without `--fingerprint`, and without confirmation on a terminal";
+        FingerprintMismatch = "fingerprint-mismatch",
+            "the document has another fingerprint than the one given";
+        FreshnessUnanswered = "freshness-unanswered",
+            "`trust add` asked how old a publisher's releases may be, and got no answer";
+        DocumentUnknown = "document-unknown",
+            "a file is not one of a publisher's signed documents, or not the requested one";
+        PolicyMissing = "policy-missing", "no file was named, and this user has no configuration directory";
+        BundleUnsigned = "bundle-unsigned",
+            "a bundle under work was named where a signed one is expected; `--dev` runs it";
+        KeyMissing = "key-missing",
+            "an archive was to be packed without a key, or a publisher document has no key with this id";
+        KeyEncrypted = "key-encrypted", "a key that is encrypted already was to be encrypted";
+        PassphraseMissing = "passphrase-missing",
+            "a passphrase is needed, and no terminal can ask for it";
+        PassphraseEmpty = "passphrase-empty", "the first line of the passphrase file is empty";
+        SourceDateEpochInvalid = "source-date-epoch-invalid",
+            "`SOURCE_DATE_EPOCH` is not a number of seconds";
+        OutputUnwritable = "output-unwritable", "standard output can't be written to";
+        EngineUnavailable = "engine-unavailable",
+            "the WebAssembly engine can't be made, for instance for lack of address space";
+        BrokerUnavailable = "broker-unavailable", "the compile broker can't be started";
+        AddressUnusable = "address-unusable",
+            "`serve --http` can't listen there: it is not an address of this machine, or its port is taken";
+        ListenerUnusable = "listener-unusable",
+            "`LISTEN_FDS` did not hand over exactly one TCP socket that listens where `serve --http` says";
+        ProgramUnknown = "program-unknown", "`mcp config` can't find out where this program is";
+        BuildUnconfirmed = "build-unconfirmed",
+            "a directory is to be built for the first time, which starts programs on its sources, and this was not confirmed";
+        NothingToTest = "nothing-to-test", "no contract with examples has a driver here";
+    }
+}
