@@ -9,7 +9,7 @@ use toolward_signing::Digest;
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;
-use toolward_signing::manifest::{FileEntry, MANIFEST_TYPE, Manifest, Role, ToolsEntry};
+use toolward_signing::manifest::{FileEntry, FileRole, MANIFEST_TYPE, Manifest, ToolsEntry};
 use toolward_signing::path::BundlePath;
 use toolward_signing::timestamp::Timestamp;
 
@@ -30,9 +30,9 @@ fn main() {
     ]);
     let path = |text: &str| BundlePath::parse(text).expect("a path");
     let role = |name: &str| match name {
-        "README.md" => Role::Other,
-        name if name.ends_with(".wasm") => Role::Component,
-        _ => Role::Contract,
+        "README.md" => FileRole::Other,
+        name if name.ends_with(".wasm") => FileRole::Component,
+        _ => FileRole::Contract,
     };
     let listed = files.iter().filter(|(name, _)| **name != "tools.json");
     let tools = files["tools.json"];

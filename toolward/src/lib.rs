@@ -41,9 +41,12 @@
 //! buckets, the network, a person to ask.
 //!
 //! ```
+//! # #[cfg(not(all(feature = "http", feature = "keyvalue")))]
+//! # fn main() {}
+//! # #[cfg(all(feature = "http", feature = "keyvalue"))]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use toolward::{Host, Policy, keyvalue, secrets};
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let policy = Policy::from_toml(
 //!     r#"
 //!     [[grant]]
@@ -63,190 +66,39 @@
 //! # }
 //! ```
 //!
-//! # Approval
+//! # What an application may bring
 //!
-//! An [`Approver`] puts the question of the policy to a person. Show all of the
-//! [`ApprovalRequest`]; its texts are untrusted, so escape them with [`text::visible`].
+//! Each has an example on its page, which imports from the crate behind this one: the
+//! names are the same here.
 //!
-//! ```
-//! use std::pin::Pin;
-//! use toolward::{ApprovalRequest, Approver, Host, Verdict};
-//!
-//! /// Denies what can't be undone, and approves the rest.
-//! struct Careful;
-//!
-//! impl Approver for Careful {
-//!     fn ask<'a>(
-//!         &'a self,
-//!         request: &'a ApprovalRequest,
-//!     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
-//!         Box::pin(async move {
-//!             match request.risk {
-//!                 3 => Verdict::Denied(Some("it can't be undone".to_owned())),
-//!                 _ => Verdict::Approved,
-//!             }
-//!         })
-//!     }
-//! }
-//!
-//! # fn main() -> Result<(), toolward::HostError> {
-//! let host = Host::builder().approver(Careful).build()?;
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! # Progress and log
-//!
-//! An [`Observer`] hears what a driver reports during a call. It is called on the thread
-//! that runs the guest: return quickly.
-//!
-//! ```
-//! use std::sync::Arc;
-//! use toolward::{LogRecord, Observer, Progress, Request, text};
-//!
-//! struct Printed;
-//!
-//! impl Observer for Printed {
-//!     fn progress(&self, progress: &Progress) {
-//!         println!("{} of {:?}", progress.done, progress.total);
-//!     }
-//!
-//!     fn log(&self, record: &LogRecord) {
-//!         println!("{}", text::visible(&record.message, 1000));
-//!     }
-//! }
-//!
-//! let request = Request::new("text.stats", r#"{"text": "Hello"}"#).observer(Arc::new(Printed));
-//! ```
-//!
-//! # Secrets
-//!
-//! A [`secrets::SecretStore`] holds the values that the policy grants. The host
-//! puts them into outgoing requests; a tool sees one only where the policy says so.
-//!
-//! ```
-//! use std::collections::HashMap;
-//! use std::sync::Mutex;
-//! use toolward::Host;
-//! use toolward::secrets::{SecretError, SecretStore, SecretValue};
-//!
-//! /// Keeps secrets of each publisher and principal in memory.
-//! #[derive(Default)]
-//! struct InMemory(Mutex<HashMap<[String; 3], SecretValue>>);
-//!
-//! impl SecretStore for InMemory {
-//!     fn get(
-//!         &self,
-//!         publisher: &str,
-//!         principal: &str,
-//!         slug: &str,
-//!     ) -> Result<Option<SecretValue>, SecretError> {
-//!         let all = self.0.lock().map_err(|error| SecretError(error.to_string()))?;
-//!         Ok(all.get(&[publisher, principal, slug].map(str::to_owned)).cloned())
-//!     }
-//!
-//!     fn put(
-//!         &self,
-//!         publisher: &str,
-//!         principal: &str,
-//!         slug: &str,
-//!         value: SecretValue,
-//!     ) -> Result<(), SecretError> {
-//!         let mut all = self.0.lock().map_err(|error| SecretError(error.to_string()))?;
-//!         all.insert([publisher, principal, slug].map(str::to_owned), value);
-//!         Ok(())
-//!     }
-//! }
-//!
-//! # fn main() -> Result<(), toolward::HostError> {
-//! let host = Host::builder().secrets(InMemory::default()).build()?;
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! # Questions of a tool
-//!
-//! A tool with the grant may ask. Such a call ends with [`Reply::asked`]; make it again
-//! with the answers:
-//!
-//! ```
-//! use toolward::{Answer, Answerable, Host, Reply, Request, Resume};
-//!
-//! async fn call(host: &Host) -> Reply {
-//!     let forms = Answerable { form: true, ..Answerable::default() };
-//!     let request = Request::new("notes.ask", "{}").answerable(forms);
-//!     let mut reply = host.call(request.clone()).await;
-//!     while let Some(asked) = reply.asked.take() {
-//!         let declined = |key: &String| (key.clone(), Answer::Declined);
-//!         let answers = asked.questions.iter().map(|one| declined(&one.key)).collect();
-//!         let resume = Resume { asked: *asked, answers };
-//!         reply = host.call(request.clone().resume(resume)).await;
-//!     }
-//!     reply
-//! }
-//! ```
-//!
-//! # Compiling apart
-//!
-//! Compiling a component is work on hostile input. A [`Broker`] does it in limited
-//! processes, which are this program, started with other arguments:
-//!
-//! ```no_run
-//! use toolward::{Broker, BrokerCommand, Host, broker};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! match std::env::args().nth(1).as_deref() {
-//!     Some("broker") => return Ok(broker::run_broker()?),
-//!     Some("worker") => return Ok(broker::run_worker()?),
-//!     _ => {}
-//! }
-//! let broker = Broker::builder(BrokerCommand {
-//!     program: std::env::current_exe()?,
-//!     broker: vec!["broker".into()],
-//!     worker: vec!["worker".into()],
-//! });
-//! let host = Host::builder().broker(broker.start()?).build()?;
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! A [`Compiler`] of your own compiles elsewhere, with an engine of the same
-//! [`EngineProfile`]:
-//!
-//! ```
-//! use toolward::{CompileError, CompileReason, Compiler, EngineProfile, Host, InProcess};
-//!
-//! /// Refuses large components.
-//! #[derive(Debug)]
-//! struct Small;
-//!
-//! impl Compiler for Small {
-//!     fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
-//!         if wasm.len() > 8 << 20 {
-//!             let message = "a component of more than 8 MiB";
-//!             return Err(CompileError::new(CompileReason::TooLarge, message));
-//!         }
-//!         InProcess.compile(wasm, profile)
-//!     }
-//! }
-//!
-//! # fn main() -> Result<(), toolward::HostError> {
-//! let host = Host::builder().compiler(Small).build()?;
-//! # Ok(())
-//! # }
-//! ```
+//! | to | give |
+//! |---|---|
+//! | ask a person before a call changes something | an [`Approver`] to the builder or the request |
+//! | follow progress and log records of a call | an [`Observer`] to the request |
+//! | record calls | a [`CallListener`] to the builder |
+//! | keep secrets in a store of your own | a [`secrets::SecretStore`] to the builder |
+//! | answer the questions of tools | [`Answerable`] to the request; see [`Asked`] |
+//! | compile in limited processes | a [`Broker`] to the builder |
+//! | compile in another way | a [`Compiler`] to the builder |
+//! | replace the host while calls run | a [`SharedState`] to the builders |
 //!
 //! # Features
 //!
 //! | feature | what it brings |
 //! |---|---|
-//! | `installed` (default) | `LiveHost`, `Operator`, the module `operator` |
+//! | `http` (default) | the module `egress`: requests of tools leave the host |
+//! | `installed` (default) | `LiveHost`, `Operator`, the module `operator`; it brings `http` and `keyvalue` |
+//! | `keyvalue` (default) | the module `keyvalue`: buckets of tools are kept, in SQLite |
 //! | `mcp` | the module `mcp`: serves a host's tools to clients of the Model Context Protocol |
+//!
+//! Without `http`, a call of a tool that was granted the network is refused with
+//! `unauthorised`; without `keyvalue`, a tool can't open a bucket that it was granted.
 //!
 //! # The crates behind it
 //!
-//! This crate holds no logic but [`open`]. Each part is a crate of its own, whose
-//! documentation has the rest.
+//! This crate holds no logic but [`open`]. Each part is a crate of its own, and a module
+//! here: a type that a signature names and the root does not have is in [`bundle`],
+//! [`contract`], [`egress`], [`host`], [`keyvalue`], [`policy`] or [`signing`].
 
 mod open;
 
@@ -257,17 +109,16 @@ pub use toolward_bundle::content::{Content, ContentError};
 pub use toolward_bundle::text;
 pub use toolward_signing::Refusal;
 pub use toolward_signing::key::PublicKey;
+pub use toolward_signing::revocation::Revocations;
 pub use toolward_signing::trust::TrustStore;
-pub use toolward_signing::verify::VerifyOptions;
+pub use toolward_signing::verify::{Mode, VerifyOptions};
 
 // The host, and what its builder takes.
-pub use toolward_egress as egress;
 pub use toolward_host::compile::broker;
 pub use toolward_host::{
     Broker, BrokerCommand, Cache, CompileError, CompileReason, Compiler, EngineProfile, Host,
     HostBuilder, HostError, InProcess, Limits, SharedState, confine, memory, secrets,
 };
-pub use toolward_keyvalue as keyvalue;
 pub use toolward_policy::{Decision, Policy, PolicyError};
 
 // A call: what it takes, what it tells on the way, and what it returns.
@@ -277,6 +128,17 @@ pub use toolward_host::{
     LogRecord, Metadata, Observer, Origin, Output, Progress, Question, Reply, Request, Resume,
     ToolInfo, Verdict, Violation,
 };
+
+// The crates, with every type that stands in a signature of what is above.
+pub use toolward_bundle as bundle;
+pub use toolward_contract as contract;
+#[cfg(feature = "http")]
+pub use toolward_egress as egress;
+pub use toolward_host as host;
+#[cfg(feature = "keyvalue")]
+pub use toolward_keyvalue as keyvalue;
+pub use toolward_policy as policy;
+pub use toolward_signing as signing;
 
 #[cfg(feature = "mcp")]
 pub use toolward_mcp as mcp;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use toolward_bundle::content::{Content, ContentError};
+use toolward_report::codes;
 use toolward_signing::Refusal;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
@@ -27,13 +28,10 @@ pub enum OpenError {
     Content(#[from] ContentError),
 }
 
-impl OpenError {
-    /// The stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Refused(refusal) => refusal.code(),
-            Self::Content(error) => error.code(),
-        }
+codes! {
+    for OpenError {
+        Self::Refused(refusal) = refusal;
+        Self::Content(error) = error;
     }
 }
 
