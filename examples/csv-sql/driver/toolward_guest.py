@@ -1,0 +1,1 @@
+../../../guest-sdk/python/toolward_guest.py

@@ -1,0 +1,1 @@
+../../../guest-sdk/js/toolward-testing.d.ts

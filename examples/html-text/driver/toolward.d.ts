@@ -1,0 +1,1 @@
+../../../guest-sdk/js/toolward.d.ts
