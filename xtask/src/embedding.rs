@@ -1,5 +1,6 @@
-//! `embedding`: the example application in `embedding/`, which has a workspace of its
-//! own, built with the dependencies that the workspace has compiled already, and run.
+//! `embedding`: the example application in `embedding/`, and a host without network and
+//! SQLite beside it. They have a workspace of their own, are built with the dependencies
+//! that the workspace has compiled already, and run.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -8,74 +9,101 @@ use std::process::{Command, Stdio};
 
 use crate::{Outcome, process, program, repository};
 
-/// What both programs are called with, and what their answers have to hold.
+/// What the text statistics are called with, and what the answer has to hold.
 const INPUT: &[u8] = b"{\"text\": \"one two two\"}\n";
 const ANSWER: &str = "\"words\":3";
 
-/// Checks that both lock files name the same versions, builds the example and runs it.
-/// The drivers of the examples have to be there.
+/// The same for a host without network and SQLite, whose tools were also granted these.
+const PURE: [&str; 3] = [
+    ANSWER,
+    "\"network-missing\"",
+    "the host has no key-value store",
+];
+
+/// What such a host must not link.
+const UNWANTED: [&str; 4] = ["hyper-util ", "ring ", "rusqlite ", "rustls "];
+
+/// Checks that nothing is compiled once more, builds the programs and runs them. The
+/// drivers of the examples have to be there.
 pub(crate) fn run() -> Outcome {
     let root = repository::root()?;
     let command = absolute(&program::build("toolward")?)?;
-    same_versions(&root)?;
-    let programs = build(&root)?;
+    same_packages(&root)?;
+    let (bundles, key) = (
+        root.join("examples/bundles"),
+        root.join("examples/keys/example.pub.pem"),
+    );
 
-    let call = output(
-        Command::new(programs.join("call"))
-            .arg(root.join("examples/bundles/text-stats.toolbundle"))
-            .arg(root.join("examples/keys/example.pub.pem")),
-    )?;
-    expect("call", &call)?;
+    let programs = build(&root, "embedding")?;
+    let bundle = bundles.join("text-stats.toolbundle");
+    let call = output(Command::new(programs.join("call")).args([&bundle, &key]))?;
+    expect("call", &call, &[ANSWER])?;
 
     let home = installed(&root, &command)?;
     let served = output(at_home(&programs.join("serve"), &home).arg("text.stats"))?;
-    expect("serve", &served)?;
+    expect("serve", &served, &[ANSWER])?;
     println!("embedding: the application calls a bundle's tool, and an installed one");
+
+    let linked = tree(&root.join("embedding/Cargo.toml"), &["--package", "pure"])?;
+    let unwanted = |line: &&str| UNWANTED.iter().any(|name| line.starts_with(name));
+    if let Some(package) = linked.lines().find(unwanted) {
+        return Err(format!("embedding: `pure` links {package}"));
+    }
+    let pure = build(&root, "pure")?.join("pure");
+    let called = output(Command::new(pure).args([&bundles, &key]))?;
+    expect("pure", &called, &PURE)?;
+    println!("embedding: a host without network and SQLite calls a tool, and refuses two");
     Ok(())
 }
 
-/// Fails where a package of the example has another version than in this workspace: it
-/// would be compiled for the example alone.
-fn same_versions(root: &Path) -> Outcome {
-    let ours = repository::read(&root.join("Cargo.lock"))?;
-    let theirs = repository::read(&root.join("embedding/Cargo.lock"))?;
+/// Fails where a program needs a package in another version, or with other features, than
+/// this workspace: it would be compiled once more.
+fn same_packages(root: &Path) -> Outcome {
+    let ours = tree(&root.join("Cargo.toml"), &["--workspace"])?;
     let ours = packages(&ours);
-    let others: Vec<String> = packages(&theirs)
-        .difference(&ours)
-        .map(|(name, version)| format!("{name} {version}"))
-        .collect();
-    if others.is_empty() {
-        return Ok(());
+    for program in ["embedding", "pure"] {
+        let theirs = tree(&root.join("embedding/Cargo.toml"), &["--package", program])?;
+        let others: Vec<&str> = packages(&theirs).difference(&ours).copied().collect();
+        if !others.is_empty() {
+            return Err(format!(
+                "`{program}` would have packages compiled once more:\n{}\nIf they have other \
+                 versions, copy Cargo.lock to embedding and run `cargo metadata` there; if they \
+                 have other features, name these in the program's Cargo.toml",
+                others.join("\n")
+            ));
+        }
     }
-    Err(format!(
-        "embedding/Cargo.lock has other versions than Cargo.lock ({}); copy Cargo.lock over it, \
-         and run `cargo metadata` there",
-        others.join(", ")
-    ))
+    Ok(())
 }
 
-/// The packages of a lock file that come from a registry, with their versions.
-fn packages(lock: &str) -> BTreeSet<(&str, &str)> {
-    lock.split("[[package]]")
-        .skip(1)
-        .filter(|package| value(package, "source").is_some())
-        .filter_map(|package| Some((value(package, "name")?, value(package, "version")?)))
+/// What is compiled for some packages: a line each, with version and features.
+fn tree(manifest: &Path, packages: &[&str]) -> Outcome<String> {
+    let tree = process::output(
+        Command::new(repository::cargo())
+            .args(["tree", "--locked", "--edges", "normal,build"])
+            .args(["--prefix", "none", "--format", "{p} {f}"])
+            .args(packages)
+            .arg("--manifest-path")
+            .arg(manifest),
+    )?;
+    Ok(String::from_utf8_lossy(&tree).into_owned())
+}
+
+/// The lines of a [`tree`] that are about packages of a registry.
+fn packages(tree: &str) -> BTreeSet<&str> {
+    tree.lines()
+        .map(|line| line.trim_end_matches(" (*)"))
+        .filter(|line| !line.contains("(/"))
         .collect()
 }
 
-fn value<'a>(package: &'a str, key: &str) -> Option<&'a str> {
-    package.lines().find_map(|line| {
-        let (name, value) = line.split_once(" = ")?;
-        (name == key).then(|| value.trim_matches('"'))
-    })
-}
-
-/// Builds the example in the target folder of this workspace; says where the programs are.
-fn build(root: &Path) -> Outcome<PathBuf> {
+/// Builds one package in the target folder of this workspace, with the features that it
+/// asks for; says where the programs are.
+fn build(root: &Path, package: &str) -> Outcome<PathBuf> {
     let target = repository::target()?;
     process::run(
         Command::new(repository::cargo())
-            .args(["build", "--locked", "--manifest-path"])
+            .args(["build", "--locked", "--package", package, "--manifest-path"])
             .arg(root.join("embedding/Cargo.toml"))
             .arg("--target-dir")
             .arg(&target),
@@ -140,8 +168,8 @@ fn output(command: &mut Command) -> Outcome<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn expect(program: &str, printed: &str) -> Outcome {
-    if printed.contains(ANSWER) {
+fn expect(program: &str, printed: &str, answers: &[&str]) -> Outcome {
+    if answers.iter().all(|answer| printed.contains(answer)) {
         return Ok(());
     }
     Err(format!("embedding: `{program}` printed {printed}"))
@@ -152,9 +180,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_of_a_registry_are_compared_by_name_and_version() {
-        let lock = "version = 4\n\n[[package]]\nname = \"a\"\nversion = \"1.0.0\"\n\
-                    source = \"registry\"\n\n[[package]]\nname = \"own\"\nversion = \"0.1.0\"\n";
-        assert_eq!(packages(lock), BTreeSet::from([("a", "1.0.0")]));
+    fn packages_of_a_registry_are_compared_by_version_and_features() {
+        let tree = "a v1.0.0 default,std\nown v0.1.0 (/work/own) default\na v1.0.0 default,std (*)";
+        assert_eq!(packages(tree), BTreeSet::from(["a v1.0.0 default,std"]));
     }
 }

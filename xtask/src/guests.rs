@@ -1,5 +1,6 @@
 //! `guests`: a compiler for wasm32-wasip2, and with it every driver of the
-//! example bundles and of the tests, each put where its `bundle.toml` says.
+//! example bundles and of the tests, each put where its `bundle.toml` says. Those in
+//! other languages are left to `languages`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::repository::{self, GUEST_TARGET, GUEST_WORKSPACES};
-use crate::{Outcome, process};
+use crate::{Outcome, languages, process};
 
 /// Sets up the toolchain and builds all drivers.
 pub(crate) fn build() -> Outcome {
@@ -43,7 +44,7 @@ pub(crate) fn build() -> Outcome {
             started.elapsed().as_secs_f64()
         );
     }
-    Ok(())
+    languages::build(&root)
 }
 
 /// Runs the script; returns the cargo that it wrote.

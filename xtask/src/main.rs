@@ -12,6 +12,7 @@ mod book;
 mod embedding;
 mod generate;
 mod guests;
+mod languages;
 mod licences;
 mod process;
 mod program;
@@ -26,7 +27,8 @@ type Outcome<T = ()> = Result<T, String>;
 const USAGE: &str = "\
 usage: cargo xtask CHORE
 
-  guests               set up a compiler for wasm32-wasip2, build all drivers
+  guests               set up a compiler for wasm32-wasip2 and those of other languages,
+                       build all drivers
   bindings [--check]   the guest SDK's bindings from wit/
   examples [--check]   examples/bundles from the examples, signed with their key
   docs [--check]       the book's reference pages, from the crates and the command

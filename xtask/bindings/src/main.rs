@@ -1,52 +1,75 @@
-//! Writes the Rust bindings of one world in `wit/` to standard output. A package
-//! of its own, so that the other chores don't wait for the generator to build.
-//! It writes no file: `cargo xtask bindings` compares, or replaces.
+//! Writes the bindings of one world in `wit/` for one language into a folder. A
+//! package of its own, so that the other chores don't wait for the generators to
+//! build. It writes nothing into the repository: `cargo xtask bindings` compares,
+//! or replaces.
 
-use std::io::Write;
+mod c;
+mod go;
+mod rust;
+
+use std::path::Path;
 use std::process::ExitCode;
 
+use wit_bindgen_core::Files;
 use wit_bindgen_core::wit_parser::Resolve;
-use wit_bindgen_core::{Files, WorldGenerator};
-use wit_bindgen_rust::Opts;
 
-fn generate(wit: &str, world: &str) -> Result<Vec<u8>, String> {
+/// A file of the bindings.
+struct Generated {
+    /// Its path below the folder of the bindings.
+    name: String,
+    text: String,
+}
+
+fn generate(wit: &str, world: &str, language: &str) -> Result<Vec<Generated>, String> {
     let mut resolve = Resolve::default();
     let (package, _) = resolve.push_dir(wit).map_err(|e| format!("{e:?}"))?;
     let world = resolve
         .select_world(&[package], Some(world))
         .map_err(|e| format!("{e:?}"))?;
-    let options = Opts {
-        format: true,
-        generate_all: true,
-        pub_export_macro: true,
-        export_macro_name: Some("export_driver".to_owned()),
-        default_bindings_module: Some("$crate::bindings".to_owned()),
-        additional_derive_attributes: vec!["PartialEq".to_owned()],
-        ..Opts::default()
+    let mut generator = match language {
+        "rust" => rust::generator(),
+        "go" => go::generator(),
+        "c" => c::generator(),
+        _ => return Err(format!("no generator for {language}")),
     };
     let mut files = Files::default();
-    options
-        .build()
+    generator
         .generate(&mut resolve, world, &mut files)
         .map_err(|e| format!("{e:?}"))?;
-    let mut all = files.iter();
-    match (all.next(), all.next()) {
-        (Some((_, bytes)), None) => Ok(bytes.to_vec()),
-        _ => Err("the generator is expected to make exactly one file".to_owned()),
+    let files = files
+        .iter()
+        .map(|(name, bytes)| {
+            Ok(Generated {
+                name: name.to_owned(),
+                text: String::from_utf8(bytes.to_vec()).map_err(|e| format!("{name}: {e}"))?,
+            })
+        })
+        .collect::<Result<Vec<_>, String>>()?;
+    match language {
+        "go" => go::finish(files),
+        "c" => c::finish(files),
+        _ => Ok(files),
     }
+}
+
+fn write(folder: &Path, files: Vec<Generated>) -> Result<(), String> {
+    for file in files {
+        let path = folder.join(&file.name);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&path, file.text))
+            .map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(())
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [wit, world] = arguments.as_slice() else {
-        eprintln!("usage: xtask-bindings FOLDER WORLD");
+    let [wit, world, language, folder] = arguments.as_slice() else {
+        eprintln!("usage: xtask-bindings WIT WORLD rust|go|c FOLDER");
         return ExitCode::from(2);
     };
-    let done = generate(wit, world).and_then(|bytes| {
-        std::io::stdout()
-            .write_all(&bytes)
-            .map_err(|e| format!("standard output: {e}"))
-    });
+    let done = generate(wit, world, language).and_then(|files| write(Path::new(folder), files));
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {

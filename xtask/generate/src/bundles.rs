@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toolward_author::{AuthorError, PackOptions, Packed, Sealed};
 use toolward_signing::key::{PublicKey, SigningKey};
-use toolward_signing::manifest::Role;
-use toolward_signing::provenance::Provenance;
+use toolward_signing::manifest::FileRole;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
 
@@ -15,18 +14,24 @@ use crate::{Outcome, sources};
 
 const KEY: &str = "examples/keys/INSECURE-example-signing-key.pem";
 const PUBLIC_KEY: &str = "examples/keys/example.pub.pem";
-const TARGET: &str = "wasm32-wasip2";
 
-/// Packs, signs and writes every example whose drivers are built.
+/// Packs, signs and writes every example whose drivers are built. `compiler` is that of
+/// the drivers in Rust. An archive that another build would give other bytes is kept
+/// while its sources are the same.
 pub(crate) fn write(root: &Path, compiler: &str) -> Outcome {
     let key = SigningKey::from_pem(&read(&root.join(KEY))?, None).map_err(shown)?;
     let folder = root.join("examples/bundles");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let trust = trust(root)?;
     for example in examples(root)? {
+        let reproducible = sources::is_reproducible(&example.folder)?;
+        if !reproducible && check_one(root, &example, &trust).is_ok() {
+            println!("examples/bundles/{}.toolbundle: kept", example.name);
+            continue;
+        }
         let packed = toolward_author::pack(&example.folder, &PackOptions::default())
             .map_err(|error| format!("{}: {}", example.name, explained(&error.into())))?;
-        let sources = sources::of_driver(root, &example.folder.join("driver"))?;
-        let provenance = Provenance::new(sources, compiler.to_owned(), TARGET.to_owned());
+        let provenance = sources::provenance(root, &example.folder, compiler)?;
         let mut sealed = Sealed::new(&packed);
         sealed.sign(&key).map_err(|error| explained(&error))?;
         sealed
@@ -46,8 +51,7 @@ pub(crate) fn write(root: &Path, compiler: &str) -> Outcome {
 /// Whether each archive is what its sources give. The components themselves are
 /// taken from the archive: what they were built from is compared, by digest.
 pub(crate) fn check(root: &Path) -> Outcome {
-    let key = PublicKey::from_pem(&read(&root.join(PUBLIC_KEY))?).map_err(shown)?;
-    let trust = TrustStore::for_key(key);
+    let trust = trust(root)?;
     let mut stale = Vec::new();
     let examples = examples(root)?;
     for example in &examples {
@@ -76,6 +80,11 @@ pub(crate) fn check(root: &Path) -> Outcome {
     ))
 }
 
+fn trust(root: &Path) -> Outcome<TrustStore> {
+    let key = PublicKey::from_pem(&read(&root.join(PUBLIC_KEY))?).map_err(shown)?;
+    Ok(TrustStore::for_key(key))
+}
+
 fn check_one(root: &Path, example: &Example, trust: &TrustStore) -> Outcome {
     let options = VerifyOptions {
         now: None,
@@ -83,7 +92,7 @@ fn check_one(root: &Path, example: &Example, trust: &TrustStore) -> Outcome {
     };
     let bundle = verify::archive(&example.archive(root), trust, &options).map_err(shown)?;
     let provenance = bundle.provenance.as_ref().ok_or("it has no provenance")?;
-    for now in sources::of_driver(root, &example.folder.join("driver"))? {
+    for now in sources::of_driver(root, &example.folder)? {
         if !provenance.sources.contains(&now) {
             return Err(format!(
                 "the sources {} have changed since it was built",
@@ -99,7 +108,7 @@ fn check_one(root: &Path, example: &Example, trust: &TrustStore) -> Outcome {
         .manifest
         .files
         .iter()
-        .filter(|entry| entry.role == Role::Component)
+        .filter(|entry| entry.role == FileRole::Component)
     {
         let path = scratch.path().join(entry.path.as_str());
         let bytes = bundle

@@ -1,6 +1,7 @@
 //! The reference pages of the book: written, or compared with what is committed.
 
 mod codes;
+mod command_errors;
 mod commands;
 mod limits;
 
@@ -23,6 +24,7 @@ fn tables() -> Vec<Page> {
             "docs/src/reference/outgoing-requests.md",
             codes::outgoing_requests(),
         ),
+        ("docs/src/command-errors.md", command_errors::page()),
         ("docs/src/reference/limits.md", limits::page()),
     ]
 }

