@@ -13,7 +13,6 @@ mod approvals;
 mod buckets;
 mod child;
 mod components;
-mod fair;
 mod files;
 mod limits;
 mod matrix;

@@ -7,31 +7,23 @@ use serde_json::Value;
 use crate::support::outside::have;
 use crate::support::{Machine, Session, machine::toolward};
 
-const COMMANDS: [&str; 12] = [
-    "call",
-    "new",
-    "check",
-    "build",
-    "pack",
-    "sign",
-    "verify",
-    "inspect",
-    "test",
-    "keys",
-    "doctor",
-    "completions",
-];
+/// The commands that the help lists, but for the help itself.
+fn commands(help: &str) -> Vec<&str> {
+    let listed = help.split_once("\nCommands:\n").unwrap().1;
+    let listed = listed.split_once("\n\n").unwrap().0;
+    // What goes on on a further line is indented by more.
+    let names = listed.lines().filter_map(|line| line.strip_prefix("  "));
+    let names = names.filter(|line| !line.starts_with(' '));
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").collect()
+}
 
 #[test]
 fn help_names_every_command_and_every_exit_code() {
     let machine = Machine::new();
     let help = machine.toolward("--help").ends(0).stdout;
-    for command in COMMANDS {
-        let there = help
-            .lines()
-            .any(|line| line.trim_start().starts_with(command));
-        assert!(there, "no {command} in {help}");
-    }
+    let commands = commands(&help);
+    assert_eq!(commands.len(), 24, "{commands:?}");
     for (code, meaning) in [
         (0, "fine"),
         (1, "the tool or a check failed"),
@@ -49,7 +41,8 @@ fn help_names_every_command_and_every_exit_code() {
 #[test]
 fn every_command_explains_itself() {
     let machine = Machine::new();
-    for command in COMMANDS {
+    let help = machine.toolward("--help").ends(0).stdout;
+    for command in commands(&help) {
         let help = machine.toolward(&format!("{command} --help")).ends(0);
         assert!(
             help.stdout.contains(&format!("Usage: toolward {command}")),
@@ -106,6 +99,10 @@ fn doctor_looks_at_this_machine() {
         "cache",
         "configuration",
         "guest-toolchain",
+        "javascript",
+        "python",
+        "go",
+        "c",
     ] {
         let checks = found["checks"].as_array().unwrap();
         let check = checks.iter().find(|check| check["name"] == name);

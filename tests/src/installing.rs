@@ -3,6 +3,7 @@
 //! what is as it was.
 
 mod channels;
+mod compiling;
 mod disks;
 mod embedding;
 mod first_use;

@@ -18,6 +18,8 @@ mod independent;
 #[cfg(test)]
 mod installing;
 #[cfg(test)]
+mod languages;
+#[cfg(test)]
 mod mcp;
 #[cfg(test)]
 mod policy;

@@ -23,8 +23,7 @@ const GUEST_TARGET: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/e2e-guests");
 /// examples pin.
 fn new_bundle(machine: &Machine) {
     let ended = machine
-        .toolward("new greeter --id text.greet --publisher acme --json --sdk")
-        .arg(root().join("guest-sdk"))
+        .toolward("new greeter --id text.greet --publisher acme --json")
         .ends(0)
         .json();
     assert_eq!(ended["id"], "text.greet");

@@ -17,9 +17,11 @@ pub(crate) use terminal::Session;
 pub(crate) use tree::{copy, tree};
 
 /// The names of the example bundles.
-pub(crate) const EXAMPLES: [&str; 9] = [
+pub(crate) const EXAMPLES: [&str; 12] = [
+    "csv-sql",
     "csv-summary",
     "files-search",
+    "html-text",
     "http-fetch",
     "json-query",
     "kv-counter",
@@ -27,10 +29,18 @@ pub(crate) const EXAMPLES: [&str; 9] = [
     "notes-append",
     "text-digest",
     "text-stats",
+    "units-dates",
 ];
 
 /// Those whose contracts declare nothing.
-pub(crate) const PURE: [&str; 4] = ["csv-summary", "json-query", "markdown-html", "text-stats"];
+pub(crate) const PURE: [&str; 6] = [
+    "csv-summary",
+    "html-text",
+    "json-query",
+    "markdown-html",
+    "text-stats",
+    "units-dates",
+];
 
 /// Whether tests run at their full size, as `cargo xtask long` has them.
 pub(crate) fn long() -> bool {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use toolward_host::ErrorCode;
+
 use super::markdown::Page;
 use super::threats::read_all;
 use crate::support::root;
@@ -36,30 +38,14 @@ fn page(name: &str) -> String {
 }
 
 #[test]
-fn every_error_code_of_the_command_is_in_the_book() {
-    let sources = sources(&[
-        "author/src",
-        "bundle/src",
-        "cli/src",
-        "host/src",
-        "mcp/src",
-        "operator/src",
-    ]);
+fn every_error_code_of_the_libraries_is_in_the_book() {
+    // The page follows from the tables of the command and of the operator's library. It
+    // repeats the codes of other libraries, whose tables have no meanings.
+    let sources = sources(&["author/src", "bundle/src", "host/src", "mcp/src"]);
     let mut codes = BTreeSet::new();
-    for made in ["Failure::usage(\"", "Error::usage(\""] {
-        codes.extend(literals(&sources, made));
-    }
-    for after in sources.split("::new(Kind::").skip(1) {
-        codes.extend(
-            after
-                .split_once(",\"")
-                .and_then(|(_, code)| code.split('"').next()),
-        );
-    }
-    // `fn code` of the libraries' errors.
-    for body in sources.split("fncode(&self)->&'staticstr{").skip(1) {
-        let body = body.split("fn").next().unwrap();
-        codes.extend(literals(body, "=>\""));
+    for table in sources.split("codes!{for").skip(1) {
+        let table = table.split("}}").next().unwrap();
+        codes.extend(literals(table, "=\""));
     }
     codes.retain(|code| is_code(code));
     assert!(
@@ -67,8 +53,8 @@ fn every_error_code_of_the_command_is_in_the_book() {
         "only {} codes found in the sources",
         codes.len()
     );
-    // Refused requests stand with what serving over HTTP is.
-    let book = page("command-errors.md") + &page("serve-http.md");
+    // Refused requests stand with what serving is.
+    let book = page("command-errors.md") + &page("serve-http.md") + &page("serve.md");
     for code in codes {
         assert!(
             book.contains(&format!("`{code}`")),
@@ -79,26 +65,12 @@ fn every_error_code_of_the_command_is_in_the_book() {
 
 #[test]
 fn every_error_code_of_a_call_is_in_the_book() {
-    let mut source = String::new();
-    read_all(&root().join("host/src/result"), &mut source);
-    let table = source
-        .split_once("codes! {")
-        .unwrap()
-        .1
-        .split_once("\n}")
-        .unwrap()
-        .0;
-    let codes: Vec<&str> = literals(table, " = \"").collect();
-    assert!(
-        codes.len() > 10,
-        "only {} codes found in the sources",
-        codes.len()
-    );
     let book = page("results.md");
-    for code in codes {
+    for row in ErrorCode::CODES {
         assert!(
-            book.contains(&format!("| `{code}` |")),
-            "{code} is not on the page"
+            book.contains(&format!("| `{}` |", row.code)),
+            "{} is not on the page",
+            row.code
         );
     }
 }

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
+use crate::languages::toolchain;
 use crate::support::machine::{guest_cargo, toolward};
 use crate::support::{Machine, copy, root};
 
@@ -42,6 +43,7 @@ fn shell(machine: &Machine) -> Command {
     path.push(env::var_os("PATH").unwrap_or_default());
     let mut shell = machine.program("timeout");
     shell.env("PATH", path).env("TERM", "dumb");
+    shell.env("TOOLWARD_TOOLCHAIN", toolchain::directory());
     if let Some(cargo) = guest_cargo() {
         shell.env("TOOLWARD_GUEST_CARGO", cargo);
     }

@@ -31,6 +31,24 @@ fn every_example_is_clean() {
 }
 
 #[test]
+fn of_a_component_for_another_host_it_is_said_which() {
+    let machine = machine();
+    let name = "amplifier:modules/tool@1.0.0";
+    let text = format!("(component (instance $i) (export \"{name}\" (instance $i)))");
+    machine.write("theirs.wasm", wat::parse_str(text).unwrap());
+    let shown = machine.toolward("inspect theirs.wasm").ends(0);
+    let last = shown.stdout.lines().last().unwrap();
+    assert!(last.starts_with("a module of Amplifier"), "{shown}");
+    assert!(last.contains("toolward:driver/handler@0.1.0"), "{shown}");
+    let shown = machine
+        .toolward("inspect theirs.wasm --json")
+        .ends(0)
+        .json();
+    assert_eq!(shown["world"], "amplifier", "{shown}");
+    assert_eq!(shown["driver"], false, "{shown}");
+}
+
+#[test]
 fn more_core_instances_than_a_host_takes_are_refused_with_the_number() {
     let machine = machine();
     let made = "(core instance (instantiate $m))".repeat(129);

@@ -9,7 +9,7 @@ use toolward_signing::archive::{self, Contents};
 use toolward_signing::digest::Digest;
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::{PublicKey, SigningKey};
-use toolward_signing::manifest::{self, FileEntry, MANIFEST_TYPE, Manifest, Role};
+use toolward_signing::manifest::{self, FileEntry, FileRole, MANIFEST_TYPE, Manifest};
 use toolward_signing::path::BundlePath;
 use toolward_signing::provenance;
 use toolward_signing::trust::TrustStore;
@@ -81,12 +81,12 @@ impl Draft {
     }
 }
 
-fn role(name: &str) -> Role {
+fn role(name: &str) -> FileRole {
     match name.rsplit('/').next().unwrap() {
-        "TOOL.md" => Role::Contract,
-        "DRIVER.md" => Role::Driver,
-        file if file.ends_with(".wasm") => Role::Component,
-        _ => Role::Other,
+        "TOOL.md" => FileRole::Contract,
+        "DRIVER.md" => FileRole::Driver,
+        file if file.ends_with(".wasm") => FileRole::Component,
+        _ => FileRole::Other,
     }
 }
 

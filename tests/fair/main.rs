@@ -1,5 +1,17 @@
 //! Processor time is shared by principal: beside as many endless loops of one as may
 //! run, another's calls take about as long as alone.
+//!
+//! A program of its own: what measures time is not run beside other tests.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+#[expect(dead_code, reason = "it belongs to the hostile tests")]
+#[path = "../hostile/world.rs"]
+mod world;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

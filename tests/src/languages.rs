@@ -1,0 +1,197 @@
+//! Drivers in other languages, with their own toolchains: from `new` to a call over MCP,
+//! and what goes wrong on the way.
+
+mod conformance;
+pub(crate) mod toolchain;
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use self::toolchain::{LANGUAGES, build, directory};
+use crate::mcp::raw::Raw;
+use crate::support::outside::output;
+use crate::support::{Machine, copy, root};
+
+/// A new bundle, `greeter`.
+fn new(machine: &Machine, language: &str) {
+    let new = format!("new greeter --id text.greet --publisher acme --language {language}");
+    machine.toolward(&new).ends(0);
+}
+
+/// From nothing to a signed call over MCP.
+fn from_new_to_a_call_over_mcp(language: &str) {
+    let machine = Machine::new();
+    new(&machine, language);
+    // Nothing is wrong but that nothing is built.
+    machine.toolward("check greeter").ends(0);
+    let built = build(&machine, "greeter").ends(0).json();
+    let built = &built["built"][0];
+    assert!(built["size"].as_u64().unwrap() > 10_000, "{built}");
+    machine
+        .toolward("check greeter --deny-warnings --json")
+        .ends(0);
+    let tested = machine.toolward("test --dev greeter --json").ends(0);
+    let tested = tested.json_lines();
+    assert_eq!(tested.len(), 2, "{tested:?}");
+    assert!(tested.iter().all(|test| test["ok"] == true), "{tested:?}");
+
+    machine.toolward("keys new --out acme.pem").ends(0);
+    let pack = "pack greeter -o greeter.toolbundle --key acme.pem";
+    machine.toolward(pack).ends(0);
+    let serve = "serve --bundle greeter.toolbundle --trust-key acme.pub.pem";
+    let mut raw = Raw::open(machine.toolward(serve).into_command(), json!({}));
+    raw.call(7, "text_greet", &json!({ "name": "Ådå", "times": 2 }));
+    let answer = raw.answer(7);
+    assert_eq!(
+        answer["result"]["structuredContent"],
+        json!({ "greeting": "Hello, Ådå! Hello, Ådå!" }),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_tool_in_javascript_is_called_over_mcp() {
+    from_new_to_a_call_over_mcp("js");
+}
+
+#[test]
+fn a_tool_in_typescript_is_called_over_mcp() {
+    from_new_to_a_call_over_mcp("ts");
+}
+
+#[test]
+fn a_tool_in_python_is_called_over_mcp() {
+    from_new_to_a_call_over_mcp("python");
+}
+
+#[test]
+fn a_tool_in_go_is_called_over_mcp() {
+    from_new_to_a_call_over_mcp("go");
+}
+
+#[test]
+fn a_tool_in_c_is_called_over_mcp() {
+    from_new_to_a_call_over_mcp("c");
+}
+
+#[test]
+fn nothing_is_built_in_a_directory_that_nobody_confirmed() {
+    for (language, _, program) in LANGUAGES {
+        let machine = Machine::new();
+        new(&machine, language);
+        std::fs::rename(machine.path("greeter"), machine.path("theirs")).unwrap();
+        let refused = machine
+            .toolward("build theirs --toolchain")
+            .arg(directory())
+            .ends(4);
+        refused.says("build-unconfirmed");
+        assert!(refused.stderr.contains(program), "{refused}");
+        assert!(refused.stderr.contains("--allow-build"), "{refused}");
+    }
+}
+
+#[test]
+fn a_consent_is_remembered_for_this_directory_and_these_programs() {
+    let machine = Machine::new();
+    new(&machine, "c");
+    std::fs::rename(machine.path("greeter"), machine.path("theirs")).unwrap();
+    build(&machine, "theirs").ends(4);
+    build(&machine, "theirs --allow-build").ends(0);
+    build(&machine, "theirs").ends(0);
+    // Another directory at the same place.
+    copy(&machine.path("theirs"), &machine.path("other"));
+    std::fs::rename(machine.path("theirs"), machine.path("moved")).unwrap();
+    std::fs::rename(machine.path("other"), machine.path("theirs")).unwrap();
+    build(&machine, "theirs").ends(4);
+    // The same one, built by another program.
+    std::fs::remove_dir_all(machine.path("theirs")).unwrap();
+    std::fs::rename(machine.path("moved"), machine.path("theirs")).unwrap();
+    build(&machine, "theirs").ends(0);
+    let manifest = machine.text("theirs/bundle.toml");
+    machine.write("theirs/bundle.toml", manifest.replace("\"c\"", "\"go\""));
+    build(&machine, "theirs").ends(4);
+}
+
+#[test]
+fn a_syntax_error_is_shown_with_file_and_line() {
+    for (language, source, _) in LANGUAGES {
+        let machine = Machine::new();
+        new(&machine, language);
+        let path = format!("greeter/{source}");
+        let broken = machine.text(&path).replacen("greet(", "greet((", 1);
+        machine.write(&path, &broken);
+        let line = broken
+            .lines()
+            .position(|line| line.contains("greet(("))
+            .unwrap()
+            + 1;
+        let failed = build(&machine, "greeter").ends(1).json();
+        assert_eq!(failed["error"]["code"], "build-failed", "{failed}");
+        let name = source.rsplit('/').next().unwrap();
+        let shown = failed.to_string().replace("\\\", line ", ":");
+        let place = format!("{name}:{line}");
+        assert!(shown.contains(&place), "{language}, {place}: {failed}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_named_with_the_command_that_installs_it() {
+    for (language, _, _) in LANGUAGES {
+        let machine = Machine::new();
+        new(&machine, language);
+        let missing = machine
+            .toolward("build greeter --json --toolchain")
+            .arg(machine.path("empty"))
+            .env("PATH", "")
+            .ends(1);
+        let error: Value = missing.json();
+        assert_eq!(error["error"]["code"], "build-tool-missing", "{error}");
+        let hint = error["error"]["hint"].as_str().unwrap();
+        assert!(hint.starts_with("install it: "), "{hint}");
+    }
+}
+
+#[test]
+fn a_component_that_takes_more_than_it_declares_is_not_written() {
+    let machine = Machine::new();
+    new(&machine, "js");
+    let manifest = machine.text("greeter/bundle.toml");
+    machine.write(
+        "greeter/bundle.toml",
+        manifest.replace("driver-random", "driver-http"),
+    );
+    let refused = build(&machine, "greeter").ends(1).json();
+    assert_eq!(
+        refused["error"]["code"], "component-undeclared",
+        "{refused}"
+    );
+    let component = machine.path("greeter/drivers/text.greet.driver/driver.wasm");
+    assert!(!component.exists());
+}
+
+/// The libraries' own tests, and those of what `new` writes: without a host.
+#[test]
+fn the_tests_that_need_no_host_pass() {
+    let library = |folder: &str| root().join("guest-sdk").join(folder);
+    let go = directory().join("python/bin/go");
+    let python = directory().join("python/bin/python");
+    for (language, library, program, arguments) in [
+        ("js", library("js"), Path::new("node"), "--test"),
+        ("python", library("python"), &python, "-B -m unittest"),
+        ("go", library("go"), &go, "test ./..."),
+    ] {
+        let machine = Machine::new();
+        new(&machine, language);
+        for folder in [library, machine.path("greeter/driver")] {
+            let mut command = machine.program(program);
+            command
+                .current_dir(&folder)
+                .args(arguments.split_whitespace())
+                .envs([("GOTOOLCHAIN", "local"), ("GOPROXY", "off")]);
+            let printed = String::from_utf8(output(&mut command)).unwrap();
+            let ran = ["# pass 0", "Ran 0 tests"];
+            assert!(!ran.iter().any(|none| printed.contains(none)), "{printed}");
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! The conformance tools (`tests/conformance/README.md`) over each guest library: all
+//! give the same answers.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::toolchain::build;
+use crate::mcp::raw::Raw;
+use crate::support::{Machine, copy, long, root};
+
+/// A guest library, and what its toolchain gives.
+struct Library {
+    /// The lines of `[[build]]` that name the source: of the driver for all tools but
+    /// one, and of the one that makes requests, where the toolchain has HTTP.
+    source: (&'static str, Option<&'static str>),
+    /// The driver's source and the library, each from below the root to its place.
+    copied: &'static [(&'static str, &'static str)],
+    /// Whether an error that nothing catches keeps its text, instead of trapping.
+    catches: bool,
+    /// Whether the language has files.
+    files: bool,
+}
+
+const QUICKJS: Library = Library {
+    source: (
+        "kind = \"js\"\nsource = \"driver/driver.js\"\nworld = \"driver-keyvalue\"",
+        None,
+    ),
+    copied: &[
+        ("tests/conformance/js/driver.js", "driver/driver.js"),
+        ("guest-sdk/js/toolward.js", "driver/toolward.js"),
+    ],
+    catches: true,
+    files: false,
+};
+
+/// The same source: what makes requests runs in the other engine.
+const STARLINGMONKEY: Library = Library {
+    source: (
+        QUICKJS.source.0,
+        Some("kind = \"js\"\nsource = \"driver/driver.js\"\nworld = \"driver-http\""),
+    ),
+    ..QUICKJS
+};
+
+const PYTHON: Library = Library {
+    source: (
+        "kind = \"python\"\nsource = \"driver/driver.py\"\nworld = \"driver-keyvalue\"",
+        Some("kind = \"python\"\nsource = \"driver/driver.py\"\nworld = \"driver-http\""),
+    ),
+    copied: &[
+        ("tests/conformance/python/driver.py", "driver/driver.py"),
+        (
+            "guest-sdk/python/toolward_guest.py",
+            "driver/toolward_guest.py",
+        ),
+    ],
+    catches: true,
+    files: true,
+};
+
+const GO: Library = Library {
+    source: (
+        "kind = \"go\"\nsource = \"driver\"",
+        Some("kind = \"go\"\nsource = \"driver/http\""),
+    ),
+    copied: &[
+        ("tests/conformance/go", "driver"),
+        ("guest-sdk/go", "driver/toolward"),
+    ],
+    catches: true,
+    files: true,
+};
+
+const C: Library = Library {
+    source: ("kind = \"c\"\nsource = \"driver\"", None),
+    copied: &[
+        ("tests/conformance/c", "driver"),
+        ("guest-sdk/c", "driver/toolward"),
+    ],
+    catches: false,
+    files: true,
+};
+
+#[test]
+fn go_conforms() {
+    // Its two drivers take 9 s to compile.
+    if long() {
+        GO.conforms();
+    }
+}
+
+#[test]
+fn c_conforms() {
+    C.conforms();
+}
+
+#[test]
+fn javascript_in_quickjs_conforms() {
+    QUICKJS.conforms();
+}
+
+#[test]
+fn javascript_in_starlingmonkey_conforms() {
+    // Its engine takes 17 s of processor time to compile.
+    if long() {
+        STARLINGMONKEY.conforms();
+    }
+}
+
+#[test]
+fn python_conforms() {
+    // It takes 13 s to compile, twice.
+    if long() {
+        PYTHON.conforms();
+    }
+}
+
+impl Library {
+    fn conforms(&self) {
+        let probe = Probe::new(self);
+        probe.without_grants(self.catches);
+        probe.with_grants(self.files);
+        probe.asks();
+        if self.source.1.is_some() {
+            probe.makes_requests();
+        }
+    }
+}
+
+/// A bundle under work with the conformance tools, built, with its policy.
+struct Probe {
+    machine: Machine,
+    port: u16,
+}
+
+impl Probe {
+    fn new(library: &Library) -> Self {
+        let machine = Machine::new();
+        let port = serve();
+        let from = root().join("tests/conformance");
+        let number = |text: String| text.replace("18473", &port.to_string());
+        let mut manifest = std::fs::read_to_string(from.join("bundle.toml")).unwrap();
+        for part in ["tools", "drivers"] {
+            copy(&from.join(part), &machine.path(&format!("probe/{part}")));
+        }
+        let (source, http) = library.source;
+        let mut builds = vec![("conformance", source)];
+        if let Some(http) = http {
+            builds.push(("conformance-http", http));
+        } else {
+            for part in ["tools/conformance.http", "drivers/conformance-http"] {
+                std::fs::remove_dir_all(machine.path(&format!("probe/{part}"))).unwrap();
+            }
+        }
+        for (driver, source) in builds {
+            manifest +=
+                &format!("\n[[build]]\n{source}\noutput = \"drivers/{driver}/driver.wasm\"\n");
+        }
+        machine.write("probe/bundle.toml", manifest);
+        for (from, place) in library.copied {
+            copy(&root().join(from), &machine.path(&format!("probe/{place}")));
+        }
+        if http.is_some() {
+            for file in [
+                "probe/tools/conformance.http/TOOL.md",
+                "probe/drivers/conformance-http/DRIVER.md",
+            ] {
+                machine.write(file, number(machine.text(file)));
+            }
+        }
+        let policy = std::fs::read_to_string(from.join("policy.toml")).unwrap();
+        let publisher = machine.path("probe").canonicalize().unwrap();
+        let publisher = format!("dev:{}", publisher.display());
+        machine.write(
+            "policy/policy.toml",
+            number(policy).replace("PUBLISHER", &publisher),
+        );
+        machine.write("policy/data/in.txt", "from the host\n");
+        let built = build(&machine, "probe --allow-build").ends(0).json();
+        assert!(built["built"].is_array(), "{built}");
+        machine
+            .toolward("check probe --deny-warnings --json")
+            .ends(0);
+        Self { machine, port }
+    }
+
+    fn command(&self, words: &str) -> crate::support::Run {
+        self.machine
+            .toolward(&format!(
+                "{words} --dev probe --policy policy/policy.toml --state-dir state"
+            ))
+            .env("TOOLWARD_CONFORMANCE_TOKEN", "0123456789")
+    }
+
+    /// The envelope of a call.
+    fn call(&self, tool: &str, input: &Value, flags: &str) -> Value {
+        let ended = self
+            .command(&format!("call {tool} --json {flags}"))
+            .arg("--input")
+            .arg(input.to_string())
+            .end();
+        ended.json()
+    }
+
+    fn op(&self, input: &Value) -> Value {
+        self.call("conformance.probe", input, "--timeout 10000")
+    }
+
+    #[track_caller]
+    fn gives(&self, tool: &str, input: &Value, expected: &Value) {
+        let reply = self.call(tool, input, "");
+        assert_eq!(&reply["value"]["result"], expected, "{reply}");
+    }
+
+    fn without_grants(&self, catches: bool) {
+        let probe = "conformance.probe";
+        let greet = json!({"op": "greet", "name": "Ådå 🦀"});
+        self.gives(probe, &greet, &json!("Hello, Ådå 🦀!"));
+        self.gives(probe, &json!({"op": "log"}), &json!("logged"));
+        self.gives(probe, &json!({"op": "progress"}), &json!("reported"));
+
+        let own = self.op(&json!({"op": "error"}));
+        let error = &own["error"];
+        assert_eq!(error["code"], "probe:own", "{own}");
+        assert_eq!(error["message"], "asked for", "{own}");
+        assert_eq!(error["retryable"], true, "{own}");
+        assert_eq!(error["cause"], json!({"why": "asked"}), "{own}");
+        assert_eq!(error["origin"], "driver", "{own}");
+
+        let thrown = self.op(&json!({"op": "throw"}));
+        let error = &thrown["error"];
+        let (code, text) = match catches {
+            true => ("internal", &error["message"]),
+            false => ("upstream_error", &error["cause"]["stderr"]),
+        };
+        assert_eq!(error["code"], code, "{thrown}");
+        assert!(text.as_str().unwrap().contains("uncaught boom"), "{thrown}");
+
+        let random = || self.op(&json!({"op": "random"}))["value"]["result"].clone();
+        let (first, second) = (random(), random());
+        for key in ["number", "bytes"] {
+            assert!(!first[key].is_null(), "{first}");
+            assert_ne!(first[key], second[key]);
+        }
+
+        let memory = self.op(&json!({"op": "memory"}));
+        assert_eq!(
+            memory["error"]["limit"]["limit"], "memory_bytes",
+            "{memory}"
+        );
+        let endless = self.call(probe, &json!({"op": "loop"}), "--timeout 1500");
+        assert_eq!(endless["error"]["code"], "timeout", "{endless}");
+
+        let nested = self.op(&json!({"op": "json", "depth": 63}));
+        let text = nested["value"]["result"].to_string();
+        assert_eq!(text, format!("{}{}", "[".repeat(63), "]".repeat(63)));
+        for depth in [64, 100_000] {
+            let deep = self.op(&json!({"op": "json", "depth": depth}));
+            assert_eq!(deep["ok"], false, "{deep}");
+        }
+        let recursion = self.op(&json!({"op": "recurse"}));
+        let code = recursion["error"]["code"].as_str().unwrap();
+        assert!(
+            ["internal", "toolward:limit_exceeded"].contains(&code),
+            "{recursion}"
+        );
+        // All that failed is gone.
+        self.gives(
+            probe,
+            &json!({"op": "greet", "name": "Ada"}),
+            &json!("Hello, Ada!"),
+        );
+    }
+
+    fn with_grants(&self, files: bool) {
+        for count in [1, 2] {
+            self.gives("conformance.keyvalue", &json!({"key": "a"}), &json!(count));
+        }
+        let secret = self.call("conformance.secret", &json!({}), "");
+        assert_eq!(secret["value"]["result"]["length"], 64, "{secret}");
+        self.gives(
+            "conformance.tool",
+            &json!({"text": "ü"}),
+            &json!({"result": "ü"}),
+        );
+        let written = self.call("conformance.files", &json!({}), "");
+        if files {
+            assert_eq!(written["value"]["result"], 14, "{written}");
+            assert_eq!(self.machine.text("policy/data/out.txt"), "FROM THE HOST\n");
+        } else {
+            assert_eq!(written["error"]["code"], "probe:no_files", "{written}");
+        }
+        // Without the policy none of them starts.
+        let denied = self
+            .machine
+            .toolward("call conformance.keyvalue --json --dev probe --set key=a")
+            .ends(4)
+            .json();
+        assert_eq!(denied["error"]["code"], "unauthorised", "{denied}");
+        assert_eq!(denied["error"]["origin"], "host", "{denied}");
+    }
+
+    /// Questions go to the person behind an MCP client, and their answers back.
+    fn asks(&self) {
+        let unheard = self.call("conformance.ask", &json!({}), "");
+        assert_eq!(unheard["error"]["code"], "input_unavailable", "{unheard}");
+        let serve = self.command("serve").into_command();
+        let mut raw = Raw::open(serve, json!({"elicitation": {}}));
+        for (id, action, expected) in [
+            (
+                1,
+                json!({"action": "accept", "content": {"name": "Ada"}}),
+                Ok("Hello, Ada!"),
+            ),
+            (2, json!({"action": "decline"}), Err("declined")),
+            (3, json!({"action": "cancel"}), Err("cancelled")),
+        ] {
+            raw.call(id, "conformance_ask", &json!({}));
+            let question = loop {
+                let message = raw.next(Duration::from_secs(60)).unwrap();
+                if message["method"] == "elicitation/create" {
+                    break message;
+                }
+            };
+            let message = question["params"]["message"].as_str().unwrap();
+            assert!(message.ends_with("Whom shall I greet?"), "{question}");
+            raw.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": action}));
+            let answer = raw.answer(id);
+            let result = &answer["result"];
+            match expected {
+                Ok(greeting) => {
+                    assert_eq!(result["structuredContent"]["result"], greeting, "{answer}");
+                }
+                Err(message) => {
+                    assert_eq!(result["isError"], true, "{answer}");
+                    let error = &result["_meta"]["toolward/error"];
+                    assert_eq!(error["code"], "probe:nobody", "{answer}");
+                    assert_eq!(error["message"], message, "{answer}");
+                }
+            }
+        }
+    }
+
+    fn makes_requests(&self) {
+        let at = |path: &str| json!({"url": format!("http://127.0.0.1:{}{path}", self.port)});
+        let http = "conformance.http";
+        self.gives(
+            http,
+            &at("/hello"),
+            &json!({"status": 200, "body": "hello"}),
+        );
+        self.gives(http, &at("/gone"), &json!({"status": 404, "body": "gone"}));
+        let denied = self.call(http, &json!({"url": "http://127.0.0.1:1/"}), "");
+        assert_eq!(denied["error"]["code"], "unauthorised", "{denied}");
+        assert_eq!(denied["meta"]["violations_total"], 1, "{denied}");
+        let invalid = self.call(http, &json!({"url": "x"}), "");
+        assert_eq!(invalid["error"]["code"], "input_invalid", "{invalid}");
+    }
+}
+
+/// A server on this machine that knows `/hello`; its port.
+fn serve() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+            let first = lines.next().unwrap_or_default();
+            while lines.next().is_some_and(|line| !line.is_empty()) {}
+            let (status, body) = match first.contains(" /hello ") {
+                true => ("200 OK", "hello"),
+                false => ("404 Not Found", "gone"),
+            };
+            let length = body.len();
+            let _ = (&stream).write_all(
+                format!(
+                    "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+                )
+                .as_bytes(),
+            );
+        }
+    });
+    port
+}
