@@ -13,7 +13,7 @@ use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
 
 use self::other_languages::other;
-use crate::support::{EXAMPLES, Machine, PURE, Signed, archive, copy, root};
+use crate::support::{EXAMPLES, Machine, PURE, Signed, archive, example_key, root};
 
 mod other_languages;
 
