@@ -1,6 +1,7 @@
 //! Drivers: DRIVER.md (AIP-30). What carries contracts out, and on what terms; no code is read here.
 
 mod check;
+mod component;
 mod http;
 mod implements;
 mod mapping;
@@ -19,6 +20,7 @@ use crate::capability::{CapabilitySet, HostPattern};
 use crate::diagnostic::{Diagnostic, Parsed, Position};
 use crate::tool::{CostClass, Requires, Retry, Tool, ToolId};
 
+pub use component::{Arguments, BytesForm, ResultForm, WitCall, World};
 pub(crate) use http::header_refusal;
 pub use http::{Endpoint, HttpCall, Method};
 pub use mapping::{Mapping, MappingError, Source, Transform};
@@ -160,6 +162,8 @@ pub struct Implements {
     pub retry: Option<Retry>,
     /// The request to make; present exactly for [`DriverKind::Http`].
     pub http: Option<HttpCall>,
+    /// The world that its component is called in.
+    pub world: World,
     /// Everything below the entry's `metadata`, as written.
     pub metadata: Map<String, Value>,
     /// Where the entry stands in DRIVER.md.

@@ -1,7 +1,7 @@
 //! The entries of `implements`: which contract, which versions, with what narrowed. Not checked against the contract here.
 
 use super::mapping::Mapping;
-use super::{CostOverride, DriverKind, HttpCall, Implements};
+use super::{CostOverride, DriverKind, HttpCall, Implements, World};
 use crate::codes;
 use crate::diagnostic::Report;
 use crate::id::ToolId;
@@ -84,13 +84,18 @@ fn entry(
         shared::milliseconds(&mut fields, "timeout_override_ms", report).map(|given| given.value);
     let retry = shared::retry(&mut fields, "retry_override", report);
     let metadata = fields.take("metadata");
-    let request = metadata.as_ref().and_then(|field| field.get("http"));
+    let below = |name: &str| {
+        let node = metadata.as_ref()?.get(name)?;
+        Some(Field::new(
+            format!("{}.{name}", fields.name_of("metadata")),
+            node,
+        ))
+    };
+    let (request, component) = (below("http"), below("component"));
     let label = format!("{}.http", fields.name_of("metadata"));
     let metadata = report.mapping(metadata.as_ref());
     let http = match (kind, request) {
-        (Some(DriverKind::Http), Some(request)) => {
-            HttpCall::read(&Field::new(label, request), report)
-        }
+        (Some(DriverKind::Http), Some(request)) => HttpCall::read(&request, report),
         (Some(DriverKind::Http), None) => {
             report.add(
                 &codes::MISSING_FIELD,
@@ -101,6 +106,7 @@ fn entry(
         }
         _ => None,
     };
+    let world = World::read(kind, component.as_ref(), report);
     report.unknown(fields);
     let ((tool, tool_id), (version, version_text)) = (tool?, version?);
     Some(Implements {
@@ -115,6 +121,7 @@ fn entry(
         timeout,
         retry,
         http,
+        world: world?,
         metadata,
         at: item.at,
     })

@@ -12,7 +12,7 @@ use crate::codes;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::driver::{
     Body, CostOverride, Driver, DriverKind, DriverLimits, Endpoint, HttpCall, Implements, Mapping,
-    Method, Part, Platform, Response, Template, header_refusal,
+    Method, Part, Platform, Response, Template, World, header_refusal,
 };
 use crate::tool::{Requires, Tool};
 
@@ -214,6 +214,7 @@ fn assemble(
         timeout: None,
         retry: None,
         http: Some(call),
+        world: World::default(),
         metadata: Map::new(),
         at: entry.at,
     };
