@@ -32,6 +32,8 @@ codes! {
         "Within a bundle every contract has its own id, and so has every driver, every action and every prompt. The names and URIs that prompts and resources ask for are their own as well, and no URI fits two templates.";
     FOLDER_NAME = "folder-name" Warning, "a folder is named otherwise than the id in it",
         "AIP-14 asks for the folder of a TOOL.md to be named as the contract's id. Readers find it faster so.";
+    DESCRIPTION_TODO = "description-todo" Warning, "nobody has described a tool",
+        "`toolward import` writes a description that begins with TODO where it finds none. Models choose tools by their descriptions, so `pack` refuses it: say what the tool does, and when to use it.";
     DRIVER_MISSING = "driver-missing" Warning, "no driver of the bundle carries out a contract",
         "A bundle of contracts only is allowed: its drivers may come from somebody else. Where that is not meant, add a DRIVER.md whose `implements` names the contract and a range that holds its version.";
     DEFAULT_DRIVER_UNKNOWN = "default-driver-unknown" Warning, "`default_implementation` names no driver of the bundle",
@@ -47,7 +49,15 @@ codes! {
     COMPONENT_INVALID = "component-invalid", "a driver's component can't be used",
         "The file is not a WebAssembly component, or is larger or more deeply nested than a host takes.";
     COMPONENT_WORLD = "component-world", "a driver's component exports no world that hosts know",
-        "A driver exports `toolward:driver/handler@0.1.0`. The message lists what the component exports.";
+        "A driver exports `toolward:driver/handler@0.1.0`, or its DRIVER.md says in `metadata.component` which other export carries out which contract. The message lists what the component exports.";
+    COMPONENT_EXPORT_MISSING = "component-export-missing", "a driver's component does not export the function that DRIVER.md names",
+        "`metadata.component.export` is the name of a function as `toolward inspect` lists it: `func`, or `ns:pkg/iface@1.0.0#func`.";
+    COMPONENT_SIGNATURE = "component-signature", "a function does not fit the contract that it is to carry out",
+        "Each parameter is an input of the contract, and each input a parameter; those that are no `option` are required or have a default; and the JSON of both has a type in common. `mapping` gives inputs other names.";
+    COMPONENT_TYPE_UNSUPPORTED = "component-type-unsupported", "a function has a type that no call can pass",
+        "Each call has a new instance: resources, streams, futures and async functions would not outlive it. Maps and lists of fixed length belong to a proposal that hosts don't run.";
+    COMPONENT_TYPE_TOO_LARGE = "component-type-too-large", "a component has more functions or larger types than a host reads",
+        "At most 512 functions, 2,000 types, 32 levels of types, 64 parameters, 256 fields or cases, and names of 200 bytes. What lies beyond is not offered; the rest is.";
     COMPONENT_IMPORT = "component-import", "a driver's component imports what no host provides",
         "Known are `toolward:driver` 0.1 and the WASI 0.2 packages cli, io, clocks, random, filesystem, sockets, http and keyvalue.";
     COMPONENT_UNDECLARED = "component-undeclared", "a driver's component imports a capability that nothing declares",

@@ -4,6 +4,7 @@
 //! Only the top level is read. The bodies of core modules are stepped over, so
 //! that the cost follows the number of sections and not the amount of code.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use toolward_report::codes;
@@ -15,13 +16,18 @@ use wasmparser::{
 };
 
 mod features;
+mod functions;
 mod instances;
 mod size;
 mod world;
 
 pub use features::validate;
+pub use functions::{
+    Function, Functions, MAX_FIELDS, MAX_FUNCTIONS, MAX_KEBAB, MAX_PARAMETERS, MAX_TYPE_DEPTH,
+    MAX_TYPES, Type, Withheld,
+};
 use instances::{Instantiations, MAX_INSTANCES, Made};
-pub use world::{MadeFor, unusable};
+pub use world::{AMPLIFIER_EXECUTE, AMPLIFIER_SPEC, AMPLIFIER_TOOL, MadeFor, Usability};
 
 /// The interface that a driver exports.
 pub const HANDLER: &str = "toolward:driver/handler@0.1.0";
@@ -170,6 +176,8 @@ pub struct Component {
     pub bytes: Arc<[u8]>,
     /// Its imports and exports.
     pub surface: Surface,
+    /// The functions that its driver calls in the world `wit`, by name.
+    pub functions: BTreeMap<String, Arc<Function>>,
 }
 
 /// Whether an alias brings in a component that is defined elsewhere. With such
@@ -227,9 +235,15 @@ impl Surface {
     /// Whether the component exports the world that this host knows.
     #[must_use]
     pub fn exports_handler(&self) -> bool {
+        self.exports_instance(HANDLER)
+    }
+
+    /// Whether the component exports an interface by this name.
+    #[must_use]
+    pub fn exports_instance(&self, name: &str) -> bool {
         self.exports
             .iter()
-            .any(|export| export.kind == "instance" && export.name == HANDLER)
+            .any(|export| export.kind == "instance" && export.name == name)
     }
 
     /// Whether anything of a package, such as `wasi:http`, is imported.

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use toolward_contract::diagnostic::Diagnostic;
-use toolward_contract::driver::{Driver, DriverKind};
+use toolward_contract::driver::{Driver, DriverKind, World};
 use toolward_report::Code;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
 
 use crate::codes;
-use crate::component::{Component, HANDLER, Surface};
+use crate::component::{Component, Function, HANDLER, MadeFor, Surface};
 use crate::declared::Declared;
 use crate::dev::bundle_toml;
 use crate::documents::{Documents, Located, beside};
@@ -22,6 +22,8 @@ use crate::files::Files;
 use crate::locate::{about_file, key_position};
 use crate::shown;
 use crate::text::list;
+
+mod worlds;
 
 /// Reads the documents among `files`, and says what is wrong with them, alone and
 /// together; but for components ([`components`]) and `tools.json`
@@ -33,6 +35,7 @@ pub fn read(files: &Files) -> (Documents, Vec<Diagnostic>) {
     diagnostics.extend(unique_ids(&documents));
     diagnostics.extend(implementations(&documents));
     diagnostics.extend(shown::check(&documents, files));
+    diagnostics.extend(undescribed(&documents));
     (documents, diagnostics)
 }
 
@@ -78,6 +81,22 @@ fn unique_ids(documents: &Documents) -> Vec<Diagnostic> {
     diagnostics
 }
 
+/// Finds contracts with the description that an import leaves to its author.
+fn undescribed(documents: &Documents) -> impl Iterator<Item = Diagnostic> {
+    let todo = documents.tools.iter().filter(|tool| {
+        let description = tool.value.description.trim_start();
+        description.starts_with("TODO")
+    });
+    todo.map(|tool| {
+        about_file(
+            &tool.path,
+            &codes::DESCRIPTION_TODO,
+            format!("nobody has described {}", tool.value.id),
+            "say in `description` what it does, and when to use it",
+        )
+    })
+}
+
 /// What a driver says about a contract that it implements and that is at hand:
 /// dropped inputs, mapped names, limits.
 fn implementations(documents: &Documents) -> Vec<Diagnostic> {
@@ -99,9 +118,9 @@ pub(crate) fn component(
     files: &BTreeMap<String, Arc<[u8]>>,
     manifest: Option<&Manifest>,
 ) -> Result<Option<Component>, Box<Diagnostic>> {
-    let component = readable(driver, files, manifest)?;
-    if let Some(component) = &component {
-        usable(component, driver, documents, files)?;
+    let mut component = readable(driver, files, manifest)?;
+    if let Some(component) = &mut component {
+        component.functions = usable(component, driver, documents, files)?;
     }
     Ok(component)
 }
@@ -142,22 +161,25 @@ pub(crate) fn readable(
         path,
         bytes: Arc::clone(bytes),
         surface,
+        functions: BTreeMap::new(),
     }))
 }
 
-/// Whether a host takes the component of a driver: its world, its imports, and
-/// that something declares them.
+/// Whether a host takes the component of a driver: its worlds, its imports, and
+/// that something declares them. Gives the functions that are called in the world `wit`.
 pub(crate) fn usable(
     component: &Component,
     driver: &Located<Driver>,
     documents: &Documents,
     files: &BTreeMap<String, Arc<[u8]>>,
-) -> Result<(), Box<Diagnostic>> {
+) -> Result<BTreeMap<String, Arc<Function>>, Box<Diagnostic>> {
     let report = Report { driver, files };
     let (path, surface) = (&component.path, &component.surface);
-    if !surface.exports_handler() {
+    let entries = &driver.value.implements;
+    if entries.iter().any(|entry| entry.world == World::Toolward) && !surface.exports_handler() {
         return Err(report.world(path, surface));
     }
+    let functions = worlds::called(component, driver, documents)?;
     let unknown = surface.unknown_imports();
     if !unknown.is_empty() {
         return Err(report.error(
@@ -170,7 +192,8 @@ pub(crate) fn usable(
             ),
         ));
     }
-    report.declared(path, surface, documents)
+    report.declared(path, surface, documents)?;
+    Ok(functions)
 }
 
 struct Report<'a> {
@@ -207,10 +230,19 @@ impl Report<'_> {
         } else {
             list(&exports)
         };
-        let hint = if surface.handler_version().is_some() {
-            "build the driver against the version of toolward-guest that belongs to this host"
-        } else {
-            "export a handler: by `toolward_guest::driver!`, or by the `driver` world of toolward:driver"
+        let hint = match MadeFor::of(surface) {
+            MadeFor::OtherToolward => {
+                "build the driver against the version of toolward-guest that belongs to this host"
+            }
+            MadeFor::Functions => {
+                "to call its functions, say so in `metadata.component`: `toolward import component` writes that"
+            }
+            MadeFor::Amplifier => {
+                "to call a tool of Amplifier, say so in `metadata.component`: `toolward import amplifier` writes that"
+            }
+            _ => {
+                "export a handler: by `toolward_guest::driver!`, or by the `driver` world of toolward:driver"
+            }
         };
         self.error(
             "component",

@@ -6,7 +6,7 @@ use super::SurfaceError;
 
 /// What the host's engine has on: WebAssembly 3.0 but for what no driver needs, and
 /// components without async.
-const FEATURES: WasmFeatures = WasmFeatures::WASM3
+pub(super) const FEATURES: WasmFeatures = WasmFeatures::WASM3
     .difference(WasmFeatures::EXCEPTIONS)
     .difference(WasmFeatures::THREADS)
     .difference(WasmFeatures::MEMORY64)

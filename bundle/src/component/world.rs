@@ -1,6 +1,6 @@
 //! Whose world a component belongs to, by what it exports.
 
-use super::{HANDLER, Surface, validate};
+use super::{Functions, HANDLER, Surface, validate};
 use crate::text::list;
 
 /// The host that a component was made for, as far as its exports tell.
@@ -87,34 +87,76 @@ impl MadeFor {
             Self::Command => "a command-line program",
             Self::HttpServer => "a server of HTTP requests",
             Self::Functions => "a component with functions of its own, as Wassette calls them",
-            Self::Other => "a component of a world that is not known here",
+            Self::Other => "a component of another world",
         }
     }
 }
 
-/// Why a host can't run a component as a driver, in words. `None` if it can.
-#[must_use]
-pub fn unusable(wasm: &[u8], surface: &Surface) -> Option<String> {
-    if MadeFor::of(surface) != MadeFor::Toolward {
-        return Some(format!("a driver exports {HANDLER}"));
+/// The interface that a tool of Amplifier exports.
+pub const AMPLIFIER_TOOL: &str = "amplifier:modules/tool@1.0.0";
+
+/// Its function that carries a call out.
+pub const AMPLIFIER_EXECUTE: &str = "amplifier:modules/tool@1.0.0#execute";
+
+/// Its function that describes the tool.
+pub const AMPLIFIER_SPEC: &str = "amplifier:modules/tool@1.0.0#get-spec";
+
+/// How a host can use a component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Usability {
+    /// As a driver, as it is.
+    Driver,
+    /// As a driver whose DRIVER.md says how it is called; `toolward import` with this word
+    /// writes one.
+    Import(&'static str),
+    /// Not at all; why not, in words.
+    Unusable(String),
+}
+
+impl Usability {
+    /// Of a component with this surface.
+    #[must_use]
+    pub fn of(wasm: &[u8], surface: &Surface) -> Self {
+        let usable = match MadeFor::of(surface) {
+            MadeFor::Toolward => Self::Driver,
+            MadeFor::Amplifier => match surface.exports_instance(AMPLIFIER_TOOL) {
+                true => Self::Import("amplifier"),
+                false => {
+                    return Self::Unusable("of Amplifier's modules, only tools are run".to_owned());
+                }
+            },
+            _ => match Functions::read(wasm, &surface.exports) {
+                Ok(functions) if !functions.offered.is_empty() => Self::Import("component"),
+                _ => return Self::Unusable(format!("a driver exports {HANDLER}")),
+            },
+        };
+        let unknown = surface.unknown_imports();
+        if !unknown.is_empty() {
+            return Self::Unusable(format!("no host provides {}", list(&unknown)));
+        }
+        match validate(wasm) {
+            Ok(()) => usable,
+            Err(invalid) => Self::Unusable(format!("no host runs it: {invalid}")),
+        }
     }
-    let unknown = surface.unknown_imports();
-    if !unknown.is_empty() {
-        return Some(format!("no host provides {}", list(&unknown)));
-    }
-    let invalid = validate(wasm).err()?;
-    Some(format!("no host runs it: {invalid}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn found(exports: &str) -> (MadeFor, Option<String>) {
+    fn found(exports: &str) -> (MadeFor, Usability) {
         let wasm = wat::parse_str(format!("(component {exports})")).unwrap();
         let surface = Surface::read(&wasm).unwrap();
-        (MadeFor::of(&surface), unusable(&wasm, &surface))
+        (MadeFor::of(&surface), Usability::of(&wasm, &surface))
     }
+
+    /// A core module with a function, and that as a function of the component.
+    const FUNCTION: &str = r#"
+        (core module $m (func (export "f")))
+        (core instance $c (instantiate $m))
+        (func $f (canon lift (core func $c "f")))"#;
 
     #[test]
     fn exports_tell_whose_a_component_is() {
@@ -137,24 +179,46 @@ mod tests {
             ),
             (instance("wasi:cli/run@0.2.0"), MadeFor::Command),
             (instance("a:b/c"), MadeFor::Other),
+            (
+                format!("{FUNCTION} (export \"f\" (func $f))"),
+                MadeFor::Functions,
+            ),
             (String::new(), MadeFor::Other),
         ] {
-            let (made_for, unusable) = found(&exports);
+            let (made_for, usability) = found(&exports);
             assert_eq!(made_for, expected, "{exports}");
-            assert_eq!(
-                unusable.is_none(),
-                expected == MadeFor::Toolward,
-                "{exports}"
-            );
+            let expected = match expected {
+                MadeFor::Toolward => Some(Usability::Driver),
+                MadeFor::Amplifier => Some(Usability::Import("amplifier")),
+                MadeFor::Functions => Some(Usability::Import("component")),
+                _ => None,
+            };
+            match expected {
+                Some(expected) => assert_eq!(usability, expected, "{exports}"),
+                None => assert!(matches!(usability, Usability::Unusable(_)), "{exports}"),
+            }
         }
+    }
+
+    #[test]
+    fn of_amplifiers_modules_only_tools_can_be_used() {
+        let hook = "amplifier:modules/hook-handler@1.0.0";
+        let (made_for, usability) =
+            found(&format!("(instance $i) (export \"{hook}\" (instance $i))"));
+        assert_eq!(made_for, MadeFor::Amplifier);
+        assert!(matches!(usability, Usability::Unusable(_)));
     }
 
     #[test]
     fn a_driver_that_takes_what_no_host_has_can_not_be_used() {
         let handler = format!("(instance $i) (export \"{HANDLER}\" (instance $i))");
         let import = format!("(import \"wasi:gfx/surface@0.2.0\" (instance)) {handler}");
-        let (made_for, unusable) = found(&import);
+        let (made_for, usability) = found(&import);
         assert_eq!(made_for, MadeFor::Toolward);
-        assert!(unusable.unwrap().contains("wasi:gfx/surface@0.2.0"));
+        let why = format!("{usability:?}");
+        assert!(
+            why.contains("no host provides wasi:gfx/surface@0.2.0"),
+            "{why}"
+        );
     }
 }

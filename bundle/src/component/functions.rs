@@ -1,0 +1,362 @@
+//! The functions that a component exports, with the types of what they take and return.
+//! No resources, streams, futures and async: each call has a new instance.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use toolward_report::codes;
+use wasmparser::component_types::{
+    ComponentDefinedType, ComponentDefinedTypeId, ComponentEntityType, ComponentFuncTypeId,
+    ComponentValType,
+};
+use wasmparser::types::{Types, TypesRef};
+use wasmparser::{Parser, PrimitiveValType, ValidPayload, Validator};
+
+use super::features::FEATURES;
+use super::{Export, SurfaceError};
+
+mod fit;
+mod schema;
+
+/// How many functions of a component are offered.
+pub const MAX_FUNCTIONS: usize = 512;
+
+/// How many different types all offered functions may have together.
+pub const MAX_TYPES: usize = 2000;
+
+/// How deep types may lie within types.
+pub const MAX_TYPE_DEPTH: usize = 32;
+
+/// How many parameters a function may have.
+pub const MAX_PARAMETERS: usize = 64;
+
+/// How many fields, cases, flags or elements a type may have.
+pub const MAX_FIELDS: usize = 256;
+
+/// Longest name of a parameter, field, case or flag, in bytes.
+pub const MAX_KEBAB: usize = 200;
+
+/// A function that a component exports.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Function {
+    /// Its parameters, in order.
+    pub parameters: Vec<(String, Arc<Type>)>,
+    /// What it returns.
+    pub result: Option<Arc<Type>>,
+}
+
+/// The type of a value. What is used twice is shared.
+#[derive(Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Type {
+    /// `bool`
+    Bool,
+    /// `u8` to `u64`, by bits.
+    Unsigned(u32),
+    /// `s8` to `s64`, by bits.
+    Signed(u32),
+    /// `f32`
+    Float32,
+    /// `f64`
+    Float64,
+    /// `char`
+    Char,
+    /// `string`
+    String,
+    /// `list`
+    List(Arc<Type>),
+    /// `tuple`
+    Tuple(Vec<Arc<Type>>),
+    /// `record`, with its fields in order.
+    Record(Vec<(String, Arc<Type>)>),
+    /// `option`
+    Option(Arc<Type>),
+    /// `enum`, with its cases in order.
+    Enum(Vec<String>),
+    /// `flags`, in order.
+    Flags(Vec<String>),
+    /// `variant`, with its cases in order.
+    Variant(Vec<(String, Option<Arc<Type>>)>),
+    /// `result`
+    Result {
+        /// What it holds after success.
+        ok: Option<Arc<Type>>,
+        /// What it holds after failure.
+        err: Option<Arc<Type>>,
+    },
+}
+
+impl Type {
+    /// Whether this is `list<u8>`.
+    #[must_use]
+    pub fn is_bytes(&self) -> bool {
+        matches!(self, Self::List(element) if **element == Self::Unsigned(8))
+    }
+
+    /// The types directly inside.
+    #[must_use]
+    pub fn inner(&self) -> Vec<&Arc<Type>> {
+        match self {
+            Self::List(inner) | Self::Option(inner) => vec![inner],
+            Self::Tuple(types) => types.iter().collect(),
+            Self::Record(fields) => fields.iter().map(|(_, inner)| inner).collect(),
+            Self::Variant(cases) => cases
+                .iter()
+                .filter_map(|(_, inner)| inner.as_ref())
+                .collect(),
+            Self::Result { ok, err } => ok.iter().chain(err).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Why a function that a component exports can't be called.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Withheld {
+    /// It has what no call of this host can pass.
+    #[error("it has {0}, which no call can pass")]
+    Unsupported(&'static str),
+    /// It has more of something than the constants of this module let in.
+    #[error("it has more {what} than {limit}")]
+    TooLarge {
+        /// What was counted.
+        what: &'static str,
+        /// The limit that was passed.
+        limit: usize,
+    },
+}
+
+codes! {
+    for Withheld {
+        Self::Unsupported(_) = "component-type-unsupported";
+        Self::TooLarge { .. } = "component-type-too-large";
+    }
+}
+
+/// The functions that a component exports, by name: `func`, or `ns:pkg/iface@1.0.0#func`.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Functions {
+    /// Those that can be called.
+    pub offered: BTreeMap<String, Function>,
+    /// Those that can't, each with the reason.
+    pub withheld: BTreeMap<String, Withheld>,
+}
+
+impl Functions {
+    /// Reads the functions of a component that exports these names. The code of its modules is
+    /// stepped over.
+    ///
+    /// # Errors
+    ///
+    /// [`SurfaceError::Malformed`] where its types are invalid, or of a proposal that hosts
+    /// don't run.
+    pub fn read(wasm: &[u8], exports: &[Export]) -> Result<Self, SurfaceError> {
+        let types = types(wasm)?;
+        let types = types.as_ref();
+        let mut reader = Reader {
+            types,
+            known: HashMap::new(),
+            made: 0,
+        };
+        let mut functions = Self::default();
+        for export in exports {
+            let name = &export.name;
+            let Some(item) = types.component_item_for_export(name) else {
+                continue;
+            };
+            match item.ty {
+                ComponentEntityType::Func(id) => functions.add(name.clone(), id, &mut reader),
+                ComponentEntityType::Instance(id) => {
+                    let Some(instance) = types.get(id) else {
+                        continue;
+                    };
+                    for (function, item) in &instance.exports {
+                        if let ComponentEntityType::Func(id) = item.ty {
+                            functions.add(format!("{name}#{function}"), id, &mut reader);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(functions)
+    }
+
+    fn add(&mut self, name: String, id: ComponentFuncTypeId, reader: &mut Reader<'_>) {
+        let read = match self.offered.len() < MAX_FUNCTIONS {
+            true => reader.function(id),
+            false => Err(too_large("functions beside it", MAX_FUNCTIONS)),
+        };
+        match read {
+            Ok(function) => drop(self.offered.insert(name, function)),
+            Err(reason) => drop(self.withheld.insert(name, reason)),
+        }
+    }
+}
+
+/// The types of a component.
+fn types(wasm: &[u8]) -> Result<Types, SurfaceError> {
+    let mut validator = Validator::new_with_features(FEATURES);
+    let mut last = None;
+    for payload in Parser::new(0).parse_all(wasm) {
+        // Bodies of functions come back to be validated, and are not.
+        if let ValidPayload::End(types) = validator.payload(&payload?)? {
+            last = Some(types);
+        }
+    }
+    last.ok_or_else(|| super::truncated(wasm))
+}
+
+/// No validated component has a type that its validator does not know.
+const UNKNOWN: Withheld = Withheld::Unsupported("a type that is not there");
+
+struct Reader<'a> {
+    types: TypesRef<'a>,
+    /// What was read, with its number of levels.
+    known: HashMap<ComponentDefinedTypeId, (Arc<Type>, usize)>,
+    made: usize,
+}
+
+impl Reader<'_> {
+    fn function(&mut self, id: ComponentFuncTypeId) -> Result<Function, Withheld> {
+        let types = self.types;
+        let function = types.get(id).ok_or(UNKNOWN)?;
+        if function.async_ {
+            return Err(Withheld::Unsupported("the async ABI"));
+        }
+        bounded(function.params.len(), "parameters", MAX_PARAMETERS)?;
+        let parameters = function.params.iter();
+        Ok(Function {
+            parameters: parameters
+                .map(|(parameter, ty)| Ok((name(parameter)?, self.value(*ty, 0)?.0)))
+                .collect::<Result<_, Withheld>>()?,
+            result: match function.result {
+                Some(ty) => Some(self.value(ty, 0)?.0),
+                None => None,
+            },
+        })
+    }
+
+    /// A type that lies `depth` levels deep, and how many levels it has itself.
+    fn value(
+        &mut self,
+        ty: ComponentValType,
+        depth: usize,
+    ) -> Result<(Arc<Type>, usize), Withheld> {
+        let deepest = || too_large("levels of types", MAX_TYPE_DEPTH);
+        if depth >= MAX_TYPE_DEPTH {
+            return Err(deepest());
+        }
+        let id = match ty {
+            ComponentValType::Primitive(ty) => return Ok((Arc::new(primitive(ty)?), 1)),
+            ComponentValType::Type(id) => id,
+        };
+        if let Some(known) = self.known.get(&id) {
+            let levels = known.1;
+            return match levels + depth <= MAX_TYPE_DEPTH {
+                true => Ok(known.clone()),
+                false => Err(deepest()),
+            };
+        }
+        self.made += 1;
+        bounded(self.made, "types", MAX_TYPES)?;
+        let mut levels = 0;
+        let types = self.types;
+        let mut inner = |ty: &ComponentValType| {
+            let (ty, below) = self.value(*ty, depth + 1)?;
+            levels = levels.max(below);
+            Ok::<_, Withheld>(ty)
+        };
+        let read = match types.get(id).ok_or(UNKNOWN)? {
+            ComponentDefinedType::Primitive(ty) => primitive(*ty)?,
+            ComponentDefinedType::List { element, .. } => Type::List(inner(element)?),
+            ComponentDefinedType::Option { ty, .. } => Type::Option(inner(ty)?),
+            ComponentDefinedType::Tuple(tuple) => {
+                bounded(tuple.types.len(), "elements", MAX_FIELDS)?;
+                Type::Tuple(tuple.types.iter().map(inner).collect::<Result<_, _>>()?)
+            }
+            ComponentDefinedType::Record(record) => {
+                bounded(record.fields.len(), "fields", MAX_FIELDS)?;
+                let fields = record.fields.iter();
+                let fields = fields.map(|(field, ty)| Ok((name(field)?, inner(ty)?)));
+                Type::Record(fields.collect::<Result<_, Withheld>>()?)
+            }
+            ComponentDefinedType::Variant(variant) => {
+                bounded(variant.cases.len(), "cases", MAX_FIELDS)?;
+                let cases = variant.cases.iter();
+                let cases = cases.map(|(case, of)| {
+                    let of = of.ty.as_ref().map(&mut inner).transpose()?;
+                    Ok((name(case)?, of))
+                });
+                Type::Variant(cases.collect::<Result<_, Withheld>>()?)
+            }
+            ComponentDefinedType::Enum(cases) => {
+                bounded(cases.len(), "cases", MAX_FIELDS)?;
+                Type::Enum(cases.iter().map(name).collect::<Result<_, _>>()?)
+            }
+            ComponentDefinedType::Flags(flags) => {
+                bounded(flags.len(), "flags", MAX_FIELDS)?;
+                Type::Flags(flags.iter().map(name).collect::<Result<_, _>>()?)
+            }
+            ComponentDefinedType::Result { ok, err, .. } => Type::Result {
+                ok: ok.as_ref().map(&mut inner).transpose()?,
+                err: err.as_ref().map(inner).transpose()?,
+            },
+            ComponentDefinedType::Own(_) | ComponentDefinedType::Borrow(_) => {
+                return Err(Withheld::Unsupported("a resource"));
+            }
+            ComponentDefinedType::Future { .. } | ComponentDefinedType::Stream { .. } => {
+                return Err(Withheld::Unsupported("a stream or future"));
+            }
+            ComponentDefinedType::Map { .. } | ComponentDefinedType::FixedLengthList { .. } => {
+                return Err(Withheld::Unsupported("a map or a list of fixed length"));
+            }
+        };
+        let read = (Arc::new(read), levels + 1);
+        self.known.insert(id, read.clone());
+        Ok(read)
+    }
+}
+
+fn primitive(ty: PrimitiveValType) -> Result<Type, Withheld> {
+    Ok(match ty {
+        PrimitiveValType::Bool => Type::Bool,
+        PrimitiveValType::U8 => Type::Unsigned(8),
+        PrimitiveValType::U16 => Type::Unsigned(16),
+        PrimitiveValType::U32 => Type::Unsigned(32),
+        PrimitiveValType::U64 => Type::Unsigned(64),
+        PrimitiveValType::S8 => Type::Signed(8),
+        PrimitiveValType::S16 => Type::Signed(16),
+        PrimitiveValType::S32 => Type::Signed(32),
+        PrimitiveValType::S64 => Type::Signed(64),
+        PrimitiveValType::F32 => Type::Float32,
+        PrimitiveValType::F64 => Type::Float64,
+        PrimitiveValType::Char => Type::Char,
+        PrimitiveValType::String => Type::String,
+        PrimitiveValType::ErrorContext => return Err(Withheld::Unsupported("an error context")),
+    })
+}
+
+fn name(kebab: &impl fmt::Display) -> Result<String, Withheld> {
+    let name = kebab.to_string();
+    bounded(name.len(), "bytes in a name", MAX_KEBAB)?;
+    Ok(name)
+}
+
+fn bounded(found: usize, what: &'static str, limit: usize) -> Result<(), Withheld> {
+    match found <= limit {
+        true => Ok(()),
+        false => Err(too_large(what, limit)),
+    }
+}
+
+fn too_large(what: &'static str, limit: usize) -> Withheld {
+    Withheld::TooLarge { what, limit }
+}
+
+#[cfg(test)]
+mod tests;
