@@ -3,6 +3,7 @@
 //! with which grant.
 
 pub(crate) mod access;
+mod amplifier;
 pub(crate) mod call_budget;
 pub(crate) mod call_chain;
 mod call_hook;
@@ -26,6 +27,7 @@ mod state;
 pub(crate) mod tools;
 pub(crate) mod turns;
 mod v0_1;
+mod wit;
 pub(crate) mod world;
 
 pub(crate) use crate::exceeded::{DeadlinePassed, Exceeded};

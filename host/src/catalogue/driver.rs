@@ -1,8 +1,10 @@
 //! A driver of a loaded bundle: its bytes until they are compiled, and the
 //! compiled component from then on.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use toolward_bundle::component::Function;
 use toolward_bundle::content::DriverEntry;
 use toolward_contract::driver::Driver;
 use toolward_signing::Digest;
@@ -20,6 +22,8 @@ pub(crate) struct LoadedDriver {
     /// The verified bytes, until they are compiled.
     wasm: Mutex<Option<Arc<[u8]>>>,
     pub(crate) digest: Option<Digest>,
+    /// The functions that it calls in the world `wit`, by name.
+    pub(crate) functions: BTreeMap<String, Arc<Function>>,
     /// Bytes that the instances of its core modules take.
     pub(crate) instance_bytes: u64,
     pub(crate) preparation: Preparation,
@@ -37,9 +41,13 @@ impl LoadedDriver {
         let instance_bytes = component
             .as_ref()
             .map_or(0, |component| component.surface.instance_bytes);
-        let (digest, wasm) = match component {
-            Some(component) => (Some(component.digest), Some(component.bytes)),
-            None => (None, None),
+        let (digest, wasm, functions) = match component {
+            Some(component) => (
+                Some(component.digest),
+                Some(component.bytes),
+                component.functions,
+            ),
+            None => (None, None, BTreeMap::new()),
         };
         Self {
             driver: entry.driver,
@@ -48,6 +56,7 @@ impl LoadedDriver {
             withdrawal: withdrawal.clone(),
             wasm: Mutex::new(wasm),
             digest,
+            functions,
             instance_bytes,
             preparation: Preparation::default(),
             reported: Reported::default(),

@@ -73,8 +73,11 @@ async fn run(
                 context: std::mem::take(&mut call.context),
                 resume: resumption,
             };
+            let Some(bound) = component.call(&route.implements.world, invocation) else {
+                return Err(CallError::internal("the driver is bound to no such world"));
+            };
             let mut attempts = Component {
-                call: component.call(invocation),
+                call: bound,
                 context,
                 asker: Asker {
                     granted: grant.user(),

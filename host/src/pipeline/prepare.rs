@@ -2,6 +2,7 @@
 //! it, finds its exports. Success and verdicts on the component are kept; failures of
 //! the machine are not.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
@@ -176,12 +177,22 @@ impl Job {
                     "it asks for what this host does not have: {error:#}"
                 ))
             })?;
-        let world = World::of(pre).map_err(|missing| {
-            let (handler, source) = (missing.handler, missing.source);
-            invalid(format!("it does not export `{handler}`: {source:#}"))
-        })?;
+        let mut worlds = HashMap::new();
+        for entry in &driver.driver.implements {
+            if worlds.contains_key(&entry.world) {
+                continue;
+            }
+            let world = World::new(pre.clone(), &entry.world, &driver.functions);
+            let world = world.map_err(|missing| {
+                let export = missing.export;
+                let source = missing.source.map(|source| format!(": {source:#}"));
+                let source = source.unwrap_or_default();
+                invalid(format!("it does not export `{export}`{source}"))
+            })?;
+            worlds.insert(entry.world.clone(), world);
+        }
         driver.drop_wasm();
-        Ok(Prepared::new(world, driver.instance_bytes))
+        Ok(Prepared::new(worlds, driver.instance_bytes))
     }
 
     fn load(

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use wasmtime::{CallHook, Result, StoreContextMut};
 
 use super::engine::YIELD_INTERVAL;
+use super::limiter::ResultSize;
 use super::turns::Polls;
 use super::{DeadlinePassed, State};
 use crate::api::violations::EndsCall;
@@ -36,17 +37,17 @@ pub(crate) struct StoreHook {
     scarce: bool,
     /// The depth of nested calls into the guest.
     depth: u32,
-    result_bytes: usize,
+    result: ResultSize,
 }
 
 impl StoreHook {
     /// A hook, made `now`, that ends the guest at `deadline` and lets its results be
-    /// `result_bytes` large.
+    /// as large as `result`.
     pub(super) fn new(
         deadline: Instant,
         polls: Arc<Polls>,
         now: Instant,
-        result_bytes: usize,
+        result: ResultSize,
     ) -> Self {
         Self {
             deadline,
@@ -56,7 +57,7 @@ impl StoreHook {
             shortened: false,
             scarce: false,
             depth: 0,
-            result_bytes,
+            result,
         }
     }
 
@@ -78,7 +79,7 @@ impl StoreHook {
                 self.depth = self.depth.saturating_sub(1);
                 if self.depth == 0 {
                     // From here on the result is copied out.
-                    let bytes = store.data().limiter.result(self.result_bytes);
+                    let bytes = store.data().limiter.result(self.result);
                     store.set_hostcall_fuel(bytes);
                 }
                 Ok(())

@@ -26,6 +26,43 @@ pub(crate) const LIFTED: u64 = 3;
 /// memory is short.
 const MIN_HANDOVER_BYTES: usize = 64 << 10;
 
+/// How large a result may be, in the units that wasmtime charges for lifting it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ResultSize {
+    /// Units at most.
+    pub(crate) most: usize,
+    /// Bytes of the host's memory for each unit.
+    weight: u64,
+}
+
+impl ResultSize {
+    /// Bytes beyond the output limit that a result may copy out of the guest: the
+    /// text of an error, and what the canonical ABI itself needs.
+    const SLACK: u64 = 256 << 10;
+
+    /// Units for a value within another. In JSON it has at least two bytes, its comma
+    /// with it.
+    const VALUE: u64 = 48;
+
+    /// Of a result that is mostly text. Its values are counted when they are made.
+    pub(crate) fn of_text(output_bytes: u64) -> Self {
+        Self::new(output_bytes, 1)
+    }
+
+    /// Of a result that is lifted as values, which weigh so many bytes a unit.
+    pub(crate) fn of_values(output_bytes: u64, weight: u64) -> Self {
+        Self::new(output_bytes.saturating_mul(Self::VALUE), weight)
+    }
+
+    fn new(most: u64, weight: u64) -> Self {
+        let most = usize::try_from(most.saturating_add(Self::SLACK));
+        Self {
+            most: most.unwrap_or(usize::MAX),
+            weight,
+        }
+    }
+}
+
 /// The running totals of one store.
 #[derive(Debug)]
 pub(crate) struct Limiter {
@@ -125,11 +162,11 @@ impl Limiter {
         room.clamp(MIN_HANDOVER_BYTES.min(most), most)
     }
 
-    /// Bytes that a result may have on its way out, where there is room for them: it
-    /// is mostly text, and its values are counted when they are made.
-    pub(crate) fn result(&self, most: usize) -> usize {
-        let room = usize::try_from(self.memory_left()).unwrap_or(usize::MAX);
-        room.clamp(MIN_HANDOVER_BYTES.min(most), most)
+    /// Units that lifting a result may be charged, where there is room for it.
+    pub(crate) fn result(&self, size: ResultSize) -> usize {
+        let room = self.memory_left() / size.weight.max(1);
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        room.clamp(MIN_HANDOVER_BYTES.min(size.most), size.most)
     }
 
     /// The error for bytes that did not fit, if `room` was less than `most`.

@@ -1,6 +1,7 @@
 //! One attempt: a fresh store, armed, instantiated, called, read out and
 //! dropped. What happened comes back as a plain value.
 
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt;
+use toolward_contract::driver::World as Target;
 use toolward_policy::{LimitName, own};
 use wasmtime::{Store, Trap, WasmBacktrace};
 
@@ -16,6 +18,7 @@ use super::capture::Capture;
 use super::context::Context;
 use super::deadline;
 use super::engine::YIELD_INTERVAL;
+use super::limiter::ResultSize;
 use super::turns::{Polls, Spender, Turn};
 use super::world::{World, WorldCall};
 use super::{AttemptLimits, DeadlinePassed, Exceeded, State};
@@ -24,31 +27,28 @@ use crate::api::result::LogRecord;
 use crate::api::violations::{EndsCall, Violation};
 use crate::invocation::{DriverError, Invocation, Returned};
 
-/// Bytes beyond the output limit that a result may copy out of the guest: the
-/// text of an error, and what the canonical ABI itself needs.
-const RESULT_SLACK: u64 = 256 << 10;
-
 /// A driver that is ready to be instantiated. Shared by all its calls.
 pub(crate) struct Prepared {
-    world: World,
+    /// The worlds that it is called in.
+    worlds: HashMap<Target, World>,
     /// Bytes that the instances of core modules take in the host's memory.
     instance_bytes: u64,
 }
 
 impl Prepared {
-    pub(crate) fn new(world: World, instance_bytes: u64) -> Self {
+    pub(crate) fn new(worlds: HashMap<Target, World>, instance_bytes: u64) -> Self {
         Self {
-            world,
+            worlds,
             instance_bytes,
         }
     }
 
-    /// A call of the driver, for all its attempts.
-    pub(crate) fn call(&self, invocation: Invocation) -> PreparedCall<'_> {
-        PreparedCall {
-            call: self.world.call(invocation),
+    /// A call of the driver in one of its worlds, for all its attempts.
+    pub(crate) fn call(&self, target: &Target, invocation: Invocation) -> Option<PreparedCall<'_>> {
+        Some(PreparedCall {
+            call: self.worlds.get(target)?.call(invocation),
             instance_bytes: self.instance_bytes,
-        }
+        })
     }
 }
 
@@ -113,12 +113,13 @@ pub(crate) async fn attempt(
 ) -> (AttemptOutcome, Usage) {
     let limits = &context.limits;
     let engine = prepared.call.engine();
+    let result_size = prepared.call.result_size(limits);
     let mut store = Store::new(engine, State::new(context, &own, deadline));
     let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
 
     let polls = Arc::new(Polls::default());
     let now = Instant::now();
-    let hook = StoreHook::new(deadline, polls.clone(), now, result_bytes(limits));
+    let hook = StoreHook::new(deadline, polls.clone(), now, result_size);
     let armed = arm(&mut store, limits, own.fuel, hook);
     let result = match armed {
         Err(error) => Ok(Ok(Err(error))),
@@ -127,7 +128,7 @@ pub(crate) async fn attempt(
                 // Counted before they are made.
                 store.data_mut().limiter.held.keep(prepared.instance_bytes);
                 store.data_mut().limiter.settle()?;
-                prepared.call.execute(&mut store).await
+                prepared.call.execute(&mut store, limits).await
             });
             let counted = poll_fn(|context| {
                 polls.counted();
@@ -159,7 +160,7 @@ pub(crate) async fn attempt(
             (None, Some(exceeded)) => AttemptOutcome::Exceeded(exceeded),
             (None, None) => AttemptOutcome::Returned(returned),
         },
-        Ok(Ok(Err(error))) => classify(&error, &store, limits, own.fuel_total),
+        Ok(Ok(Err(error))) => classify(&error, &store, (limits, result_size), own.fuel_total),
     };
     let usage = Usage {
         fuel: own.fuel.saturating_sub(store.get_fuel().unwrap_or(0)),
@@ -186,12 +187,6 @@ fn arm(
     Ok(())
 }
 
-/// Bytes that a result may copy out of the guest.
-fn result_bytes(limits: &CallLimits) -> usize {
-    let bytes = limits.output_bytes.saturating_add(RESULT_SLACK);
-    usize::try_from(bytes).unwrap_or(usize::MAX)
-}
-
 fn captured(stdout: &Capture, stderr: &Capture) -> Usage {
     Usage {
         stdout: stdout.take(),
@@ -204,7 +199,7 @@ fn captured(stdout: &Capture, stderr: &Capture) -> Usage {
 fn classify(
     error: &wasmtime::Error,
     store: &Store<State>,
-    limits: &CallLimits,
+    (limits, result_size): (&CallLimits, ResultSize),
     fuel: u64,
 ) -> AttemptOutcome {
     if error.is::<DeadlinePassed>() {
@@ -241,15 +236,12 @@ fn classify(
                 let allowed = HOST_CALL_BYTES as u64;
                 (LimitName::HostCall, allowed, room, HOST_CALL_BYTES)
             }
-            false => {
-                let most = result_bytes(limits);
-                (
-                    LimitName::Output,
-                    limits.output_bytes,
-                    limiter.result(most),
-                    most,
-                )
-            }
+            false => (
+                LimitName::Output,
+                limits.output_bytes,
+                limiter.result(result_size),
+                result_size.most,
+            ),
         };
         if let Some(exceeded) = limiter.no_room(room, most) {
             return AttemptOutcome::Exceeded(exceeded);

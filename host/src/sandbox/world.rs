@@ -1,26 +1,34 @@
-//! The versions of the driver world that this host serves: one module each, which
-//! alone knows that version's types. A component is served by the adapter of the
-//! version whose handler it exports.
+//! The worlds that this host serves: one module each, which alone knows that world's types. A
+//! driver says in which one its component is called ([`Target`]).
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
+use std::sync::Arc;
 
+use toolward_bundle::component::{AMPLIFIER_EXECUTE, Function};
+use toolward_contract::driver::World as Target;
 use wasmtime::component::{InstancePre, Linker};
 use wasmtime::{Engine, Result, Store};
 
-use super::{State, files, http, keyvalue, sockets, v0_1};
+use super::limiter::ResultSize;
+use super::{State, amplifier, files, http, keyvalue, sockets, v0_1, wit};
+use crate::api::limits::CallLimits;
 use crate::invocation::{DriverError, Invocation, Returned};
 
-/// A component, bound to the world that it was made for.
+/// A component, bound to a world.
 pub(crate) enum World {
     V0_1(v0_1::DriverPre<State>),
+    Wit(wit::Exported),
+    Amplifier(amplifier::Tool),
 }
 
-/// Why a component can't be served: it exports no handler that this host knows.
+/// Why a component can't be served: it does not export what is called.
 #[derive(Debug)]
-pub(crate) struct NoHandler {
-    /// The newest handler that it could export.
-    pub(crate) handler: &'static str,
-    pub(crate) source: wasmtime::Error,
+pub(crate) struct NoExport {
+    /// What it would have to export.
+    pub(crate) export: String,
+    /// More about it, if there is more to say.
+    pub(crate) source: Option<wasmtime::Error>,
 }
 
 /// A linker with WASI 0.2 and the imports of all versions. Built once per engine.
@@ -36,14 +44,33 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
 }
 
 impl World {
-    /// The world of this component, by the handler that it exports.
-    pub(crate) fn of(component: InstancePre<State>) -> Result<Self, NoHandler> {
-        match v0_1::DriverPre::new(component) {
-            Ok(driver) => Ok(Self::V0_1(driver)),
-            Err(source) => Err(NoHandler {
-                handler: v0_1::HANDLER,
-                source,
-            }),
+    /// Binds a component to a world.
+    pub(crate) fn new(
+        component: InstancePre<State>,
+        target: &Target,
+        functions: &BTreeMap<String, Arc<Function>>,
+    ) -> Result<Self, NoExport> {
+        let missing = |export: &str| NoExport {
+            export: export.to_owned(),
+            source: None,
+        };
+        match target {
+            Target::Wit(call) => {
+                let function = functions.get(&call.export).cloned();
+                let exported = function
+                    .and_then(|function| wit::Exported::new(component, function, call.clone()));
+                exported.map(Self::Wit).ok_or_else(|| missing(&call.export))
+            }
+            Target::AmplifierTool => amplifier::Tool::new(component)
+                .map(Self::Amplifier)
+                .ok_or_else(|| missing(AMPLIFIER_EXECUTE)),
+            _ => match v0_1::DriverPre::new(component) {
+                Ok(driver) => Ok(Self::V0_1(driver)),
+                Err(source) => Err(NoExport {
+                    export: v0_1::HANDLER.to_owned(),
+                    source: Some(source),
+                }),
+            },
         }
     }
 
@@ -51,6 +78,10 @@ impl World {
     pub(crate) fn call(&self, invocation: Invocation) -> WorldCall<'_> {
         match self {
             Self::V0_1(driver) => WorldCall::V0_1(v0_1::HandlerCall::new(driver, invocation)),
+            Self::Wit(exported) => WorldCall::Wit(wit::FunctionCall::new(exported, invocation)),
+            Self::Amplifier(tool) => {
+                WorldCall::Amplifier(amplifier::ToolCall::new(tool, invocation))
+            }
         }
     }
 }
@@ -62,6 +93,8 @@ pub(crate) type Execution<'a> =
 /// A call of a component in the types of its world.
 pub(crate) enum WorldCall<'a> {
     V0_1(v0_1::HandlerCall<'a>),
+    Wit(wit::FunctionCall<'a>),
+    Amplifier(amplifier::ToolCall<'a>),
 }
 
 impl WorldCall<'_> {
@@ -69,6 +102,8 @@ impl WorldCall<'_> {
     pub(crate) fn set_attempt(&mut self, number: u32, remaining_ms: u64) {
         match self {
             Self::V0_1(call) => call.set_attempt(number, remaining_ms),
+            // These worlds have no place for it.
+            Self::Wit(_) | Self::Amplifier(_) => {}
         }
     }
 
@@ -77,15 +112,31 @@ impl WorldCall<'_> {
     ///
     /// Boxed, since each version has a future of its own, and to keep the futures of
     /// wasmtime out of the types of everything above.
-    pub(crate) fn execute<'s>(&'s self, store: &'s mut Store<State>) -> Execution<'s> {
+    pub(crate) fn execute<'s>(
+        &'s self,
+        store: &'s mut Store<State>,
+        limits: &'s CallLimits,
+    ) -> Execution<'s> {
         match self {
             Self::V0_1(call) => Box::pin(call.execute(store)),
+            Self::Wit(call) => Box::pin(call.execute(store, limits)),
+            Self::Amplifier(call) => Box::pin(call.execute(store, limits)),
+        }
+    }
+
+    /// How large its result may be.
+    pub(crate) fn result_size(&self, limits: &CallLimits) -> ResultSize {
+        match self {
+            Self::Wit(call) => ResultSize::of_values(limits.output_bytes, call.weight()),
+            _ => ResultSize::of_text(limits.output_bytes),
         }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
         match self {
             Self::V0_1(call) => call.engine(),
+            Self::Wit(call) => call.engine(),
+            Self::Amplifier(call) => call.engine(),
         }
     }
 
@@ -93,6 +144,8 @@ impl WorldCall<'_> {
     pub(crate) fn into_input(self) -> (String, String) {
         match self {
             Self::V0_1(call) => call.into_input(),
+            Self::Wit(call) => call.into_input(),
+            Self::Amplifier(call) => call.into_input(),
         }
     }
 }

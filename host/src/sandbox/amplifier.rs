@@ -1,0 +1,166 @@
+//! The world `amplifier-tool`: `amplifier:modules/tool@1.0.0`, whose `execute` takes and returns
+//! JSON as bytes.
+
+use serde_json::Value;
+use toolward_bundle::component::AMPLIFIER_EXECUTE;
+use wasmtime::component::{ComponentExportIndex, InstancePre};
+use wasmtime::{Engine, Result, Store};
+
+use super::{State, wit};
+use crate::api::limits::CallLimits;
+use crate::invocation::{DriverError, DriverOutput, Invocation, Returned};
+
+/// A tool of Amplifier.
+pub(crate) struct Tool {
+    component: InstancePre<State>,
+    execute: ComponentExportIndex,
+}
+
+impl Tool {
+    /// `None` if the component exports no such tool.
+    pub(crate) fn new(component: InstancePre<State>) -> Option<Self> {
+        let execute = wit::export(&component, AMPLIFIER_EXECUTE)?;
+        Some(Self { component, execute })
+    }
+}
+
+/// A call of a tool of Amplifier.
+pub(crate) struct ToolCall<'a> {
+    tool: &'a Tool,
+    input: String,
+    context: String,
+}
+
+impl<'a> ToolCall<'a> {
+    pub(crate) fn new(tool: &'a Tool, invocation: Invocation) -> Self {
+        Self {
+            tool,
+            input: invocation.input,
+            context: invocation.context,
+        }
+    }
+
+    pub(crate) async fn execute(
+        &self,
+        store: &mut Store<State>,
+        limits: &CallLimits,
+    ) -> Result<Result<Returned, DriverError>> {
+        let Tool { component, execute } = self.tool;
+        let instance = component.instantiate_async(&mut *store).await?;
+        let function = instance
+            .get_typed_func::<(&[u8],), (Result<Vec<u8>, String>,)>(&mut *store, execute)?;
+        let (returned,) = function
+            .call_async(&mut *store, (self.input.as_bytes(),))
+            .await?;
+        Ok(match returned {
+            Ok(bytes) => {
+                store.data_mut().limiter.held.keep(bytes.len() as u64);
+                let mut left = store.data().limiter.memory_left();
+                result(bytes, &limits.json, &mut left)
+            }
+            Err(message) => Err(error("amplifier:error", message, None)),
+        })
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        self.tool.component.engine()
+    }
+
+    pub(crate) fn into_input(self) -> (String, String) {
+        (self.input, self.context)
+    }
+}
+
+fn error(code: &str, message: String, cause: Option<String>) -> DriverError {
+    DriverError {
+        code: code.to_owned(),
+        message,
+        retryable: false,
+        retry_after_ms: None,
+        cause,
+    }
+}
+
+/// An Amplifier `ToolResult`: `{"success": …, "output": …, "error": …}`.
+fn result(
+    bytes: Vec<u8>,
+    limits: &toolward_contract::json::Limits,
+    memory: &mut u64,
+) -> Result<Returned, DriverError> {
+    let invalid = |why: String| {
+        let message = format!("what the tool returned is no result of Amplifier: {why}");
+        error("amplifier:invalid", message, None)
+    };
+    let read = toolward_contract::json::parse_within(&bytes, limits, memory);
+    let value = read.map_err(|error| invalid(error.to_string()))?;
+    drop(bytes);
+    match value.get("success").and_then(Value::as_bool) {
+        Some(true) => {
+            let output = value.get("output").unwrap_or(&Value::Null);
+            Ok(Returned::Done(DriverOutput {
+                structured: output.to_string(),
+                content: Vec::new(),
+                lifted_bytes: 0,
+            }))
+        }
+        Some(false) => {
+            let found = value.get("error").unwrap_or(&Value::Null);
+            let text = |key: &str| found.get(key).and_then(Value::as_str);
+            let code = match text("type") {
+                Some(kind) => format!("amplifier:{kind}"),
+                None => "amplifier:failed".to_owned(),
+            };
+            let message = text("message")
+                .or_else(|| found.as_str())
+                .or_else(|| value.get("output").and_then(Value::as_str))
+                .unwrap_or("the tool failed and did not say why")
+                .to_owned();
+            Err(error(&code, message, Some(found.to_string())))
+        }
+        None => Err(invalid("it has no boolean `success`".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Returned, DriverError> {
+        let limits = toolward_contract::json::Limits::default();
+        result(text.as_bytes().to_vec(), &limits, &mut (1 << 20))
+    }
+
+    #[test]
+    fn success_is_the_output_and_all_else_an_error() {
+        match read(r#"{"success": true, "output": {"sum": 3}, "error": null}"#) {
+            Ok(Returned::Done(output)) => assert_eq!(output.structured, r#"{"sum":3}"#),
+            other => panic!("{other:?}"),
+        }
+        for (text, code, message) in [
+            (
+                r#"{"success": false, "error": {"type": "math", "message": "by zero"}}"#,
+                "amplifier:math",
+                "by zero",
+            ),
+            (
+                r#"{"success": false, "error": {"message": "no"}}"#,
+                "amplifier:failed",
+                "no",
+            ),
+            (
+                r#"{"success": false}"#,
+                "amplifier:failed",
+                "the tool failed and did not say why",
+            ),
+        ] {
+            let error = read(text).expect_err(text);
+            assert_eq!(
+                (error.code.as_str(), error.message.as_str()),
+                (code, message)
+            );
+        }
+        for text in ["", "[]", "{}", r#"{"success": 1}"#, "{\"success\": true} x"] {
+            assert_eq!(read(text).expect_err(text).code, "amplifier:invalid");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The world `wit`: a function of the component's own, with types of its own. Inputs become
+//! values of those types, and results JSON.
+
+use std::sync::Arc;
+
+use toolward_bundle::component::{Function, Type};
+use toolward_contract::driver::{ResultForm, WitCall};
+use toolward_policy::LimitName;
+use wasmtime::component::{ComponentExportIndex, Func, InstancePre, Val};
+use wasmtime::{Engine, Error, Result, Store};
+
+use self::from_json::Arguments;
+use self::to_json::JsonText;
+use super::State;
+use crate::api::limits::CallLimits;
+use crate::exceeded::Exceeded;
+use crate::invocation::{DriverError, DriverOutput, Invocation, Returned};
+
+mod from_json;
+mod to_json;
+mod weight;
+
+#[cfg(test)]
+mod tests;
+
+/// A function that a component exports.
+pub(crate) struct Exported {
+    component: InstancePre<State>,
+    index: ComponentExportIndex,
+    function: Arc<Function>,
+    call: WitCall,
+    /// Bytes of the host's memory for each unit that wasmtime charges for a result.
+    weight: u64,
+}
+
+impl Exported {
+    /// The function that `call` names; `None` if the component has none by that name.
+    pub(crate) fn new(
+        component: InstancePre<State>,
+        function: Arc<Function>,
+        call: WitCall,
+    ) -> Option<Self> {
+        let index = export(&component, &call.export)?;
+        let weight = function.result.as_ref().map_or(1, weight::of_type);
+        Some(Self {
+            component,
+            index,
+            function,
+            call,
+            weight,
+        })
+    }
+}
+
+/// The place of a function, `func` or `ns:pkg/iface@1.0.0#func`.
+pub(super) fn export(component: &InstancePre<State>, name: &str) -> Option<ComponentExportIndex> {
+    let component = component.component();
+    match name.split_once('#') {
+        None => component.get_export_index(None, name),
+        Some((instance, function)) => {
+            let instance = component.get_export_index(None, instance)?;
+            component.get_export_index(Some(&instance), function)
+        }
+    }
+}
+
+/// A call of a function.
+pub(crate) struct FunctionCall<'a> {
+    exported: &'a Exported,
+    input: String,
+    context: String,
+}
+
+impl<'a> FunctionCall<'a> {
+    pub(crate) fn new(exported: &'a Exported, invocation: Invocation) -> Self {
+        Self {
+            exported,
+            input: invocation.input,
+            context: invocation.context,
+        }
+    }
+
+    /// Bytes of the host's memory for each unit that wasmtime charges for the result.
+    pub(crate) fn weight(&self) -> u64 {
+        self.exported.weight
+    }
+
+    pub(crate) async fn execute(
+        &self,
+        store: &mut Store<State>,
+        limits: &CallLimits,
+    ) -> Result<Result<Returned, DriverError>> {
+        let Exported {
+            component,
+            index,
+            function,
+            call,
+            ..
+        } = self.exported;
+        let mut left = store.data().limiter.memory_left();
+        let before = left;
+        let arguments = Arguments {
+            function,
+            call,
+            limits: &limits.json,
+            memory: &mut left,
+        };
+        let parameters = match arguments.read(&self.input) {
+            Ok(parameters) => parameters,
+            Err(from_json::Refused::Memory) => return Err(self.out_of_memory(store)),
+            Err(from_json::Refused::Input(message)) => {
+                return Ok(Err(failure("wit:input", message, None)));
+            }
+        };
+        store
+            .data_mut()
+            .limiter
+            .held
+            .keep(before.saturating_sub(left));
+
+        let instance = component.instantiate_async(&mut *store).await?;
+        let func: Func = instance
+            .get_func(&mut *store, index)
+            .ok_or_else(|| Error::msg("the function is gone"))?;
+        let mut results = vec![Val::Bool(false); usize::from(function.result.is_some())];
+        func.call_async(&mut *store, &parameters, &mut results)
+            .await?;
+        drop(parameters);
+
+        let limiter = &mut store.data_mut().limiter;
+        limiter
+            .held
+            .keep(results.iter().map(weight::of_value).sum());
+        limiter.settle()?;
+        let allowed = limits.output_bytes;
+        let mut text = JsonText::new(allowed, call.bytes);
+        let value = results.first().zip(function.result.as_deref());
+        let Some((value, ty)) = value else {
+            return Ok(Ok(done("null".to_owned())));
+        };
+        let written = match (call.result, value, ty) {
+            (ResultForm::Unwrap, Val::Result(Err(value)), Type::Result { err, .. }) => {
+                let value = value.as_deref().zip(err.as_deref());
+                let written = text.payload(value);
+                return self.own_error(written.map(|()| text.into_string()), value, allowed);
+            }
+            (ResultForm::Unwrap, Val::Result(Ok(value)), Type::Result { ok, .. }) => {
+                text.payload(value.as_deref().zip(ok.as_deref()))
+            }
+            _ => text.value(value, ty),
+        };
+        match written {
+            Ok(()) => Ok(Ok(done(text.into_string()))),
+            Err(refused) => unwritten(&refused, allowed),
+        }
+    }
+
+    /// The function returned its own error.
+    fn own_error(
+        &self,
+        written: Result<String, to_json::Refused>,
+        value: Option<(&Val, &Type)>,
+        allowed: u64,
+    ) -> Result<Result<Returned, DriverError>> {
+        let json = match written {
+            Ok(json) => json,
+            Err(refused) => return unwritten(&refused, allowed),
+        };
+        let code = match value {
+            Some((Val::Variant(case, _) | Val::Enum(case), _)) => format!("wit:{case}"),
+            _ => "wit:error".to_owned(),
+        };
+        let message = match value {
+            Some((Val::String(text), _)) => text.clone(),
+            _ => format!("{} returned an error: {json}", self.exported.call.export),
+        };
+        let cause = value.is_some().then_some(json);
+        Ok(Err(failure(&code, message, cause)))
+    }
+
+    fn out_of_memory(&self, store: &mut Store<State>) -> Error {
+        let limiter = &mut store.data_mut().limiter;
+        limiter.held.keep(limiter.memory_left().saturating_add(1));
+        match limiter.settle() {
+            Err(exceeded) => exceeded.into(),
+            Ok(()) => Error::msg("the input takes too much memory"),
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        self.exported.component.engine()
+    }
+
+    pub(crate) fn into_input(self) -> (String, String) {
+        (self.input, self.context)
+    }
+}
+
+fn done(structured: String) -> Returned {
+    Returned::Done(DriverOutput {
+        structured,
+        content: Vec::new(),
+        lifted_bytes: 0,
+    })
+}
+
+fn failure(code: &str, message: String, cause: Option<String>) -> DriverError {
+    DriverError {
+        code: code.to_owned(),
+        message,
+        retryable: false,
+        retry_after_ms: None,
+        cause,
+    }
+}
+
+/// A result that is no output.
+fn unwritten(refused: &to_json::Refused, allowed: u64) -> Result<Result<Returned, DriverError>> {
+    match refused {
+        to_json::Refused::TooLarge => {
+            let used = allowed.saturating_add(1);
+            Err(Exceeded::new(LimitName::Output, used, allowed).into())
+        }
+        to_json::Refused::NotUtf8 => {
+            let message =
+                "the result has bytes that are not UTF-8, and `bytes: utf8` says they are";
+            Ok(Err(failure("wit:not-utf8", message.to_owned(), None)))
+        }
+        to_json::Refused::Mismatch => Err(Error::msg("the result is of another type")),
+    }
+}

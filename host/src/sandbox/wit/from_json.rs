@@ -1,0 +1,364 @@
+//! An input, as the parameters of a function.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Number, Value};
+use toolward_bundle::component::{Function, Type};
+use toolward_contract::driver::{Arguments as Form, BytesForm, WitCall};
+use toolward_contract::json;
+use wasmtime::component::Val;
+
+/// Why an input can't be passed.
+#[derive(Debug, PartialEq)]
+pub(super) enum Refused {
+    /// It is no value of the parameter's type; where and why, in words.
+    Input(String),
+    /// It would take more memory than the call has left.
+    Memory,
+}
+
+/// An input on its way to a function.
+pub(super) struct Arguments<'a> {
+    pub(super) function: &'a Function,
+    pub(super) call: &'a WitCall,
+    pub(super) limits: &'a json::Limits,
+    /// Bytes that may still be taken. What the values take is subtracted before they are made.
+    pub(super) memory: &'a mut u64,
+}
+
+/// A value that does not fit, with its place from the inside out.
+struct Misfit {
+    place: Vec<String>,
+    expected: String,
+}
+
+enum Stopped {
+    Misfit(Misfit),
+    Memory,
+}
+
+type Read<T = Val> = Result<T, Stopped>;
+
+fn misfit<T>(expected: impl Into<String>) -> Read<T> {
+    Err(Stopped::Misfit(Misfit {
+        place: Vec::new(),
+        expected: expected.into(),
+    }))
+}
+
+fn at<T>(place: impl FnOnce() -> String, read: Read<T>) -> Read<T> {
+    read.map_err(|stopped| match stopped {
+        Stopped::Misfit(mut misfit) => {
+            misfit.place.push(place());
+            Stopped::Misfit(misfit)
+        }
+        Stopped::Memory => Stopped::Memory,
+    })
+}
+
+impl Arguments<'_> {
+    /// The parameters, from the validated input as JSON text.
+    pub(super) fn read(mut self, input: &str) -> Result<Vec<Val>, Refused> {
+        let input =
+            json::parse_within(input.as_bytes(), self.limits, self.memory).map_err(|error| {
+                match error.kind {
+                    json::JsonErrorKind::TooMuchMemory => Refused::Memory,
+                    _ => Refused::Input(error.to_string()),
+                }
+            })?;
+        self.parameters(&input).map_err(|stopped| match stopped {
+            Stopped::Memory => Refused::Memory,
+            Stopped::Misfit(misfit) => {
+                let place: String = misfit
+                    .place
+                    .iter()
+                    .rev()
+                    .map(|part| format!("/{part}"))
+                    .collect();
+                let expected = misfit.expected;
+                Refused::Input(format!(
+                    "the driver takes {expected} at {place:?} of its input"
+                ))
+            }
+        })
+    }
+
+    fn parameters(&mut self, input: &Value) -> Read<Vec<Val>> {
+        let parameters = &self.function.parameters;
+        if let (Form::Whole, [(_, only)]) = (self.call.arguments, &parameters[..]) {
+            return Ok(vec![self.value(input, only)?]);
+        }
+        let Value::Object(members) = input else {
+            return misfit("an object");
+        };
+        let known = |name: &String| parameters.iter().any(|(parameter, _)| parameter == name);
+        if let Some(name) = members.keys().find(|name| !known(name)) {
+            return at(|| name.clone(), misfit("nothing"));
+        }
+        self.take(parameters.len(), size_of::<Val>())?;
+        let parameters = parameters.iter();
+        parameters
+            .map(|(name, ty)| self.field(members, name, ty))
+            .collect()
+    }
+
+    /// A member of an object, which may be left out where it is an option.
+    fn field(&mut self, members: &Map<String, Value>, name: &str, ty: &Type) -> Read {
+        let read = match (members.get(name), ty) {
+            (Some(value), _) => self.value(value, ty),
+            (None, Type::Option(_)) => Ok(Val::Option(None)),
+            (None, _) => misfit("a value"),
+        };
+        at(|| name.to_owned(), read)
+    }
+
+    /// Counts memory before it is taken.
+    fn take(&mut self, count: usize, each: usize) -> Read<()> {
+        // Twice: what is not known beforehand grows by doubling.
+        let bytes = (count as u64).saturating_mul(each as u64).saturating_mul(2);
+        match self.memory.checked_sub(bytes.saturating_add(32)) {
+            Some(left) => *self.memory = left,
+            None => return Err(Stopped::Memory),
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) -> Read<String> {
+        self.take(text.len(), 1)?;
+        Ok(text.to_owned())
+    }
+
+    fn values<'v>(
+        &mut self,
+        values: impl ExactSizeIterator<Item = (&'v Value, &'v Type)>,
+    ) -> Read<Vec<Val>> {
+        self.take(values.len(), size_of::<Val>())?;
+        let mut read = Vec::with_capacity(values.len());
+        for (index, (value, ty)) in values.enumerate() {
+            read.push(at(|| index.to_string(), self.value(value, ty))?);
+        }
+        Ok(read)
+    }
+
+    fn boxed(&mut self, value: Option<&Value>, ty: Option<&Type>) -> Read<Option<Box<Val>>> {
+        match (value, ty) {
+            (Some(value), Some(ty)) => {
+                self.take(1, size_of::<Val>())?;
+                Ok(Some(Box::new(self.value(value, ty)?)))
+            }
+            (None | Some(Value::Null), None) => Ok(None),
+            (Some(_), None) => misfit("no value"),
+            (None, Some(_)) => misfit("a value"),
+        }
+    }
+
+    fn value(&mut self, value: &Value, ty: &Type) -> Read {
+        match ty {
+            Type::Bool => match value {
+                Value::Bool(value) => Ok(Val::Bool(*value)),
+                _ => misfit("a boolean"),
+            },
+            Type::Unsigned(bits) => unsigned(value, *bits),
+            Type::Signed(bits) => signed(value, *bits),
+            Type::Float32 => {
+                let number = float(value)?;
+                let narrow = number as f32;
+                match narrow.is_infinite() && number.is_finite() {
+                    true => misfit("a number within the range of 32 bits"),
+                    false => Ok(Val::Float32(narrow)),
+                }
+            }
+            Type::Float64 => Ok(Val::Float64(float(value)?)),
+            Type::Char => {
+                let mut letters = value.as_str().unwrap_or_default().chars();
+                match (letters.next(), letters.next()) {
+                    (Some(letter), None) => Ok(Val::Char(letter)),
+                    _ => misfit("a single character"),
+                }
+            }
+            Type::String => match value {
+                Value::String(text) => Ok(Val::String(self.text(text)?)),
+                _ => misfit("a text"),
+            },
+            Type::List(_) if ty.is_bytes() && self.call.bytes != BytesForm::Array => {
+                self.bytes(value)
+            }
+            Type::List(element) => match value {
+                Value::Array(values) => {
+                    let values = values.iter().map(|value| (value, &**element));
+                    Ok(Val::List(self.values(values)?))
+                }
+                _ => misfit("an array"),
+            },
+            Type::Tuple(types) => match value {
+                Value::Array(values) if values.len() == types.len() => {
+                    let types = types.iter().map(|ty| &**ty);
+                    Ok(Val::Tuple(self.values(values.iter().zip(types))?))
+                }
+                _ => misfit(format!("an array of {}", types.len())),
+            },
+            Type::Record(fields) => self.record(value, fields),
+            Type::Option(inner) => self.option(value, inner),
+            Type::Enum(cases) => match value {
+                Value::String(text) if cases.contains(text) => Ok(Val::Enum(self.text(text)?)),
+                _ => misfit("one of its words"),
+            },
+            Type::Flags(names) => self.flags(value, names),
+            Type::Variant(cases) => {
+                let tag = value.get("tag").and_then(Value::as_str);
+                let case = cases.iter().find(|(name, _)| Some(name.as_str()) == tag);
+                let (Some((name, inner)), Some(1..=2)) = (case, length(value)) else {
+                    return misfit("an object with `tag`, one of its words, and `val`");
+                };
+                if length(value) == Some(2) && value.get("val").is_none() {
+                    return misfit("no members but `tag` and `val`");
+                }
+                let inner = self.boxed(value.get("val"), inner.as_deref());
+                let inner = at(|| "val".to_owned(), inner)?;
+                Ok(Val::Variant(self.text(name)?, inner))
+            }
+            Type::Result { ok, err } => match (value.get("ok"), value.get("err"), length(value)) {
+                (Some(value), None, Some(1)) => {
+                    Ok(Val::Result(Ok(self.boxed(Some(value), ok.as_deref())?)))
+                }
+                (None, Some(value), Some(1)) => {
+                    Ok(Val::Result(Err(self.boxed(Some(value), err.as_deref())?)))
+                }
+                _ => misfit("an object with `ok` or `err`"),
+            },
+            _ => misfit("a type of another version"),
+        }
+    }
+
+    fn bytes(&mut self, value: &Value) -> Read {
+        let Value::String(text) = value else {
+            return misfit("a text");
+        };
+        // As values, and once as bytes before.
+        self.take(text.len(), size_of::<Val>())?;
+        let bytes = match self.call.bytes {
+            BytesForm::Utf8 => text.clone().into_bytes(),
+            _ => match STANDARD.decode(text) {
+                Ok(bytes) => bytes,
+                Err(_) => return misfit("bytes in base64"),
+            },
+        };
+        Ok(Val::List(bytes.into_iter().map(Val::U8).collect()))
+    }
+
+    fn record(&mut self, value: &Value, fields: &[(String, std::sync::Arc<Type>)]) -> Read {
+        let Value::Object(members) = value else {
+            return misfit("an object");
+        };
+        let known = |name: &String| fields.iter().any(|(field, _)| field == name);
+        if let Some(name) = members.keys().find(|name| !known(name)) {
+            return at(|| name.clone(), misfit("nothing"));
+        }
+        self.take(fields.len(), size_of::<(String, Val)>())?;
+        let mut read = Vec::with_capacity(fields.len());
+        for (name, ty) in fields {
+            let value = self.field(members, name, ty)?;
+            read.push((self.text(name)?, value));
+        }
+        Ok(Val::Record(read))
+    }
+
+    fn option(&mut self, value: &Value, inner: &Type) -> Read {
+        let some = match (value, inner) {
+            (Value::Null, _) => return Ok(Val::Option(None)),
+            (value, Type::Option(_)) => match (value.get("some"), length(value)) {
+                (Some(value), Some(1)) => value,
+                _ => return misfit("null, or an object with `some`"),
+            },
+            (value, _) => value,
+        };
+        Ok(Val::Option(self.boxed(Some(some), Some(inner))?))
+    }
+
+    fn flags(&mut self, value: &Value, names: &[String]) -> Read {
+        let Value::Array(values) = value else {
+            return misfit("an array of its words");
+        };
+        // The same word twice is one flag; the list itself is the input's.
+        let given = |name: &&String| values.iter().any(|value| value.as_str() == Some(name));
+        let known = |value: &Value| {
+            value
+                .as_str()
+                .is_some_and(|word| names.iter().any(|name| name == word))
+        };
+        if let Some(index) = values.iter().position(|value| !known(value)) {
+            return at(|| index.to_string(), misfit("one of its words"));
+        }
+        self.take(names.len(), size_of::<String>())?;
+        let names = names.iter().filter(given);
+        let names = names
+            .map(|name| self.text(name))
+            .collect::<Read<Vec<_>>>()?;
+        Ok(Val::Flags(names))
+    }
+}
+
+fn length(value: &Value) -> Option<usize> {
+    value.as_object().map(Map::len)
+}
+
+/// A number as an integer: 1.0 is one.
+fn integer(number: &Number) -> Option<i128> {
+    if let Some(number) = number.as_u64() {
+        return Some(number.into());
+    }
+    if let Some(number) = number.as_i64() {
+        return Some(number.into());
+    }
+    let number = number.as_f64()?;
+    let whole = number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0;
+    whole.then_some(number as i128)
+}
+
+/// An integer as a number, or for one of 64 bits as decimal text.
+fn whole(value: &Value, bits: u32) -> Option<i128> {
+    match value {
+        Value::Number(number) => integer(number),
+        Value::String(text) if bits == 64 => {
+            let digits = text.strip_prefix('-').unwrap_or(text);
+            let decimal = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            decimal.then(|| text.parse().ok())?
+        }
+        _ => None,
+    }
+}
+
+fn unsigned(value: &Value, bits: u32) -> Read {
+    let number = whole(value, bits).and_then(|number| u64::try_from(number).ok());
+    let read = number.and_then(|number| match bits {
+        8 => u8::try_from(number).ok().map(Val::U8),
+        16 => u16::try_from(number).ok().map(Val::U16),
+        32 => u32::try_from(number).ok().map(Val::U32),
+        _ => Some(Val::U64(number)),
+    });
+    read.map_or_else(|| misfit(format!("an integer from 0 of {bits} bits")), Ok)
+}
+
+fn signed(value: &Value, bits: u32) -> Read {
+    let number = whole(value, bits).and_then(|number| i64::try_from(number).ok());
+    let read = number.and_then(|number| match bits {
+        8 => i8::try_from(number).ok().map(Val::S8),
+        16 => i16::try_from(number).ok().map(Val::S16),
+        32 => i32::try_from(number).ok().map(Val::S32),
+        _ => Some(Val::S64(number)),
+    });
+    read.map_or_else(|| misfit(format!("an integer of {bits} bits")), Ok)
+}
+
+fn float(value: &Value) -> Read<f64> {
+    match value {
+        Value::Number(number) => number.as_f64().map_or_else(|| misfit("a number"), Ok),
+        Value::String(word) => match word.as_str() {
+            "NaN" => Ok(f64::NAN),
+            "Infinity" => Ok(f64::INFINITY),
+            "-Infinity" => Ok(f64::NEG_INFINITY),
+            _ => misfit("a number"),
+        },
+        _ => misfit("a number"),
+    }
+}
