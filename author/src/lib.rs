@@ -4,6 +4,7 @@
 //! * [`scaffold`]: a new bundle;
 //! * [`check`]: diagnostics over a directory or a file;
 //! * [`build`]: the components, by Cargo;
+//! * [`import`]: a bundle of a component that was made for another host;
 //! * [`pack`]: `tools.json` and the manifest;
 //! * [`Sealed`]: signatures, and the bundle as a directory or an archive;
 //! * [`provenance()`]: from what the components were built;
@@ -17,19 +18,22 @@ pub mod build;
 pub mod check;
 pub mod documents;
 mod error;
+pub mod import;
 pub mod keys;
 mod lints;
 mod output;
+mod pack;
 mod provenance;
 pub mod scaffold;
 mod sign;
 
 pub use error::AuthorError;
+pub use pack::pack;
 pub use provenance::provenance;
 pub use sign::Sealed;
 pub use toolward_bundle::ReadError;
 pub use toolward_bundle::dev::{
-    BuildEntry, BuildKind, BundleToml, PackOptions, Packed, World, pack, read_bundle_toml,
+    BuildEntry, BuildKind, BundleToml, PackOptions, Packed, World, read_bundle_toml,
 };
 
 /// The ending of an archive's name.

@@ -1,0 +1,208 @@
+//! The documents of an imported bundle.
+
+use serde_json::{Map, Value, json};
+use toolward_bundle::text::visible_line;
+use toolward_contract::driver::Driver;
+
+use super::{Called, ImportError, Options, checked_names, origin, read_back, valid};
+
+/// What stands where nobody has described a tool.
+const TODO: &str = "TODO: say what this tool does, and when to use it.";
+
+/// All files of the bundle. The contracts and the driver are read back, as a host reads them.
+pub(super) fn files(
+    wasm: &[u8],
+    tools: &[Called<'_>],
+    options: &Options,
+) -> Result<Vec<(String, Vec<u8>)>, ImportError> {
+    checked_names(options, tools)?;
+    let mut files = vec![("bundle.toml".to_owned(), bundle_toml(options)?.into_bytes())];
+    for called in tools {
+        let text = document(&contract(called, options), &body(called));
+        read_back(&text)?;
+        files.push((format!("tools/{}/TOOL.md", called.tool), text.into_bytes()));
+    }
+    let folder = format!("drivers/{}.driver", options.id);
+    let text = document(
+        &driver(tools, options),
+        "How the component is called. ORIGIN.md says where it comes from.\n",
+    );
+    valid(Driver::parse("DRIVER.md", &text))?;
+    files.push((format!("{folder}/DRIVER.md"), text.into_bytes()));
+    files.push((
+        format!("{folder}/ORIGIN.md"),
+        origin_md(wasm, options)?.into_bytes(),
+    ));
+    files.push((format!("{folder}/driver.wasm"), wasm.to_vec()));
+    Ok(files)
+}
+
+pub(super) fn bundle_toml(options: &Options) -> Result<String, ImportError> {
+    let (_, created) = origin(&[], options)?;
+    let text = |text: &str| toml::Value::String(text.to_owned());
+    Ok(format!(
+        "id = {}\nversion = \"0.1.0\"\n# Rises with every release, so that going back can be noticed.\n\
+         sequence = 1\npublisher = {}\ncreated = {}\n",
+        text(&options.id),
+        text(&options.publisher),
+        text(&created.to_string()),
+    ))
+}
+
+/// A document with front matter.
+pub(super) fn document(fields: &Value, body: &str) -> String {
+    let mut text = "---\n".to_owned();
+    block(fields, 0, &mut text);
+    text.push_str("---\n");
+    if !body.is_empty() {
+        text.push('\n');
+        text.push_str(body);
+    }
+    text
+}
+
+/// Writes a value as a block of YAML. Texts are written as in JSON, which YAML reads alike.
+fn block(value: &Value, indent: usize, text: &mut String) {
+    let spaces = " ".repeat(indent);
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                text.push_str(&format!("{spaces}{}:", key(name)));
+                nested(value, indent, text);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                let mut inner = String::new();
+                block(item, indent + 2, &mut inner);
+                text.push_str(&format!("{spaces}- {}", inner.trim_start_matches(' ')));
+            }
+        }
+        scalar => text.push_str(&format!("{spaces}{scalar}\n")),
+    }
+}
+
+/// Writes the value of a key: on the same line where it has no others inside.
+fn nested(value: &Value, indent: usize, text: &mut String) {
+    let scalar = |value: &Value| !value.is_object() && !value.is_array();
+    let flat = match value {
+        Value::Object(members) => members.is_empty(),
+        Value::Array(items) => items.iter().all(scalar),
+        _ => true,
+    };
+    match flat {
+        true => text.push_str(&format!(" {value}\n")),
+        false => {
+            text.push('\n');
+            block(value, indent + 2, text);
+        }
+    }
+}
+
+/// A key, quoted where a reader of YAML could take it for something else.
+fn key(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
+    let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    let letter = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '$');
+    match letter && name.bytes().all(plain) && !words.contains(&&*name.to_ascii_lowercase()) {
+        true => name.to_owned(),
+        false => Value::from(name).to_string(),
+    }
+}
+
+fn contract(called: &Called<'_>, options: &Options) -> Value {
+    let described = called
+        .description
+        .as_deref()
+        .map(|text| visible_line(text, 2000));
+    let described = described.filter(|text| !text.trim().is_empty());
+    let contract = json!({
+        "id": called.tool,
+        "name": called.name,
+        "description": described.as_deref().unwrap_or(TODO),
+        "version": "1.0.0",
+        "idempotent": options.read_only,
+        "approval": if options.read_only { "auto" } else { "on-mutate" },
+        "risk_level": u8::from(!options.read_only),
+        "inputs": called.inputs,
+        "outputs": called.outputs,
+    });
+    let (requires, mutates) = declared(options);
+    let requires = (!requires.is_empty()).then(|| Value::Object(requires));
+    let mutates = (!mutates.is_empty()).then(|| json!(mutates));
+    with(contract, [("requires", requires), ("mutates", mutates)])
+}
+
+/// What the tools need, and what they change: what was said, and nothing else.
+fn declared(options: &Options) -> (Map<String, Value>, Vec<String>) {
+    let mut requires = Map::new();
+    let mut mutates = Vec::new();
+    let mut read = Vec::new();
+    for workspace in &options.workspaces {
+        match workspace.strip_suffix(":rw") {
+            Some(path) => mutates.push(format!("workspace:{path}")),
+            None => read.push(workspace.clone()),
+        }
+    }
+    if !read.is_empty() {
+        requires.insert("workspace".to_owned(), json!(read));
+    }
+    if !options.network.is_empty() {
+        requires.insert("network".to_owned(), json!(options.network));
+        if !options.read_only {
+            mutates.extend(options.network.iter().map(|host| format!("network:{host}")));
+        }
+    }
+    if !options.secrets.is_empty() {
+        requires.insert("secrets".to_owned(), json!(options.secrets));
+    }
+    (requires, mutates)
+}
+
+fn driver(tools: &[Called<'_>], options: &Options) -> Value {
+    let entries = tools.iter().map(|called| {
+        json!({
+            "tool": called.tool,
+            "version": "^1.0.0",
+            "metadata": { "component": called.component },
+        })
+    });
+    let driver = json!({
+        "id": format!("{}.driver", options.id),
+        "name": "Imported component",
+        "description": "Calls a component that was made for another host.",
+        "version": "0.1.0",
+        "kind": "component",
+        "component": "driver.wasm",
+        "implements": entries.collect::<Vec<_>>(),
+    });
+    let egress = !options.network.is_empty();
+    let network = egress.then(|| json!({ "egress": options.network }));
+    with(driver, [("network", network)])
+}
+
+/// An object with more members, where there are any.
+fn with<const N: usize>(mut object: Value, more: [(&str, Option<Value>); N]) -> Value {
+    if let Value::Object(members) = &mut object {
+        let given = more.into_iter();
+        members.extend(given.filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    }
+    object
+}
+
+fn body(called: &Called<'_>) -> String {
+    format!(
+        "Made by `toolward import` of `{}`. What it declares was said by the person who imported it.\n",
+        visible_line(called.function, 200)
+    )
+}
+
+fn origin_md(wasm: &[u8], options: &Options) -> Result<String, ImportError> {
+    let (digest, _) = origin(wasm, options)?;
+    let file = visible_line(&options.file, 200).replace('`', "'");
+    Ok(format!(
+        "# Where the component comes from\n\n\
+         `driver.wasm` is `{file}`, unchanged: {} bytes, BLAKE3 `{digest}`.\n",
+        wasm.len()
+    ))
+}
