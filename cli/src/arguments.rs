@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    build, call, check, completions, doctor, inspect, install, keys, mcp, new, pack, policy,
-    publisher, pull, push, serve, sign, test, trust, verify,
+    build, call, check, completions, doctor, import, inspect, install, keys, mcp, new, pack,
+    policy, publisher, pull, push, serve, sign, test, trust, verify,
 };
 
 const EXIT_CODES: &str = "\
@@ -39,6 +39,9 @@ pub(crate) enum Command {
     Mcp(mcp::Command),
     /// Make a new bundle: a contract, a driver and a test
     New(new::Arguments),
+    /// Make a bundle of a component that was made for another host
+    #[command(subcommand)]
+    Import(import::Command),
     /// Check contracts, drivers and bundles, like a compiler
     Check(check::Arguments),
     /// Build a bundle's components

@@ -36,6 +36,7 @@ codes! {
         ProgramUnknown = "program-unknown", "`mcp config` can't find out where this program is";
         BuildUnconfirmed = "build-unconfirmed",
             "a directory is to be built for the first time, which starts programs on its sources, and this was not confirmed";
+        ImportSpecFailed = "import-spec-failed", "a tool of Amplifier gave no description of itself";
         NothingToTest = "nothing-to-test", "no contract with examples has a driver here";
     }
 }

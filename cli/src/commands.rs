@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod compile_broker;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod install;
 pub(crate) mod keys;
@@ -45,6 +46,7 @@ pub(crate) fn run(
         Command::Update(update) => return update.run(environment, output),
         Command::Doctor(arguments) => return doctor::run(&arguments, environment, output),
         Command::Mcp(command) => mcp::run(&command, output),
+        Command::Import(command) => command.run(environment, output),
         Command::New(arguments) => new::run(&arguments, environment, output),
         Command::Build(arguments) => build::run(&arguments, environment, output),
         Command::Pack(arguments) => pack::run(&arguments, environment, output),

@@ -1,7 +1,7 @@
 //! How a command fails: an exit code, a stable error code, what happened, and
 //! the next step.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use toolward_author::AuthorError;
@@ -75,6 +75,17 @@ pub(crate) fn authored(error: impl Into<AuthorError>) -> Failure {
     let error = error.into();
     let diagnostics = error.diagnostics().to_vec();
     Failure::of(Kind::Failed, error).with_diagnostics(diagnostics)
+}
+
+/// The file of this very program, which starts itself for what needs a process of its own.
+pub(crate) fn own_program() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|error| {
+        Failure::new(
+            Kind::Failed,
+            Code::BrokerUnavailable,
+            format!("this program's own file can't be found: {error}"),
+        )
+    })
 }
 
 pub(crate) fn http(error: HttpError) -> Failure {

@@ -4,19 +4,12 @@
 use toolward_host::BrokerCommand;
 use toolward_host::compile::broker::{run_broker, run_worker};
 
-use crate::failure::{Code, Failure, Kind, Result};
+use crate::failure::{Code, Failure, Kind, Result, own_program};
 
 /// How this very program becomes a broker and its workers.
 pub(crate) fn command() -> Result<BrokerCommand> {
-    let program = std::env::current_exe().map_err(|error| {
-        Failure::new(
-            Kind::Failed,
-            Code::BrokerUnavailable,
-            format!("this program's own file can't be found: {error}"),
-        )
-    })?;
     Ok(BrokerCommand {
-        program,
+        program: own_program()?,
         broker: vec!["internal-compile-broker".into()],
         worker: vec!["internal-compile-worker".into()],
     })

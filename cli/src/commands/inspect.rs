@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use toolward_bundle::component::{MAX_SIZE, MadeFor, Surface, unusable};
+use toolward_bundle::component::{Functions, MAX_SIZE, MadeFor, Surface, Usability};
 use toolward_bundle::content::Content;
 use toolward_bundle::inspect::{Difference, InputView, Inspection};
 use toolward_bundle::text::visible_line;
@@ -190,17 +190,32 @@ fn component(path: &Path, output: &mut Output) -> Result {
     let surface =
         Surface::read(&bytes).map_err(|error| Failure::of(Kind::Failed, error).in_file(path))?;
     let made_for = MadeFor::of(&surface);
-    let unusable = unusable(&bytes, &surface);
+    let usability = Usability::of(&bytes, &surface);
+    let functions = match usability {
+        Usability::Driver => Functions::default(),
+        _ => Functions::read(&bytes, &surface.exports).unwrap_or_default(),
+    };
     if output.json() {
         let exports: Vec<_> = surface
             .exports
             .iter()
             .map(|export| json!({ "name": export.name, "kind": export.kind }))
             .collect();
+        let (import, unusable) = match &usability {
+            Usability::Import(world) => (Some(*world), None),
+            Usability::Unusable(reason) => (None, Some(reason)),
+            _ => (None, None),
+        };
+        let withheld = functions.withheld.iter().map(|(name, reason)| {
+            json!({ "name": name, "reason": reason.to_string(), "code": reason.code() })
+        });
         return output.value(&json!({
             "size": surface.size, "imports": surface.imports, "exports": exports,
             "modules": surface.modules, "components": surface.components,
-            "world": made_for.word(), "driver": unusable.is_none(), "unusable": unusable,
+            "world": made_for.word(), "driver": usability == Usability::Driver,
+            "import": import, "unusable": unusable,
+            "functions": functions.offered.keys().collect::<Vec<_>>(),
+            "withheld": withheld.collect::<Vec<_>>(),
         }));
     }
     for name in &surface.imports {
@@ -213,10 +228,20 @@ fn component(path: &Path, output: &mut Output) -> Result {
         "{} bytes, {} modules and {} components inside",
         surface.size, surface.modules, surface.components
     ))?;
+    for name in functions.offered.keys() {
+        output.line(format!("function {}", line(name)))?;
+    }
+    for (name, reason) in &functions.withheld {
+        output.line(line(&format!("function {name} can't be called: {reason}")))?;
+    }
     let what = made_for.description();
-    output.line(match unusable {
-        None => format!("{what}: a contract can be bound to it"),
-        Some(reason) => line(&format!("{what}, which can't serve here: {reason}")),
+    output.line(match usability {
+        Usability::Driver => format!("{what}: a contract can be bound to it"),
+        Usability::Import(word) => {
+            format!("{what}: `toolward import {word}` makes tools of it")
+        }
+        Usability::Unusable(reason) => line(&format!("{what}, which can't serve here: {reason}")),
+        _ => what.to_owned(),
     })
 }
 

@@ -1,0 +1,225 @@
+//! `import`: bundles of components that were made for other hosts.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, Stdio};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use toolward_author::import::{self, ImportError, Imported, Options};
+use toolward_bundle::component::{MAX_SIZE, Surface};
+use toolward_bundle::text::visible_line;
+
+use crate::codes::Code;
+use crate::environment::Environment;
+use crate::failure::{Failure, Kind, Result, own_program};
+use crate::output::Output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// A component with functions of its own, as Wassette calls them: each becomes a tool
+    Component(Component),
+    /// A tool of Amplifier, or a directory with one. It is asked for its description in a
+    /// sandbox without grants
+    Amplifier(Amplifier),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Component {
+    /// The component
+    file: PathBuf,
+
+    #[command(flatten)]
+    declared: Declared,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Amplifier {
+    /// The component, or a directory with one file that ends in .wasm
+    path: PathBuf,
+
+    #[command(flatten)]
+    declared: Declared,
+}
+
+/// What the tools are called, and what they may ask for: nothing that is not said here.
+#[derive(Debug, Args)]
+struct Declared {
+    /// The id of the bundle and its tool; of several tools, the beginning of each
+    #[arg(long)]
+    id: String,
+
+    /// Who will sign it
+    #[arg(long, default_value = "local")]
+    publisher: String,
+
+    /// A directory that the tools see, such as /data; with :rw behind, they also write there
+    #[arg(long, value_name = "PATH[:rw]")]
+    workspace: Vec<String>,
+
+    /// A host that they send requests to
+    #[arg(long, value_name = "HOST")]
+    network: Vec<String>,
+
+    /// A secret that is put into their requests
+    #[arg(long, value_name = "SLUG")]
+    secret: Vec<String>,
+
+    /// They change nothing: no person is asked before a call, which may be made again
+    #[arg(long)]
+    read_only: bool,
+
+    /// Where to; the directory must not exist
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+}
+
+impl Command {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        match self {
+            Self::Component(component) => {
+                let file = &component.file;
+                let options = component.declared.options(file, environment)?;
+                let imported = import::component(&read(file)?, &options);
+                component.declared.write(file, imported, output)
+            }
+            Self::Amplifier(amplifier) => {
+                let file = &only_component(&amplifier.path)?;
+                let options = amplifier.declared.options(file, environment)?;
+                let wasm = read(file)?;
+                let spec = spec(file, &wasm)?;
+                let imported = import::amplifier(&wasm, &spec, &options);
+                amplifier.declared.write(file, imported, output)
+            }
+        }
+    }
+}
+
+impl Declared {
+    fn options(&self, file: &Path, environment: &Environment) -> Result<Options> {
+        let name = file.file_name().unwrap_or_default();
+        Ok(Options {
+            id: self.id.clone(),
+            publisher: self.publisher.clone(),
+            created: environment.created()?,
+            workspaces: self.workspace.clone(),
+            network: self.network.clone(),
+            secrets: self.secret.clone(),
+            read_only: self.read_only,
+            file: name.to_string_lossy().into_owned(),
+        })
+    }
+
+    fn write(
+        &self,
+        file: &Path,
+        imported: std::result::Result<Imported, ImportError>,
+        output: &mut Output,
+    ) -> Result {
+        let directory = &self.output;
+        let imported = imported.map_err(|error| failed(error, file))?;
+        import::create(directory, &imported).map_err(|error| failed(error, directory))?;
+        let names: Vec<&String> = imported.files.iter().map(|(name, _)| name).collect();
+        let withheld = imported.withheld.iter().map(|(name, reason)| {
+            json!({ "name": name, "reason": reason.to_string(), "code": reason.code() })
+        });
+        let value = json!({
+            "ok": true, "directory": directory, "tools": imported.tools, "files": names,
+            "withheld": withheld.collect::<Vec<_>>(),
+        });
+        let paths = names
+            .iter()
+            .map(|name| directory.join(name).display().to_string());
+        output.result(&value, paths.collect::<Vec<_>>().join("\n"))?;
+        for (name, reason) in &imported.withheld {
+            let name = visible_line(name, 200);
+            output.note(format!("left out: {name}: {reason}"));
+        }
+        let directory = quoted(directory);
+        let tool = imported.tools.first().map_or("", String::as_str);
+        output.note(format!(
+            "\nNext:\n  toolward check {directory}\n  toolward call {tool} --dev {directory} --input '{{}}'\n  toolward pack {directory} -o {}.toolbundle --key PRIVATE.pem",
+            self.id
+        ));
+        Ok(())
+    }
+}
+
+fn failed(error: ImportError, path: &Path) -> Failure {
+    Failure::of(Kind::Failed, error).in_file(path)
+}
+
+/// A path as a shell reads it back.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
+    match text.bytes().all(plain) && !text.starts_with('-') {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // One byte more than a component may have, so that a larger one is seen.
+    toolward_files::open_regular(path)
+        .map_err(|error| Failure::unreadable(path, error.problem))?
+        .take(MAX_SIZE + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::unreadable(path, error))?;
+    Ok(bytes)
+}
+
+/// The file itself, or the only component in a directory.
+fn only_component(path: &Path) -> Result<PathBuf> {
+    if !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let entries = std::fs::read_dir(path).map_err(|error| Failure::unreadable(path, error))?;
+    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let wasm = files.filter(|file| {
+        file.extension()
+            .is_some_and(|extension| extension == "wasm")
+    });
+    match &wasm.collect::<Vec<_>>()[..] {
+        [only] => Ok(only.clone()),
+        all => {
+            let message = format!("it has {} files that end in .wasm", all.len());
+            Err(Failure::unreadable(path, message).hint("name the component itself"))
+        }
+    }
+}
+
+/// What a tool of Amplifier says about itself. It says so in a call of its own, in a process
+/// that is confined as for any other.
+fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
+    let surface = Surface::read(wasm).map_err(|error| failed(error.into(), file))?;
+    import::usable(wasm, &surface, "amplifier").map_err(|error| failed(error, file))?;
+    let folder = tempfile::Builder::new().prefix("toolward-").tempdir();
+    let folder = folder.map_err(|error| Failure::unreadable(&std::env::temp_dir(), error))?;
+    let bundle = folder.path().join("bundle");
+    let tool = import::spec_bundle(&bundle, wasm).map_err(|error| failed(error, file))?;
+    let mut call = Process::new(own_program()?);
+    call.args(["--json", "call", tool, "--input", "{}", "--dev"])
+        .arg(&bundle)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    let unanswered = |why: &str| {
+        let message = format!("its `get-spec` gave no description: {why}");
+        Failure::new(Kind::Failed, Code::ImportSpecFailed, message)
+            .in_file(file)
+            .hint("`get-spec` returns JSON with name, description and parameters, and asks for nothing")
+    };
+    let called = call
+        .output()
+        .map_err(|error| unanswered(&error.to_string()))?;
+    let reply: Value = serde_json::from_slice(&called.stdout).unwrap_or_default();
+    match reply.get("value").and_then(Value::as_str) {
+        Some(spec) => Ok(spec.to_owned()),
+        None => {
+            let message = reply.pointer("/error/message").and_then(Value::as_str);
+            let message = visible_line(message.unwrap_or("it could not be called"), 300);
+            Err(unanswered(&message))
+        }
+    }
+}
