@@ -6,6 +6,7 @@
 mod crowd;
 mod instances;
 mod process;
+mod results;
 mod secrets;
 
 use std::any::Any;

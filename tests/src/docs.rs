@@ -99,6 +99,7 @@ macro_rules! pages {
 pages! {
     the_publishers_page_does_what_it_shows = "publishers.md";
     the_page_on_languages_does_what_it_shows = "languages.md";
+    the_page_on_importing_does_what_it_shows = "importing.md";
     the_operators_page_does_what_it_shows = "operators.md";
     the_examples_page_does_what_it_shows = "examples.md";
     the_page_on_serving_does_what_it_shows = "serve.md";

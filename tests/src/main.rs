@@ -14,6 +14,8 @@ mod examples;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod importing;
+#[cfg(test)]
 mod independent;
 #[cfg(test)]
 mod installing;

@@ -16,13 +16,20 @@ const COPIED: &[&str] = &["README.md", "LICENSE", "examples"];
 /// What belongs to a workspace and works in its place only.
 const LINKED: &[&str] = &["guest-sdk"];
 
-/// A shell in a directory that holds [`COPIED`] and [`LINKED`].
+/// Components of other hosts, of those that tests have.
+const FOREIGN: &[&str] = &["amplifier.wasm", "functions.wasm"];
+
+/// A shell in a directory that holds [`COPIED`], [`LINKED`] and [`FOREIGN`].
 pub(super) fn in_scratch(machine: &Machine) -> Command {
     for name in COPIED {
         copy(&root().join(name), &machine.path(name));
     }
     for name in LINKED {
         std::os::unix::fs::symlink(root().join(name), machine.path(name)).unwrap();
+    }
+    for name in FOREIGN {
+        let from = root().join("tests/guests/other-world").join(name);
+        std::fs::copy(&from, machine.path(name)).unwrap();
     }
     shell(machine)
 }

@@ -209,4 +209,3 @@ fn a_query_over_csv_files_only_reads_them() {
     }
     assert_eq!(tree(&machine.path("data")), before);
 }
-

@@ -1,0 +1,384 @@
+//! Components that were made for other hosts, as tools: imported, signed, called.
+
+use serde_json::{Value, json};
+
+use crate::mcp::raw::Raw;
+use crate::support::{Machine, root};
+
+/// A machine with this component of `tests/guests/other-world`.
+fn with(component: &str) -> Machine {
+    let machine = Machine::new();
+    let from = root().join("tests/guests/other-world").join(component);
+    let bytes = std::fs::read(&from)
+        .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask guests`", from.display()));
+    machine.write(component, bytes);
+    machine
+}
+
+/// The functions of the guest, imported as tools that begin with `other`.
+fn functions(flags: &str) -> Machine {
+    let machine = with("functions.wasm");
+    let import = format!("import component functions.wasm --id other -o imported {flags}");
+    machine.toolward(&import).ends(0);
+    machine
+}
+
+/// A server of what was imported.
+fn serve(machine: &Machine) -> Raw {
+    let serve = machine.toolward("serve --dev imported").into_command();
+    Raw::open(serve, json!({}))
+}
+
+fn answer(raw: &mut Raw, tool: &str, input: &Value) -> Value {
+    raw.call(7, &format!("other_{tool}"), input);
+    raw.answer(7)["result"].clone()
+}
+
+#[test]
+fn each_function_is_a_tool_that_gives_back_what_it_gets() {
+    let machine = functions("");
+    let warned = machine
+        .toolward("check imported --json")
+        .ends(0)
+        .json_lines();
+    assert_eq!(warned.len(), 30, "{warned:?}");
+    assert!(
+        warned
+            .iter()
+            .all(|found| found["code"] == "description-todo"),
+        "{warned:?}"
+    );
+
+    let mut raw = serve(&machine);
+    for (tool, value) in [
+        ("echo-bool", json!(true)),
+        ("echo-u8", json!(255)),
+        ("echo-s16", json!(-32768)),
+        ("echo-u64", json!("18446744073709551615")),
+        ("echo-u64", json!(9_007_199_254_740_991_u64)),
+        ("echo-s64", json!("-9223372036854775808")),
+        ("echo-f32", json!(0.5)),
+        ("echo-f64", json!(-0.1)),
+        ("echo-char", json!("ü")),
+        ("echo-string", json!("Grüße \u{1f600} \"\\\n")),
+        ("echo-bytes", json!("AAEC/w==")),
+        ("echo-list", json!(["a", "", "b"])),
+        ("echo-tuple", json!([7, "seven"])),
+        ("echo-enum", json!("dark-blue")),
+        ("echo-flags", json!(["read", "execute"])),
+        ("echo-variant", json!({"tag": "circle", "val": 1.5})),
+        ("echo-variant", json!({"tag": "dot"})),
+        (
+            "echo-variant",
+            json!({"tag": "path", "val": [{"x": 1, "y": 2}]}),
+        ),
+        ("echo-option", json!(null)),
+        ("echo-option", json!({"some": null})),
+        ("echo-option", json!({"some": 3})),
+        ("echo-results", json!([{"ok": 1}, {"err": "no"}])),
+    ] {
+        let result = answer(&mut raw, tool, &json!({ "value": value }));
+        let found = &result["structuredContent"];
+        // What is no object is wrapped in one for MCP.
+        let found = found.get("result").unwrap_or(found);
+        assert_eq!(*found, value, "{tool}: {result}");
+    }
+    // A record that is the only parameter is the input.
+    let point = json!({"x": -1, "y": 2, "label": "p"});
+    let result = answer(&mut raw, "echo-record", &point);
+    assert_eq!(result["structuredContent"], point);
+    let result = answer(&mut raw, "nothing", &json!({}));
+    assert_ne!(result["isError"], true, "{result}");
+}
+
+#[test]
+fn what_a_function_does_not_take_is_refused_before_it_runs() {
+    let machine = functions("");
+    let mut raw = serve(&machine);
+    for (tool, input) in [
+        ("echo-u8", json!({ "value": 256 })),
+        ("echo-u8", json!({})),
+        ("echo-enum", json!({ "value": "blue" })),
+        ("echo-flags", json!({ "value": ["write", "delete"] })),
+        ("echo-variant", json!({ "value": {"tag": "square"} })),
+        ("echo-record", json!({ "x": 1, "y": 2, "z": 3 })),
+        ("divide", json!({ "a": 1, "b": 2, "c": 3 })),
+    ] {
+        let result = answer(&mut raw, tool, &input);
+        let code = &result["structuredContent"]["error"]["code"];
+        let code = if code.is_null() {
+            &result["_meta"]["toolward/error"]["code"]
+        } else {
+            code
+        };
+        assert_eq!(result["isError"], true, "{tool}: {result}");
+        assert!(
+            result.to_string().contains("input_invalid"),
+            "{tool} {code}: {result}"
+        );
+    }
+    // What the schema lets through and the type does not.
+    let result = answer(&mut raw, "echo-bytes", &json!({ "value": "not base64" }));
+    assert!(result.to_string().contains("wit:input"), "{result}");
+    let result = answer(
+        &mut raw,
+        "echo-u64",
+        &json!({ "value": "18446744073709551616" }),
+    );
+    assert!(result.to_string().contains("wit:input"), "{result}");
+}
+
+#[test]
+fn an_error_of_a_function_is_an_error_of_the_tool() {
+    let machine = functions("");
+    let call = |tool: &str, input: &str| {
+        let call = format!("call other.{tool} --dev imported --json");
+        machine
+            .toolward(&call)
+            .arg("--input")
+            .arg(input)
+            .end()
+            .json()
+    };
+    let divided = call("divide", r#"{"a": 7, "b": 2}"#);
+    assert_eq!(divided["value"], 3, "{divided}");
+    let refused = call("divide", r#"{"a": 7, "b": 0}"#);
+    assert_eq!(refused["error"]["code"], "wit:error", "{refused}");
+    assert_eq!(refused["error"]["message"], "7 is not divided by 0");
+    assert_eq!(refused["error"]["origin"], "driver");
+    let missing = call("look-up", r#"{"key": "x"}"#);
+    assert_eq!(missing["error"]["code"], "wit:not-found", "{missing}");
+    assert_eq!(
+        missing["error"]["cause"],
+        json!({"tag": "not-found", "val": "x"})
+    );
+    assert_eq!(
+        call("look-up", r#"{"key": "secret"}"#)["error"]["code"],
+        "wit:denied"
+    );
+    assert_eq!(call("plain", "{}")["error"]["code"], "wit:busy");
+    assert_eq!(call("trap", "{}")["error"]["code"], "upstream_error");
+    let spin = "call other.spin --dev imported --timeout 300 --json";
+    let spun = machine.toolward(spin).end().json();
+    assert_eq!(spun["error"]["code"], "timeout", "{spun}");
+}
+
+#[test]
+fn only_a_described_tool_is_packed_and_then_it_is_signed_and_called() {
+    let machine = functions("");
+    machine.toolward("keys new --out acme.pem").ends(0);
+    let pack = "pack imported -o other.toolbundle --key acme.pem";
+    machine.toolward(pack).ends(1).says("description-todo");
+    for tool in std::fs::read_dir(machine.path("imported/tools")).unwrap() {
+        let path = tool.unwrap().path().join("TOOL.md");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace("TODO: say what", "Says what")).unwrap();
+    }
+    machine.toolward(pack).ends(0);
+    let call = "call other.divide --bundle other.toolbundle --trust-key acme.pub.pem --json";
+    let called = machine
+        .toolward(call)
+        .arg("--input")
+        .arg(r#"{"a": 6, "b": 3}"#);
+    assert_eq!(called.ends(0).json()["value"], 2);
+    // The bytes are those that were imported.
+    let inside = machine.read("imported/drivers/other.driver/driver.wasm");
+    assert_eq!(inside, machine.read("functions.wasm"));
+    let origin = machine.text("imported/drivers/other.driver/ORIGIN.md");
+    assert!(origin.contains("functions.wasm"), "{origin}");
+}
+
+#[test]
+fn a_contract_that_does_not_fit_the_function_is_refused() {
+    let machine = functions("");
+    let contract = "imported/tools/other.divide/TOOL.md";
+    let text = machine.text(contract);
+    for (from, to) in [("\"a\"", "\"c\""), ("\"integer\"", "\"boolean\"")] {
+        machine.write(contract, text.replace(from, to));
+        assert!(checked(&machine).contains("component-signature"), "{to}");
+        machine
+            .toolward("call other.divide --dev imported --input {}")
+            .ends(1)
+            .says("component-signature");
+    }
+    machine.write(contract, &text);
+    let driver = "imported/drivers/other.driver/DRIVER.md";
+    let text = machine.text(driver);
+    machine.write(driver, text.replace("#divide\"", "#divde\""));
+    let found = checked(&machine);
+    assert!(found.contains("component-export-missing"), "{found}");
+    assert!(found.contains("did you mean"), "{found}");
+    machine.write(
+        driver,
+        text.replace("world: \"wit\"", "world: \"toolward\""),
+    );
+    assert!(checked(&machine).contains("unknown-field"));
+}
+
+/// What `check` finds wrong.
+fn checked(machine: &Machine) -> String {
+    let found = machine
+        .toolward("check imported --json")
+        .ends(1)
+        .json_lines();
+    let errors = found.iter().filter(|found| found["severity"] == "error");
+    errors.map(|error| format!("{error}\n")).collect()
+}
+
+#[test]
+fn files_are_only_reached_where_that_was_declared_and_granted() {
+    let machine = functions("--workspace /data");
+    machine.write("data/note.txt", "from the workspace");
+    let call = |policy: &str| {
+        let call = format!("call other.read-file --dev imported --json {policy}");
+        machine
+            .toolward(&call)
+            .arg("--input")
+            .arg(r#"{"path": "/data/note.txt"}"#)
+            .end()
+    };
+    let denied = call("");
+    let value = denied.json();
+    assert_eq!(value["error"]["code"], "unauthorised", "{value}");
+    let publisher = format!(
+        "dev:{}",
+        machine.path("imported").canonicalize().unwrap().display()
+    );
+    machine.write(
+        "policy.toml",
+        format!(
+            "[[workspace]]\npath = \"/data\"\ndirectory = \"data\"\n\
+             [[grant]]\npublisher = \"{publisher}\"\ntool = \"other.read-file\"\nrequires = [\"workspace:/data\"]\n"
+        ),
+    );
+    let granted = call("--policy policy.toml").json();
+    assert_eq!(granted["value"], "from the workspace", "{granted}");
+
+    let without = functions("");
+    without.write("data/note.txt", "hidden");
+    let call = "call other.read-file --dev imported --json";
+    let refused = without
+        .toolward(call)
+        .arg("--input")
+        .arg(r#"{"path": "/data/note.txt"}"#);
+    let refused = refused.end().json();
+    assert_eq!(refused["error"]["code"], "wit:error", "{refused}");
+}
+
+#[test]
+fn a_tool_of_amplifier_describes_itself_and_is_called() {
+    let machine = with("amplifier.wasm");
+    machine
+        .toolward("import amplifier . --id math.sum -o imported")
+        .ends(0);
+    machine.toolward("check imported --deny-warnings").ends(0);
+    let call = |input: &str| {
+        let call = "call math.sum --dev imported --json";
+        machine
+            .toolward(call)
+            .arg("--input")
+            .arg(input)
+            .end()
+            .json()
+    };
+    let called = call(r#"{"a": 1, "b": 2}"#);
+    assert_eq!(called["value"], json!({"sum": 3.0}), "{called}");
+    let failed = call(r#"{"a": -1, "b": 2}"#);
+    assert_eq!(failed["error"]["code"], "amplifier:range", "{failed}");
+    assert_eq!(failed["error"]["message"], "a is negative");
+    let broken = call(r#"{"a": 1, "b": -1}"#);
+    assert_eq!(broken["error"]["code"], "amplifier:error", "{broken}");
+    assert_eq!(broken["error"]["message"], "this tool is broken");
+    // Its own schema is the contract's.
+    assert_eq!(call(r#"{"a": 1}"#)["error"]["code"], "input_invalid");
+}
+
+/// A component that exports the instance `name` of this function, which takes nothing and
+/// whose core function is `body`, with a memory.
+fn component(name: &str, result: &str, body: &str) -> Vec<u8> {
+    let wat = format!(
+        r#"(component
+            (core module $m
+                (memory (export "memory") 1)
+                (func (export "f") (result i32) {body})
+                (func (export "g") (param i32 i32) (result i32) unreachable)
+                (func (export "realloc") (param i32 i32 i32 i32) (result i32) i32.const 1024))
+            (core instance $c (instantiate $m))
+            (func $f (result {result})
+                (canon lift (core func $c "f") (memory (core memory $c "memory")) (realloc (core func $c "realloc"))))
+            (type $bytes (list u8))
+            (func $g (param "input" $bytes) (result (result $bytes (error string)))
+                (canon lift (core func $c "g") (memory (core memory $c "memory")) (realloc (core func $c "realloc"))))
+            (instance $i (export "get-spec" (func $f)) (export "execute" (func $g)))
+            (export "{name}" (instance $i)))"#
+    );
+    wat::parse_str(&wat).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_description_is_asked_for_in_a_sandbox_with_small_limits() {
+    let machine = Machine::new();
+    let import = "import amplifier tool.wasm --id math.sum -o imported";
+    let tool = "amplifier:modules/tool@1.0.0";
+    let endless = component(tool, "(list u8)", "(loop $l (br $l)) unreachable");
+    machine.write("tool.wasm", endless);
+    let refused = machine.toolward(import).ends(1);
+    refused.says("import-spec-failed");
+    // An empty text, and one that is no JSON.
+    for body in [
+        "(i32.const 512)",
+        "(i32.store (i32.const 516) (i32.const 3)) (i32.const 512)",
+    ] {
+        machine.write("tool.wasm", component(tool, "(list u8)", body));
+        machine.toolward(import).ends(1).says("import-spec-failed");
+    }
+    assert!(!machine.path("imported").exists());
+}
+
+#[test]
+fn what_can_not_be_a_tool_is_refused_with_the_reason() {
+    let machine = Machine::new();
+    let import = |word: &str| {
+        machine
+            .toolward(&format!("import {word} other.wasm --id a.b -o imported"))
+            .ends(1)
+    };
+    machine.write("other.wasm", wat::parse_str("(module)").unwrap());
+    import("component").says("component-is-module");
+    machine.write("other.wasm", wat::parse_str("(component)").unwrap());
+    import("component").says("import-nothing-offered");
+    let hook = component(
+        "amplifier:modules/hook-handler@1.0.0",
+        "(list u8)",
+        "(i32.const 0)",
+    );
+    machine.write("other.wasm", hook);
+    import("amplifier").says("import-nothing-offered");
+    // One of functions, imported as the other.
+    machine.write(
+        "other.wasm",
+        component("a:b/c", "(list u8)", "(i32.const 0)"),
+    );
+    import("amplifier").says("import-nothing-offered");
+    let two = wat::parse_str(
+        r#"(component
+            (core module $m (func (export "f")))
+            (core instance $c (instantiate $m))
+            (func $f (canon lift (core func $c "f")))
+            (instance $i (export "same" (func $f)))
+            (export "a:b/c" (instance $i)) (export "a:b/d" (instance $i)))"#,
+    );
+    machine.write("other.wasm", two.unwrap());
+    import("component").says("import-name-taken");
+    // ACT's functions are async: this engine has no such components.
+    let act = r#"(component (type $f (func async)) (import "act:tools/x@0.1.0" (func (type $f))))"#;
+    machine.write("other.wasm", wat::parse_str(act).unwrap());
+    import("component").says("import-nothing-offered");
+    machine.write(
+        "other.wasm",
+        std::fs::read(root().join("tests/guests/other-world/functions.wasm")).unwrap(),
+    );
+    let wrong = "import component other.wasm --id a.b --workspace ../x -o imported";
+    machine.toolward(wrong).ends(1).says("import-invalid");
+    assert!(!machine.path("imported").exists());
+}
