@@ -308,6 +308,27 @@ fn rows() -> Vec<Row> {
             "a component is larger or more deeply nested, or makes more instances, than allowed",
         ),
         other(
+            &["component-type-unsupported", "component-type-too-large"],
+            "1 or 3",
+            "a function of a component is to be called that has a type no call can pass, or too large a type",
+        ),
+        other(
+            &["import-nothing-offered"],
+            "1",
+            "a component to be imported has no function that can be called",
+        ),
+        other(
+            &["import-name-taken"],
+            "1",
+            "two functions of a component would be the same tool",
+        ),
+        other(
+            &["import-invalid"],
+            "1",
+            "what was made of a component is not valid: a flag declares what can't be, or a schema is too costly",
+        ),
+        own(Code::ImportSpecFailed, "1"),
+        other(
             &["component-is-module"],
             "1 or 3",
             "a core WebAssembly module stands where a component should",
