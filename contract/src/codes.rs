@@ -167,7 +167,7 @@ codes! {
     TRANSFORM_UNKNOWN = "transform-unknown", "transforms come from the closed set",
         "The message lists them. Anything else is the driver's own work.";
     COMPONENT_CALL_INVALID = "component-call-invalid", "`metadata.component` says how a component is called",
-        "`world` is toolward, wit or amplifier-tool. For wit, `export` names a function, `arguments` is named or \
+        "Only with `kind: component`. `world` is toolward, wit or amplifier-tool. For wit, `export` names a function, `arguments` is named or \
          whole, `result` unwrap or keep, `bytes` base64, utf8 or array. The other worlds have no more fields.";
     COMPONENT_WORLD_UNKNOWN = "component-world-unknown", "`metadata.component.world` is a world that hosts call",
         "Write `toolward` for the handler of toolward:driver, `wit` for a function with types of its own, \

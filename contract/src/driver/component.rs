@@ -129,7 +129,7 @@ impl World {
 fn wit(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<WitCall> {
     let export = report.read(fields.required("export")).and_then(|field| {
         let found = report.read(field.text())?;
-        if !is_export(found) {
+        if !WitCall::is_export(found) {
             let message = format!(
                 "expected `{}` to be a function such as `read-file`, or `ns:pkg/iface@1.0.0#read-file`, found {found:?}",
                 field.name
@@ -174,22 +174,27 @@ fn choice<T: Copy + Default>(
     word(&field, &known, read, &codes::COMPONENT_CALL_INVALID, report)
 }
 
-/// Whether this can be the name of a function that a component exports.
-fn is_export(text: &str) -> bool {
-    let kebab = |text: &str| {
-        !text.is_empty()
-            && text.len() <= 200
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    let interface = |text: &str| {
-        let (name, version) = text.split_once('@').unwrap_or((text, "1"));
-        let printable = version.bytes().all(|byte| byte.is_ascii_graphic());
-        name.split([':', '/']).all(kebab) && !version.is_empty() && printable
-    };
-    match text.split_once('#') {
-        Some((instance, function)) => text.len() <= 1024 && interface(instance) && kebab(function),
-        None => kebab(text),
+impl WitCall {
+    /// Whether `export` can name this function of a component.
+    #[must_use]
+    pub fn is_export(text: &str) -> bool {
+        let kebab = |text: &str| {
+            !text.is_empty()
+                && text.len() <= 200
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        let interface = |text: &str| {
+            let (name, version) = text.split_once('@').unwrap_or((text, "1"));
+            let printable = version.bytes().all(|byte| byte.is_ascii_graphic());
+            name.split([':', '/']).all(kebab) && !version.is_empty() && printable
+        };
+        match text.split_once('#') {
+            Some((instance, function)) => {
+                text.len() <= 1024 && interface(instance) && kebab(function)
+            }
+            None => kebab(text),
+        }
     }
 }
