@@ -53,9 +53,9 @@ codes! {
     COMPONENT_EXPORT_MISSING = "component-export-missing", "a driver's component does not export the function that DRIVER.md names",
         "`metadata.component.export` is the name of a function as `toolward inspect` lists it: `func`, or `ns:pkg/iface@1.0.0#func`.";
     COMPONENT_SIGNATURE = "component-signature", "a function does not fit the contract that it is to carry out",
-        "Each parameter is an input of the contract, and each input a parameter; those that are no `option` are required or have a default; and the JSON of both has a type in common. `mapping` gives inputs other names.";
+        "Where the contract is in the same bundle: each input is a parameter, each parameter that is no `option` is a required input, and the JSON of both has a type in common. `mapping` gives inputs other names.";
     COMPONENT_TYPE_UNSUPPORTED = "component-type-unsupported", "a function has a type that no call can pass",
-        "Each call has a new instance: resources, streams, futures and async functions would not outlive it. Maps and lists of fixed length belong to a proposal that hosts don't run.";
+        "Each call has a new instance, which a resource would not outlive; or the function's name can't be written in DRIVER.md.";
     COMPONENT_TYPE_TOO_LARGE = "component-type-too-large", "a component has more functions or larger types than a host reads",
         "At most 512 functions, 2,000 types, 32 levels of types, 64 parameters, 256 fields or cases, and names of 200 bytes. What lies beyond is not offered; the rest is.";
     COMPONENT_IMPORT = "component-import", "a driver's component imports what no host provides",

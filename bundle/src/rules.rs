@@ -81,11 +81,14 @@ fn unique_ids(documents: &Documents) -> Vec<Diagnostic> {
     diagnostics
 }
 
+/// How a description begins that an import leaves to the author.
+pub const UNDESCRIBED: &str = "TODO: say what";
+
 /// Finds contracts with the description that an import leaves to its author.
 fn undescribed(documents: &Documents) -> impl Iterator<Item = Diagnostic> {
     let todo = documents.tools.iter().filter(|tool| {
         let description = tool.value.description.trim_start();
-        description.starts_with("TODO")
+        description.starts_with(UNDESCRIBED)
     });
     todo.map(|tool| {
         about_file(
@@ -179,7 +182,6 @@ pub(crate) fn usable(
     if entries.iter().any(|entry| entry.world == World::Toolward) && !surface.exports_handler() {
         return Err(report.world(path, surface));
     }
-    let functions = worlds::called(component, driver, documents)?;
     let unknown = surface.unknown_imports();
     if !unknown.is_empty() {
         return Err(report.error(
@@ -193,7 +195,7 @@ pub(crate) fn usable(
         ));
     }
     report.declared(path, surface, documents)?;
-    Ok(functions)
+    worlds::called(component, driver, documents)
 }
 
 struct Report<'a> {
@@ -234,7 +236,7 @@ impl Report<'_> {
             MadeFor::OtherToolward => {
                 "build the driver against the version of toolward-guest that belongs to this host"
             }
-            MadeFor::Functions => {
+            MadeFor::Functions | MadeFor::Other => {
                 "to call its functions, say so in `metadata.component`: `toolward import component` writes that"
             }
             MadeFor::Amplifier => {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
+use toolward_contract::driver::WitCall;
 use toolward_report::codes;
 use wasmparser::component_types::{
     ComponentDefinedType, ComponentDefinedTypeId, ComponentEntityType, ComponentFuncTypeId,
@@ -117,10 +118,10 @@ impl Type {
 #[non_exhaustive]
 pub enum Withheld {
     /// It has what no call of this host can pass.
-    #[error("it has {0}, which no call can pass")]
+    #[error("{0}")]
     Unsupported(&'static str),
     /// It has more of something than the constants of this module let in.
-    #[error("it has more {what} than {limit}")]
+    #[error("{what}, the limit is {limit}")]
     TooLarge {
         /// What was counted.
         what: &'static str,
@@ -144,6 +145,9 @@ pub struct Functions {
     pub offered: BTreeMap<String, Function>,
     /// Those that can't, each with the reason.
     pub withheld: BTreeMap<String, Withheld>,
+    /// How many more there are that can't be called: with longer names, or beyond those that
+    /// are listed.
+    pub uncounted: usize,
 }
 
 impl Functions {
@@ -160,7 +164,6 @@ impl Functions {
         let mut reader = Reader {
             types,
             known: HashMap::new(),
-            made: 0,
         };
         let mut functions = Self::default();
         for export in exports {
@@ -169,14 +172,14 @@ impl Functions {
                 continue;
             };
             match item.ty {
-                ComponentEntityType::Func(id) => functions.add(name.clone(), id, &mut reader),
+                ComponentEntityType::Func(id) => functions.add(None, name, id, &mut reader),
                 ComponentEntityType::Instance(id) => {
                     let Some(instance) = types.get(id) else {
                         continue;
                     };
                     for (function, item) in &instance.exports {
                         if let ComponentEntityType::Func(id) = item.ty {
-                            functions.add(format!("{name}#{function}"), id, &mut reader);
+                            functions.add(Some(name), function, id, &mut reader);
                         }
                     }
                 }
@@ -186,10 +189,29 @@ impl Functions {
         Ok(functions)
     }
 
-    fn add(&mut self, name: String, id: ComponentFuncTypeId, reader: &mut Reader<'_>) {
+    /// Adds the function of an instance, or of the component itself.
+    fn add(
+        &mut self,
+        instance: Option<&str>,
+        function: &str,
+        id: ComponentFuncTypeId,
+        reader: &mut Reader<'_>,
+    ) {
+        // Names are repeated by each export of their instance: none is kept before it is bounded.
+        if function.len() > MAX_KEBAB || self.withheld.len() >= MAX_FUNCTIONS {
+            self.uncounted += 1;
+            return;
+        }
+        let name = match instance {
+            Some(instance) => format!("{instance}#{function}"),
+            None => function.to_owned(),
+        };
         let read = match self.offered.len() < MAX_FUNCTIONS {
+            false => Err(too_large("the component has more functions", MAX_FUNCTIONS)),
+            true if !WitCall::is_export(&name) => Err(Withheld::Unsupported(
+                "its name can't be written in DRIVER.md: it is a method's, or too long",
+            )),
             true => reader.function(id),
-            false => Err(too_large("functions beside it", MAX_FUNCTIONS)),
         };
         match read {
             Ok(function) => drop(self.offered.insert(name, function)),
@@ -212,13 +234,12 @@ fn types(wasm: &[u8]) -> Result<Types, SurfaceError> {
 }
 
 /// No validated component has a type that its validator does not know.
-const UNKNOWN: Withheld = Withheld::Unsupported("a type that is not there");
+const UNKNOWN: Withheld = Withheld::Unsupported("one of its types is not there");
 
 struct Reader<'a> {
     types: TypesRef<'a>,
     /// What was read, with its number of levels.
     known: HashMap<ComponentDefinedTypeId, (Arc<Type>, usize)>,
-    made: usize,
 }
 
 impl Reader<'_> {
@@ -226,9 +247,13 @@ impl Reader<'_> {
         let types = self.types;
         let function = types.get(id).ok_or(UNKNOWN)?;
         if function.async_ {
-            return Err(Withheld::Unsupported("the async ABI"));
+            return Err(Withheld::Unsupported("it is async"));
         }
-        bounded(function.params.len(), "parameters", MAX_PARAMETERS)?;
+        bounded(
+            function.params.len(),
+            "it has too many parameters",
+            MAX_PARAMETERS,
+        )?;
         let parameters = function.params.iter();
         Ok(Function {
             parameters: parameters
@@ -247,7 +272,7 @@ impl Reader<'_> {
         ty: ComponentValType,
         depth: usize,
     ) -> Result<(Arc<Type>, usize), Withheld> {
-        let deepest = || too_large("levels of types", MAX_TYPE_DEPTH);
+        let deepest = || too_large("its types lie too deep in each other", MAX_TYPE_DEPTH);
         if depth >= MAX_TYPE_DEPTH {
             return Err(deepest());
         }
@@ -262,8 +287,11 @@ impl Reader<'_> {
                 false => Err(deepest()),
             };
         }
-        self.made += 1;
-        bounded(self.made, "types", MAX_TYPES)?;
+        bounded(
+            self.known.len() + 1,
+            "all functions have too many types together",
+            MAX_TYPES,
+        )?;
         let mut levels = 0;
         let types = self.types;
         let mut inner = |ty: &ComponentValType| {
@@ -276,17 +304,25 @@ impl Reader<'_> {
             ComponentDefinedType::List { element, .. } => Type::List(inner(element)?),
             ComponentDefinedType::Option { ty, .. } => Type::Option(inner(ty)?),
             ComponentDefinedType::Tuple(tuple) => {
-                bounded(tuple.types.len(), "elements", MAX_FIELDS)?;
+                bounded(
+                    tuple.types.len(),
+                    "a tuple has too many elements",
+                    MAX_FIELDS,
+                )?;
                 Type::Tuple(tuple.types.iter().map(inner).collect::<Result<_, _>>()?)
             }
             ComponentDefinedType::Record(record) => {
-                bounded(record.fields.len(), "fields", MAX_FIELDS)?;
+                bounded(
+                    record.fields.len(),
+                    "a record has too many fields",
+                    MAX_FIELDS,
+                )?;
                 let fields = record.fields.iter();
                 let fields = fields.map(|(field, ty)| Ok((name(field)?, inner(ty)?)));
                 Type::Record(fields.collect::<Result<_, Withheld>>()?)
             }
             ComponentDefinedType::Variant(variant) => {
-                bounded(variant.cases.len(), "cases", MAX_FIELDS)?;
+                bounded(variant.cases.len(), "a type has too many cases", MAX_FIELDS)?;
                 let cases = variant.cases.iter();
                 let cases = cases.map(|(case, of)| {
                     let of = of.ty.as_ref().map(&mut inner).transpose()?;
@@ -295,11 +331,11 @@ impl Reader<'_> {
                 Type::Variant(cases.collect::<Result<_, Withheld>>()?)
             }
             ComponentDefinedType::Enum(cases) => {
-                bounded(cases.len(), "cases", MAX_FIELDS)?;
+                bounded(cases.len(), "a type has too many cases", MAX_FIELDS)?;
                 Type::Enum(cases.iter().map(name).collect::<Result<_, _>>()?)
             }
             ComponentDefinedType::Flags(flags) => {
-                bounded(flags.len(), "flags", MAX_FIELDS)?;
+                bounded(flags.len(), "a type has too many flags", MAX_FIELDS)?;
                 Type::Flags(flags.iter().map(name).collect::<Result<_, _>>()?)
             }
             ComponentDefinedType::Result { ok, err, .. } => Type::Result {
@@ -307,13 +343,17 @@ impl Reader<'_> {
                 err: err.as_ref().map(inner).transpose()?,
             },
             ComponentDefinedType::Own(_) | ComponentDefinedType::Borrow(_) => {
-                return Err(Withheld::Unsupported("a resource"));
+                return Err(Withheld::Unsupported("it takes or returns a resource"));
             }
             ComponentDefinedType::Future { .. } | ComponentDefinedType::Stream { .. } => {
-                return Err(Withheld::Unsupported("a stream or future"));
+                return Err(Withheld::Unsupported(
+                    "it takes or returns a stream or future",
+                ));
             }
             ComponentDefinedType::Map { .. } | ComponentDefinedType::FixedLengthList { .. } => {
-                return Err(Withheld::Unsupported("a map or a list of fixed length"));
+                return Err(Withheld::Unsupported(
+                    "it takes or returns a map, or a list of fixed length",
+                ));
             }
         };
         let read = (Arc::new(read), levels + 1);
@@ -337,13 +377,17 @@ fn primitive(ty: PrimitiveValType) -> Result<Type, Withheld> {
         PrimitiveValType::F64 => Type::Float64,
         PrimitiveValType::Char => Type::Char,
         PrimitiveValType::String => Type::String,
-        PrimitiveValType::ErrorContext => return Err(Withheld::Unsupported("an error context")),
+        PrimitiveValType::ErrorContext => {
+            return Err(Withheld::Unsupported(
+                "it takes or returns an error context",
+            ));
+        }
     })
 }
 
 fn name(kebab: &impl fmt::Display) -> Result<String, Withheld> {
     let name = kebab.to_string();
-    bounded(name.len(), "bytes in a name", MAX_KEBAB)?;
+    bounded(name.len(), "one of its names has too many bytes", MAX_KEBAB)?;
     Ok(name)
 }
 

@@ -120,15 +120,21 @@ impl Usability {
     pub fn of(wasm: &[u8], surface: &Surface) -> Self {
         let usable = match MadeFor::of(surface) {
             MadeFor::Toolward => Self::Driver,
-            MadeFor::Amplifier => match surface.exports_instance(AMPLIFIER_TOOL) {
-                true => Self::Import("amplifier"),
-                false => {
+            MadeFor::Amplifier => match Functions::read(wasm, &surface.exports) {
+                Ok(functions) if is_amplifier_tool(&functions) => Self::Import("amplifier"),
+                _ => {
                     return Self::Unusable("of Amplifier's modules, only tools are run".to_owned());
                 }
             },
+            MadeFor::Command | MadeFor::HttpServer | MadeFor::OtherToolward => {
+                return Self::Unusable(format!("a driver exports {HANDLER}"));
+            }
             _ => match Functions::read(wasm, &surface.exports) {
-                Ok(functions) if !functions.offered.is_empty() => Self::Import("component"),
-                _ => return Self::Unusable(format!("a driver exports {HANDLER}")),
+                Err(invalid) => return Self::Unusable(format!("no host runs it: {invalid}")),
+                Ok(functions) if functions.offered.is_empty() => {
+                    return Self::Unusable(none_offered(&functions));
+                }
+                Ok(_) => Self::Import("component"),
             },
         };
         let unknown = surface.unknown_imports();
@@ -139,6 +145,19 @@ impl Usability {
             Ok(()) => usable,
             Err(invalid) => Self::Unusable(format!("no host runs it: {invalid}")),
         }
+    }
+}
+
+fn is_amplifier_tool(functions: &Functions) -> bool {
+    let offered = |name| functions.offered.contains_key(name);
+    offered(AMPLIFIER_EXECUTE) && offered(AMPLIFIER_SPEC)
+}
+
+/// Why no function of a component can be called.
+fn none_offered(functions: &Functions) -> String {
+    match functions.withheld.first_key_value() {
+        Some((name, reason)) => format!("none of its functions can be called; {name}: {reason}"),
+        None => "it exports no function that can be called".to_owned(),
     }
 }
 
@@ -189,7 +208,6 @@ mod tests {
             assert_eq!(made_for, expected, "{exports}");
             let expected = match expected {
                 MadeFor::Toolward => Some(Usability::Driver),
-                MadeFor::Amplifier => Some(Usability::Import("amplifier")),
                 MadeFor::Functions => Some(Usability::Import("component")),
                 _ => None,
             };
@@ -197,6 +215,19 @@ mod tests {
                 Some(expected) => assert_eq!(usability, expected, "{exports}"),
                 None => assert!(matches!(usability, Usability::Unusable(_)), "{exports}"),
             }
+        }
+    }
+
+    #[test]
+    fn a_program_is_no_tool_though_its_function_could_be_called() {
+        for name in ["wasi:cli/run@0.2.0", "toolward:driver/handler@9.0.0"] {
+            let (_, usability) = found(&format!(
+                "{FUNCTION} (instance $i (export \"run\" (func $f))) (export \"{name}\" (instance $i))"
+            ));
+            assert!(
+                matches!(usability, Usability::Unusable(_)),
+                "{name}: {usability:?}"
+            );
         }
     }
 

@@ -86,9 +86,9 @@ fn named(
             }
             return Err(format!("its parameter `{name}` is no input of {}", tool.id));
         };
-        if !optional && !shape.required.contains(input) && !has_default(&tool.inputs, input) {
+        if !optional && !shape.required.contains(input) {
             return Err(format!(
-                "its parameter `{name}` is always needed, and the input `{input}` of {} is optional without a default",
+                "its parameter `{name}` is always needed, and the input `{input}` of {} is optional",
                 tool.id
             ));
         }
@@ -105,16 +105,17 @@ fn named(
     }
     match fields.first_key_value() {
         None => Ok(()),
-        Some((field, _)) => Err(format!("it has no parameter for the input `{field}`")),
+        Some((field, input)) if field == input => {
+            Err(format!("it has no parameter for the input `{input}`"))
+        }
+        Some((field, input)) => Err(format!(
+            "it has no parameter `{field}` for the input `{input}`"
+        )),
     }
 }
 
 fn property<'s>(schema: &'s Schema, name: &str) -> Option<&'s Value> {
     schema.value().get("properties")?.get(name)
-}
-
-fn has_default(schema: &Schema, name: &str) -> bool {
-    property(schema, name).is_some_and(|schema| schema.get("default").is_some())
 }
 
 /// The types of JSON that a schema lets through, as far as its `type` tells.

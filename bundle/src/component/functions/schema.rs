@@ -14,7 +14,7 @@ use super::{Function, Type};
 const MAX_INTEGER: i64 = (1 << 53) - 1;
 
 /// What numbers without digits are called in an output.
-pub(super) const WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+const WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
 impl Function {
     /// The JSON Schema of the input that this call takes.
@@ -95,11 +95,11 @@ impl Schemas {
             return reference(name);
         }
         let schema = self.written(ty);
-        let large = matches!(
-            **ty,
-            Type::Record(_) | Type::Variant(_) | Type::Tuple(_) | Type::Enum(_) | Type::Flags(_)
-        );
-        if !large || self.uses.get(&address).is_none_or(|uses| *uses < 2) {
+        let compound = match &**ty {
+            Type::Enum(_) | Type::Flags(_) => true,
+            ty => !ty.inner().is_empty() && !ty.is_bytes(),
+        };
+        if !compound || self.uses.get(&address).is_none_or(|uses| *uses < 2) {
             return schema;
         }
         let name = format!("t{}", self.names.len() + 1);
