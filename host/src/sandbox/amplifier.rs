@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use toolward_bundle::component::AMPLIFIER_EXECUTE;
+use toolward_contract::json::{JsonError, JsonErrorKind, parse_within};
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, Result, Store};
 
@@ -54,9 +55,16 @@ impl<'a> ToolCall<'a> {
             .await?;
         Ok(match returned {
             Ok(bytes) => {
-                store.data_mut().limiter.held.keep(bytes.len() as u64);
-                let mut left = store.data().limiter.memory_left();
-                result(bytes, &limits.json, &mut left)
+                let limiter = &mut store.data_mut().limiter;
+                limiter.held.keep(bytes.len() as u64);
+                limiter.settle()?;
+                let mut left = limiter.memory_left();
+                match parse_within(&bytes, &limits.json, &mut left) {
+                    Err(error) if error.kind == JsonErrorKind::TooMuchMemory => {
+                        return Err(wit::no_memory(store));
+                    }
+                    read => result(read),
+                }
             }
             Err(message) => Err(error("amplifier:error", message, None)),
         })
@@ -82,18 +90,12 @@ fn error(code: &str, message: String, cause: Option<String>) -> DriverError {
 }
 
 /// An Amplifier `ToolResult`: `{"success": …, "output": …, "error": …}`.
-fn result(
-    bytes: Vec<u8>,
-    limits: &toolward_contract::json::Limits,
-    memory: &mut u64,
-) -> Result<Returned, DriverError> {
+fn result(read: Result<Value, JsonError>) -> Result<Returned, DriverError> {
     let invalid = |why: String| {
         let message = format!("what the tool returned is no result of Amplifier: {why}");
-        error("amplifier:invalid", message, None)
+        error("component:result", message, None)
     };
-    let read = toolward_contract::json::parse_within(&bytes, limits, memory);
     let value = read.map_err(|error| invalid(error.to_string()))?;
-    drop(bytes);
     match value.get("success").and_then(Value::as_bool) {
         Some(true) => {
             let output = value.get("output").unwrap_or(&Value::Null);
@@ -106,8 +108,8 @@ fn result(
         Some(false) => {
             let found = value.get("error").unwrap_or(&Value::Null);
             let text = |key: &str| found.get(key).and_then(Value::as_str);
-            let code = match text("type") {
-                Some(kind) => format!("amplifier:{kind}"),
+            let code = match text("type").filter(|kind| !kind.is_empty()) {
+                Some(kind) => wit::own_code("amplifier", kind),
                 None => "amplifier:failed".to_owned(),
             };
             let message = text("message")
@@ -127,7 +129,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Returned, DriverError> {
         let limits = toolward_contract::json::Limits::default();
-        result(text.as_bytes().to_vec(), &limits, &mut (1 << 20))
+        result(parse_within(text.as_bytes(), &limits, &mut (1 << 20)))
     }
 
     #[test]
@@ -141,6 +143,11 @@ mod tests {
                 r#"{"success": false, "error": {"type": "math", "message": "by zero"}}"#,
                 "amplifier:math",
                 "by zero",
+            ),
+            (
+                r#"{"success": false, "error": {"type": "Value Error", "message": "no"}}"#,
+                "amplifier:value_error",
+                "no",
             ),
             (
                 r#"{"success": false, "error": {"message": "no"}}"#,
@@ -160,7 +167,7 @@ mod tests {
             );
         }
         for text in ["", "[]", "{}", r#"{"success": 1}"#, "{\"success\": true} x"] {
-            assert_eq!(read(text).expect_err(text).code, "amplifier:invalid");
+            assert_eq!(read(text).expect_err(text).code, "component:result");
         }
     }
 }

@@ -40,9 +40,9 @@ impl ResultSize {
     /// text of an error, and what the canonical ABI itself needs.
     const SLACK: u64 = 256 << 10;
 
-    /// Units for a value within another. In JSON it has at least two bytes, its comma
-    /// with it.
-    const VALUE: u64 = 48;
+    /// Units for a value within another. In JSON most have two bytes or more, a comma
+    /// with them.
+    const VALUE: u64 = size_of::<wasmtime::component::Val>() as u64;
 
     /// Of a result that is mostly text. Its values are counted when they are made.
     pub(crate) fn of_text(output_bytes: u64) -> Self {

@@ -4,20 +4,23 @@
 use std::sync::Arc;
 
 use toolward_bundle::component::{Function, Type};
-use toolward_contract::driver::{ResultForm, WitCall};
+use toolward_contract::driver::{BytesForm, ResultForm, WitCall};
 use toolward_policy::LimitName;
 use wasmtime::component::{ComponentExportIndex, Func, InstancePre, Val};
 use wasmtime::{Engine, Error, Result, Store};
 
-use self::from_json::Arguments;
+use self::from_json::{Arguments, Plain};
 use self::to_json::JsonText;
+use self::typed::Typed;
 use super::State;
+use super::limiter::ResultSize;
 use crate::api::limits::CallLimits;
 use crate::exceeded::Exceeded;
 use crate::invocation::{DriverError, DriverOutput, Invocation, Returned};
 
 mod from_json;
 mod to_json;
+mod typed;
 mod weight;
 
 #[cfg(test)]
@@ -29,6 +32,8 @@ pub(crate) struct Exported {
     index: ComponentExportIndex,
     function: Arc<Function>,
     call: WitCall,
+    /// How it is called where it takes and returns texts and bytes only.
+    typed: Option<Typed>,
     /// Bytes of the host's memory for each unit that wasmtime charges for a result.
     weight: u64,
 }
@@ -43,6 +48,7 @@ impl Exported {
         let index = export(&component, &call.export)?;
         let weight = function.result.as_ref().map_or(1, weight::of_type);
         Some(Self {
+            typed: Typed::of(&function, &call),
             component,
             index,
             function,
@@ -80,9 +86,12 @@ impl<'a> FunctionCall<'a> {
         }
     }
 
-    /// Bytes of the host's memory for each unit that wasmtime charges for the result.
-    pub(crate) fn weight(&self) -> u64 {
-        self.exported.weight
+    /// How large its result may be.
+    pub(crate) fn result_size(&self, output_bytes: u64) -> ResultSize {
+        match self.exported.typed {
+            Some(_) => ResultSize::of_text(output_bytes),
+            None => ResultSize::of_values(output_bytes, self.exported.weight),
+        }
     }
 
     pub(crate) async fn execute(
@@ -95,6 +104,7 @@ impl<'a> FunctionCall<'a> {
             index,
             function,
             call,
+            typed,
             ..
         } = self.exported;
         let mut left = store.data().limiter.memory_left();
@@ -105,20 +115,33 @@ impl<'a> FunctionCall<'a> {
             limits: &limits.json,
             memory: &mut left,
         };
-        let parameters = match arguments.read(&self.input) {
+        let read = match typed {
+            Some(_) => arguments.plain(&self.input).map(Parameters::Plain),
+            None => arguments.values(&self.input).map(Parameters::Values),
+        };
+        let parameters = match read {
             Ok(parameters) => parameters,
-            Err(from_json::Refused::Memory) => return Err(self.out_of_memory(store)),
+            Err(from_json::Refused::Memory) => return Err(no_memory(store)),
             Err(from_json::Refused::Input(message)) => {
-                return Ok(Err(failure("wit:input", message, None)));
+                return Ok(Err(failure("component:input", message, None)));
             }
         };
-        store
-            .data_mut()
-            .limiter
-            .held
-            .keep(before.saturating_sub(left));
+        let held = before.saturating_sub(left);
+        store.data_mut().limiter.held.keep(held);
 
         let instance = component.instantiate_async(&mut *store).await?;
+        let parameters = match (typed, parameters) {
+            (_, Parameters::Values(values)) => values,
+            (None, Parameters::Plain(_)) => Vec::new(),
+            (Some(typed), Parameters::Plain(plain)) => {
+                let returned = typed.call(&instance, store, index, &plain).await?;
+                let limiter = &mut store.data_mut().limiter;
+                // As it came, in base64, and as JSON.
+                limiter.held.keep(returned.bytes().saturating_mul(4));
+                limiter.settle()?;
+                return written(returned, call.bytes, limits.output_bytes);
+            }
+        };
         let func: Func = instance
             .get_func(&mut *store, index)
             .ok_or_else(|| Error::msg("the function is gone"))?;
@@ -167,24 +190,16 @@ impl<'a> FunctionCall<'a> {
             Err(refused) => return unwritten(&refused, allowed),
         };
         let code = match value {
-            Some((Val::Variant(case, _) | Val::Enum(case), _)) => format!("wit:{case}"),
+            Some((Val::Variant(case, _) | Val::Enum(case), _)) => own_code("wit", case),
             _ => "wit:error".to_owned(),
         };
         let message = match value {
             Some((Val::String(text), _)) => text.clone(),
             _ => format!("{} returned an error: {json}", self.exported.call.export),
         };
-        let cause = value.is_some().then_some(json);
+        let said = matches!(value, Some((Val::String(_), _)));
+        let cause = (value.is_some() && !said).then_some(json);
         Ok(Err(failure(&code, message, cause)))
-    }
-
-    fn out_of_memory(&self, store: &mut Store<State>) -> Error {
-        let limiter = &mut store.data_mut().limiter;
-        limiter.held.keep(limiter.memory_left().saturating_add(1));
-        match limiter.settle() {
-            Err(exceeded) => exceeded.into(),
-            Ok(()) => Error::msg("the input takes too much memory"),
-        }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -193,6 +208,41 @@ impl<'a> FunctionCall<'a> {
 
     pub(crate) fn into_input(self) -> (String, String) {
         (self.input, self.context)
+    }
+}
+
+/// What is passed to a function.
+enum Parameters {
+    Values(Vec<Val>),
+    Plain(Plain),
+}
+
+/// The error for what takes more memory than the call has left.
+pub(super) fn no_memory(store: &mut Store<State>) -> Error {
+    let limiter = &mut store.data_mut().limiter;
+    limiter.held.keep(limiter.memory_left().saturating_add(1));
+    match limiter.settle() {
+        Err(exceeded) => exceeded.into(),
+        Ok(()) => Error::msg("it takes too much memory"),
+    }
+}
+
+/// What a function of texts and bytes returned.
+fn written(
+    returned: typed::Returned,
+    bytes: BytesForm,
+    allowed: u64,
+) -> Result<Result<Returned, DriverError>> {
+    let text = match returned {
+        typed::Returned::Text(text) => Some(text),
+        typed::Returned::Bytes(found) => typed::text_of(found, bytes),
+        typed::Returned::Failed(message) => return Ok(Err(failure("wit:error", message, None))),
+    };
+    let mut json = JsonText::new(allowed, bytes);
+    match text.map(|text| json.text(&text)) {
+        Some(Ok(())) => Ok(Ok(done(json.into_string()))),
+        Some(Err(refused)) => unwritten(&refused, allowed),
+        None => unwritten(&to_json::Refused::NotUtf8, allowed),
     }
 }
 
@@ -214,6 +264,17 @@ fn failure(code: &str, message: String, cause: Option<String>) -> DriverError {
     }
 }
 
+/// The code of an error that a component names, in the form of a code.
+pub(super) fn own_code(domain: &str, name: &str) -> String {
+    const LONGEST: usize = 60;
+    let form = |byte: u8| match byte.to_ascii_lowercase() {
+        byte @ (b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_') => char::from(byte),
+        _ => '_',
+    };
+    let name: String = name.bytes().take(LONGEST).map(form).collect();
+    format!("{domain}:{name}")
+}
+
 /// A result that is no output.
 fn unwritten(refused: &to_json::Refused, allowed: u64) -> Result<Result<Returned, DriverError>> {
     match refused {
@@ -224,7 +285,7 @@ fn unwritten(refused: &to_json::Refused, allowed: u64) -> Result<Result<Returned
         to_json::Refused::NotUtf8 => {
             let message =
                 "the result has bytes that are not UTF-8, and `bytes: utf8` says they are";
-            Ok(Err(failure("wit:not-utf8", message.to_owned(), None)))
+            Ok(Err(failure("component:not-utf8", message.to_owned(), None)))
         }
         to_json::Refused::Mismatch => Err(Error::msg("the result is of another type")),
     }

@@ -127,7 +127,7 @@ impl WorldCall<'_> {
     /// How large its result may be.
     pub(crate) fn result_size(&self, limits: &CallLimits) -> ResultSize {
         match self {
-            Self::Wit(call) => ResultSize::of_values(limits.output_bytes, call.weight()),
+            Self::Wit(call) => call.result_size(limits.output_bytes),
             _ => ResultSize::of_text(limits.output_bytes),
         }
     }

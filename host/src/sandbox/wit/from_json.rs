@@ -56,30 +56,69 @@ fn at<T>(place: impl FnOnce() -> String, read: Read<T>) -> Read<T> {
     })
 }
 
+/// The parameter of a function of texts and bytes.
+#[derive(Debug, PartialEq)]
+pub(super) enum Plain {
+    Nothing,
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+fn refused(stopped: Stopped) -> Refused {
+    match stopped {
+        Stopped::Memory => Refused::Memory,
+        Stopped::Misfit(Misfit { place, expected }) => {
+            let place: String = place.iter().rev().map(|part| format!("/{part}")).collect();
+            Refused::Input(match place.is_empty() {
+                true => format!("the driver takes {expected} as its input"),
+                false => format!("the driver takes {expected} at {place:?} of its input"),
+            })
+        }
+    }
+}
+
 impl Arguments<'_> {
-    /// The parameters, from the validated input as JSON text.
-    pub(super) fn read(mut self, input: &str) -> Result<Vec<Val>, Refused> {
-        let input =
-            json::parse_within(input.as_bytes(), self.limits, self.memory).map_err(|error| {
-                match error.kind {
-                    json::JsonErrorKind::TooMuchMemory => Refused::Memory,
-                    _ => Refused::Input(error.to_string()),
-                }
-            })?;
-        self.parameters(&input).map_err(|stopped| match stopped {
-            Stopped::Memory => Refused::Memory,
-            Stopped::Misfit(misfit) => {
-                let place: String = misfit
-                    .place
-                    .iter()
-                    .rev()
-                    .map(|part| format!("/{part}"))
-                    .collect();
-                let expected = misfit.expected;
-                Refused::Input(format!(
-                    "the driver takes {expected} at {place:?} of its input"
-                ))
-            }
+    /// The parameters as values, from the validated input as JSON text.
+    pub(super) fn values(mut self, input: &str) -> Result<Vec<Val>, Refused> {
+        let input = self.parsed(input)?;
+        self.parameters(&input).map_err(refused)
+    }
+
+    /// The one parameter of a function of texts and bytes.
+    pub(super) fn plain(mut self, input: &str) -> Result<Plain, Refused> {
+        let input = self.parsed(input)?;
+        self.only(&input).map_err(refused)
+    }
+
+    fn only(&mut self, input: &Value) -> Read<Plain> {
+        let (name, ty) = match &self.function.parameters[..] {
+            [(name, ty)] => (name, ty),
+            _ => return self.parameters(input).map(|_| Plain::Nothing),
+        };
+        if self.call.arguments == Form::Whole {
+            return self.plain_value(input, ty);
+        }
+        let members = self.members(input)?;
+        let read = match members.get(name) {
+            Some(value) => self.plain_value(value, ty),
+            None => misfit("a value"),
+        };
+        at(|| name.clone(), read)
+    }
+
+    fn plain_value(&mut self, value: &Value, ty: &Type) -> Read<Plain> {
+        match (value, ty) {
+            (Value::String(text), Type::String) => self.text(text).map(Plain::Text),
+            (_, Type::String) => misfit("a text"),
+            (value, _) => self.decoded(value).map(Plain::Bytes),
+        }
+    }
+
+    fn parsed(&mut self, input: &str) -> Result<Value, Refused> {
+        let read = json::parse_within(input.as_bytes(), self.limits, self.memory);
+        read.map_err(|error| match error.kind {
+            json::JsonErrorKind::TooMuchMemory => Refused::Memory,
+            _ => Refused::Input(error.to_string()),
         })
     }
 
@@ -88,18 +127,25 @@ impl Arguments<'_> {
         if let (Form::Whole, [(_, only)]) = (self.call.arguments, &parameters[..]) {
             return Ok(vec![self.value(input, only)?]);
         }
-        let Value::Object(members) = input else {
-            return misfit("an object");
-        };
-        let known = |name: &String| parameters.iter().any(|(parameter, _)| parameter == name);
-        if let Some(name) = members.keys().find(|name| !known(name)) {
-            return at(|| name.clone(), misfit("nothing"));
-        }
+        let members = self.members(input)?;
         self.take(parameters.len(), size_of::<Val>())?;
         let parameters = parameters.iter();
         parameters
             .map(|(name, ty)| self.field(members, name, ty))
             .collect()
+    }
+
+    /// The members of an input, all of which are parameters.
+    fn members<'v>(&self, input: &'v Value) -> Read<&'v Map<String, Value>> {
+        let Value::Object(members) = input else {
+            return misfit("an object");
+        };
+        let parameters = &self.function.parameters;
+        let known = |name: &String| parameters.iter().any(|(parameter, _)| parameter == name);
+        match members.keys().find(|name| !known(name)) {
+            Some(name) => at(|| name.clone(), misfit("no such parameter")),
+            None => Ok(members),
+        }
     }
 
     /// A member of an object, which may be left out where it is an option.
@@ -114,7 +160,7 @@ impl Arguments<'_> {
 
     /// Counts memory before it is taken.
     fn take(&mut self, count: usize, each: usize) -> Read<()> {
-        // Twice: what is not known beforehand grows by doubling.
+        // Twice, for what an allocator adds and for flags, whose number is not known beforehand.
         let bytes = (count as u64).saturating_mul(each as u64).saturating_mul(2);
         match self.memory.checked_sub(bytes.saturating_add(32)) {
             Some(left) => *self.memory = left,
@@ -128,7 +174,7 @@ impl Arguments<'_> {
         Ok(text.to_owned())
     }
 
-    fn values<'v>(
+    fn each<'v>(
         &mut self,
         values: impl ExactSizeIterator<Item = (&'v Value, &'v Type)>,
     ) -> Read<Vec<Val>> {
@@ -186,14 +232,14 @@ impl Arguments<'_> {
             Type::List(element) => match value {
                 Value::Array(values) => {
                     let values = values.iter().map(|value| (value, &**element));
-                    Ok(Val::List(self.values(values)?))
+                    Ok(Val::List(self.each(values)?))
                 }
                 _ => misfit("an array"),
             },
             Type::Tuple(types) => match value {
                 Value::Array(values) if values.len() == types.len() => {
                     let types = types.iter().map(|ty| &**ty);
-                    Ok(Val::Tuple(self.values(values.iter().zip(types))?))
+                    Ok(Val::Tuple(self.each(values.iter().zip(types))?))
                 }
                 _ => misfit(format!("an array of {}", types.len())),
             },
@@ -201,14 +247,18 @@ impl Arguments<'_> {
             Type::Option(inner) => self.option(value, inner),
             Type::Enum(cases) => match value {
                 Value::String(text) if cases.contains(text) => Ok(Val::Enum(self.text(text)?)),
-                _ => misfit("one of its words"),
+                _ => misfit(format!("one of {}", list(cases))),
             },
             Type::Flags(names) => self.flags(value, names),
             Type::Variant(cases) => {
                 let tag = value.get("tag").and_then(Value::as_str);
                 let case = cases.iter().find(|(name, _)| Some(name.as_str()) == tag);
                 let (Some((name, inner)), Some(1..=2)) = (case, length(value)) else {
-                    return misfit("an object with `tag`, one of its words, and `val`");
+                    let tags: Vec<String> = cases.iter().map(|(name, _)| name.clone()).collect();
+                    return misfit(format!(
+                        "an object with `tag`, one of {}, and `val`",
+                        list(&tags)
+                    ));
                 };
                 if length(value) == Some(2) && value.get("val").is_none() {
                     return misfit("no members but `tag` and `val`");
@@ -231,19 +281,24 @@ impl Arguments<'_> {
     }
 
     fn bytes(&mut self, value: &Value) -> Read {
+        let bytes = self.decoded(value)?;
+        self.take(bytes.len(), size_of::<Val>())?;
+        Ok(Val::List(bytes.into_iter().map(Val::U8).collect()))
+    }
+
+    /// Bytes that are written as text.
+    fn decoded(&mut self, value: &Value) -> Read<Vec<u8>> {
         let Value::String(text) = value else {
             return misfit("a text");
         };
-        // As values, and once as bytes before.
-        self.take(text.len(), size_of::<Val>())?;
-        let bytes = match self.call.bytes {
-            BytesForm::Utf8 => text.clone().into_bytes(),
+        self.take(text.len(), 1)?;
+        match self.call.bytes {
+            BytesForm::Utf8 => Ok(text.clone().into_bytes()),
             _ => match STANDARD.decode(text) {
-                Ok(bytes) => bytes,
-                Err(_) => return misfit("bytes in base64"),
+                Ok(bytes) => Ok(bytes),
+                Err(_) => misfit("bytes in base64"),
             },
-        };
-        Ok(Val::List(bytes.into_iter().map(Val::U8).collect()))
+        }
     }
 
     fn record(&mut self, value: &Value, fields: &[(String, std::sync::Arc<Type>)]) -> Read {
@@ -252,7 +307,7 @@ impl Arguments<'_> {
         };
         let known = |name: &String| fields.iter().any(|(field, _)| field == name);
         if let Some(name) = members.keys().find(|name| !known(name)) {
-            return at(|| name.clone(), misfit("nothing"));
+            return at(|| name.clone(), misfit("no such field"));
         }
         self.take(fields.len(), size_of::<(String, Val)>())?;
         let mut read = Vec::with_capacity(fields.len());
@@ -287,7 +342,10 @@ impl Arguments<'_> {
                 .is_some_and(|word| names.iter().any(|name| name == word))
         };
         if let Some(index) = values.iter().position(|value| !known(value)) {
-            return at(|| index.to_string(), misfit("one of its words"));
+            return at(
+                || index.to_string(),
+                misfit(format!("one of {}", list(names))),
+            );
         }
         self.take(names.len(), size_of::<String>())?;
         let names = names.iter().filter(given);
@@ -296,6 +354,11 @@ impl Arguments<'_> {
             .collect::<Read<Vec<_>>>()?;
         Ok(Val::Flags(names))
     }
+}
+
+fn list(names: &[String]) -> String {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    toolward_bundle::text::list(&names)
 }
 
 fn length(value: &Value) -> Option<usize> {
@@ -336,7 +399,10 @@ fn unsigned(value: &Value, bits: u32) -> Read {
         32 => u32::try_from(number).ok().map(Val::U32),
         _ => Some(Val::U64(number)),
     });
-    read.map_or_else(|| misfit(format!("an integer from 0 of {bits} bits")), Ok)
+    read.map_or_else(
+        || misfit(format!("an integer from 0 to {}", u64::MAX >> (64 - bits))),
+        Ok,
+    )
 }
 
 fn signed(value: &Value, bits: u32) -> Read {
@@ -347,7 +413,13 @@ fn signed(value: &Value, bits: u32) -> Read {
         32 => i32::try_from(number).ok().map(Val::S32),
         _ => Some(Val::S64(number)),
     });
-    read.map_or_else(|| misfit(format!("an integer of {bits} bits")), Ok)
+    read.map_or_else(
+        || {
+            let most = i64::MAX >> (64 - bits);
+            misfit(format!("an integer from {} to {most}", -1 - most))
+        },
+        Ok,
+    )
 }
 
 fn float(value: &Value) -> Read<f64> {

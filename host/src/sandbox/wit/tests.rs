@@ -60,7 +60,7 @@ fn read_as(function: &Function, input: &Value, bytes: BytesForm) -> Result<Val, 
         limits: &Limits::default(),
         memory: &mut (1 << 20),
     };
-    let mut values = arguments.read(&input.to_string())?;
+    let mut values = arguments.values(&input.to_string())?;
     Ok(values.pop().expect("one parameter"))
 }
 
@@ -275,7 +275,7 @@ fn the_place_of_a_misfit_is_named() {
     };
     assert_eq!(
         message,
-        "the driver takes an integer from 0 of 8 bits at \"/1/1\" of its input"
+        "the driver takes an integer from 0 to 255 at \"/1/1\" of its input"
     );
 }
 
@@ -322,7 +322,7 @@ fn values_are_counted_before_they_are_made() {
             limits: &Limits::default(),
             memory: &mut memory,
         };
-        let read = arguments.read(&input).map(drop);
+        let read = arguments.values(&input).map(drop);
         read.map(|()| memory)
     };
     assert_eq!(read(900_000), Err(Refused::Memory));
@@ -399,4 +399,14 @@ fn no_value_takes_more_than_its_type_weighs() {
         );
         assert!(weight < 20, "{types}: {weight}");
     }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_not_passed_off_as_text() {
+    let bytes = vec![b'h', 0xff];
+    assert_eq!(super::typed::text_of(bytes.clone(), BytesForm::Utf8), None);
+    assert_eq!(
+        super::typed::text_of(bytes, BytesForm::Base64).as_deref(),
+        Some("aP8=")
+    );
 }

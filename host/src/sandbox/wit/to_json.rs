@@ -88,6 +88,11 @@ impl JsonText {
         self.raw(b"]")
     }
 
+    /// Writes a text.
+    pub(super) fn text(&mut self, text: &str) -> Written {
+        self.json(text)
+    }
+
     /// What a case holds; `null` if nothing.
     pub(super) fn payload(&mut self, value: Option<(&Val, &Type)>) -> Written {
         match value {

@@ -2,7 +2,7 @@
 //! ("hostcall fuel"): 48 for each value within another, and one for each byte of a text. The
 //! formulas follow `wasmtime::component::Val` of the version in Cargo.lock.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::ptr;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use toolward_bundle::component::Type;
 use wasmtime::component::Val;
 
 /// Units for a value within another.
-const CHARGED: u64 = 48;
+const CHARGED: u64 = size_of::<Val>() as u64;
 
 /// What a value within another takes at most: a vector of one is made for four.
 const PLACE: u64 = 4 * size_of::<Val>() as u64 + OVERHEAD;
@@ -21,12 +21,12 @@ const OVERHEAD: u64 = 16;
 /// Bytes of the host's memory, rounded up, for each unit that lifting a value of this type is
 /// charged: the most that any value of it may take.
 pub(super) fn of_type(ty: &Arc<Type>) -> u64 {
-    let mut seen = HashMap::new();
+    let mut seen = HashSet::new();
     let mut open = vec![ty];
     let mut worst = 1;
     while let Some(ty) = open.pop() {
         // A type that is used twice weighs the same.
-        if seen.insert(ptr::from_ref::<Type>(ty).addr(), ()).is_none() {
+        if seen.insert(ptr::from_ref::<Type>(ty).addr()) {
             worst = worst.max(of_node(ty));
             open.extend(ty.inner());
         }
