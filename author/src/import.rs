@@ -7,14 +7,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolward_bundle::component::{
-    AMPLIFIER_TOOL, Function, Functions, Surface, SurfaceError, Type, Usability, Withheld,
+    AMPLIFIER_TOOL, Function, Functions, MadeFor, Surface, SurfaceError, Type, Usability,
 };
 use toolward_bundle::text::visible_line;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::{Arguments, Driver, WitCall, World};
 use toolward_contract::tool::Tool;
 use toolward_contract::{NoScope, Parsed};
-use toolward_report::codes;
+use toolward_report::{Coded, codes};
 use toolward_signing::Digest;
 use toolward_signing::id::Id;
 use toolward_signing::timestamp::Timestamp;
@@ -25,7 +25,7 @@ use crate::output;
 mod amplifier;
 mod write;
 
-pub use amplifier::spec_bundle;
+pub use amplifier::{spec_bundle, spec_policy};
 
 /// What is said about the tools of an imported component.
 #[derive(Debug, Clone, Default)]
@@ -56,8 +56,32 @@ pub struct Imported {
     pub files: Vec<(String, Vec<u8>)>,
     /// The ids of its tools.
     pub tools: Vec<String>,
-    /// Functions that can't be called, each with the reason.
-    pub withheld: Vec<(String, Withheld)>,
+    /// Functions of which no tool was made.
+    pub left_out: Vec<LeftOut>,
+    /// How many more can't be called, and are not listed.
+    pub uncounted: usize,
+}
+
+/// A function of which no tool was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// Its name.
+    pub function: String,
+    /// Why, in words.
+    pub reason: String,
+    /// The same as a code.
+    pub code: &'static str,
+}
+
+impl LeftOut {
+    fn new(function: &str, reason: &(impl ToString + Coded)) -> Self {
+        Self {
+            function: function.to_owned(),
+            reason: reason.to_string(),
+            code: reason.code(),
+        }
+    }
 }
 
 /// Why a component is not imported.
@@ -87,19 +111,12 @@ pub enum ImportError {
         /// Why it can't be called.
         reason: String,
     },
-    /// Two functions would become the same tool.
-    #[error("the functions {first} and {second} would both be the tool {id}")]
-    NameTaken {
-        /// The id.
-        id: String,
-        /// The function that has it.
-        first: String,
-        /// The function that would have it, too.
-        second: String,
-    },
     /// What an Amplifier tool says about itself is no description of a tool.
     #[error("what `get-spec` returned {0}")]
     Spec(String),
+    /// What is declared contradicts itself.
+    #[error("{0}")]
+    Declared(String),
     /// What was written is not valid: a declaration is wrong, or a schema is too costly.
     #[error("what was made of it is not valid: {}", first(.0))]
     Invalid(Vec<Diagnostic>),
@@ -119,9 +136,9 @@ codes! {
         Self::Time = "unwritable-value";
         Self::Component(error) = error;
         Self::NothingOffered { .. } = "import-nothing-offered", "`toolward inspect` lists what it exports";
-        Self::NameTaken { .. } = "import-name-taken", "leave one of them to another bundle";
         Self::Spec(_) = "import-spec-failed", "it should return JSON with name, description and parameters";
-        Self::Invalid(_) = "import-invalid", "correct the flag that the message is about";
+        Self::Declared(_) = "import-invalid", "correct the flag";
+        Self::Invalid(_) = "import-invalid", "a flag declares what can't be, or the component has what no contract can say";
         Self::Write(error) = error;
     }
 }
@@ -131,6 +148,14 @@ struct Called<'a> {
     tool: String,
     /// What stands below `metadata.component`.
     component: Value,
+    /// The text of its contract.
+    contract: String,
+    function: &'a str,
+}
+
+/// What a contract is made of.
+struct Described<'a> {
+    tool: &'a str,
     name: String,
     description: Option<String>,
     inputs: Value,
@@ -148,38 +173,105 @@ pub fn component(wasm: &[u8], options: &Options) -> Result<Imported, ImportError
     let surface = Surface::read(wasm)?;
     usable(wasm, &surface, "component")?;
     let functions = Functions::read(wasm, &surface.exports)?;
-    let only = functions.offered.len() == 1;
+    write::declarations(options)?;
+    let withheld = functions.withheld.iter();
+    let mut left_out: Vec<LeftOut> = withheld
+        .map(|(name, reason)| LeftOut::new(name, reason))
+        .collect();
     let mut called: Vec<Called<'_>> = Vec::new();
+    let only = functions.offered.len() == 1;
     for (export, function) in &functions.offered {
-        let last = export.rsplit('#').next().unwrap_or(export);
         let tool = match only {
             true => options.id.clone(),
-            false => format!("{}.{}", options.id, last.to_ascii_lowercase()),
+            false => match tool_id(&options.id, export, &called) {
+                Ok(tool) => tool,
+                Err(reason) => {
+                    left_out.push(LeftOut::new(export, &reason));
+                    continue;
+                }
+            },
         };
-        if let Some(first) = called.iter().find(|called| called.tool == tool) {
-            return Err(ImportError::NameTaken {
-                id: tool,
-                first: first.function.to_owned(),
-                second: export.clone(),
-            });
-        }
         let (component, call) = how(export, function)?;
-        called.push(Called {
-            tool,
-            component,
-            name: title(last),
+        let described = Described {
+            tool: &tool,
+            name: title(last(export)),
             description: None,
             inputs: function.inputs(&call),
             outputs: function.outputs(&call),
             function: export,
+        };
+        match write::contract(&described, options) {
+            Ok(contract) => called.push(Called {
+                tool,
+                component,
+                contract,
+                function: export,
+            }),
+            // Its schemas are too large, or too costly to check.
+            Err(error) => left_out.push(LeftOut::new(export, &error)),
+        }
+    }
+    if called.is_empty() {
+        return Err(ImportError::NothingOffered {
+            what: MadeFor::of(&surface).description(),
+            reason: match left_out.first() {
+                Some(left) => format!("no tool can be made; {}: {}", left.function, left.reason),
+                None => "no tool can be made".to_owned(),
+            },
         });
     }
     let files = write::files(wasm, &called, options)?;
     Ok(Imported {
         files,
         tools: called.into_iter().map(|called| called.tool).collect(),
-        withheld: functions.withheld.into_iter().collect(),
+        left_out,
+        uncounted: functions.uncounted,
     })
+}
+
+/// Why a function gets no id.
+#[derive(Debug, thiserror::Error)]
+enum NoTool {
+    #[error("its name makes no id, which has 2 to 80 characters")]
+    NoId,
+    #[error("its tool would have the id {id}, which {by} has")]
+    Taken { id: String, by: String },
+}
+
+codes! {
+    for NoTool {
+        Self::NoId = "import-name-unusable";
+        Self::Taken { .. } = "import-name-taken";
+    }
+}
+
+/// The function's name without that of its interface.
+fn last(export: &str) -> &str {
+    export.rsplit('#').next().unwrap_or(export)
+}
+
+/// The id of a tool among several: with the name of its interface where that of the function is
+/// taken.
+fn tool_id(id: &str, export: &str, called: &[Called<'_>]) -> Result<String, NoTool> {
+    let holder = |tool: &str| called.iter().find(|called| called.tool == tool);
+    let function = last(export).to_ascii_lowercase();
+    let plain = format!("{id}.{function}");
+    let tool = match holder(&plain) {
+        None => plain,
+        Some(_) => {
+            let interface = export.split(['#', '@']).next().unwrap_or_default();
+            let interface = interface.rsplit(['/', ':']).next().unwrap_or_default();
+            format!("{id}.{}.{function}", interface.to_ascii_lowercase())
+        }
+    };
+    Id::parse(&tool).map_err(|_| NoTool::NoId)?;
+    match holder(&tool) {
+        None => Ok(tool),
+        Some(by) => Err(NoTool::Taken {
+            by: by.function.to_owned(),
+            id: tool,
+        }),
+    }
 }
 
 /// Makes a bundle of a tool of Amplifier. `spec` is what its `get-spec` returned.
@@ -191,21 +283,28 @@ pub fn amplifier(wasm: &[u8], spec: &str, options: &Options) -> Result<Imported,
     let surface = Surface::read(wasm)?;
     usable(wasm, &surface, "amplifier")?;
     let spec = amplifier::Spec::read(spec).map_err(ImportError::Spec)?;
-    let called = [Called {
-        tool: options.id.clone(),
-        component: json!({ "world": "amplifier-tool" }),
+    write::declarations(options)?;
+    let described = Described {
+        tool: &options.id,
         name: title(&spec.name),
         description: spec.description,
         inputs: spec.parameters,
         // Amplifier does not say what a tool returns.
         outputs: json!({}),
         function: AMPLIFIER_TOOL,
+    };
+    let called = [Called {
+        tool: options.id.clone(),
+        component: json!({ "world": "amplifier-tool" }),
+        contract: write::contract(&described, options)?,
+        function: AMPLIFIER_TOOL,
     }];
     let files = write::files(wasm, &called, options)?;
     Ok(Imported {
         files,
         tools: vec![options.id.clone()],
-        withheld: Vec::new(),
+        left_out: Vec::new(),
+        uncounted: 0,
     })
 }
 
@@ -222,7 +321,7 @@ pub fn usable(wasm: &[u8], surface: &Surface, word: &str) -> Result<(), ImportEr
         _ => "a driver of Toolward needs no import: write a DRIVER.md for it".to_owned(),
     };
     Err(ImportError::NothingOffered {
-        what: toolward_bundle::component::MadeFor::of(surface).description(),
+        what: MadeFor::of(surface).description(),
         reason,
     })
 }

@@ -1,15 +1,41 @@
 //! The documents of an imported bundle.
 
 use serde_json::{Map, Value, json};
+use toolward_bundle::rules::UNDESCRIBED;
 use toolward_bundle::text::visible_line;
 use toolward_contract::driver::Driver;
 
-use super::{Called, ImportError, Options, checked_names, origin, read_back, valid};
+use super::{Called, Described, ImportError, Options, checked_names, origin, read_back, valid};
 
-/// What stands where nobody has described a tool.
-const TODO: &str = "TODO: say what this tool does, and when to use it.";
+/// What stands where nobody has described a tool, after [`UNDESCRIBED`].
+const TODO: &str = " this tool does, and when to use it.";
 
-/// All files of the bundle. The contracts and the driver are read back, as a host reads them.
+/// The text of a contract. It is read back, as a host reads it.
+pub(super) fn contract(
+    described: &Described<'_>,
+    options: &Options,
+) -> Result<String, ImportError> {
+    let text = document(&fields(described, options), &body(described));
+    read_back(&text)?;
+    Ok(text)
+}
+
+/// That what was said can be declared, whatever the functions are.
+pub(super) fn declarations(options: &Options) -> Result<(), ImportError> {
+    checked_names(options, &[])?;
+    consistent(options)?;
+    let described = Described {
+        tool: &options.id,
+        name: "n".to_owned(),
+        description: None,
+        inputs: json!({ "type": "object" }),
+        outputs: json!({}),
+        function: "f",
+    };
+    contract(&described, options).map(drop)
+}
+
+/// All files of the bundle. The driver is read back, as a host reads it.
 pub(super) fn files(
     wasm: &[u8],
     tools: &[Called<'_>],
@@ -18,8 +44,7 @@ pub(super) fn files(
     checked_names(options, tools)?;
     let mut files = vec![("bundle.toml".to_owned(), bundle_toml(options)?.into_bytes())];
     for called in tools {
-        let text = document(&contract(called, options), &body(called));
-        read_back(&text)?;
+        let text = called.contract.clone();
         files.push((format!("tools/{}/TOOL.md", called.tool), text.into_bytes()));
     }
     let folder = format!("drivers/{}.driver", options.id);
@@ -35,6 +60,27 @@ pub(super) fn files(
     ));
     files.push((format!("{folder}/driver.wasm"), wasm.to_vec()));
     Ok(files)
+}
+
+/// That what was said does not contradict itself.
+fn consistent(options: &Options) -> Result<(), ImportError> {
+    for workspace in &options.workspaces {
+        let (path, writes) = match workspace.strip_suffix(":rw") {
+            Some(path) => (path, true),
+            None => (workspace.as_str(), false),
+        };
+        if path.contains(':') {
+            return Err(ImportError::Declared(format!(
+                "`{workspace}` is neither a directory nor one with `:rw` behind"
+            )));
+        }
+        if writes && options.read_only {
+            return Err(ImportError::Declared(format!(
+                "`--workspace {path}:rw` writes, and `--read-only` says that nothing is changed"
+            )));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn bundle_toml(options: &Options) -> Result<String, ImportError> {
@@ -73,30 +119,44 @@ fn block(value: &Value, indent: usize, text: &mut String) {
         }
         Value::Array(items) => {
             for item in items {
+                if is_flat(item) {
+                    text.push_str(&format!("{spaces}- {}\n", flow(item)));
+                    continue;
+                }
                 let mut inner = String::new();
                 block(item, indent + 2, &mut inner);
                 text.push_str(&format!("{spaces}- {}", inner.trim_start_matches(' ')));
             }
         }
-        scalar => text.push_str(&format!("{spaces}{scalar}\n")),
+        scalar => text.push_str(&format!("{spaces}{}\n", flow(scalar))),
     }
 }
 
 /// Writes the value of a key: on the same line where it has no others inside.
 fn nested(value: &Value, indent: usize, text: &mut String) {
-    let scalar = |value: &Value| !value.is_object() && !value.is_array();
-    let flat = match value {
-        Value::Object(members) => members.is_empty(),
-        Value::Array(items) => items.iter().all(scalar),
-        _ => true,
-    };
-    match flat {
-        true => text.push_str(&format!(" {value}\n")),
+    match is_flat(value) {
+        true => text.push_str(&format!(" {}\n", flow(value))),
         false => {
             text.push('\n');
             block(value, indent + 2, text);
         }
     }
+}
+
+/// Whether a value stands on one line.
+fn is_flat(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.is_empty(),
+        Value::Array(items) => items
+            .iter()
+            .all(|item| !item.is_object() && !item.is_array()),
+        _ => true,
+    }
+}
+
+/// A value as JSON, without the one character that YAML does not take and JSON does.
+fn flow(value: &Value) -> String {
+    value.to_string().replace('\u{7f}', "\\u007f")
 }
 
 /// A key, quoted where a reader of YAML could take it for something else.
@@ -106,11 +166,11 @@ fn key(name: &str) -> String {
     let letter = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '$');
     match letter && name.bytes().all(plain) && !words.contains(&&*name.to_ascii_lowercase()) {
         true => name.to_owned(),
-        false => Value::from(name).to_string(),
+        false => flow(&Value::from(name)),
     }
 }
 
-fn contract(called: &Called<'_>, options: &Options) -> Value {
+fn fields(called: &Described<'_>, options: &Options) -> Value {
     let described = called
         .description
         .as_deref()
@@ -119,7 +179,7 @@ fn contract(called: &Called<'_>, options: &Options) -> Value {
     let contract = json!({
         "id": called.tool,
         "name": called.name,
-        "description": described.as_deref().unwrap_or(TODO),
+        "description": described.unwrap_or_else(|| format!("{UNDESCRIBED}{TODO}")),
         "version": "1.0.0",
         "idempotent": options.read_only,
         "approval": if options.read_only { "auto" } else { "on-mutate" },
@@ -190,7 +250,7 @@ fn with<const N: usize>(mut object: Value, more: [(&str, Option<Value>); N]) -> 
     object
 }
 
-fn body(called: &Called<'_>) -> String {
+fn body(called: &Described<'_>) -> String {
     format!(
         "Made by `toolward import` of `{}`. What it declares was said by the person who imported it.\n",
         visible_line(called.function, 200)
