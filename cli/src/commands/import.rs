@@ -15,6 +15,9 @@ use crate::environment::Environment;
 use crate::failure::{Failure, Kind, Result, own_program};
 use crate::output::Output;
 
+/// How many functions of which no tool was made are named.
+const MAX_SHOWN: usize = 20;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// A component with functions of its own, as Wassette calls them: each becomes a tool
@@ -120,25 +123,30 @@ impl Declared {
         let imported = imported.map_err(|error| failed(error, file))?;
         import::create(directory, &imported).map_err(|error| failed(error, directory))?;
         let names: Vec<&String> = imported.files.iter().map(|(name, _)| name).collect();
-        let withheld = imported.withheld.iter().map(|(name, reason)| {
-            json!({ "name": name, "reason": reason.to_string(), "code": reason.code() })
-        });
+        let left_out = imported
+            .left_out
+            .iter()
+            .map(|left| json!({ "name": left.function, "reason": left.reason, "code": left.code }));
         let value = json!({
             "ok": true, "directory": directory, "tools": imported.tools, "files": names,
-            "withheld": withheld.collect::<Vec<_>>(),
+            "left_out": left_out.collect::<Vec<_>>(), "uncounted": imported.uncounted,
         });
         let paths = names
             .iter()
             .map(|name| directory.join(name).display().to_string());
         output.result(&value, paths.collect::<Vec<_>>().join("\n"))?;
-        for (name, reason) in &imported.withheld {
-            let name = visible_line(name, 200);
-            output.note(format!("left out: {name}: {reason}"));
+        for left in imported.left_out.iter().take(MAX_SHOWN) {
+            let name = visible_line(&left.function, 200);
+            output.note(format!("left out: {name}: {}", left.reason));
+        }
+        let more = imported.left_out.len().saturating_sub(MAX_SHOWN) + imported.uncounted;
+        if more > 0 {
+            output.note(format!("left out: {more} more"));
         }
         let directory = quoted(directory);
         let tool = imported.tools.first().map_or("", String::as_str);
         output.note(format!(
-            "\nNext:\n  toolward check {directory}\n  toolward call {tool} --dev {directory} --input '{{}}'\n  toolward pack {directory} -o {}.toolbundle --key PRIVATE.pem",
+            "\nNext: describe each tool whose TOOL.md says TODO, then\n  toolward check {directory}\n  toolward call {tool} --dev {directory} --set NAME=VALUE\n  toolward pack {directory} -o {}.toolbundle --key PRIVATE.pem",
             self.id
         ));
         Ok(())
@@ -198,10 +206,19 @@ fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
     let folder = tempfile::Builder::new().prefix("toolward-").tempdir();
     let folder = folder.map_err(|error| Failure::unreadable(&std::env::temp_dir(), error))?;
     let bundle = folder.path().join("bundle");
-    let tool = import::spec_bundle(&bundle, wasm).map_err(|error| failed(error, file))?;
+    let tool = import::spec_bundle(&bundle, wasm, &surface).map_err(|error| failed(error, file))?;
+    let policy = folder.path().join("policy.toml");
+    let written = std::fs::write(&policy, import::spec_policy(&bundle));
+    written.map_err(|error| Failure::unwritable(&policy, error))?;
     let mut call = Process::new(own_program()?);
-    call.args(["--json", "call", tool, "--input", "{}", "--dev"])
+    call.args(["--json", "call", tool, "--input", "{}", "--no-cache"])
+        .arg("--dev")
         .arg(&bundle)
+        .arg("--policy")
+        .arg(&policy)
+        // Nothing that this user has set up takes part.
+        .env_clear()
+        .env("HOME", folder.path())
         .stdin(Stdio::null())
         .stderr(Stdio::null());
     let unanswered = |why: &str| {

@@ -231,6 +231,12 @@ fn component(path: &Path, output: &mut Output) -> Result {
     for name in functions.offered.keys() {
         output.line(format!("function {}", line(name)))?;
     }
+    if functions.uncounted > 0 {
+        output.line(format!(
+            "{} more functions can't be called",
+            functions.uncounted
+        ))?;
+    }
     for (name, reason) in &functions.withheld {
         output.line(line(&format!("function {name} can't be called: {reason}")))?;
     }
