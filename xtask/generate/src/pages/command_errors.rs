@@ -318,9 +318,9 @@ fn rows() -> Vec<Row> {
             "a component to be imported has no function that can be called",
         ),
         other(
-            &["import-name-taken"],
-            "1",
-            "two functions of a component would be the same tool",
+            &["import-name-taken", "import-name-unusable"],
+            "none: it is in `left_out` of `import`",
+            "no tool is made of a function: another one has its id, or its name makes none",
         ),
         other(
             &["import-invalid"],
