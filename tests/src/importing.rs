@@ -119,13 +119,13 @@ fn what_a_function_does_not_take_is_refused_before_it_runs() {
     }
     // What the schema lets through and the type does not.
     let result = answer(&mut raw, "echo-bytes", &json!({ "value": "not base64" }));
-    assert!(result.to_string().contains("wit:input"), "{result}");
+    assert!(result.to_string().contains("component:input"), "{result}");
     let result = answer(
         &mut raw,
         "echo-u64",
         &json!({ "value": "18446744073709551616" }),
     );
-    assert!(result.to_string().contains("wit:input"), "{result}");
+    assert!(result.to_string().contains("component:input"), "{result}");
 }
 
 #[test]
@@ -161,6 +161,47 @@ fn an_error_of_a_function_is_an_error_of_the_tool() {
     let spin = "call other.spin --dev imported --timeout 300 --json";
     let spun = machine.toolward(spin).end().json();
     assert_eq!(spun["error"]["code"], "timeout", "{spun}");
+}
+
+#[test]
+fn a_driver_says_in_which_form_results_and_bytes_are() {
+    let machine = functions("");
+    let driver = "imported/drivers/other.driver/DRIVER.md";
+    let text = machine.text(driver);
+    let with = |export: &str, line: &str| {
+        let named = format!("export: \"{export}\"\n");
+        assert!(text.contains(&named), "{text}");
+        machine.write(
+            driver,
+            text.replace(&named, &format!("{named}        {line}\n")),
+        );
+    };
+    let call = |tool: &str, input: &str| {
+        let call = format!("call other.{tool} --dev imported --json");
+        let ended = machine.toolward(&call).arg("--input").arg(input);
+        ended.end().json()
+    };
+    let open = |tool: &str| {
+        let contract = format!("imported/tools/other.{tool}/TOOL.md");
+        let text = machine.text(&contract);
+        let (before, outputs) = text.split_once("outputs:").unwrap();
+        let after = outputs.split_once("\n---").unwrap().1;
+        machine.write(&contract, format!("{before}outputs: {{}}\n---{after}"));
+    };
+    open("divide");
+    with("tests:functions/endings@1.0.0#divide", "result: keep");
+    let kept = call("divide", r#"{"a": 7, "b": 0}"#);
+    assert_eq!(
+        kept["value"],
+        json!({"err": "7 is not divided by 0"}),
+        "{kept}"
+    );
+    assert_eq!(
+        call("divide", r#"{"a": 7, "b": 2}"#)["value"],
+        json!({"ok": 3})
+    );
+    with("tests:functions/echo@1.0.0#echo-bytes", "bytes: utf8");
+    assert_eq!(call("echo-bytes", r#"{"value": "hé"}"#)["value"], "hé");
 }
 
 #[test]
@@ -296,10 +337,16 @@ fn a_tool_of_amplifier_describes_itself_and_is_called() {
 /// A component that exports the instance `name` of this function, which takes nothing and
 /// whose core function is `body`, with a memory.
 fn component(name: &str, result: &str, body: &str) -> Vec<u8> {
+    component_with("", name, result, body)
+}
+
+/// The same with imports.
+fn component_with(imports: &str, name: &str, result: &str, body: &str) -> Vec<u8> {
     let wat = format!(
-        r#"(component
+        r#"(component {imports}
             (core module $m
                 (memory (export "memory") 1)
+                (data (i32.const 1024) "{{\"name\":\"t\"}}")
                 (func (export "f") (result i32) {body})
                 (func (export "g") (param i32 i32) (result i32) unreachable)
                 (func (export "realloc") (param i32 i32 i32 i32) (result i32) i32.const 1024))
@@ -333,6 +380,25 @@ fn a_description_is_asked_for_in_a_sandbox_with_small_limits() {
         machine.toolward(import).ends(1).says("import-spec-failed");
     }
     assert!(!machine.path("imported").exists());
+}
+
+/// The operator's own configuration has no say in it, and one that imports HTTP is asked, too.
+#[test]
+fn a_description_does_not_depend_on_what_is_configured() {
+    let machine = with("amplifier.wasm");
+    machine.configure("[[deny]]\ntool = \"*\"\n");
+    machine
+        .toolward("import amplifier amplifier.wasm --id math.sum -o sum")
+        .ends(0);
+    let body = "(i32.store (i32.const 512) (i32.const 1024)) \
+                (i32.store (i32.const 516) (i32.const 12)) (i32.const 512)";
+    let tool = "amplifier:modules/tool@1.0.0";
+    let http = r#"(import "wasi:http/types@0.2.0" (instance))"#;
+    machine.write("http.wasm", component_with(http, tool, "(list u8)", body));
+    let import = "import amplifier http.wasm --id a.http --network api.example.com -o http";
+    machine.toolward(import).ends(0);
+    let contract = machine.text("http/tools/a.http/TOOL.md");
+    assert!(contract.contains("network:api.example.com"), "{contract}");
 }
 
 #[test]
@@ -369,7 +435,12 @@ fn what_can_not_be_a_tool_is_refused_with_the_reason() {
             (export "a:b/c" (instance $i)) (export "a:b/d" (instance $i)))"#,
     );
     machine.write("other.wasm", two.unwrap());
-    import("component").says("import-name-taken");
+    // The second has its interface's name.
+    machine
+        .toolward("import component other.wasm --id a.b -o two")
+        .ends(0);
+    assert!(machine.path("two/tools/a.b.same/TOOL.md").exists());
+    assert!(machine.path("two/tools/a.b.d.same/TOOL.md").exists());
     // ACT's functions are async: this engine has no such components.
     let act = r#"(component (type $f (func async)) (import "act:tools/x@0.1.0" (func (type $f))))"#;
     machine.write("other.wasm", wat::parse_str(act).unwrap());
@@ -378,7 +449,13 @@ fn what_can_not_be_a_tool_is_refused_with_the_reason() {
         "other.wasm",
         std::fs::read(root().join("tests/guests/other-world/functions.wasm")).unwrap(),
     );
-    let wrong = "import component other.wasm --id a.b --workspace ../x -o imported";
-    machine.toolward(wrong).ends(1).says("import-invalid");
+    for flags in [
+        "--workspace ../x",
+        "--workspace /data:rw --read-only",
+        "--workspace /a:rw:rw",
+    ] {
+        let wrong = format!("import component other.wasm --id a.b {flags} -o imported");
+        machine.toolward(&wrong).ends(1).says("import-invalid");
+    }
     assert!(!machine.path("imported").exists());
 }

@@ -3,7 +3,6 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::Command;
 
 use crate::languages::toolchain;
@@ -38,7 +37,7 @@ pub(super) fn in_scratch(machine: &Machine) -> Command {
 pub(super) fn in_checkout(machine: &Machine) -> Command {
     let mut shell = shell(machine);
     // `cargo run` shall find what is built already.
-    let target = toolward().parent().and_then(Path::parent).unwrap();
+    let target = toolward().ancestors().nth(3).unwrap();
     shell.current_dir(root()).env("CARGO_TARGET_DIR", target);
     shell
 }

@@ -143,7 +143,23 @@ fn build_toolward() -> Option<PathBuf> {
         .stdin(Stdio::null())
         .status()
         .unwrap();
-    built.success().then(|| folder.join("toolward"))
+    built.success().then(|| own_link(&folder.join("toolward")))
+}
+
+/// The built command under a name that stays. README's own `cargo run` puts another file in its
+/// place while tests run, and a command starts itself by its path.
+fn own_link(built: &Path) -> PathBuf {
+    let folder = built.with_file_name("e2e");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (new, link) = (
+        folder.join(format!("toolward-{}", std::process::id())),
+        folder.join("toolward"),
+    );
+    std::fs::hard_link(built, &new).unwrap();
+    std::fs::rename(&new, &link).unwrap();
+    // A second name for the same file is not renamed.
+    let _ = std::fs::remove_file(&new);
+    link
 }
 
 /// The Cargo that compiles drivers, as `cargo xtask guests` has set it up.
