@@ -236,7 +236,7 @@ impl Report<'_> {
             MadeFor::OtherToolward => {
                 "build the driver against the version of toolward-guest that belongs to this host"
             }
-            MadeFor::Functions | MadeFor::Other => {
+            MadeFor::Functions => {
                 "to call its functions, say so in `metadata.component`: `toolward import component` writes that"
             }
             MadeFor::Amplifier => {
