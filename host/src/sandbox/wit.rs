@@ -9,7 +9,7 @@ use toolward_policy::LimitName;
 use wasmtime::component::{ComponentExportIndex, Func, InstancePre, Val};
 use wasmtime::{Engine, Error, Result, Store};
 
-use self::from_json::{Arguments, Plain};
+use self::from_json::{Arguments, Refused};
 use self::to_json::JsonText;
 use self::typed::Typed;
 use super::State;
@@ -99,49 +99,80 @@ impl<'a> FunctionCall<'a> {
         store: &mut Store<State>,
         limits: &CallLimits,
     ) -> Result<Result<Returned, DriverError>> {
+        match self.exported.typed {
+            Some(typed) => self.execute_typed(typed, store, limits).await,
+            None => self.execute_values(store, limits).await,
+        }
+    }
+
+    /// The parameters, counted; the inner error is the function's that can't take the input.
+    fn read<T>(
+        &self,
+        store: &mut Store<State>,
+        limits: &CallLimits,
+        read: impl FnOnce(Arguments<'_>, &str) -> Result<T, Refused>,
+    ) -> Result<Result<T, DriverError>> {
+        let before = store.data().limiter.memory_left();
+        let mut left = before;
+        let arguments = Arguments {
+            function: &self.exported.function,
+            call: &self.exported.call,
+            limits: &limits.json,
+            memory: &mut left,
+        };
+        match read(arguments, &self.input) {
+            Ok(parameters) => {
+                let held = before.saturating_sub(left);
+                store.data_mut().limiter.held.keep(held);
+                Ok(Ok(parameters))
+            }
+            Err(Refused::Memory) => Err(no_memory(store)),
+            Err(Refused::Input(message)) => Ok(Err(failure("component:input", message, None))),
+        }
+    }
+
+    /// Calls a function of texts and bytes.
+    async fn execute_typed(
+        &self,
+        typed: Typed,
+        store: &mut Store<State>,
+        limits: &CallLimits,
+    ) -> Result<Result<Returned, DriverError>> {
+        let parameter = match self.read(store, limits, |arguments, input| arguments.plain(input))? {
+            Ok(parameter) => parameter,
+            Err(error) => return Ok(Err(error)),
+        };
+        let Exported {
+            component, index, ..
+        } = self.exported;
+        let instance = component.instantiate_async(&mut *store).await?;
+        let returned = typed.call(&instance, store, index, &parameter).await?;
+        let limiter = &mut store.data_mut().limiter;
+        // As it came, in base64, and as JSON.
+        limiter.held.keep(returned.bytes().saturating_mul(4));
+        limiter.settle()?;
+        written(returned, self.exported.call.bytes, limits.output_bytes)
+    }
+
+    /// Calls a function of any types.
+    async fn execute_values(
+        &self,
+        store: &mut Store<State>,
+        limits: &CallLimits,
+    ) -> Result<Result<Returned, DriverError>> {
+        let parameters =
+            match self.read(store, limits, |arguments, input| arguments.values(input))? {
+                Ok(parameters) => parameters,
+                Err(error) => return Ok(Err(error)),
+            };
         let Exported {
             component,
             index,
             function,
             call,
-            typed,
             ..
         } = self.exported;
-        let mut left = store.data().limiter.memory_left();
-        let before = left;
-        let arguments = Arguments {
-            function,
-            call,
-            limits: &limits.json,
-            memory: &mut left,
-        };
-        let read = match typed {
-            Some(_) => arguments.plain(&self.input).map(Parameters::Plain),
-            None => arguments.values(&self.input).map(Parameters::Values),
-        };
-        let parameters = match read {
-            Ok(parameters) => parameters,
-            Err(from_json::Refused::Memory) => return Err(no_memory(store)),
-            Err(from_json::Refused::Input(message)) => {
-                return Ok(Err(failure("component:input", message, None)));
-            }
-        };
-        let held = before.saturating_sub(left);
-        store.data_mut().limiter.held.keep(held);
-
         let instance = component.instantiate_async(&mut *store).await?;
-        let parameters = match (typed, parameters) {
-            (_, Parameters::Values(values)) => values,
-            (None, Parameters::Plain(_)) => Vec::new(),
-            (Some(typed), Parameters::Plain(plain)) => {
-                let returned = typed.call(&instance, store, index, &plain).await?;
-                let limiter = &mut store.data_mut().limiter;
-                // As it came, in base64, and as JSON.
-                limiter.held.keep(returned.bytes().saturating_mul(4));
-                limiter.settle()?;
-                return written(returned, call.bytes, limits.output_bytes);
-            }
-        };
         let func: Func = instance
             .get_func(&mut *store, index)
             .ok_or_else(|| Error::msg("the function is gone"))?;
@@ -209,12 +240,6 @@ impl<'a> FunctionCall<'a> {
     pub(crate) fn into_input(self) -> (String, String) {
         (self.input, self.context)
     }
-}
-
-/// What is passed to a function.
-enum Parameters {
-    Values(Vec<Val>),
-    Plain(Plain),
 }
 
 /// The error for what takes more memory than the call has left.

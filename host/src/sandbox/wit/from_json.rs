@@ -115,7 +115,12 @@ impl Arguments<'_> {
     }
 
     fn parsed(&mut self, input: &str) -> Result<Value, Refused> {
-        let read = json::parse_within(input.as_bytes(), self.limits, self.memory);
+        // The host has held it to the size of inputs; these limits are those of outputs.
+        let limits = json::Limits {
+            bytes: usize::MAX,
+            ..*self.limits
+        };
+        let read = json::parse_within(input.as_bytes(), &limits, self.memory);
         read.map_err(|error| match error.kind {
             json::JsonErrorKind::TooMuchMemory => Refused::Memory,
             _ => Refused::Input(error.to_string()),
@@ -334,7 +339,11 @@ impl Arguments<'_> {
         let Value::Array(values) = value else {
             return misfit("an array of its words");
         };
-        // The same word twice is one flag; the list itself is the input's.
+        // Each is compared with each.
+        if values.len() > names.len() {
+            return misfit(format!("at most {} words", names.len()));
+        }
+        // The same word twice is one flag.
         let given = |name: &&String| values.iter().any(|value| value.as_str() == Some(name));
         let known = |value: &Value| {
             value

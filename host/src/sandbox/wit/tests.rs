@@ -241,7 +241,7 @@ fn what_is_no_value_of_the_type_is_refused() {
     refused(
         "(type $f (flags \"x\")) (export \"f-s\" (type $t (eq $f)))",
         "$t",
-        &[json!(["y"]), json!("x")],
+        &[json!(["y"]), json!("x"), json!(["x", "x"])],
     );
     refused(
         "(type $v (variant (case \"n\") (case \"s\" string))) (export \"v\" (type $t (eq $v)))",
@@ -277,6 +277,23 @@ fn the_place_of_a_misfit_is_named() {
         message,
         "the driver takes an integer from 0 to 255 at \"/1/1\" of its input"
     );
+}
+
+#[test]
+fn an_input_may_be_larger_than_an_output() {
+    let function = taking("", "string");
+    let arguments = Arguments {
+        function: &function,
+        call: &call(BytesForm::Base64),
+        limits: &Limits {
+            bytes: 16,
+            ..Limits::default()
+        },
+        memory: &mut (1 << 20),
+    };
+    let long = "x".repeat(1000);
+    let read = arguments.plain(&json!(long).to_string());
+    assert_eq!(read, Ok(super::from_json::Plain::Text(long)));
 }
 
 #[test]
