@@ -11,7 +11,7 @@ use toolward_bundle::component::{
 };
 use toolward_bundle::text::visible_line;
 use toolward_contract::diagnostic::Diagnostic;
-use toolward_contract::driver::{Arguments, Driver, WitCall, World};
+use toolward_contract::driver::{Arguments, WitCall};
 use toolward_contract::tool::Tool;
 use toolward_contract::{NoScope, Parsed};
 use toolward_report::{Coded, codes};
@@ -167,8 +167,8 @@ struct Described<'a> {
 ///
 /// # Errors
 ///
-/// When a name is not an id, no function can be called, two become the same tool, or what is
-/// declared is not valid.
+/// When a name is not an id, no tool can be made of any function, or what is declared is not
+/// valid.
 pub fn component(wasm: &[u8], options: &Options) -> Result<Imported, ImportError> {
     let surface = Surface::read(wasm)?;
     usable(wasm, &surface, "component")?;
@@ -191,7 +191,7 @@ pub fn component(wasm: &[u8], options: &Options) -> Result<Imported, ImportError
                 }
             },
         };
-        let (component, call) = how(export, function)?;
+        let call = how(export, function);
         let described = Described {
             tool: &tool,
             name: title(last(export)),
@@ -203,7 +203,7 @@ pub fn component(wasm: &[u8], options: &Options) -> Result<Imported, ImportError
         match write::contract(&described, options) {
             Ok(contract) => called.push(Called {
                 tool,
-                component,
+                component: as_written(&call),
                 contract,
                 function: export,
             }),
@@ -326,35 +326,22 @@ pub fn usable(wasm: &[u8], surface: &Surface, word: &str) -> Result<(), ImportEr
     })
 }
 
-/// How a function is called: as DRIVER.md says it, and as it is read from there.
-fn how(export: &str, function: &Function) -> Result<(Value, WitCall), ImportError> {
-    // A record that is all there is to it is the input.
-    let whole = match &function.parameters[..] {
-        [(_, only)] => matches!(**only, Type::Record(_)),
-        _ => false,
-    };
-    let component = match whole {
-        true => json!({ "world": "wit", "export": export, "arguments": "whole" }),
-        false => json!({ "world": "wit", "export": export }),
-    };
-    let entry = json!({ "tool": "a.b", "version": "1.x", "metadata": { "component": component } });
-    let driver = json!({
-        "id": "a.b", "name": "n", "description": "d", "version": "1.0.0",
-        "kind": "component", "component": "driver.wasm", "implements": [entry],
-    });
-    let read = Driver::parse("DRIVER.md", &write::document(&driver, ""));
-    let driver = valid(read)?;
-    let world = driver
-        .implements
-        .into_iter()
-        .next()
-        .map(|entry| entry.world);
-    match world {
-        Some(World::Wit(call)) => {
-            debug_assert_eq!(call.arguments == Arguments::Whole, whole);
-            Ok((component, call))
-        }
-        _ => Err(ImportError::Invalid(Vec::new())),
+/// How a function is called. A record that is all there is to it is the input.
+fn how(export: &str, function: &Function) -> WitCall {
+    let mut call = WitCall::new(export);
+    if let [(_, only)] = &function.parameters[..]
+        && matches!(**only, Type::Record(_))
+    {
+        call.arguments = Arguments::Whole;
+    }
+    call
+}
+
+/// The same as DRIVER.md says it.
+fn as_written(call: &WitCall) -> Value {
+    match call.arguments {
+        Arguments::Named => json!({ "world": "wit", "export": call.export }),
+        Arguments::Whole => json!({ "world": "wit", "export": call.export, "arguments": "whole" }),
     }
 }
 
@@ -369,8 +356,9 @@ fn read_back(text: &str) -> Result<Tool, ImportError> {
 
 /// `read-file` → `Read file`.
 fn title(name: &str) -> String {
-    let words = visible_line(name, 80).replace(['.', '-', '_'], " ");
-    let words = words.trim();
+    const LONGEST: usize = 70;
+    let words = visible_line(name, usize::MAX).replace(['.', '-', '_'], " ");
+    let words: String = words.trim().chars().take(LONGEST).collect();
     let mut letters = words.chars();
     match letters.next() {
         Some(first) => format!("{}{}", first.to_uppercase(), letters.as_str()),

@@ -235,15 +235,9 @@ impl Surface {
     /// Whether the component exports the world that this host knows.
     #[must_use]
     pub fn exports_handler(&self) -> bool {
-        self.exports_instance(HANDLER)
-    }
-
-    /// Whether the component exports an interface by this name.
-    #[must_use]
-    pub fn exports_instance(&self, name: &str) -> bool {
         self.exports
             .iter()
-            .any(|export| export.kind == "instance" && export.name == name)
+            .any(|export| export.kind == "instance" && export.name == HANDLER)
     }
 
     /// Whether anything of a package, such as `wasi:http`, is imported.

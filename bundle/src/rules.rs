@@ -81,8 +81,8 @@ fn unique_ids(documents: &Documents) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// How a description begins that an import leaves to the author.
-pub const UNDESCRIBED: &str = "TODO: say what";
+/// The description that an import leaves to the author.
+pub const UNDESCRIBED: &str = "TODO: say what this tool does, and when to use it.";
 
 /// Finds contracts with the description that an import leaves to its author.
 fn undescribed(documents: &Documents) -> impl Iterator<Item = Diagnostic> {

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 use toolward_bundle::rules::UNDESCRIBED;
-use toolward_bundle::text::visible_line;
+use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::driver::Driver;
 
 use super::{Called, Described, ImportError, Options, checked_names, origin, read_back, valid};
 
-/// What stands where nobody has described a tool, after [`UNDESCRIBED`].
-const TODO: &str = " this tool does, and when to use it.";
+/// Longest description of a contract, in characters.
+const MAX_DESCRIPTION: usize = 2000;
 
 /// The text of a contract. It is read back, as a host reads it.
 pub(super) fn contract(
@@ -171,15 +171,10 @@ fn key(name: &str) -> String {
 }
 
 fn fields(called: &Described<'_>, options: &Options) -> Value {
-    let described = called
-        .description
-        .as_deref()
-        .map(|text| visible_line(text, 2000));
-    let described = described.filter(|text| !text.trim().is_empty());
     let contract = json!({
         "id": called.tool,
         "name": called.name,
-        "description": described.unwrap_or_else(|| format!("{UNDESCRIBED}{TODO}")),
+        "description": description(called.description.as_deref()),
         "version": "1.0.0",
         "idempotent": options.read_only,
         "approval": if options.read_only { "auto" } else { "on-mutate" },
@@ -191,6 +186,15 @@ fn fields(called: &Described<'_>, options: &Options) -> Value {
     let requires = (!requires.is_empty()).then(|| Value::Object(requires));
     let mutates = (!mutates.is_empty()).then(|| json!(mutates));
     with(contract, [("requires", requires), ("mutates", mutates)])
+}
+
+/// What a component says of itself, as far as a contract may hold it.
+fn description(own: Option<&str>) -> String {
+    let own = visible(own.unwrap_or_default(), usize::MAX);
+    match own.trim() {
+        "" => UNDESCRIBED.to_owned(),
+        own => own.chars().take(MAX_DESCRIPTION).collect(),
+    }
 }
 
 /// What the tools need, and what they change: what was said, and nothing else.
@@ -265,4 +269,45 @@ fn origin_md(wasm: &[u8], options: &Options) -> Result<String, ImportError> {
          `driver.wasm` is `{file}`, unchanged: {} bytes, BLAKE3 `{digest}`.\n",
         wasm.len()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_is_cut_and_a_missing_one_is_to_be_written() {
+        for (own, expected) in [
+            (None, UNDESCRIBED.to_owned()),
+            (Some(" \n"), UNDESCRIBED.to_owned()),
+            (
+                Some("Adds.\nTwo numbers."),
+                "Adds.\nTwo numbers.".to_owned(),
+            ),
+            (Some(&*"ü".repeat(5000)), "ü".repeat(MAX_DESCRIPTION)),
+        ] {
+            assert_eq!(description(own), expected);
+        }
+        assert_eq!(super::super::title("read-file"), "Read file");
+        assert!(super::super::title(&"ß".repeat(500)).chars().count() <= 80);
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_the_same() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "a": {"anyOf": [{"type": "string"}, {}]},
+                "b": {"enum": [[], ["a", [1]], {}, 1, null, "x: #\u{7f}"]},
+                "yes": {"const": {"<<": [{"k": []}]}},
+            },
+        });
+        let contract = json!({
+            "id": "a.b", "name": "n", "description": "d", "version": "1.0.0",
+            "inputs": schema, "outputs": {},
+        });
+        let tool = read_back(&document(&contract, "")).expect("valid");
+        assert_eq!(*tool.inputs.value(), schema);
+        assert_eq!(*tool.outputs.value(), json!({}));
+    }
 }

@@ -1,15 +1,15 @@
 //! `import`: bundles of components that were made for other hosts.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use toolward_author::import::{self, ImportError, Imported, Options};
-use toolward_bundle::component::{MAX_SIZE, Surface};
+use toolward_bundle::component::Surface;
 use toolward_bundle::text::visible_line;
 
+use super::inspect::read_component;
 use crate::codes::Code;
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind, Result, own_program};
@@ -23,7 +23,7 @@ pub(crate) enum Command {
     /// A component with functions of its own, as Wassette calls them: each becomes a tool
     Component(Component),
     /// A tool of Amplifier, or a directory with one. It is asked for its description in a
-    /// sandbox without grants
+    /// sandbox that reaches nothing
     Amplifier(Amplifier),
 }
 
@@ -83,13 +83,13 @@ impl Command {
             Self::Component(component) => {
                 let file = &component.file;
                 let options = component.declared.options(file, environment)?;
-                let imported = import::component(&read(file)?, &options);
+                let imported = import::component(&read_component(file)?, &options);
                 component.declared.write(file, imported, output)
             }
             Self::Amplifier(amplifier) => {
                 let file = &only_component(&amplifier.path)?;
                 let options = amplifier.declared.options(file, environment)?;
-                let wasm = read(file)?;
+                let wasm = read_component(file)?;
                 let spec = spec(file, &wasm)?;
                 let imported = import::amplifier(&wasm, &spec, &options);
                 amplifier.declared.write(file, imported, output)
@@ -165,17 +165,6 @@ fn quoted(path: &Path) -> String {
         true => text,
         false => format!("'{}'", text.replace('\'', r"'\''")),
     }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    // One byte more than a component may have, so that a larger one is seen.
-    toolward_files::open_regular(path)
-        .map_err(|error| Failure::unreadable(path, error.problem))?
-        .take(MAX_SIZE + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::unreadable(path, error))?;
-    Ok(bytes)
 }
 
 /// The file itself, or the only component in a directory.

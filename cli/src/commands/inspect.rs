@@ -179,7 +179,8 @@ fn input(input: &InputView) -> String {
     }
 }
 
-fn component(path: &Path, output: &mut Output) -> Result {
+/// The bytes of a component's file, or a few more than one may have.
+pub(super) fn read_component(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // One byte more than a component may have, so that a larger one is seen.
     toolward_files::open_regular(path)
@@ -187,6 +188,11 @@ fn component(path: &Path, output: &mut Output) -> Result {
         .take(MAX_SIZE + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::unreadable(path, error))?;
+    Ok(bytes)
+}
+
+fn component(path: &Path, output: &mut Output) -> Result {
+    let bytes = read_component(path)?;
     let surface =
         Surface::read(&bytes).map_err(|error| Failure::of(Kind::Failed, error).in_file(path))?;
     let made_for = MadeFor::of(&surface);

@@ -77,16 +77,6 @@ impl BytesForm {
 const WORLDS: &[&str] = &["toolward", "wit", "amplifier-tool"];
 
 impl World {
-    /// Its word in DRIVER.md.
-    #[must_use]
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Toolward => "toolward",
-            Self::Wit(_) => "wit",
-            Self::AmplifierTool => "amplifier-tool",
-        }
-    }
-
     /// Reads `metadata.component`, where there is one.
     pub(super) fn read(
         kind: Option<&DriverKind>,
@@ -175,6 +165,17 @@ fn choice<T: Copy + Default>(
 }
 
 impl WitCall {
+    /// A call of this function; arguments, result and bytes as where DRIVER.md says nothing.
+    #[must_use]
+    pub fn new(export: impl Into<String>) -> Self {
+        Self {
+            export: export.into(),
+            arguments: Arguments::default(),
+            result: ResultForm::default(),
+            bytes: BytesForm::default(),
+        }
+    }
+
     /// Whether `export` can name this function of a component.
     #[must_use]
     pub fn is_export(text: &str) -> bool {
