@@ -17,7 +17,8 @@ pub(crate) use terminal::Session;
 pub(crate) use tree::{copy, tree};
 
 /// The names of the example bundles.
-pub(crate) const EXAMPLES: [&str; 12] = [
+pub(crate) const EXAMPLES: [&str; 13] = [
+    "check-digits",
     "csv-sql",
     "csv-summary",
     "files-search",
@@ -33,7 +34,8 @@ pub(crate) const EXAMPLES: [&str; 12] = [
 ];
 
 /// Those whose contracts declare nothing.
-pub(crate) const PURE: [&str; 6] = [
+pub(crate) const PURE: [&str; 7] = [
+    "check-digits",
     "csv-summary",
     "html-text",
     "json-query",

@@ -88,13 +88,19 @@ pub(crate) fn of_driver(root: &Path, bundle: &Path) -> Outcome<Vec<SourceSet>> {
     let sdk = root.join("guest-sdk");
     let Some(language) = language(bundle)? else {
         let krate = ["Cargo.toml", "src"];
-        let workspace = ["Cargo.toml", "Cargo.lock"];
+        let files = ["Cargo.toml", "Cargo.lock"];
+        let workspace = set("workspace", &root.join("examples"), &files, |_| true)?;
+        // A component with a world of its own is made without the guest SDK.
+        if driver.join("wit").is_dir() {
+            let krate = ["Cargo.toml", "src", "wit"];
+            return Ok(vec![set("driver", &driver, &krate, |_| true)?, workspace]);
+        }
         return Ok(vec![
             set("driver", &driver, &krate, |_| true)?,
             set("guest-sdk", &sdk, &krate, |_| true)?,
             // What the guest SDK is generated from.
             wit(&["driver.wit", "deps/keyvalue"])?,
-            set("workspace", &root.join("examples"), &workspace, |_| true)?,
+            workspace,
         ]);
     };
     let library = sdk.join(language.library);
