@@ -226,6 +226,9 @@ impl<'a> FunctionCall<'a> {
         };
         let message = match value {
             Some((Val::String(text), _)) => text.clone(),
+            Some((Val::Variant(_, Some(held)), _)) if let Val::String(text) = &**held => {
+                text.clone()
+            }
             _ => format!("{} returned an error: {json}", self.exported.call.export),
         };
         let said = matches!(value, Some((Val::String(_), _)));
