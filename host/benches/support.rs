@@ -58,6 +58,16 @@ pub const TEXT_STATS: Subject = Subject {
     input: r#"{"text":"The quick brown fox jumps over the lazy dog. Pack my box with five dozen liquor jugs. How vexingly quick daft zebras jump! Sphinx of black quartz, judge my vow. Bright vixens jump; dozy fowl quack."}"#,
 };
 
+/// The driver that `toolward new` writes, as `cargo xtask drivers` builds it below `directory`.
+pub fn greeter(directory: &'static str) -> Subject {
+    Subject {
+        directory,
+        component: "drivers/text.greet.driver/driver.wasm",
+        tool: "text.greet",
+        input: r#"{"name":"Ada","times":2}"#,
+    }
+}
+
 impl Subject {
     fn path(&self) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -48,7 +48,7 @@ pub(crate) fn build() -> Outcome {
 }
 
 /// Runs the script; returns the cargo that it wrote.
-fn toolchain(root: &Path) -> Outcome<PathBuf> {
+pub(crate) fn toolchain(root: &Path) -> Outcome<PathBuf> {
     process::run(&mut Command::new(root.join("xtask/guest-toolchain.sh")))?;
     Ok(toolchain_folder()?.join("guest-cargo"))
 }

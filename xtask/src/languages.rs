@@ -52,7 +52,7 @@ pub(crate) fn build(root: &Path) -> Outcome {
 }
 
 /// Fetches the toolchains; returns their folder.
-fn toolchain(root: &Path) -> Outcome<PathBuf> {
+pub(crate) fn toolchain(root: &Path) -> Outcome<PathBuf> {
     let printed = process::output(
         Command::new(root.join("xtask/languages.sh"))
             .env("LANGUAGES_DIR", repository::target()?.join("languages"))
@@ -124,6 +124,6 @@ fn modified(path: &Path) -> Outcome<SystemTime> {
     metadata.modified().map_err(|error| describe(path, &error))
 }
 
-fn describe(path: &Path, error: &std::io::Error) -> String {
+pub(crate) fn describe(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }

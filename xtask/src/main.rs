@@ -9,6 +9,7 @@
 
 mod bindings;
 mod book;
+mod drivers;
 mod embedding;
 mod generate;
 mod guests;
@@ -29,6 +30,8 @@ usage: cargo xtask CHORE
 
   guests               set up a compiler for wasm32-wasip2 and those of other languages,
                        build all drivers
+  drivers              what `toolward new` writes, built in each language, for the
+                       benchmark `languages`
   bindings [--check]   the guest SDK's bindings from wit/
   examples [--check]   examples/bundles from the examples, signed with their key
   docs [--check]       the book's reference pages, from the crates and the command
@@ -54,6 +57,10 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
             true => Err("guests has nothing to check".to_owned()),
         }),
         "bindings" => bindings::run(check?),
+        "drivers" => check.and_then(|check| match check {
+            false => drivers::run(),
+            true => Err("drivers has nothing to check".to_owned()),
+        }),
         "docs" => generate::docs(check?),
         "examples" => generate::examples(check?),
         "test" => test::run(test::Size::Short, arguments),
