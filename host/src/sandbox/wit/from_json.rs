@@ -213,7 +213,7 @@ impl Arguments<'_> {
             Type::Signed(bits) => signed(value, *bits),
             Type::Float32 => {
                 let number = float(value)?;
-                let narrow = number as f32;
+                let narrow = nearest(number);
                 match narrow.is_infinite() && number.is_finite() {
                     true => misfit("a number within the range of 32 bits"),
                     false => Ok(Val::Float32(narrow)),
@@ -441,5 +441,15 @@ fn float(value: &Value) -> Read<f64> {
             _ => misfit("a number"),
         },
         _ => misfit("a number"),
+    }
+}
+
+/// The number of 32 bits that is nearest to the text of `number`. Once rounded to 64 bits, a text
+/// may lie in the middle of two of them, and would become the one that it was not written for.
+fn nearest(number: f64) -> f32 {
+    let narrow = number as f32;
+    match f64::from(narrow) == number {
+        true => narrow,
+        false => format!("{number:e}").parse().unwrap_or(narrow),
     }
 }
