@@ -1,5 +1,7 @@
 //! Values of each type become JSON and the same values again.
 
+mod property;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
