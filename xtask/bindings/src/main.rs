@@ -1,4 +1,4 @@
-//! Writes the bindings of one world in `wit/` for one language into a folder. A
+//! Writes the bindings of one world for one language into a folder. A
 //! package of its own, so that the other chores don't wait for the generators to
 //! build. It writes nothing into the repository: `cargo xtask bindings` compares,
 //! or replaces.
@@ -20,17 +20,37 @@ struct Generated {
     text: String,
 }
 
+/// What the bindings are written in.
+#[derive(Clone, Copy)]
+enum Language<'a> {
+    Rust,
+    C,
+    /// Files of the module of this import path.
+    Go(&'a str),
+}
+
+impl<'a> Language<'a> {
+    fn parse(word: &'a str) -> Result<Self, String> {
+        match word.split_once(':') {
+            None if word == "rust" => Ok(Self::Rust),
+            None if word == "c" => Ok(Self::C),
+            Some(("go", module)) => Ok(Self::Go(module)),
+            _ => Err(format!("no generator for {word}")),
+        }
+    }
+}
+
 fn generate(wit: &str, world: &str, language: &str) -> Result<Vec<Generated>, String> {
+    let language = Language::parse(language)?;
     let mut resolve = Resolve::default();
     let (package, _) = resolve.push_dir(wit).map_err(|e| format!("{e:?}"))?;
     let world = resolve
         .select_world(&[package], Some(world))
         .map_err(|e| format!("{e:?}"))?;
     let mut generator = match language {
-        "rust" => rust::generator(),
-        "go" => go::generator(),
-        "c" => c::generator(),
-        _ => return Err(format!("no generator for {language}")),
+        Language::Rust => rust::generator(),
+        Language::C => c::generator(),
+        Language::Go(module) => go::generator(module),
     };
     let mut files = Files::default();
     generator
@@ -46,9 +66,9 @@ fn generate(wit: &str, world: &str, language: &str) -> Result<Vec<Generated>, St
         })
         .collect::<Result<Vec<_>, String>>()?;
     match language {
-        "go" => go::finish(files),
-        "c" => c::finish(files),
-        _ => Ok(files),
+        Language::Rust => Ok(files),
+        Language::C => c::finish(files),
+        Language::Go(module) => go::finish(files, module),
     }
 }
 
@@ -66,7 +86,7 @@ fn write(folder: &Path, files: Vec<Generated>) -> Result<(), String> {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [wit, world, language, folder] = arguments.as_slice() else {
-        eprintln!("usage: xtask-bindings WIT WORLD rust|go|c FOLDER");
+        eprintln!("usage: xtask-bindings WIT WORLD rust|c|go:MODULE FOLDER");
         return ExitCode::from(2);
     };
     let done = generate(wit, world, language).and_then(|files| write(Path::new(folder), files));
