@@ -1,5 +1,7 @@
 //! Components that were made for other hosts, as tools: imported, signed, called.
 
+mod languages;
+
 use serde_json::{Value, json};
 
 use crate::mcp::raw::Raw;
@@ -27,6 +29,15 @@ fn functions(flags: &str) -> Machine {
 fn serve(machine: &Machine) -> Raw {
     let serve = machine.toolward("serve --dev imported").into_command();
     Raw::open(serve, json!({}))
+}
+
+/// Writes what `import` leaves to a person: what each tool does.
+fn describe(machine: &Machine) {
+    for tool in std::fs::read_dir(machine.path("imported/tools")).unwrap() {
+        let path = tool.unwrap().path().join("TOOL.md");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace("TODO: say what", "Says what")).unwrap();
+    }
 }
 
 fn answer(raw: &mut Raw, tool: &str, input: &Value) -> Value {
@@ -210,11 +221,7 @@ fn only_a_described_tool_is_packed_and_then_it_is_signed_and_called() {
     machine.toolward("keys new --out acme.pem").ends(0);
     let pack = "pack imported -o other.toolbundle --key acme.pem";
     machine.toolward(pack).ends(1).says("description-todo");
-    for tool in std::fs::read_dir(machine.path("imported/tools")).unwrap() {
-        let path = tool.unwrap().path().join("TOOL.md");
-        let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, text.replace("TODO: say what", "Says what")).unwrap();
-    }
+    describe(&machine);
     machine.toolward(pack).ends(0);
     let call = "call other.divide --bundle other.toolbundle --trust-key acme.pub.pem --json";
     let called = machine

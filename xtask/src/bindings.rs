@@ -1,4 +1,5 @@
-//! `bindings`: the generated parts of the guest SDKs, written or compared.
+//! `bindings`: the generated parts of the guest SDKs, and of a test's component, written or
+//! compared.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,8 +34,9 @@ enum Place {
 
 /// Go has the world with all imports, since its linker keeps only those that the
 /// driver calls and a component imports no others. C has the largest world that
-/// its library covers: the bindings of `wasi:http` are five times the rest.
-const ALL: [Bindings; 4] = [
+/// its library covers: the bindings of `wasi:http` are five times the rest. The
+/// last world is not Toolward's: the tests import a component of it.
+const ALL: [Bindings; 5] = [
     Bindings {
         wit: "wit",
         world: "driver",
@@ -63,6 +65,15 @@ const ALL: [Bindings; 4] = [
         place: Place::Folder {
             within: "guest-sdk/c",
             folder: "",
+        },
+    },
+    Bindings {
+        wit: "tests/guests/other-world/words/wit",
+        world: "words",
+        language: "go:words",
+        place: Place::Folder {
+            within: "tests/guests/other-world/words/go",
+            folder: "internal/wit",
         },
     },
 ];

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::support::{Machine, Run, root};
 
@@ -41,14 +41,19 @@ pub(crate) fn build(machine: &Machine, bundle: &str) -> Building {
     )
 }
 
-/// A build that waits for its turn: the engines take half a gigabyte each.
+/// A turn to build: the engines take half a gigabyte each.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A build that waits for its turn.
 pub(crate) struct Building(Run);
 
 impl Building {
     #[track_caller]
     pub(crate) fn ends(self, code: i32) -> crate::support::Ended {
-        static TURN: Mutex<()> = Mutex::new(());
-        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = turn();
         self.0.ends(code)
     }
 }
