@@ -31,7 +31,7 @@ use self::frame::{PROTOCOL, Start};
 use self::link::{Link, Made};
 use self::permits::Permits;
 use super::artifact_signature::{Claim, EngineHash};
-use super::cache::Shelf;
+use super::cache::{Cache, Shelf};
 use super::error::CompileError;
 use super::limits::CompileLimits;
 use super::{Callers, Watch};
@@ -41,6 +41,10 @@ use crate::sandbox::engine::compiling_engine;
 
 pub use super::worker::run_worker;
 pub use serve::run_broker;
+
+/// How often a component is asked for: another process may remove its artifact, to make
+/// room in the cache, before this one has opened it.
+const ATTEMPTS: usize = 2;
 
 /// Where the programs are.
 #[derive(Debug, Clone)]
@@ -92,6 +96,7 @@ struct Inner {
     starting: Mutex<()>,
     command: BrokerCommand,
     shelf: Option<Shelf>,
+    cache_limit: u64,
     limits: CompileLimits,
     workers: usize,
     component_bytes: usize,
@@ -104,6 +109,7 @@ struct Inner {
 pub struct BrokerBuilder {
     command: BrokerCommand,
     cache: Option<PathBuf>,
+    cache_limit: u64,
     limits: CompileLimits,
     workers: usize,
     component_bytes: usize,
@@ -114,6 +120,13 @@ impl BrokerBuilder {
     /// Default: no cache; each host compiles them again.
     pub fn cache(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cache = Some(directory.into());
+        self
+    }
+
+    /// Sets the most bytes of compiled drivers in the cache, see [`Cache::limit`].
+    /// Default: [`Cache::DEFAULT_LIMIT_BYTES`].
+    pub fn cache_limit(mut self, bytes: u64) -> Self {
+        self.cache_limit = bytes;
         self
     }
 
@@ -168,6 +181,7 @@ impl BrokerBuilder {
                 starting: Mutex::default(),
                 command: self.command,
                 shelf,
+                cache_limit: self.cache_limit,
                 limits: self.limits,
                 workers: self.workers,
                 component_bytes: self.component_bytes,
@@ -190,6 +204,7 @@ impl Broker {
         BrokerBuilder {
             command,
             cache: None,
+            cache_limit: Cache::DEFAULT_LIMIT_BYTES,
             limits: CompileLimits::default(),
             workers: cores().saturating_sub(1).max(1),
             component_bytes: crate::Limits::default().component_bytes,
@@ -274,24 +289,30 @@ impl Broker {
             return loaded;
         }
         let _permit = inner.permits.take(callers, watch)?;
-        match link.compile(claim, wasm, watch)? {
-            Made::Cached => cached().unwrap_or_else(|| {
-                Err(CompileError::unavailable(
-                    "what the broker compiled can't be read from the cache",
-                ))
-            }),
-            Made::Artifact { signature, bytes } => {
-                let public = link.public();
-                let holds = public
-                    .is_some_and(|public| claim.holds(&blake3::hash(&bytes), &signature, &public));
-                match holds {
-                    true => super::from_own_bytes(engine, &bytes),
-                    false => Err(CompileError::unavailable(
-                        "what the broker compiled has a wrong signature",
-                    )),
+        for _ in 0..ATTEMPTS {
+            match link.compile(claim, wasm, watch)? {
+                Made::Cached => {
+                    if let Some(loaded) = cached() {
+                        return loaded;
+                    }
+                }
+                Made::Artifact { signature, bytes } => {
+                    let public = link.public();
+                    let holds = public.is_some_and(|public| {
+                        claim.holds(&blake3::hash(&bytes), &signature, &public)
+                    });
+                    return match holds {
+                        true => super::from_own_bytes(engine, &bytes),
+                        false => Err(CompileError::unavailable(
+                            "what the broker compiled has a wrong signature",
+                        )),
+                    };
                 }
             }
         }
+        Err(CompileError::unavailable(
+            "what the broker compiled can't be read from the cache",
+        ))
     }
 }
 
@@ -317,6 +338,7 @@ impl Inner {
             program: self.command.program.clone().into_os_string(),
             arguments: self.command.worker.clone(),
             cache: shelf.map(|shelf| shelf.directory().into()),
+            cache_limit: self.cache_limit,
             limits: self.limits,
             workers: self.workers,
             component_bytes: self.component_bytes,

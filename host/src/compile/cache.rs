@@ -3,6 +3,7 @@
 //! process reads. A file is mapped only if its signature verifies.
 
 mod keys;
+mod room;
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Seek};
@@ -14,6 +15,7 @@ use toolward_signing::key::{PublicKey, SigningKey};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use self::room::Room;
 use super::artifact_signature::{Claim, SIGNATURE};
 use super::error::CompileError;
 use super::{artifact, refused};
@@ -21,9 +23,11 @@ use crate::api::error::HostError;
 
 const ARTIFACTS: &str = "artefacts";
 const TEMPORARY: &str = "tmp-";
+const ARTIFACT: &str = ".cwasm";
 
 /// A directory of compiled drivers, and the key that signs them. With the key, a
-/// process can add code that hosts run.
+/// process can add code that hosts run. Drivers that were compiled long ago are removed to
+/// keep it below a [limit](Self::limit).
 ///
 /// ```no_run
 /// use toolward_host::{Cache, Host};
@@ -38,9 +42,14 @@ const TEMPORARY: &str = "tmp-";
 pub struct Cache {
     shelf: Shelf,
     key: SigningKey,
+    limit: u64,
 }
 
 impl Cache {
+    /// The most bytes of compiled drivers, unless [`Self::limit`] says otherwise: 4 GiB.
+    /// Without a limit each release of each driver would stay for good.
+    pub const DEFAULT_LIMIT_BYTES: u64 = 4 << 30;
+
     /// Opens the cache in `directory`, making it with mode 0700 if it is not
     /// there.
     ///
@@ -58,7 +67,17 @@ impl Cache {
         Ok(Self {
             shelf: Shelf { directory },
             key,
+            limit: Self::DEFAULT_LIMIT_BYTES,
         })
+    }
+
+    /// Sets the most bytes of compiled drivers. When one is added, the oldest make room
+    /// for it, those for other engines first; hosts that run them go on. A driver that is
+    /// larger than the limit is compiled for each host, and not kept.
+    #[must_use]
+    pub fn limit(mut self, bytes: u64) -> Self {
+        self.limit = bytes;
+        self
     }
 
     /// Where the cache lies.
@@ -85,30 +104,63 @@ impl Cache {
         self.shelf.find(claim, &self.key.public()).is_some()
     }
 
-    /// Signs an artifact and writes it atomically. Removes files with the same claim
-    /// that are not genuine.
-    pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8]) -> io::Result<()> {
-        let directory = self.shelf.folder(claim);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&directory)?;
+    /// Signs an artifact, writes it atomically, and makes room for it. Removes files with
+    /// the same claim that are not genuine. Whether it was kept: one that is larger than
+    /// the whole cache may be is not.
+    pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8]) -> io::Result<bool> {
+        if bytes.len() as u64 > self.limit {
+            return Ok(false);
+        }
         let public = self.key.public();
         for path in self.shelf.candidates(claim) {
             if self.shelf.open_genuine(&path, claim, &public).is_err() {
-                std::fs::remove_file(&path)?;
+                remove(&path)?;
             }
         }
         let signature = claim.sign(&blake3::hash(bytes), &self.key);
-        let name = format!("{}-{}.cwasm", claim.engine.short(), hex(&signature));
-        let temporary = directory.join(format!("{TEMPORARY}{}", uuid::Uuid::now_v7()));
-        let written = toolward_files::write_new(&temporary, bytes, 0o400)
-            .and_then(|()| std::fs::rename(&temporary, directory.join(name)))
-            .and_then(|()| File::open(&directory)?.sync_all());
-        if written.is_err() {
-            let _ = std::fs::remove_file(&temporary);
+        let engine = claim.engine.short();
+        let directory = self.shelf.folder(claim);
+        let artifact = directory.join(format!("{engine}-{}{ARTIFACT}", hex(&signature)));
+        match write(&directory, &artifact, bytes) {
+            // Another process has made room, and removed the folder as it was empty.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                write(&directory, &artifact, bytes)?;
+            }
+            written => written?,
         }
-        written
+        let room = Room {
+            artifacts: &self.shelf.artifacts(),
+            newest: &artifact,
+            engine: &engine,
+            limit: self.limit,
+        };
+        room.make();
+        Ok(true)
+    }
+}
+
+fn write(directory: &Path, artifact: &Path, bytes: &[u8]) -> io::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    let temporary = directory.join(format!("{TEMPORARY}{}", uuid::Uuid::now_v7()));
+    let written = toolward_files::write_new(&temporary, bytes, 0o400).and_then(|()| {
+        let folder = File::open(directory)?;
+        std::fs::rename(&temporary, artifact)?;
+        folder.sync_all()
+    });
+    if written.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// Removes a file that another process may have removed.
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

@@ -162,6 +162,16 @@ async fn without_a_cache_the_artifact_comes_back_signed() {
 }
 
 #[tokio::test]
+async fn an_artifact_that_is_larger_than_the_whole_cache_comes_back_signed() {
+    let backend = CompileBackend::new();
+    let broker = Broker::builder(backend.command("worker_process"))
+        .cache(backend.cache())
+        .cache_limit(1000);
+    still_serves(&host(broker.start().unwrap())).await;
+    assert_eq!(backend.artifacts(), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
 async fn a_changed_artifact_is_never_mapped_and_made_anew() {
     let backend = CompileBackend::new();
     still_serves(&backend.host("worker_process")).await;

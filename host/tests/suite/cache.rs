@@ -127,6 +127,48 @@ async fn a_link_or_a_file_that_others_may_write_is_not_trusted() {
     );
 }
 
+#[tokio::test]
+async fn a_driver_that_is_larger_than_the_whole_cache_runs_and_is_not_kept() {
+    let fixture = Fixture::new(Extra::default());
+    let directory = tempfile::tempdir().unwrap();
+    let cache = directory.path().join("cache");
+    let host = fixture
+        .builder()
+        .cache(Cache::open(&cache).unwrap().limit(1000))
+        .build()
+        .unwrap();
+    still_serves(&host).await;
+    assert_eq!(artifacts(&cache), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn a_host_goes_on_with_a_driver_that_made_room_for_another() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = directory.path().join("cache");
+    let host = |fixture: &Fixture, limit: u64| {
+        let cache = Cache::open(&cache).unwrap().limit(limit);
+        fixture.builder().cache(cache).build().unwrap()
+    };
+    let first = host(&Fixture::new(Extra::default()), Cache::DEFAULT_LIMIT_BYTES);
+    still_serves(&first).await;
+    let [artifact] = &artifacts(&cache)[..] else {
+        panic!("{:?}", artifacts(&cache))
+    };
+    let size = std::fs::metadata(artifact).unwrap().len();
+
+    // The same driver with other bytes.
+    let other = Fixture::new(Extra::default());
+    let path = "drivers/hostile/driver.wasm";
+    let wasm = std::fs::read(other.path().join(path)).unwrap();
+    let section = [&[0, 6, 4][..], b"more", &[1]].concat();
+    other.write(path, [wasm, section].concat());
+    let second = host(&other, size * 3 / 2);
+    still_serves(&second).await;
+    assert_eq!(artifacts(&cache).len(), 1);
+    assert!(!artifact.exists());
+    still_serves(&first).await;
+}
+
 #[test]
 fn a_cache_that_others_may_enter_is_refused() {
     let directory = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ use super::super::error::{CompileError, CompileReason, MAX_MESSAGE_BYTES};
 use super::super::limits::CompileLimits;
 
 /// The version of the protocol; both sides are usually of one build.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 
 /// The most bytes of a [`Start`], a message, and all other small frames.
 const SMALL: usize = 64 << 10;
@@ -28,6 +28,8 @@ pub(super) struct Start {
     pub(super) arguments: Vec<OsString>,
     /// Where artifacts are kept, if they are.
     pub(super) cache: Option<OsString>,
+    /// The most bytes of artifacts there.
+    pub(super) cache_limit: u64,
     pub(super) limits: CompileLimits,
     /// Components that are compiled at once.
     pub(super) workers: usize,
@@ -64,7 +66,7 @@ pub(super) enum Answer {
     Begun { id: u64 },
     /// The artifact lies in the cache.
     Cached { id: u64 },
-    /// The artifact, where there is no cache to put it in.
+    /// The artifact, where no cache keeps it.
     Artifact {
         id: u64,
         signature: [u8; SIGNATURE],

@@ -109,7 +109,7 @@ impl Maker {
         let cancelled = || task.cancelled.load(Ordering::Relaxed);
         let bytes = self.worker.compile(&task.wasm, cancelled)?;
         if let Store::Cache(cache) = &self.store
-            && cache.put(claim, &bytes).is_ok()
+            && cache.put(claim, &bytes).is_ok_and(|kept| kept)
         {
             return Ok(Answer::Cached { id });
         }
@@ -149,7 +149,10 @@ impl Serving {
     fn new(start: Start, host: UnixStream) -> Result<Self, String> {
         let engine = compiling_engine().map_err(|error| format!("{error:#}"))?;
         let store = match start.cache {
-            Some(directory) => Store::Cache(Cache::open(directory).map_err(|e| e.to_string())?),
+            Some(directory) => {
+                let cache = Cache::open(directory).map_err(|error| error.to_string())?;
+                Store::Cache(cache.limit(start.cache_limit))
+            }
             None => Store::None(SigningKey::generate().map_err(|error| error.to_string())?),
         };
         Ok(Self {
