@@ -6,6 +6,7 @@ mod artifact;
 mod artifact_signature;
 pub mod broker;
 mod cache;
+mod cost;
 mod error;
 mod limits;
 mod worker;
@@ -21,6 +22,7 @@ use wasmtime::component::Component;
 
 pub use broker::{Broker, BrokerBuilder, BrokerCommand};
 pub use cache::Cache;
+pub use cost::{Ahead, CompileCost};
 pub use error::{CompileError, CompileReason};
 pub use limits::CompileLimits;
 

@@ -63,7 +63,8 @@ pub use api::violations::{Violation, ViolationKind};
 pub use builder::HostBuilder;
 pub use catalogue::{DriverInfo, Icon, ToolInfo};
 pub use compile::{
-    Broker, BrokerCommand, Cache, CompileError, CompileLimits, CompileReason, Compiler, InProcess,
+    Ahead, Broker, BrokerCommand, Cache, CompileCost, CompileError, CompileLimits, CompileReason,
+    Compiler, InProcess,
 };
 pub use elicitation::{Answer, Answerable, Ask, Asked, Question, Resume, Spent};
 pub use host::Host;

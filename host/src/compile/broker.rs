@@ -32,6 +32,7 @@ use self::link::{Link, Made};
 use self::permits::Permits;
 use super::artifact_signature::{Claim, EngineHash};
 use super::cache::{Cache, Shelf};
+use super::cost::{Ahead, CompileCost};
 use super::error::CompileError;
 use super::limits::CompileLimits;
 use super::{Callers, Watch};
@@ -254,6 +255,32 @@ impl Broker {
     ///
     /// [`CompileError`]; a verdict on the component, or a failure that may pass.
     pub fn compile(&self, wasm: &[u8]) -> Result<(), CompileError> {
+        self.compile_for(wasm, &mut self.inner.limits.most())
+    }
+
+    /// Compiles a component as [`Self::compile`] does, for at most what is left of a
+    /// budget, and takes off what it cost, whatever the outcome. A component that is in
+    /// the cache costs nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::compile`]; a budget that is too small is not an error.
+    pub fn compile_within(
+        &self,
+        wasm: &[u8],
+        left: &mut CompileCost,
+    ) -> Result<Ahead, CompileError> {
+        let budget = *left;
+        match self.compile_for(wasm, left) {
+            Ok(()) => Ok(Ahead::Compiled),
+            Err(error) if budget.refuses(error.reason(), self.inner.limits) => {
+                Ok(Ahead::OverBudget)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn compile_for(&self, wasm: &[u8], left: &mut CompileCost) -> Result<(), CompileError> {
         let engine =
             compiling_engine().map_err(|error| CompileError::unavailable(format!("{error:#}")))?;
         let engine = EngineHash::of(&engine);
@@ -266,7 +293,7 @@ impl Broker {
         let _permit = self.inner.permits.take(&Callers::default(), &mut watch)?;
         self.inner
             .link()?
-            .compile(claim, wasm, &mut watch)
+            .compile(claim, wasm, left, &mut watch)
             .map(drop)
     }
 
@@ -290,7 +317,7 @@ impl Broker {
         }
         let _permit = inner.permits.take(callers, watch)?;
         for _ in 0..ATTEMPTS {
-            match link.compile(claim, wasm, watch)? {
+            match link.compile(claim, wasm, &mut inner.limits.most(), watch)? {
                 Made::Cached => {
                     if let Some(loaded) = cached() {
                         return loaded;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::cost::CompileCost;
+
 /// Limits on the process that compiles one component. A component that needs
 /// more is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +29,25 @@ impl Default for CompileLimits {
             memory_bytes: 2 << 30,
             wall: Duration::from_secs(300),
             artifact_bytes: 256 << 20,
+        }
+    }
+}
+
+impl CompileLimits {
+    /// The most that one component may cost.
+    pub(super) fn most(self) -> CompileCost {
+        CompileCost {
+            processor: Duration::from_secs(self.cpu_seconds),
+            artifact_bytes: self.artifact_bytes,
+        }
+    }
+
+    /// These limits, lowered to a budget.
+    pub(super) fn within(self, budget: CompileCost) -> Self {
+        Self {
+            cpu_seconds: self.cpu_seconds.min(budget.processor.as_secs()),
+            artifact_bytes: self.artifact_bytes.min(budget.artifact_bytes),
+            ..self
         }
     }
 }

@@ -6,9 +6,12 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal};
+use rustix::time::{ClockId, clock_gettime};
 
+use super::cost::microseconds;
 use crate::confine::worker_profile;
 use crate::sandbox::engine::compiling_engine;
 
@@ -16,6 +19,9 @@ use crate::sandbox::engine::compiling_engine;
 pub(super) const COMPILED: u8 = b'+';
 pub(super) const INVALID: u8 = b'-';
 pub(super) const NO_MEMORY: u8 = b'm';
+
+/// Bytes after an artifact: the processor time that this process took, in microseconds.
+pub(super) const TIME_BYTES: usize = 8;
 
 /// Open files that a worker needs: the standard streams, and a duplicate of the socket.
 const OPEN_FILES: u64 = 8;
@@ -91,7 +97,8 @@ pub fn run_worker() -> io::Result<()> {
     match compiled {
         Ok(artifact) => {
             broker.write_all(&[COMPILED])?;
-            broker.write_all(&artifact)
+            broker.write_all(&artifact)?;
+            broker.write_all(&microseconds(processor_time()).to_le_bytes())
         }
         Err(error) => {
             let kind = match is_out_of_memory(&error) {
@@ -102,6 +109,11 @@ pub fn run_worker() -> io::Result<()> {
             broker.write_all(format!("{error:#}").as_bytes())
         }
     }
+}
+
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or(Duration::MAX)
 }
 
 /// The socket that this process was started with as standard input.

@@ -4,7 +4,9 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolward_host::{Broker, CompileError, CompileLimits, CompileReason, Host, Request};
+use toolward_host::{
+    Ahead, Broker, CompileCost, CompileError, CompileLimits, CompileReason, Host, Request,
+};
 
 use crate::bombs;
 use crate::broker::CompileBackend;
@@ -139,6 +141,73 @@ fn compiled_code_that_is_too_large_is_refused() {
     let driver = std::fs::read(hostile_wasm()).unwrap();
     let error = broker(&backend, limits).compile(&driver).unwrap_err();
     assert_eq!(error.reason(), CompileReason::Output, "{error}");
+}
+
+/// Limits that a driver of these tests is far from, and a budget as large.
+const AMPLE: CompileLimits = CompileLimits {
+    cpu_seconds: LIMITS.wall.as_secs(),
+    ..LIMITS
+};
+const ENOUGH: CompileCost = CompileCost {
+    processor: LIMITS.wall,
+    artifact_bytes: LIMITS.artifact_bytes,
+};
+
+#[test]
+fn compiling_ahead_takes_from_the_budget_what_it_costs() {
+    let backend = CompileBackend::new();
+    let broker = broker(&backend, AMPLE);
+    let driver = std::fs::read(hostile_wasm()).unwrap();
+    let mut left = ENOUGH;
+    let ahead = broker.compile_within(&driver, &mut left).unwrap();
+    assert_eq!(ahead, Ahead::Compiled);
+    let [artifact] = &backend.artifacts()[..] else {
+        panic!("{:?}", backend.artifacts())
+    };
+    let size = std::fs::metadata(artifact).unwrap().len();
+    assert_eq!(left.artifact_bytes, ENOUGH.artifact_bytes - size);
+    assert!(left.processor < ENOUGH.processor);
+
+    // What is there already costs nothing.
+    let mut nothing = CompileCost::default();
+    let ahead = broker.compile_within(&driver, &mut nothing).unwrap();
+    assert_eq!(ahead, Ahead::Compiled);
+}
+
+#[test]
+fn what_a_budget_does_not_allow_is_not_compiled_ahead() {
+    let backend = CompileBackend::new();
+    let broker = broker(&backend, AMPLE);
+    let driver = std::fs::read(hostile_wasm()).unwrap();
+    let small = CompileCost {
+        artifact_bytes: 10_000,
+        ..ENOUGH
+    };
+    for budget in [CompileCost::default(), small] {
+        let mut left = budget;
+        let ahead = broker.compile_within(&driver, &mut left).unwrap();
+        assert_eq!(ahead, Ahead::OverBudget);
+        assert_eq!(left.artifact_bytes, budget.artifact_bytes);
+        assert_eq!(left.processor < budget.processor, budget == small);
+    }
+    assert_eq!(backend.artifacts().len(), 0);
+}
+
+#[test]
+fn a_budget_of_processor_time_ends_a_compilation() {
+    let backend = CompileBackend::new();
+    let limits = CompileLimits {
+        memory_bytes: 16 << 30,
+        ..AMPLE
+    };
+    let mut left = CompileCost {
+        processor: Duration::from_secs(1),
+        ..ENOUGH
+    };
+    let wasm = bombs::of_module(&bombs::huge_functions(4));
+    let ahead = broker(&backend, limits).compile_within(&wasm, &mut left);
+    assert_eq!(ahead.unwrap(), Ahead::OverBudget);
+    assert!(left.processor < Duration::from_millis(500), "{left:?}");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use toolward_signing::Digest;
 
 use super::super::artifact_signature::{EngineHash, SIGNATURE};
+use super::super::cost::{COST_BYTES, CompileCost};
 use super::super::error::{CompileError, CompileReason, MAX_MESSAGE_BYTES};
 use super::super::limits::CompileLimits;
 
@@ -45,6 +46,8 @@ pub(super) enum Request {
         id: u64,
         engine: EngineHash,
         component: Digest,
+        /// What it may cost, where that is less than the limits.
+        budget: CompileCost,
         wasm: Vec<u8>,
     },
     Cancel {
@@ -65,15 +68,20 @@ pub(super) enum Answer {
     /// A worker compiles it now.
     Begun { id: u64 },
     /// The artifact lies in the cache.
-    Cached { id: u64 },
+    Cached { id: u64, spent: CompileCost },
     /// The artifact, where no cache keeps it.
     Artifact {
         id: u64,
+        spent: CompileCost,
         signature: [u8; SIGNATURE],
         bytes: Vec<u8>,
     },
     /// There is no artifact.
-    Refused { id: u64, error: CompileError },
+    Refused {
+        id: u64,
+        spent: CompileCost,
+        error: CompileError,
+    },
 }
 
 const START: u8 = 1;
@@ -95,12 +103,14 @@ pub(super) fn compile(
     id: u64,
     engine: &EngineHash,
     component: &Digest,
+    budget: CompileCost,
     wasm: &[u8],
 ) -> io::Result<()> {
-    let parts: [&[u8]; 4] = [
+    let parts: [&[u8]; 5] = [
         &id.to_le_bytes(),
         engine.as_bytes(),
         component.as_bytes(),
+        &budget.to_bytes(),
         wasm,
     ];
     frame(to, COMPILE, &parts)
@@ -120,15 +130,22 @@ impl Answer {
                 frame(to, UNUSABLE, &[problem.as_bytes()])
             }
             Self::Begun { id } => frame(to, BEGUN, &[&id.to_le_bytes()]),
-            Self::Cached { id } => frame(to, CACHED, &[&id.to_le_bytes()]),
+            Self::Cached { id, spent } => {
+                frame(to, CACHED, &[&id.to_le_bytes(), &spent.to_bytes()])
+            }
             Self::Artifact {
                 id,
+                spent,
                 signature,
                 bytes,
-            } => frame(to, ARTIFACT, &[&id.to_le_bytes(), signature, bytes]),
-            Self::Refused { id, error } => {
+            } => {
+                let parts: [&[u8]; 4] = [&id.to_le_bytes(), &spent.to_bytes(), signature, bytes];
+                frame(to, ARTIFACT, &parts)
+            }
+            Self::Refused { id, spent, error } => {
                 let text = format!("{}\n{error}", error.reason().code());
-                frame(to, REFUSED, &[&id.to_le_bytes(), text.as_bytes()])
+                let parts: [&[u8]; 3] = [&id.to_le_bytes(), &spent.to_bytes(), text.as_bytes()];
+                frame(to, REFUSED, &parts)
             }
         }
     }
@@ -151,20 +168,25 @@ impl Answer {
             },
             UNUSABLE => Self::Unusable(body.text()?),
             BEGUN => Self::Begun { id: body.id()? },
-            CACHED => Self::Cached { id: body.id()? },
+            CACHED => Self::Cached {
+                id: body.id()?,
+                spent: body.cost()?,
+            },
             ARTIFACT => Self::Artifact {
                 id: body.id()?,
+                spent: body.cost()?,
                 signature: body.take()?,
                 bytes: body.rest()?,
             },
             REFUSED => {
-                let id = body.id()?;
+                let (id, spent) = (body.id()?, body.cost()?);
                 let text = body.text()?;
                 let (code, message) = text.split_once('\n').unwrap_or((&text, ""));
                 let reason = CompileReason::from_code(code)
                     .ok_or_else(|| io::Error::other("an unknown reason"))?;
                 Self::Refused {
                     id,
+                    spent,
                     error: CompileError::new(reason, message),
                 }
             }
@@ -182,7 +204,7 @@ impl Request {
             return Ok(None);
         };
         let most = match kind {
-            COMPILE => component_bytes.saturating_add(8 + 32 + 32),
+            COMPILE => component_bytes.saturating_add(8 + 32 + 32 + COST_BYTES),
             _ => SMALL,
         };
         let mut body = Body::of(from, length, most)?;
@@ -192,6 +214,7 @@ impl Request {
                 id: body.id()?,
                 engine: EngineHash::from_bytes(body.take()?),
                 component: Digest::from_bytes(body.take()?),
+                budget: body.cost()?,
                 wasm: body.rest()?,
             },
             CANCEL => Self::Cancel { id: body.id()? },
@@ -249,6 +272,10 @@ impl<'a, R: Read> Body<'a, R> {
 
     fn id(&mut self) -> io::Result<u64> {
         Ok(u64::from_le_bytes(self.take()?))
+    }
+
+    fn cost(&mut self) -> io::Result<CompileCost> {
+        Ok(CompileCost::from_bytes(self.take()?))
     }
 
     fn rest(&mut self) -> io::Result<Vec<u8>> {

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use super::super::cost::CompileCost;
 use super::super::error::{CompileError, CompileReason};
 use super::super::limits::CompileLimits;
-use super::super::worker::{self, Bounds};
+use super::super::worker::{self, Bounds, TIME_BYTES};
 
 /// How often a worker is checked for cancellation and timeout.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -24,8 +25,8 @@ const ENDING: Duration = Duration::from_secs(5);
 /// Bytes that are kept of what a worker says on standard error.
 const COMPLAINT: u64 = 4096;
 
-/// Threads that a worker compiles with: more need more address space.
-const THREADS: usize = 4;
+/// The most threads that a worker compiles with: more need more address space.
+const MAX_THREADS: u32 = 4;
 
 /// How a worker is started.
 #[derive(Debug)]
@@ -51,24 +52,52 @@ enum Interrupted {
     Gone,
 }
 
+/// What a worker made.
+struct Compiled {
+    artifact: Vec<u8>,
+    processor: Duration,
+}
+
 impl Worker {
-    /// Compiles one component in a process of its own. Whatever the outcome,
-    /// the process has ended and been waited for.
+    /// Compiles one component in a process of its own, within its limits and `budget`.
+    /// Whatever the outcome, the process has ended and been waited for. The first value is
+    /// the processor time that it took.
     pub(super) fn compile(
         &self,
         wasm: &[u8],
+        budget: CompileCost,
         cancelled: impl Fn() -> bool,
-    ) -> Result<Vec<u8>, CompileError> {
+    ) -> (Duration, Result<Vec<u8>, CompileError>) {
         let started = Instant::now();
+        let limits = self.limits.within(budget);
+        let compiled =
+            something_is_left(&limits).and_then(|()| self.run(&limits, wasm, started, cancelled));
+        // A worker that failed does not tell its time. This is the most that it can be.
+        let most = started
+            .elapsed()
+            .saturating_mul(threads())
+            .min(limits.most().processor);
+        match compiled {
+            Ok(compiled) => (compiled.processor.min(most), Ok(compiled.artifact)),
+            Err(error) => (most, Err(error)),
+        }
+    }
+
+    fn run(
+        &self,
+        limits: &CompileLimits,
+        wasm: &[u8],
+        started: Instant,
+        cancelled: impl Fn() -> bool,
+    ) -> Result<Compiled, CompileError> {
         let unavailable = |error: io::Error| {
             CompileError::unavailable(format!("no compiler could be started: {error}"))
         };
         let (socket, theirs) = UnixStream::pair().map_err(unavailable)?;
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let child = Command::new(&self.program)
             .args(&self.arguments)
             .env_clear()
-            .env("RAYON_NUM_THREADS", threads.min(THREADS).to_string())
+            .env("RAYON_NUM_THREADS", threads().to_string())
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -77,7 +106,7 @@ impl Worker {
         let mut running = Running {
             child,
             socket,
-            deadline: started.checked_add(self.limits.wall).unwrap_or(started),
+            deadline: started.checked_add(limits.wall).unwrap_or(started),
         };
         let complaint = running.child.stderr.take().map(|stderr| {
             std::thread::spawn(move || {
@@ -90,97 +119,127 @@ impl Worker {
             })
         });
         let bounds = Bounds {
-            cpu_seconds: self.limits.cpu_seconds,
-            memory_bytes: self.limits.memory_bytes,
+            cpu_seconds: limits.cpu_seconds,
+            memory_bytes: limits.memory_bytes,
         };
-        let talk = running.talk(bounds, wasm, self.limits.artifact_bytes, &cancelled);
+        let talk = running.talk(bounds, wasm, limits.artifact_bytes, &cancelled);
         let status = running.end(talk.is_err()).map_err(unavailable)?;
         let complaint = complaint
             .and_then(|thread| thread.join().ok())
             .unwrap_or_default();
-        self.verdict(talk, status, &complaint)
+        verdict(limits, talk, status, &complaint)
     }
+}
 
-    fn verdict(
-        &self,
-        talk: Result<Reply, Interrupted>,
-        status: ExitStatus,
-        complaint: &str,
-    ) -> Result<Vec<u8>, CompileError> {
-        let limits = &self.limits;
-        let refused = |reason, message: String| Err(CompileError::new(reason, message));
-        let answer = match talk {
-            Ok(answer) => answer,
-            Err(Interrupted::Gone) => Reply::default(),
-            Err(Interrupted::Late) => {
-                return refused(
-                    CompileReason::Time,
-                    format!("compiling it takes longer than {:?}", limits.wall),
-                );
-            }
-            Err(Interrupted::Cancelled) => {
-                return refused(
-                    CompileReason::Cancelled,
-                    "compiling it was cancelled".to_owned(),
-                );
-            }
-            Err(Interrupted::TooMuch) => {
-                return refused(
-                    CompileReason::Output,
-                    format!(
-                        "its compiled code has more than {} bytes",
-                        limits.artifact_bytes
-                    ),
-                );
-            }
-        };
-        let memory = || {
-            refused(
-                CompileReason::Memory,
-                format!(
-                    "compiling it takes more than {} bytes of memory",
-                    limits.memory_bytes
-                ),
-            )
-        };
-        let signal = status.signal().and_then(Signal::from_named_raw);
-        match answer.kind {
-            Some(worker::COMPILED) if status.success() => return Ok(answer.body),
-            Some(worker::NO_MEMORY) if status.success() => return memory(),
-            Some(worker::INVALID) if status.success() => {
-                let text = String::from_utf8_lossy(&answer.body);
-                return refused(
-                    CompileReason::Invalid,
-                    format!("it does not compile: {text}"),
-                );
-            }
-            _ => {}
+fn verdict(
+    limits: &CompileLimits,
+    talk: Result<Reply, Interrupted>,
+    status: ExitStatus,
+    complaint: &str,
+) -> Result<Compiled, CompileError> {
+    let refused = |reason, message: String| Err(CompileError::new(reason, message));
+    let answer = match talk {
+        Ok(answer) => answer,
+        Err(Interrupted::Gone) => Reply::default(),
+        Err(Interrupted::Late) => {
+            return refused(
+                CompileReason::Time,
+                format!("compiling it takes longer than {:?}", limits.wall),
+            );
         }
-        match signal {
-            Some(Signal::XCPU) => refused(
-                CompileReason::Processor,
-                format!(
-                    "compiling it takes more than {} s of processor time",
-                    limits.cpu_seconds
-                ),
-            ),
-            // The broker did not send it: usually the kernel's out-of-memory killer
-            // did.
-            Some(Signal::KILL) => Err(CompileError::unavailable(
-                "the compiler was killed, perhaps because the machine is short of memory",
-            )),
-            // In the words of Rust's runtime and of the compiler.
-            _ if complaint.contains("memory allocation of")
-                || complaint.contains("out of memory") =>
-            {
-                memory()
-            }
-            _ => refused(
-                CompileReason::Crashed,
-                format!("the compiler crashed over it ({status}): {complaint}"),
-            ),
+        Err(Interrupted::Cancelled) => {
+            return refused(
+                CompileReason::Cancelled,
+                "compiling it was cancelled".to_owned(),
+            );
         }
+        Err(Interrupted::TooMuch) => {
+            return refused(
+                CompileReason::Output,
+                format!(
+                    "its compiled code has more than {} bytes",
+                    limits.artifact_bytes
+                ),
+            );
+        }
+    };
+    let memory = || {
+        refused(
+            CompileReason::Memory,
+            format!(
+                "compiling it takes more than {} bytes of memory",
+                limits.memory_bytes
+            ),
+        )
+    };
+    let signal = status.signal().and_then(Signal::from_named_raw);
+    match answer.kind {
+        Some(worker::COMPILED) if status.success() => {
+            if let Some(compiled) = compiled(answer.body) {
+                return Ok(compiled);
+            }
+        }
+        Some(worker::NO_MEMORY) if status.success() => return memory(),
+        Some(worker::INVALID) if status.success() => {
+            let text = String::from_utf8_lossy(&answer.body);
+            return refused(
+                CompileReason::Invalid,
+                format!("it does not compile: {text}"),
+            );
+        }
+        _ => {}
     }
+    match signal {
+        Some(Signal::XCPU) => refused(
+            CompileReason::Processor,
+            format!(
+                "compiling it takes more than {} s of processor time",
+                limits.cpu_seconds
+            ),
+        ),
+        // The broker did not send it: usually the kernel's out-of-memory killer
+        // did.
+        Some(Signal::KILL) => Err(CompileError::unavailable(
+            "the compiler was killed, perhaps because the machine is short of memory",
+        )),
+        // In the words of Rust's runtime and of the compiler.
+        _ if complaint.contains("memory allocation of") || complaint.contains("out of memory") => {
+            memory()
+        }
+        _ => refused(
+            CompileReason::Crashed,
+            format!("the compiler crashed over it ({status}): {complaint}"),
+        ),
+    }
+}
+
+/// The artifact, and the time after it.
+fn compiled(mut body: Vec<u8>) -> Option<Compiled> {
+    let time = body.split_off(body.len().checked_sub(TIME_BYTES)?);
+    let microseconds = u64::from_le_bytes(time.try_into().ok()?);
+    Some(Compiled {
+        artifact: body,
+        processor: Duration::from_micros(microseconds),
+    })
+}
+
+/// Starts nothing for a budget that is used up.
+fn something_is_left(limits: &CompileLimits) -> Result<(), CompileError> {
+    let (reason, what) = match (limits.cpu_seconds, limits.artifact_bytes) {
+        (0, _) => (CompileReason::Processor, "processor time"),
+        (_, 0) => (CompileReason::Output, "room for compiled code"),
+        _ => return Ok(()),
+    };
+    Err(CompileError::new(
+        reason,
+        format!("no {what} is left for it"),
+    ))
+}
+
+/// Threads that a worker compiles with.
+fn threads() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    u32::try_from(cores).map_or(MAX_THREADS, |cores| cores.min(MAX_THREADS))
 }
 
 struct Running {
@@ -190,7 +249,8 @@ struct Running {
 }
 
 impl Running {
-    /// Hands the component over and reads the answer to its end.
+    /// Hands the component over and reads the answer to its end, which has an artifact of
+    /// at most `most` bytes.
     fn talk(
         &mut self,
         bounds: Bounds,
@@ -205,6 +265,7 @@ impl Running {
         self.socket
             .set_write_timeout(Some(POLL_INTERVAL))
             .map_err(gone)?;
+        let most = most.saturating_add(TIME_BYTES as u64);
         self.send(&bounds.to_bytes(), cancelled)?;
         self.send(wasm, cancelled)?;
         self.socket.shutdown(Shutdown::Write).map_err(gone)?;

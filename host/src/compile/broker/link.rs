@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use toolward_signing::key::PublicKey;
 
 use super::super::artifact_signature::{Claim, EngineHash, SIGNATURE};
+use super::super::cost::CompileCost;
 use super::super::error::CompileError;
 use super::super::{Stage, Watch};
 use super::frame::{self, Answer};
@@ -62,8 +63,10 @@ struct Waiting {
 #[derive(Debug)]
 enum Event {
     Begun,
-    Made(Made),
-    Refused(CompileError),
+    Ended {
+        spent: CompileCost,
+        made: Result<Made, CompileError>,
+    },
 }
 
 impl Link {
@@ -90,23 +93,25 @@ impl Link {
         lock(&self.shared.public).clone()
     }
 
-    /// Has a component compiled.
+    /// Has a component compiled, for what is left of a budget.
     pub(super) fn compile(
         &self,
         claim: Claim<'_>,
         wasm: &[u8],
+        left: &mut CompileCost,
         watch: &mut Watch<'_>,
     ) -> Result<Made, CompileError> {
         self.listen(*claim.engine)?;
         let (id, events) = self.shared.register()?;
         let sent = {
             let mut writer = lock(&self.writer);
-            frame::compile(&mut *writer, id, claim.engine, claim.component, wasm)
+            let (engine, component) = (claim.engine, claim.component);
+            frame::compile(&mut *writer, id, engine, component, *left, wasm)
         };
         let made = match sent {
             // The reader has the better error.
-            Err(_) => self.wait(id, &events, &mut |_| ControlFlow::Continue(())),
-            Ok(()) => self.wait(id, &events, watch),
+            Err(_) => self.wait(id, &events, left, &mut |_| ControlFlow::Continue(())),
+            Ok(()) => self.wait(id, &events, left, watch),
         };
         lock(&self.shared.waiting).senders.remove(&id);
         made
@@ -116,14 +121,17 @@ impl Link {
         &self,
         id: u64,
         events: &Receiver<Event>,
+        left: &mut CompileCost,
         watch: &mut Watch<'_>,
     ) -> Result<Made, CompileError> {
         let mut begun: Option<Instant> = None;
         loop {
             match events.recv_timeout(POLL_INTERVAL) {
                 Ok(Event::Begun) => begun = Some(Instant::now()),
-                Ok(Event::Made(made)) => return Ok(made),
-                Ok(Event::Refused(error)) => return Err(error),
+                Ok(Event::Ended { spent, made }) => {
+                    left.spend(spent);
+                    return made;
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.shared.gone()),
             }
@@ -232,13 +240,23 @@ impl Shared {
                 return Ok(());
             }
             Answer::Begun { id } => (id, Event::Begun),
-            Answer::Cached { id } => (id, Event::Made(Made::Cached)),
+            Answer::Cached { id, spent } => {
+                let made = Ok(Made::Cached);
+                (id, Event::Ended { spent, made })
+            }
             Answer::Artifact {
                 id,
+                spent,
                 signature,
                 bytes,
-            } => (id, Event::Made(Made::Artifact { signature, bytes })),
-            Answer::Refused { id, error } => (id, Event::Refused(error)),
+            } => {
+                let made = Ok(Made::Artifact { signature, bytes });
+                (id, Event::Ended { spent, made })
+            }
+            Answer::Refused { id, spent, error } => {
+                let made = Err(error);
+                (id, Event::Ended { spent, made })
+            }
         };
         // A cancelled job has no receiver.
         if let Some(sender) = lock(&self.waiting).senders.get(&id) {

@@ -16,7 +16,7 @@ use toolward_signing::key::SigningKey;
 
 use super::super::artifact_signature::{Claim, EngineHash};
 use super::super::cache::Cache;
-use super::super::error::CompileError;
+use super::super::cost::CompileCost;
 use super::super::worker::connection;
 use super::frame::{Answer, PROTOCOL, Request, Start};
 use super::job::Worker;
@@ -94,31 +94,39 @@ impl Maker {
         }
     }
 
-    fn make(&self, task: &Task, begun: impl FnOnce()) -> Result<Answer, CompileError> {
+    fn make(&self, task: &Task, begun: impl FnOnce()) -> Answer {
         let id = task.id;
         let claim = Claim {
             component: &task.component,
             engine: &self.engine,
         };
+        let mut spent = CompileCost::default();
         if let Store::Cache(cache) = &self.store
             && cache.holds(claim)
         {
-            return Ok(Answer::Cached { id });
+            return Answer::Cached { id, spent };
         }
         begun();
         let cancelled = || task.cancelled.load(Ordering::Relaxed);
-        let bytes = self.worker.compile(&task.wasm, cancelled)?;
+        let (processor, compiled) = self.worker.compile(&task.wasm, task.budget, cancelled);
+        spent.processor = processor;
+        let bytes = match compiled {
+            Ok(bytes) => bytes,
+            Err(error) => return Answer::Refused { id, spent, error },
+        };
         if let Store::Cache(cache) = &self.store
             && cache.put(claim, &bytes).is_ok_and(|kept| kept)
         {
-            return Ok(Answer::Cached { id });
+            spent.artifact_bytes = bytes.len() as u64;
+            return Answer::Cached { id, spent };
         }
         let signature = claim.sign(&blake3::hash(&bytes), self.key());
-        Ok(Answer::Artifact {
+        Answer::Artifact {
             id,
+            spent,
             signature,
             bytes,
-        })
+        }
     }
 }
 
@@ -126,6 +134,7 @@ impl Maker {
 struct Task {
     id: u64,
     component: Digest,
+    budget: CompileCost,
     wasm: Vec<u8>,
     cancelled: Arc<AtomicBool>,
 }
@@ -191,6 +200,7 @@ impl Serving {
                     id,
                     engine,
                     component,
+                    budget,
                     wasm,
                 } => {
                     if engine != self.maker.engine || Digest::of(&wasm) != component {
@@ -207,6 +217,7 @@ impl Serving {
                     queue.waiting.push_back(Task {
                         id,
                         component,
+                        budget,
                         wasm,
                         cancelled,
                     });
@@ -222,10 +233,8 @@ impl Serving {
     fn work(&self) {
         while let Some(task) = self.next() {
             let id = task.id;
-            let answer = self
-                .maker
-                .make(&task, || self.answer(&Answer::Begun { id }))
-                .unwrap_or_else(|error| Answer::Refused { id, error });
+            let begun = || self.answer(&Answer::Begun { id });
+            let answer = self.maker.make(&task, begun);
             self.queue().open.remove(&id);
             self.answer(&answer);
         }
