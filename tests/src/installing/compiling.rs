@@ -1,12 +1,18 @@
 //! Installing compiles ahead: what the first call would have waited for is there.
 
-use super::{ID, key, release, reworded, runs, ship, trusting};
-use crate::support::Machine;
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use super::{ID, key, release, reworded, runs, sequence, ship, trusting};
+use crate::support::machine::toolward;
+use crate::support::{Machine, Run};
 
 /// How many compiled drivers the machine has.
 fn compiled(machine: &Machine) -> usize {
     let folder = machine.cache().join("artefacts");
-    std::fs::read_dir(folder).map_or(0, Iterator::count)
+    fs::read_dir(folder).map_or(0, Iterator::count)
 }
 
 #[test]
@@ -61,4 +67,65 @@ fn a_driver_that_does_not_compile_is_installed_with_a_warning() {
         .ends(0)
         .warns("does not compile");
     assert_eq!(compiled(&machine), 0);
+}
+
+/// The processes that one has started and that are there.
+fn children(parent: u32) -> Vec<u32> {
+    let parent = parent.to_string();
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|id: &u32| {
+            let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+            // Its name in brackets, its state, its parent.
+            let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
+            after.split(' ').nth(1) == Some(&parent)
+        })
+        .collect()
+}
+
+fn soon(what: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !what() {
+        assert!(Instant::now() < until, "it does not come to that");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn an_installation_that_is_interrupted_while_it_compiles_has_installed_the_bundle() {
+    let (machine, one) = trusting();
+    let machine = machine.with_own_cache();
+    ship(&machine, &release(1), &one, "b.toolbundle");
+    // The signal is ignored by what a shell without jobs starts in the background.
+    let mut install = machine.program("env");
+    install.arg("--default-signal=INT").arg(toolward());
+    let mut install = install
+        .args(["install", "b.toolbundle"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let workers = || {
+        let brokers = children(install.id()).into_iter();
+        brokers.flat_map(children).collect::<Vec<_>>()
+    };
+    soon(|| !workers().is_empty());
+    let brokers = children(install.id());
+    let mut kill = machine.program("kill");
+    kill.args(["-INT", &install.id().to_string()]);
+    Run::new(kill).ends(0);
+    let status = install.wait().unwrap();
+    assert_eq!(status.signal(), Some(2), "{status}");
+
+    // A process that ended and was not waited for has no command line.
+    let runs_on = |id: &u32| {
+        let line = fs::read(format!("/proc/{id}/cmdline"));
+        line.is_ok_and(|line| !line.is_empty())
+    };
+    soon(|| !brokers.iter().any(runs_on));
+    assert_eq!(compiled(&machine), 0);
+    assert_eq!(sequence(&machine), 1);
+    runs(&machine);
+    assert_eq!(compiled(&machine), 1);
 }
