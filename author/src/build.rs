@@ -3,6 +3,7 @@
 
 mod c;
 mod cargo;
+mod compiler;
 mod error;
 mod go;
 mod js;
@@ -25,7 +26,7 @@ use toolward_bundle::files::{self, FilesError};
 use toolward_bundle::text::list;
 use toolward_bundle::{ReadError, rules};
 
-use self::cargo::run_cargo;
+use self::cargo::{name_compiler, run_cargo};
 pub use self::error::BuildError;
 pub use self::plan::Plan;
 pub use self::program::Tools;
@@ -76,6 +77,15 @@ pub struct Built {
     pub reproducible: bool,
     /// What it shows outside.
     pub surface: Surface,
+    /// The tools that made it, as each names itself: `rustc 1.95.0 (…)`. None for a module
+    /// that was there before.
+    pub compilers: Vec<String>,
+}
+
+/// A file that tools made, and how they name themselves.
+struct Made {
+    file: PathBuf,
+    compilers: Vec<String>,
 }
 
 /// Builds every `[[build]]` of a bundle, in order.
@@ -190,7 +200,8 @@ fn build_one(
     options: &Options,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<Built, BuildError> {
-    let bytes: Arc<[u8]> = component(directory, entry, options, progress)?.into();
+    let (bytes, compilers) = component(directory, entry, options, progress)?;
+    let bytes: Arc<[u8]> = bytes.into();
     let surface = Surface::read(&bytes).map_err(|source| BuildError::Surface {
         from: entry.source.clone(),
         source,
@@ -217,16 +228,17 @@ fn build_one(
         entry: entry.clone(),
         reproducible: !matches!(entry.kind, BuildKind::Js | BuildKind::Python),
         surface,
+        compilers,
     })
 }
 
-/// The component that the source becomes.
+/// The component that the source becomes, and how the tools that make it name themselves.
 fn component(
     directory: &Path,
     entry: &BuildEntry,
     options: &Options,
     progress: &mut dyn FnMut(BuildProgress<'_>),
-) -> Result<Vec<u8>, BuildError> {
+) -> Result<(Vec<u8>, Vec<String>), BuildError> {
     let source = find_source(directory, entry)?;
     if entry.kind == BuildKind::Rust {
         let manifest = source.join("Cargo.toml");
@@ -239,7 +251,8 @@ fn component(
             source: std::io::ErrorKind::NotFound.into(),
         })?;
         let artifact = run_cargo(&program, None, &manifest, &entry.source, options, progress)?;
-        return read_component(&artifact);
+        let compilers = vec![name_compiler(&program, &artifact)];
+        return Ok((read_component(&artifact)?, compilers));
     }
     let scratch = Scratch::new(directory)?;
     let made = match entry.kind {
@@ -247,9 +260,12 @@ fn component(
         BuildKind::Python => python::build(&source, entry, &scratch, options, progress)?,
         BuildKind::Go => go::build(&source, entry, &scratch, options, progress)?,
         BuildKind::C => c::build(&source, entry, &scratch, options, progress)?,
-        BuildKind::Rust | BuildKind::Wasm => source,
+        BuildKind::Rust | BuildKind::Wasm => Made {
+            file: source,
+            compilers: Vec::new(),
+        },
     };
-    let wasm = read_component(&made)?;
+    let wasm = read_component(&made.file)?;
     if wasm.len() as u64 > MAX_SIZE {
         return Err(BuildError::Surface {
             from: entry.source.clone(),
@@ -258,10 +274,12 @@ fn component(
             },
         });
     }
-    wrap::component(wasm, &scratch.worlds()).map_err(|message| BuildError::Wrap {
+    let component = wrap::component(wasm, &scratch.worlds());
+    let component = component.map_err(|message| BuildError::Wrap {
         from: entry.source.clone(),
         message,
-    })
+    })?;
+    Ok((component, made.compilers))
 }
 
 /// The source's place, without links on the way: a link could lead out of the bundle.

@@ -29,7 +29,7 @@ mod sign;
 
 pub use error::AuthorError;
 pub use pack::pack;
-pub use provenance::provenance;
+pub use provenance::{compilers, provenance};
 pub use sign::Sealed;
 pub use toolward_bundle::ReadError;
 pub use toolward_bundle::dev::{

@@ -8,12 +8,13 @@ use toolward_bundle::files::{self, Files};
 use toolward_signing::provenance::{Provenance, SourceSet};
 use toolward_signing::sources;
 
-use crate::build::TARGET;
+use crate::build::{Built, TARGET};
 use crate::error::AuthorError;
 
 /// The provenance of the bundle under work in `directory`: one set of sources
-/// for each `[[build]]`, named as its source; `compiler` is how the compiler
-/// names itself, such as `rustc 1.95.0 (…)`.
+/// for each `[[build]]`, named as its source; `compiler` is how the compilers name
+/// themselves, as [`compilers`] has it. It is given, since whoever packs need not have
+/// built: naming a compiler starts it, which `build` alone does.
 ///
 /// # Errors
 ///
@@ -38,6 +39,19 @@ pub fn provenance(directory: &Path, compiler: &str) -> Result<Provenance, Author
         compiler.to_owned(),
         TARGET.to_owned(),
     ))
+}
+
+/// How the tools of these builds name themselves, in the order of the builds and each
+/// once: `rustc 1.95.0 (…), go version go1.27.3 linux/amd64`. Empty if no tool was used.
+#[must_use]
+pub fn compilers(built: &[Built]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in built.iter().flat_map(|one| &one.compilers) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
 }
 
 /// The files that a source consists of: those of its directory, which hold what a script

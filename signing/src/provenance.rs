@@ -41,7 +41,7 @@ pub struct Provenance {
     pub build_type: String,
     /// The sources.
     pub sources: Vec<SourceSet>,
-    /// The compiler, as it names itself: `rustc 1.95.0 (…)`.
+    /// The compilers, as they name themselves: `rustc 1.95.0 (…)`. Several are separated by `, `.
     pub compiler: String,
     /// The compilation target: `wasm32-wasip2`.
     pub target: String,

@@ -6,10 +6,11 @@ use std::process::{Command, Stdio};
 
 use toolward_bundle::dev::BuildEntry;
 
+use super::compiler::ask;
 use super::error::BuildError;
 use super::program::{Tools, Wanted, run};
 use super::scratch::Scratch;
-use super::{BuildProgress, Options};
+use super::{BuildProgress, Made, Options};
 use crate::error::AuthorError;
 
 /// The compilers, the first of which is taken: Zig brings its own C library.
@@ -53,9 +54,13 @@ pub(super) fn build(
     scratch: &Scratch,
     options: &Options,
     progress: &mut dyn FnMut(BuildProgress<'_>),
-) -> Result<PathBuf, BuildError> {
+) -> Result<Made, BuildError> {
     let module = scratch.path("driver.wasm");
-    let mut command = compiler(scratch, options)?;
+    let Compiler {
+        name,
+        mut command,
+        version,
+    } = compiler(scratch, options)?;
     let mut map = OsString::from("-ffile-prefix-map=");
     map.push(source);
     map.push("=.");
@@ -70,23 +75,39 @@ pub(super) fn build(
     command.arg("-o").arg(&module).args(sources(source)?);
     command.args(["-Wl,--strip-all", "-Wl,-z,stack-size=1048576"]);
     run(command, &entry.source, progress)?;
-    Ok(module)
+    Ok(Made {
+        file: module,
+        compilers: vec![ask(name, version)],
+    })
 }
 
-/// A compiler with the target set.
-fn compiler(scratch: &Scratch, options: &Options) -> Result<Command, BuildError> {
+/// A compiler that has the target.
+struct Compiler {
+    name: &'static str,
+    /// Compiles for the target.
+    command: Command,
+    /// Asks for its version.
+    version: Command,
+}
+
+fn compiler(scratch: &Scratch, options: &Options) -> Result<Compiler, BuildError> {
     let command = |program: &Path| {
         options
             .tools
             .command(program, scratch.bundle(), scratch.directory())
     };
     for (name, program) in found(&options.tools, scratch.bundle()) {
-        let mut compiler = command(&program);
+        let (mut compiler, mut version) = (command(&program), command(&program));
         if name != "clang" {
+            version.arg("version");
             compiler.env("ZIG_LOCAL_CACHE_DIR", scratch.path("cache"));
             compiler.env("ZIG_GLOBAL_CACHE_DIR", options.tools.cache("zig", scratch));
             compiler.args(["cc", "--target=wasm32-wasi"]);
-            return Ok(compiler);
+            return Ok(Compiler {
+                name: "zig",
+                command: compiler,
+                version,
+            });
         }
         scratch.write("probe", &[("probe.c", "#include <stdio.h>\n")])?;
         let target = TARGETS.iter().find(|target| {
@@ -103,7 +124,12 @@ fn compiler(scratch: &Scratch, options: &Options) -> Result<Command, BuildError>
             compiler.arg(format!("--target={target}"));
             // An overflow of the stack traps, instead of reaching the data.
             compiler.arg("-Wl,--stack-first");
-            return Ok(compiler);
+            version.arg("--version");
+            return Ok(Compiler {
+                name,
+                command: compiler,
+                version,
+            });
         }
     }
     Err(missing(&options.tools))

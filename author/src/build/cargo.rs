@@ -6,7 +6,10 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use super::error::BuildError;
-use super::{BuildProgress, Options, TARGET, lines};
+use super::{BuildProgress, Options, TARGET, compiler, lines};
+
+/// Where Cargo keeps what its compiler said of itself, in the target directory.
+const COMPILER_FILE: &str = ".rustc_info.json";
 
 /// Runs Cargo, in a directory if one is given, and gives the path of the component that
 /// it made.
@@ -30,6 +33,8 @@ pub(super) fn run_cargo(
         .args(["build", "--release", "--target", TARGET, "--manifest-path"])
         .arg(manifest)
         .args(["--message-format", "json-render-diagnostics"])
+        // Else `COMPILER_FILE` could be that of an earlier build.
+        .env("CARGO_CACHE_RUSTC_INFO", "1")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -72,6 +77,38 @@ pub(super) fn run_cargo(
         })
 }
 
+/// How the compiler that made the artifact names itself. Only Cargo knows which one that
+/// was: `RUSTC`, settings or rustup choose it. Where Cargo has left no word of it, how
+/// Cargo names itself.
+pub(super) fn name_compiler(program: &Path, artifact: &Path) -> String {
+    // TARGET-DIRECTORY/wasm32-wasip2/release/NAME.wasm
+    let directory = artifact.ancestors().nth(3);
+    directory.and_then(compiler_in).unwrap_or_else(|| {
+        let mut cargo = Command::new(program);
+        cargo.arg("--version");
+        compiler::ask("cargo", cargo)
+    })
+}
+
+/// The compiler that was used in a target directory.
+fn compiler_in(directory: &Path) -> Option<String> {
+    let told = compiler::read_json(&directory.join(COMPILER_FILE))?;
+    let outputs = told.get("outputs")?.as_object()?;
+    let answers = outputs.values().filter_map(|output| {
+        let answer = output.get("stdout")?.as_str()?;
+        answer
+            .starts_with("rustc ")
+            .then(|| compiler::named("rustc", answer))
+    });
+    let mut names: Vec<String> = answers.collect();
+    names.dedup();
+    // Two would leave open which of them it was.
+    match <[String; 1]>::try_from(names) {
+        Ok([name]) => Some(name),
+        Err(_) => None,
+    }
+}
+
 /// The `.wasm` files that Cargo says it made, each with its crate's manifest.
 type Artifacts = Vec<(String, String)>;
 
@@ -100,4 +137,35 @@ fn collect_messages(child: &mut Child) -> Option<std::thread::JoinHandle<Artifac
         });
         artifacts
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The compiler's name after a build in a target directory where Cargo has left this.
+    fn name_after(told: &str) -> String {
+        let target = tempfile::tempdir().unwrap();
+        std::fs::write(target.path().join(COMPILER_FILE), told).unwrap();
+        let artifact = target.path().join("wasm32-wasip2/release/x.wasm");
+        name_compiler("/no/such/cargo".as_ref(), &artifact)
+    }
+
+    #[test]
+    fn the_compiler_is_the_one_that_cargo_asked_for_its_version() {
+        let told = r#"{ "rustc_fingerprint": 1, "outputs": {
+            "1": { "success": true, "stdout": "___\nlib___.rlib\n", "stderr": "" },
+            "2": { "success": true, "stdout": "rustc 1.95.0 (59807616e 2026-04-14)\nbinary: rustc\n" }
+        } }"#;
+        assert_eq!(name_after(told), "rustc 1.95.0 (59807616e 2026-04-14)");
+    }
+
+    #[test]
+    fn without_a_word_of_the_compiler_it_is_cargo() {
+        let two =
+            r#"{ "outputs": { "1": { "stdout": "rustc 1" }, "2": { "stdout": "rustc 2" } } }"#;
+        for told in ["", "{}", r#"{ "outputs": { "1": 7 } }"#, two] {
+            assert_eq!(name_after(told), "cargo", "{told}");
+        }
+    }
 }

@@ -1,13 +1,13 @@
 //! Go: the stock compiler makes a core module for WASI preview 1.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toolward_bundle::dev::BuildEntry;
 
 use super::error::BuildError;
 use super::program::{Tools, Wanted, run};
 use super::scratch::Scratch;
-use super::{BuildProgress, Options};
+use super::{BuildProgress, Made, Options, compiler};
 
 const GO: Wanted = Wanted {
     name: "go",
@@ -49,17 +49,25 @@ pub(super) fn build(
     scratch: &Scratch,
     options: &Options,
     progress: &mut dyn FnMut(BuildProgress<'_>),
-) -> Result<PathBuf, BuildError> {
+) -> Result<Made, BuildError> {
     let go = options.tools.find(&GO, scratch.bundle())?;
     let module = scratch.path("driver.wasm");
-    let mut command = options
-        .tools
-        .command(&go, scratch.bundle(), scratch.directory());
-    command.envs(ENVIRONMENT);
-    command.env("GOCACHE", options.tools.cache("go", scratch));
+    let run_go = || {
+        let tools = &options.tools;
+        let mut command = tools.command(&go, scratch.bundle(), scratch.directory());
+        command.envs(ENVIRONMENT);
+        command.env("GOCACHE", tools.cache("go", scratch));
+        command
+    };
+    let mut command = run_go();
     // `-C` has to come first.
     command.arg("build").arg("-C").arg(source).args(FLAGS);
     command.arg(&module).arg(".");
     run(command, &entry.source, progress)?;
-    Ok(module)
+    let mut version = run_go();
+    version.arg("version");
+    Ok(Made {
+        file: module,
+        compilers: vec![compiler::ask("go", version)],
+    })
 }

@@ -8,7 +8,7 @@ use toolward_bundle::dev::{BuildEntry, World};
 use super::error::BuildError;
 use super::program::{Tools, Wanted, run};
 use super::scratch::Scratch;
-use super::{BuildProgress, Options};
+use super::{BuildProgress, Made, Options, compiler};
 
 const NODE: Wanted = Wanted {
     name: "node",
@@ -71,7 +71,7 @@ pub(super) fn build(
     scratch: &Scratch,
     options: &Options,
     progress: &mut dyn FnMut(BuildProgress<'_>),
-) -> Result<PathBuf, BuildError> {
+) -> Result<Made, BuildError> {
     let world = match entry.world {
         // Without randomness of its own, `Math.random` gives in each call the numbers
         // of the snapshot.
@@ -84,10 +84,12 @@ pub(super) fn build(
     scratch.write("js", &SCRIPTS)?;
     let (module, component) = (scratch.path("driver.js"), scratch.path("driver.wasm"));
 
+    let run_node = || {
+        let tools = &options.tools;
+        tools.command(&node, scratch.bundle(), scratch.directory())
+    };
     let script = |name: &str| {
-        let mut command = options
-            .tools
-            .command(&node, scratch.bundle(), scratch.directory());
+        let mut command = run_node();
         command.arg(scratch.path("js").join(name));
         command
     };
@@ -103,7 +105,38 @@ pub(super) fn build(
     componentize.arg("--wit").arg(scratch.worlds());
     componentize.arg("--toolchain").arg(&toolchain);
     run(componentize, &entry.source, progress)?;
-    Ok(component)
+    let mut compilers = package_versions(engine, &toolchain);
+    let mut version = run_node();
+    version.arg("--version");
+    compilers.push(compiler::ask(NODE.name, version));
+    Ok(Made {
+        file: component,
+        compilers,
+    })
+}
+
+/// The engine's packages with the versions that are installed, which may be others than
+/// those that are proposed.
+fn package_versions(engine: Engine, toolchain: &Path) -> Vec<String> {
+    let modules = toolchain.join("node_modules");
+    let names = engine
+        .packages()
+        .iter()
+        .map(|package| package_name(package));
+    names
+        .map(|name| {
+            let about = compiler::read_json(&modules.join(name).join("package.json"));
+            let version = about
+                .as_ref()
+                .and_then(|about| about.get("version")?.as_str());
+            compiler::named(name, version.unwrap_or_default())
+        })
+        .collect()
+}
+
+/// The name of a package that is given with its version.
+fn package_name(package: &'static str) -> &'static str {
+    package.rsplit_once('@').map_or(package, |(name, _)| name)
 }
 
 /// Node, and each engine that components can be made of.
@@ -125,7 +158,7 @@ pub(super) fn look(tools: &Tools, bundle: &Path) -> Result<String, BuildError> {
 fn packages(engine: Engine, tools: &Tools) -> Result<PathBuf, BuildError> {
     let own = tools.directory.as_ref().map(|own| own.join("js"));
     for package in engine.packages() {
-        let (name, _) = package.rsplit_once('@').unwrap_or_default();
+        let name = package_name(package);
         let there = own
             .as_ref()
             .is_some_and(|own| own.join("node_modules").join(name).is_dir());
@@ -136,4 +169,36 @@ fn packages(engine: Engine, tools: &Tools) -> Result<PathBuf, BuildError> {
         }
     }
     Ok(own.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_named_with_the_versions_that_are_installed() {
+        let toolchain = tempfile::tempdir().unwrap();
+        let install = |name: &str, about: &str| {
+            let folder = toolchain.path().join("node_modules").join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("package.json"), about).unwrap();
+        };
+        install("componentize-qjs", r#"{ "version": "9.8.7" }"#);
+        install("esbuild", "{}");
+        let shim = "@bytecodealliance/preview2-shim";
+        install(shim, r#"{ "version": "1.0.0\n2.0.0" }"#);
+        let versions = |engine| package_versions(engine, toolchain.path());
+        assert_eq!(
+            versions(Engine::QuickJs),
+            ["componentize-qjs 9.8.7", "esbuild"]
+        );
+        assert_eq!(
+            versions(Engine::StarlingMonkey),
+            [
+                "@bytecodealliance/componentize-js",
+                "@bytecodealliance/preview2-shim 1.0.0",
+                "esbuild"
+            ]
+        );
+    }
 }

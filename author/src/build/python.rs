@@ -1,14 +1,14 @@
 //! Python: `componentize-py` runs the module's top level, and makes a component of the
 //! interpreter as it then is.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toolward_bundle::dev::BuildEntry;
 
 use super::error::BuildError;
 use super::program::{Tools, Wanted, run};
 use super::scratch::Scratch;
-use super::{BuildProgress, Options};
+use super::{BuildProgress, Made, Options, compiler};
 
 const COMPONENTIZE: Wanted = Wanted {
     name: "componentize-py",
@@ -33,7 +33,7 @@ pub(super) fn build(
     scratch: &Scratch,
     options: &Options,
     progress: &mut dyn FnMut(BuildProgress<'_>),
-) -> Result<PathBuf, BuildError> {
+) -> Result<Made, BuildError> {
     let program = options.tools.find(&COMPONENTIZE, scratch.bundle())?;
     let module = source.file_stem().and_then(|stem| stem.to_str());
     let (Some(module), Some(folder)) = (module, source.parent()) else {
@@ -42,13 +42,16 @@ pub(super) fn build(
         });
     };
     let component = scratch.path("driver.wasm");
-    let mut command = options
-        .tools
-        .command(&program, scratch.bundle(), scratch.directory());
     // It looks for a virtual environment by starting other programs, unless it is told
     // of one. Modules of the sources are found beside them.
     scratch.write("no-packages/lib/python3/site-packages", &[])?;
-    command.env("VIRTUAL_ENV", scratch.path("no-packages"));
+    let componentize = || {
+        let tools = &options.tools;
+        let mut command = tools.command(&program, scratch.bundle(), scratch.directory());
+        command.env("VIRTUAL_ENV", scratch.path("no-packages"));
+        command
+    };
+    let mut command = componentize();
     command.arg("-q").arg("-d").arg(scratch.worlds());
     command.args(["-w", entry.world.word()]);
     for name in INTERFACE_NAMES {
@@ -57,5 +60,10 @@ pub(super) fn build(
     command.arg("componentize").arg("-p").arg(folder);
     command.arg(module).arg("-o").arg(&component);
     run(command, &entry.source, progress)?;
-    Ok(component)
+    let mut version = componentize();
+    version.arg("--version");
+    Ok(Made {
+        file: component,
+        compilers: vec![compiler::ask(COMPONENTIZE.name, version)],
+    })
 }

@@ -1,9 +1,10 @@
 //! `[[build]]`: what bundle.toml may say, and builds that need no toolchain.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use toolward_author::build::{BuildError, Options, Plan, Tools, build};
-use toolward_author::{BuildKind, BundleToml, World};
+use toolward_author::{BuildKind, BundleToml, World, compilers, provenance};
 
 const BUNDLE: &str =
     "id = \"demo.greet\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"acme\"\n";
@@ -137,6 +138,61 @@ fn a_module_becomes_a_component_and_a_component_stays_one() {
     let component = built(place.path()).unwrap();
     std::fs::write(place.path().join("made.wasm"), &component).unwrap();
     assert_eq!(built(place.path()).unwrap(), component);
+}
+
+/// A program that copies a module as a compiler for C would make it.
+fn compiler(path: &Path, module: &Path, version: &str) {
+    let script = format!(
+        "#!/bin/sh\n\
+         [ \"$1\" = version ] && {{ echo '{version}'; exit; }}\n\
+         while [ \"$1\" != -o ]; do shift; done\n\
+         cat '{}' >\"$2\"\n",
+        module.display()
+    );
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, script).unwrap();
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(path, mode).unwrap();
+}
+
+#[test]
+fn each_tool_that_builds_is_named_once_for_the_provenance() {
+    let place = bundle(MODULE);
+    let toolchain = tempfile::tempdir().unwrap();
+    let (zig, module) = (
+        toolchain.path().join("python/bin/zig"),
+        place.path().join("made.wasm"),
+    );
+    compiler(&zig, &module, "0.99.1");
+    let source = |number: u32| format!("kind = \"c\"\nsource = \"c{number}\"");
+    let output = |number: u32| format!("output = \"out{number}/driver.wasm\"");
+    let mut text = with("kind = \"wasm\"\nsource = \"made.wasm\"");
+    for number in [1, 2] {
+        text += &format!("[[build]]\n{}\n{}\n", source(number), output(number));
+        std::fs::create_dir(place.path().join(format!("c{number}"))).unwrap();
+        std::fs::write(place.path().join(format!("c{number}/driver.c")), "").unwrap();
+    }
+    std::fs::write(place.path().join("bundle.toml"), text).unwrap();
+    let options = Options {
+        cargo: "/no/such/cargo".into(),
+        locked: false,
+        offline: true,
+        tools: Tools {
+            directory: Some(toolchain.path().to_owned()),
+            path: vec!["/usr/bin".into(), "/bin".into()],
+            home: None,
+        },
+    };
+    let plan = Plan::read(place.path()).unwrap();
+    let built = build(&plan, &options, &mut |_| {}).unwrap();
+    let names: Vec<_> = built.iter().map(|one| one.compilers.len()).collect();
+    assert_eq!(names, [0, 1, 1], "a module that was there has none");
+    assert_eq!(compilers(&built), "zig 0.99.1");
+    let said = provenance(place.path(), &compilers(&built)).unwrap();
+    assert_eq!(said.compiler, "zig 0.99.1");
+    assert_eq!(said.sources.len(), 3);
+    // Without one there is nothing to say.
+    assert_eq!(compilers(&built[..1]), "");
 }
 
 #[test]
