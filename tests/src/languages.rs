@@ -19,13 +19,22 @@ fn new(machine: &Machine, language: &str) {
     machine.toolward(&new).ends(0);
 }
 
-/// From nothing to a signed call over MCP.
-fn from_new_to_a_call_over_mcp(language: &str) {
+/// From nothing to a signed call over MCP, built by tools that name themselves like this.
+fn from_new_to_a_call_over_mcp(language: &str, compilers: &[&str]) {
     let machine = Machine::new();
     new(&machine, language);
     // Nothing is wrong but that nothing is built.
     machine.toolward("check greeter").ends(0);
     let built = build(&machine, "greeter").ends(0).json();
+    let compiler = built["compiler"].as_str().unwrap();
+    for name in compilers {
+        let versions = compiler.split(", ").find_map(|one| one.split_once(name));
+        let (_, version) = versions.unwrap_or_else(|| panic!("{name}: {built}"));
+        assert!(
+            version.starts_with(|one: char| one.is_ascii_digit()),
+            "{built}"
+        );
+    }
     let built = &built["built"][0];
     assert!(built["size"].as_u64().unwrap() > 10_000, "{built}");
     machine
@@ -52,27 +61,28 @@ fn from_new_to_a_call_over_mcp(language: &str) {
 
 #[test]
 fn a_tool_in_javascript_is_called_over_mcp() {
-    from_new_to_a_call_over_mcp("js");
+    from_new_to_a_call_over_mcp("js", &["componentize-qjs ", "esbuild ", "node v"]);
 }
 
 #[test]
 fn a_tool_in_typescript_is_called_over_mcp() {
-    from_new_to_a_call_over_mcp("ts");
+    from_new_to_a_call_over_mcp("ts", &["componentize-qjs ", "esbuild ", "node v"]);
 }
 
 #[test]
 fn a_tool_in_python_is_called_over_mcp() {
-    from_new_to_a_call_over_mcp("python");
+    from_new_to_a_call_over_mcp("python", &["componentize-py "]);
 }
 
 #[test]
 fn a_tool_in_go_is_called_over_mcp() {
-    from_new_to_a_call_over_mcp("go");
+    from_new_to_a_call_over_mcp("go", &["go version go"]);
 }
 
 #[test]
 fn a_tool_in_c_is_called_over_mcp() {
-    from_new_to_a_call_over_mcp("c");
+    // Zig's compiler is preferred, and among the tools of these tests.
+    from_new_to_a_call_over_mcp("c", &["zig "]);
 }
 
 #[test]

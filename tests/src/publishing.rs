@@ -62,6 +62,8 @@ fn a_new_bundle_is_checked_built_tested_packed_signed_verified_and_called() {
         .json();
     let component = built["built"][0]["output"].as_str().unwrap();
     assert!(machine.path("greeter").join(component).is_file(), "{built}");
+    let compiler = built["compiler"].as_str().unwrap();
+    assert!(compiler.starts_with("rustc 1."), "{built}");
     let checked = machine
         .toolward("check greeter --deny-warnings --json")
         .ends(0);
@@ -75,8 +77,8 @@ fn a_new_bundle_is_checked_built_tested_packed_signed_verified_and_called() {
     assert!(tested.iter().all(|test| test["ok"] == true), "{tested:?}");
 
     machine.toolward("keys new --out acme.pem").ends(0);
-    let packed = machine.toolward("pack greeter -o greeter.toolbundle --key acme.pem --json");
-    let packed = packed.ends(0).json();
+    let pack = "pack greeter -o greeter.toolbundle --key acme.pem --json --provenance";
+    let packed = machine.toolward(pack).arg(compiler).ends(0).json();
     let verified = machine
         .toolward("verify greeter.toolbundle --trust-key acme.pub.pem --json")
         .ends(0)
@@ -91,6 +93,7 @@ fn a_new_bundle_is_checked_built_tested_packed_signed_verified_and_called() {
         .json();
     assert_eq!(inspected["verified"], true);
     assert_eq!(inspected["tools"][0]["id"], "text.greet");
+    assert_eq!(inspected["provenance"]["compiler"], compiler);
 
     let value = machine
         .toolward(

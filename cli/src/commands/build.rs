@@ -103,6 +103,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         let mut value = json!({
             "kind": entry.kind.word(), "source": entry.source, "output": entry.output,
             "size": surface.size, "imports": surface.imports, "reproducible": one.reproducible,
+            "compilers": one.compilers,
         });
         if let (BuildKind::Rust, Some(value)) = (entry.kind, value.as_object_mut()) {
             // The key from when there was only Cargo.
@@ -121,5 +122,11 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
             surface.imports.len()
         ));
     }
-    output.result(&json!({ "ok": true, "built": values }), lines.join("\n"))
+    let compilers = toolward_author::compilers(&built);
+    let compiler = (!compilers.is_empty()).then_some(&compilers);
+    if let Some(compiler) = compiler {
+        output.note(format!("compiled by {compiler}"));
+    }
+    let value = json!({ "ok": true, "built": values, "compiler": compiler });
+    output.result(&value, lines.join("\n"))
 }

@@ -27,10 +27,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PEM")]
     key: Vec<PathBuf>,
 
-    /// Say from which sources the components were built, and by which compiler
-    /// (`rustc --version`); signed with the first key. Without that statement the
-    /// bundle is refused then
-    #[arg(long, value_name = "COMPILER", requires = "key")]
+    /// Say from which sources the components were built, and by which compilers
+    /// (what `toolward build` says); signed with the first key. Without that
+    /// statement the bundle is refused then
+    #[arg(long, value_name = "COMPILERS", requires = "key")]
     provenance: Option<String>,
 
     #[command(flatten)]
