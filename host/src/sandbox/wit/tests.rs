@@ -144,7 +144,7 @@ fn each_type_is_read_and_written() {
             json!("-Infinity"),
         ],
     );
-    // The last is the one whose text, read with 64 bits in between, is another number.
+    // The last is one whose text, read with 64 bits in between, is another number.
     same(
         "",
         "f32",

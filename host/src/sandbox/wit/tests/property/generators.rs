@@ -184,7 +184,7 @@ fn edges() -> impl Strategy<Value = u64> {
     ])
 }
 
-/// Of any bits, those of NaN among them. The last of the edges is the one number whose shortest
+/// Of any bits, those of NaN among them. The last of the edges is a number whose shortest
 /// text becomes another number when it is read with 64 bits in between.
 fn float32() -> impl Strategy<Value = f32> {
     let edges = [
