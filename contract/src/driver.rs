@@ -2,6 +2,7 @@
 
 mod check;
 mod component;
+mod cost;
 mod http;
 mod implements;
 mod mapping;
@@ -18,9 +19,10 @@ use serde_json::{Map, Value};
 
 use crate::capability::{CapabilitySet, HostPattern};
 use crate::diagnostic::{Diagnostic, Parsed, Position};
-use crate::tool::{CostClass, Requires, Retry, Tool, ToolId};
+use crate::tool::{Requires, Retry, Tool, ToolId};
 
 pub use component::{Arguments, BytesForm, ResultForm, WitCall, World};
+pub use cost::{Cost, CostOverride};
 pub(crate) use http::header_refusal;
 pub use http::{Endpoint, HttpCall, Method};
 pub use mapping::{Mapping, MappingError, Source, Transform};
@@ -85,6 +87,8 @@ pub struct Driver {
     pub requires: Requires,
     /// Where it can run.
     pub platform: Platform,
+    /// What its calls cost, where an entry says nothing else.
+    pub cost_override: CostOverride,
     /// Narrows the contract's `timeout_ms`, never widens it.
     pub timeout_override: Option<Duration>,
     /// Replaces the contract's retry policy.
@@ -168,15 +172,6 @@ pub struct Implements {
     pub metadata: Map<String, Value>,
     /// Where the entry stands in DRIVER.md.
     pub at: Position,
-}
-
-/// `cost_override`. `None`: the contract's.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct CostOverride {
-    /// Cost of a call in the operator's unit.
-    pub cost_units_per_call: Option<f64>,
-    /// Replaces the contract's class.
-    pub cost_class: Option<CostClass>,
 }
 
 impl Driver {

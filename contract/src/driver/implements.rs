@@ -1,7 +1,7 @@
 //! The entries of `implements`: which contract, which versions, with what narrowed. Not checked against the contract here.
 
 use super::mapping::Mapping;
-use super::{CostOverride, DriverKind, HttpCall, Implements, World};
+use super::{DriverKind, HttpCall, Implements, World, cost};
 use crate::codes;
 use crate::diagnostic::Report;
 use crate::id::ToolId;
@@ -79,7 +79,7 @@ fn entry(
         Some(field) => Mapping::read(&field, report),
         None => Mapping::default(),
     };
-    let cost_override = cost(&mut fields, report);
+    let cost_override = cost::read(&mut fields, report);
     let timeout =
         shared::milliseconds(&mut fields, "timeout_override_ms", report).map(|given| given.value);
     let retry = shared::retry(&mut fields, "retry_override", report);
@@ -158,18 +158,4 @@ fn narrowing(fields: &mut Fields<'_>, report: &mut Report<'_>) -> (Vec<String>, 
     let outputs = report.strings(inner.take("drop_outputs"));
     report.unknown(inner);
     (inputs, outputs)
-}
-
-fn cost(fields: &mut Fields<'_>, report: &mut Report<'_>) -> CostOverride {
-    let Some(mut inner) = report.fields(fields.take("cost_override")) else {
-        return CostOverride::default();
-    };
-    let units = inner.take("cost_units_per_call");
-    let cost_units_per_call = units.and_then(|field| report.amount(&field));
-    let cost_class = shared::cost_class(&mut inner, report);
-    report.unknown(inner);
-    CostOverride {
-        cost_units_per_call,
-        cost_class,
-    }
 }

@@ -1,6 +1,6 @@
 //! DRIVER.md field by field. Entries of `implements` are read elsewhere.
 
-use super::{Driver, DriverKind, DriverLimits, Platform, implements};
+use super::{Driver, DriverKind, DriverLimits, Platform, cost, implements};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Parsed, Report};
@@ -85,6 +85,7 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         .map(|field| implements::read(&field, kind.as_ref(), report))
         .unwrap_or_default();
     let (platform, requires) = requires(&mut fields, report);
+    let cost_override = cost::read(&mut fields, report);
     let timeout_override =
         shared::milliseconds(&mut fields, "timeout_override_ms", report).map(|given| given.value);
     let retry_override = shared::retry(&mut fields, "retry_override", report);
@@ -113,6 +114,7 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         egress: egress.value,
         requires,
         platform,
+        cost_override,
         timeout_override,
         retry_override,
         limits,

@@ -229,6 +229,7 @@ fn assemble(
         egress: CapabilitySet::from_iter([origin]),
         requires: Requires::default(),
         platform: Platform::default(),
+        cost_override: CostOverride::default(),
         timeout_override: None,
         retry_override: None,
         limits: DriverLimits::default(),

@@ -29,13 +29,14 @@ impl Report<'_> {
         texts.into_iter().map(|(text, _)| text.to_owned()).collect()
     }
 
-    /// A number that is not negative.
+    /// A finite number that is not negative.
     pub(crate) fn amount(&mut self, field: &Field<'_>) -> Option<f64> {
         let Content::Number(number) = &field.content else {
             self.wrong_type(&field.name, "a number", field, None);
             return None;
         };
-        let found = number.as_f64().filter(|value| *value >= 0.0);
+        let found = number.as_f64();
+        let found = found.filter(|value| value.is_finite() && *value >= 0.0);
         if found.is_none() {
             let name = &field.name;
             let message = format!("expected `{name}` to be zero or more, found {number}");

@@ -80,6 +80,68 @@ fn a_field_without_effect_is_warned_of_and_one_that_logs_in_is_refused() {
 }
 
 #[test]
+fn each_part_of_a_cost_is_the_entrys_or_else_the_drivers_or_else_the_contracts() {
+    let tool = Tool::parse(
+        "TOOL.md",
+        "---\nname: Sample\nid: sample.tool\ndescription: Does it.\nversion: 1.0.0\n\
+         inputs: { type: object }\noutputs: { type: object }\ncost_class: metered\n---\n",
+        &NoScope,
+    );
+    let tool = tool.into_result().expect("a contract");
+    let cost = |entry: &str, extra: &str| {
+        let line = |text: &str| format!("cost_override: {{ {text} }}\n");
+        let entry = format!("    version: 1.x\n    {}", line(entry));
+        let driver = driver(&entry, &line(extra));
+        driver.cost(&tool, &driver.implements[0]).to_string()
+    };
+    let all = "cost_units_per_call: 4, cost_class: expensive, currency: USD";
+    for (entry, extra, expected) in [
+        ("", "", "unpriced, metered"),
+        ("", "cost_units_per_call: 4", "4, metered"),
+        ("", all, "4 USD, expensive"),
+        ("cost_units_per_call: 0", all, "0 USD, expensive"),
+        ("cost_class: trivial", all, "4 USD"),
+        ("currency: EUR", all, "4 EUR, expensive"),
+        ("currency: EUR", "", "unpriced, metered"),
+        (
+            "cost_units_per_call: 0.5, cost_class: metered, currency: JPY",
+            all,
+            "0.5 JPY, metered",
+        ),
+    ] {
+        assert_eq!(cost(entry, extra), expected, "{entry:?} {extra:?}");
+    }
+}
+
+#[test]
+fn a_cost_is_finite_and_not_negative_wherever_it_stands() {
+    for value in [
+        "cost_units_per_call: -1",
+        "cost_units_per_call: -.inf",
+        "cost_units_per_call: .inf",
+        "cost_units_per_call: .nan",
+        "cost_units_per_call: 1e999",
+        "cost_units_per_call: free",
+        "cost_class: cheap",
+        "currency: usd",
+        "currency: EURO",
+        "currency: 1",
+        "per_call: 1",
+    ] {
+        let line = format!("cost_override: {{ {value} }}\n");
+        for (entry, extra) in [(&*format!("    {line}"), ""), ("", &*line)] {
+            let source = format!(
+                "---\nname: Sample\nid: sample-driver\ndescription: Carries it out.\nversion: 1.0.0\n\
+                 kind: component\ncomponent: driver.wasm\nimplements:\n  - tool: sample.tool\n    \
+                 version: 1.x\n{entry}{extra}---\n"
+            );
+            let parsed = Driver::parse("DRIVER.md", &source);
+            assert!(parsed.into_result().is_err(), "{source}");
+        }
+    }
+}
+
+#[test]
 fn missing_egress_is_no_network() {
     assert!(driver("    version: 1.x\n", "").egress.is_empty());
     assert!(
