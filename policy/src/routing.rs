@@ -2,6 +2,7 @@
 //! function: a host serves by it, and everything that tells an operator what a host does computes it here as well.
 
 mod candidates;
+mod rank;
 mod reach;
 
 use std::collections::BTreeMap;

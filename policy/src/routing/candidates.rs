@@ -1,12 +1,11 @@
 //! The drivers that may serve a contract, best first, and why the others may not.
 
-use std::cmp::Ordering;
 use std::fmt;
 
 use serde::Serialize;
 use toolward_contract::driver::{DriverKind, Implements, Platform};
-use toolward_contract::tool::Tool;
 
+use super::rank::Rank;
 use crate::decision::{Contract, Implementation};
 use crate::machine::Machine;
 use crate::policy::Policy;
@@ -176,7 +175,9 @@ impl<'a> Candidates<'a> {
             }
         }
         let id = |one: &Implementation<'a>| one.driver.id.as_str();
-        candidates.fit.sort_by(|a, b| rank(tool, a, b));
+        candidates.fit.sort_by(|(a, of_a), (b, of_b)| {
+            Rank::of(&contract, a, of_a).compare(&Rank::of(&contract, b, of_b))
+        });
         candidates
             .rejected
             .sort_by(|a, b| id(&a.implementation).cmp(id(&b.implementation)));
@@ -219,26 +220,4 @@ fn is_bound(contract: &Contract<'_>, implementation: &Implementation<'_>, policy
             && rule.driver.as_deref() == Some(implementation.driver.id.as_str())
             && rule.driver_publisher.as_str() == implementation.publisher
     })
-}
-
-/// Which of two drivers a host takes first (AIP-30, "Multi-driver routing", phase 5): the contract's default, the
-/// cheaper, the kind that costs less to dispatch, the lower id. A driver that states no cost comes after all that do.
-fn rank(
-    tool: &Tool,
-    (a, of_a): &(Implementation<'_>, &Implements),
-    (b, of_b): &(Implementation<'_>, &Implements),
-) -> Ordering {
-    let is_default = |one: &Implementation<'_>| {
-        tool.default_implementation.as_deref() == Some(one.driver.id.as_str())
-    };
-    let cost = |entry: &Implements| {
-        let stated = entry.cost_override.cost_units_per_call;
-        stated.unwrap_or(f64::INFINITY)
-    };
-    let is_remote = |one: &Implementation<'_>| one.driver.kind == DriverKind::Http;
-    is_default(b)
-        .cmp(&is_default(a))
-        .then(cost(of_a).total_cmp(&cost(of_b)))
-        .then(is_remote(a).cmp(&is_remote(b)))
-        .then(a.driver.id.cmp(&b.driver.id))
 }

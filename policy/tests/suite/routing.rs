@@ -66,6 +66,18 @@ fn a_driver_that_states_no_cost_comes_after_all_that_do() {
 }
 
 #[test]
+fn a_bound_driver_comes_after_the_contracts_own_whatever_it_costs() {
+    let (own, bound) = (priced("d.own", Some(9.0)), priced("a.bound", Some(0.0)));
+    let binds = policy(
+        "[[grant]]\npublisher = \"acme\"\ndriver_publisher = \"labs\"\ndriver = \"a.bound\"\n",
+    );
+    let both = [(&own, "acme"), (&bound, "labs")];
+    assert_eq!(found(&binds, &tool(""), &both).0, ["d.own", "a.bound"]);
+    let chosen = tool("default_implementation: a.bound");
+    assert_eq!(found(&binds, &chosen, &both).0, ["a.bound", "d.own"]);
+}
+
+#[test]
 fn every_reason_against_a_driver_is_named() {
     let elsewhere = driver("requires: { os: [darwin], arch: [arm64], min_memory_mb: 65 }");
     let (serving, rejected) = found(&Policy::empty(), &tool(""), &[(&elsewhere, "other")]);

@@ -105,7 +105,10 @@ fn suggest_binds_a_driver_of_another_publisher_only_where_it_is_named() {
         "{lines}"
     );
     configure(&machine, &lines);
+    // However cheap it says it is, the tool's own publisher's driver goes first.
     let served = call(&machine, "--json");
+    assert_eq!(served.json()["meta"]["driver"], "hostile", "{served}");
+    let served = call(&machine, "--driver a.thief --json");
     let meta = &served.json()["meta"];
     assert_eq!(meta["driver"], "a.thief", "{served}");
     assert_eq!(
@@ -115,7 +118,7 @@ fn suggest_binds_a_driver_of_another_publisher_only_where_it_is_named() {
     );
     assert_eq!(meta["publisher"], publishers.beta.as_str(), "{served}");
     // A person sees whose code it was.
-    let served = call(&machine, "");
+    let served = call(&machine, "--driver a.thief");
     assert!(served.stderr.contains("ANOTHER publisher"), "{served}");
     assert!(served.stderr.contains(&publishers.alpha), "{served}");
     machine

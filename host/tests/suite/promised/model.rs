@@ -92,6 +92,7 @@ impl Set {
             let default = tool.default.as_ref() == Some(&driver.id);
             (
                 !default,
+                driver.publisher != tool.publisher,
                 driver.cost.is_none(),
                 driver.cost,
                 driver.id.clone(),

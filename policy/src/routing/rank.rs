@@ -1,0 +1,199 @@
+//! In which order a host takes the drivers of a contract (AIP-30, "Multi-driver routing", phase 5).
+
+use std::cmp::Ordering;
+
+use toolward_contract::driver::{DriverKind, Implements};
+
+use crate::decision::{Contract, Implementation};
+
+/// The place of a driver among those that may serve a contract: the least is taken first. The fields are compared in
+/// their order.
+#[derive(Debug, PartialEq)]
+pub(super) struct Rank<'a> {
+    /// Whether it is not the contract's `default_implementation`.
+    not_default: bool,
+    /// Whether it is another publisher's than the contract. A price is its publisher's claim, and must not draw calls
+    /// away from the contract's own publisher.
+    foreign: bool,
+    /// What a call costs; infinite where nobody states it.
+    cost: f64,
+    /// How much it takes to reach drivers of its kind.
+    dispatch: u8,
+    id: &'a str,
+}
+
+impl<'a> Rank<'a> {
+    /// The place of a driver for a contract, which it serves by `entry`.
+    pub(super) fn of(
+        contract: &Contract<'_>,
+        implementation: &Implementation<'a>,
+        entry: &Implements,
+    ) -> Self {
+        let driver = implementation.driver;
+        let id = driver.id.as_str();
+        let cost = driver.cost(contract.tool, entry).units_per_call;
+        Self {
+            not_default: contract.tool.default_implementation.as_deref() != Some(id),
+            foreign: implementation.publisher != contract.publisher,
+            // Minus zero is zero.
+            cost: cost.map_or(f64::INFINITY, |units| units + 0.0),
+            dispatch: dispatch(&driver.kind),
+            id,
+        }
+    }
+
+    /// Which of two drivers is taken first.
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
+        self.not_default
+            .cmp(&other.not_default)
+            .then(self.foreign.cmp(&other.foreign))
+            .then(self.cost.total_cmp(&other.cost))
+            .then(self.dispatch.cmp(&other.dispatch))
+            .then(self.id.cmp(other.id))
+    }
+}
+
+/// AIP-30's order of kinds: inside the host, inside its process, over the network, with a protocol on top, in a
+/// process of its own. A component runs where an `sdk` would.
+fn dispatch(kind: &DriverKind) -> u8 {
+    match kind {
+        DriverKind::Component => 1,
+        DriverKind::Http => 2,
+        DriverKind::Other(name) => match name.as_str() {
+            "builtin" => 0,
+            "sdk" => 1,
+            "mcp" => 3,
+            _ => 4,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolward_contract::NoScope;
+    use toolward_contract::driver::Driver;
+    use toolward_contract::tool::Tool;
+
+    use super::*;
+
+    /// A driver in few words: whose it is, its id, its kind, its own cost and its entry's.
+    type Row<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
+
+    const C: &str = "component";
+    const H: &str = "http";
+
+    /// Which of two drivers goes first, and why. `default` is always the id of the contract's default.
+    const CASES: [(Row<'static>, Row<'static>); 32] = [
+        // The default goes first: before a lower id, a lower price, a nearer kind, and its own publisher's drivers.
+        (("acme", "default", C, "", ""), ("acme", "aa", C, "", "")),
+        (("acme", "default", C, "", ""), ("acme", "aa", C, "0", "")),
+        (("acme", "default", C, "9", ""), ("acme", "aa", C, "", "0")),
+        (
+            ("acme", "default", H, "", ""),
+            ("acme", "aa", "builtin", "", ""),
+        ),
+        (("labs", "default", C, "", ""), ("acme", "aa", C, "0", "")),
+        (("acme", "default", C, "", ""), ("labs", "aa", C, "0", "")),
+        // Then the contract's own publisher, whatever the others say of their prices.
+        (("acme", "bb", C, "", ""), ("labs", "aa", C, "", "")),
+        (("acme", "bb", C, "", ""), ("labs", "aa", C, "0", "")),
+        (("acme", "bb", C, "", ""), ("labs", "aa", C, "", "0")),
+        (("acme", "bb", C, "900", ""), ("labs", "aa", C, "1", "")),
+        (
+            ("acme", "bb", "cli", "", ""),
+            ("labs", "aa", "builtin", "", ""),
+        ),
+        (("acme", "bb", H, "5", "900"), ("labs", "aa", C, "0", "0")),
+        // Then the price: the entry's before the driver's, and none at the end.
+        (("acme", "bb", C, "1", ""), ("acme", "aa", C, "2", "")),
+        (("acme", "bb", C, "", "1"), ("acme", "aa", C, "", "2")),
+        (("acme", "bb", C, "9", "1"), ("acme", "aa", C, "2", "")),
+        (("acme", "bb", C, "2", ""), ("acme", "aa", C, "1", "9")),
+        (("acme", "bb", C, "", "0.5"), ("acme", "aa", C, "1", "")),
+        (("acme", "bb", C, "0", ""), ("acme", "aa", C, "", "")),
+        (("acme", "bb", C, "", "900"), ("acme", "aa", C, "", "")),
+        (
+            ("acme", "bb", C, "1000000000", ""),
+            ("acme", "aa", C, "", ""),
+        ),
+        (
+            ("acme", "bb", "cli", "1", ""),
+            ("acme", "aa", "builtin", "2", ""),
+        ),
+        (("labs", "bb", C, "1", ""), ("labs", "aa", C, "", "")),
+        (("labs", "bb", C, "", "1"), ("other", "aa", C, "2", "")),
+        // Then the kind.
+        (
+            ("acme", "bb", "builtin", "", ""),
+            ("acme", "aa", "sdk", "", ""),
+        ),
+        (("acme", "bb", "sdk", "1", ""), ("acme", "aa", H, "1", "")),
+        (("acme", "bb", C, "", ""), ("acme", "aa", H, "", "")),
+        (("acme", "bb", H, "", "3"), ("acme", "aa", "mcp", "3", "")),
+        (("acme", "bb", "mcp", "", ""), ("acme", "aa", "cli", "", "")),
+        (("labs", "bb", C, "0", ""), ("labs", "aa", H, "-0.0", "")),
+        // Then the id.
+        (("acme", "aa", C, "", ""), ("acme", "bb", "sdk", "", "")),
+        (("acme", "aa", C, "-0.0", ""), ("acme", "bb", C, "0", "")),
+        (("labs", "aa", C, "2", ""), ("other", "bb", C, "", "2")),
+    ];
+
+    fn driver((_, id, kind, own, entry): Row<'_>) -> Driver {
+        let cost = |units: &str| match units {
+            "" => String::new(),
+            units => format!("cost_override: {{ cost_units_per_call: {units} }}\n"),
+        };
+        let (own, entry) = (cost(own), cost(entry));
+        let indented = match entry.as_str() {
+            "" => String::new(),
+            line => format!("    {line}"),
+        };
+        let more = match kind {
+            C => "component: driver.wasm\n",
+            _ => "",
+        };
+        let source = format!(
+            "---\nid: {id}\nname: D\ndescription: Does it.\nversion: 1.0.0\nkind: {kind}\n{more}\
+             implements:\n  - tool: a.tool\n    version: 1.x\n{indented}{own}---\n"
+        );
+        // A driver of kind http has no request here, and is read all the same.
+        let source = match kind {
+            H => source.replace("kind: http", "kind: sdk"),
+            _ => source,
+        };
+        let parsed = Driver::parse("DRIVER.md", &source).into_result();
+        let mut driver = parsed.unwrap_or_else(|found| panic!("{source}\n{found:?}"));
+        if kind == H {
+            driver.kind = DriverKind::Http;
+        }
+        driver
+    }
+
+    #[test]
+    fn of_two_drivers_the_first_is_taken_first() {
+        let source = "---\nid: a.tool\nname: T\ndescription: Does it.\nversion: 1.0.0\n\
+                      inputs: { type: object }\noutputs: { type: object }\n\
+                      default_implementation: default\n---\n";
+        let tool = Tool::parse("TOOL.md", source, &NoScope);
+        let tool = tool.into_result().expect("a contract");
+        let contract = Contract {
+            tool: &tool,
+            publisher: "acme",
+        };
+        for (first, second) in CASES {
+            let drivers = [driver(first), driver(second)];
+            let publishers = [first.0, second.0];
+            let ranks: Vec<Rank<'_>> = drivers
+                .iter()
+                .zip(publishers)
+                .map(|(driver, publisher)| {
+                    let implementation = Implementation { driver, publisher };
+                    Rank::of(&contract, &implementation, &driver.implements[0])
+                })
+                .collect();
+            let case = format!("{first:?} before {second:?}");
+            assert_eq!(ranks[0].compare(&ranks[1]), Ordering::Less, "{case}");
+            assert_eq!(ranks[1].compare(&ranks[0]), Ordering::Greater, "{case}");
+        }
+    }
+}
