@@ -95,9 +95,9 @@ pub struct Driver {
     pub retry_override: Option<Retry>,
     /// What it asks of the sandbox; the operator's maxima hold.
     pub limits: DriverLimits,
-    /// Regions that it serves.
+    /// Regions that it serves, as its publisher claims; empty: `global`.
     pub region: Vec<String>,
-    /// Labels that policies may match.
+    /// Labels that policies match, as its publisher claims.
     pub policy_tags: Vec<String>,
     /// `auth`, as written.
     pub auth: Option<Map<String, Value>>,

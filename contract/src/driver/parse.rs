@@ -22,7 +22,7 @@ const IGNORED: &[&str] = &[
 ];
 
 /// AIP-30's, too: nothing that this host does depends on them yet.
-const WITHOUT_EFFECT: &[&str] = &["region", "policy_tags", "health_check"];
+const WITHOUT_EFFECT: &[&str] = &["health_check"];
 
 pub(super) fn document(file: &str, source: &str) -> Parsed<Driver> {
     let mut report = Report::new(file);
@@ -90,11 +90,7 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         shared::milliseconds(&mut fields, "timeout_override_ms", report).map(|given| given.value);
     let retry_override = shared::retry(&mut fields, "retry_override", report);
     let limits = limits(&mut fields, report);
-    let region = fields.take("region");
-    let region = match region.as_ref().map(Field::text) {
-        Some(Ok(region)) => vec![region.to_owned()],
-        _ => report.strings(region),
-    };
+    let region = region(&mut fields, report);
     let policy_tags = wording::labels(&mut fields, "policy_tags", report);
     wording::labels(&mut fields, "tags", report);
     let auth = fields.take("auth");
@@ -201,6 +197,25 @@ fn egress(fields: &mut Fields<'_>, report: &mut Report<'_>) -> shared::Given<Cap
     });
     report.unknown(inner);
     read.unwrap_or(none)
+}
+
+/// One region, or a list of them.
+fn region(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Vec<String> {
+    let field = fields.take("region");
+    match field.as_ref().map(|field| (field, field.text())) {
+        Some((field, Ok(region))) => {
+            let good = wording::check_characters(region, &field.name, field.at, false, report);
+            good.then(|| region.to_owned()).into_iter().collect()
+        }
+        Some((field, Err(_))) => {
+            let found = report.texts(field).into_iter();
+            let found = found.filter(|(region, at)| {
+                wording::check_characters(region, &field.name, *at, false, report)
+            });
+            found.map(|(region, _)| region.to_owned()).collect()
+        }
+        None => Vec::new(),
+    }
 }
 
 fn requires(fields: &mut Fields<'_>, report: &mut Report<'_>) -> (Platform, Requires) {
