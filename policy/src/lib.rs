@@ -24,6 +24,7 @@ mod operator_claims;
 mod overlap;
 mod policy;
 mod read;
+mod resolve;
 mod routing;
 mod rule;
 mod rule_id;
@@ -54,6 +55,7 @@ pub use narrowing::Wider;
 pub use operator_claims::Confirmed;
 pub use policy::Policy;
 pub use policy::builder::PolicyBuilder;
+pub use resolve::Resolve;
 pub use routing::{DuplicateId, Reach, Rejected, Rejection, Route, ToolRoutes, routes};
 pub use rule::{
     ApprovalClass, Defaults, DenyRule, PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST,

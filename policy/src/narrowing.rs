@@ -29,6 +29,7 @@ impl Policy {
     ///   there, and so is each deny;
     /// * workspaces, secrets and documents are earlier ones, and contexts, services and shares
     ///   are the earlier ones: without one of these a tool may get another in its place;
+    /// * every driver that its `[resolve]` wants is one that the earlier one wants;
     /// * no number of `[limits]` is higher or left to the host, no default is weaker, and no
     ///   other CA file is trusted.
     ///
@@ -45,6 +46,7 @@ impl Policy {
             services: _,
             shares: _,
             documents: _,
+            resolve: _,
             ca_file: _,
             limits: _,
             defaults: _,
@@ -74,6 +76,11 @@ impl Policy {
             }
         }
         self.tables_narrow(earlier)?;
+        if let Err(key) = self.resolve().narrows(earlier.resolve()) {
+            return wider(format_args!(
+                "[resolve] `{key}` wants drivers that were not wanted"
+            ));
+        }
         limits(self.limits(), earlier.limits())?;
         let (now, before) = (self.defaults(), earlier.defaults());
         if now.approval.unwrap_or_default() < before.approval.unwrap_or_default()

@@ -7,6 +7,7 @@ use crate::context::rule::ContextRule;
 use crate::context::value::ContextSource;
 use crate::document::DocumentRule;
 use crate::limits::LimitSettings;
+use crate::resolve::Resolve;
 use crate::rule::{Defaults, DenyRule, Rule, Secret, Service, Share, Workspace};
 use crate::rule_id::Placed;
 
@@ -42,6 +43,7 @@ pub struct Policy {
     pub(crate) services: Vec<Service>,
     pub(crate) shares: Vec<Share>,
     pub(crate) documents: Vec<DocumentRule>,
+    pub(crate) resolve: Resolve,
     pub(crate) ca_file: Option<String>,
     pub(crate) limits: LimitSettings,
     pub(crate) defaults: Defaults,
@@ -116,6 +118,12 @@ impl Policy {
     #[must_use]
     pub fn shares(&self) -> &[Share] {
         &self.shares
+    }
+
+    /// `[resolve]`: which drivers are wanted at all.
+    #[must_use]
+    pub fn resolve(&self) -> &Resolve {
+        &self.resolve
     }
 
     /// `[network] ca_file`, as written: certificates to trust in addition to

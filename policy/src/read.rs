@@ -22,7 +22,7 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 
 impl Policy {
     /// Reads the policy part of `toolward.toml`: `[defaults]`, `[limits]`,
-    /// `[network]`, `[[workspace]]`, `[[secret]]`, `[[service]]`, `[[share]]`,
+    /// `[network]`, `[resolve]`, `[[workspace]]`, `[[secret]]`, `[[service]]`, `[[share]]`,
     /// `[[grant]]` and `[[deny]]`. `[[publisher]]` is the trust store's and is
     /// skipped. An unknown key is an error: a slip in it would otherwise deny
     /// nothing, in silence.
@@ -118,6 +118,9 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
         && let Some(file) = tables::network(fields::table(field, "[network]")?)?
     {
         builder = builder.ca_file(file);
+    }
+    if let Some(field) = fields.take("resolve") {
+        builder = builder.resolve(tables::resolve(fields::table(field, "[resolve]")?)?);
     }
     let mut spans: BTreeMap<Place, Span> = BTreeMap::new();
     macro_rules! each {

@@ -4,14 +4,16 @@
 mod candidates;
 mod rank;
 mod reach;
+mod rejection;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use toolward_contract::driver::Implements;
 
-pub use candidates::{Rejected, Rejection};
+pub use candidates::Rejected;
 pub use reach::Reach;
+pub use rejection::Rejection;
 
 use crate::decision::{Contract, Decision, DecisionContext, Implementation};
 use crate::explain::Explanation;
@@ -30,6 +32,22 @@ pub struct ToolRoutes<'a> {
     pub routes: Vec<Route<'a>>,
     /// The drivers that name the contract and may not serve it, by id.
     pub rejected: Vec<Rejected<'a>>,
+}
+
+impl ToolRoutes<'_> {
+    /// Whether no driver serves the contract, and nothing but the region that the policy asks for is in the way of any
+    /// that is its own publisher's, or bound to it.
+    #[must_use]
+    pub fn lacks_only_region(&self) -> bool {
+        let mut candidates = self
+            .rejected
+            .iter()
+            .filter(|one| !one.reasons.contains(&Rejection::NotBound))
+            .peekable();
+        self.routes.is_empty()
+            && candidates.peek().is_some()
+            && candidates.all(|one| one.reasons.iter().all(Rejection::is_regional))
+    }
 }
 
 /// One driver that may serve a contract.

@@ -11,6 +11,7 @@ use crate::document::DocumentRule;
 use crate::error::{self, PolicyError};
 use crate::file_name;
 use crate::limits::LimitSettings;
+use crate::resolve::Resolve;
 use crate::rule::{Defaults, DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace};
 use crate::rule_id::{Placed, RuleId, RuleKind};
 
@@ -21,8 +22,9 @@ impl Policy {
     }
 
     /// This policy with another one on top. Rules and tables of both hold, the
-    /// denies of either win over the grants of both, and single values
-    /// (defaults, limits, the CA file) of `later` win.
+    /// denies of either win over the grants of both, the denied tags of either
+    /// are denied, and single values (defaults, limits, the CA file, the other
+    /// keys of `[resolve]`) of `later` win.
     ///
     /// # Errors
     /// Where both have a table about the same thing, workspaces that overlap,
@@ -36,12 +38,16 @@ impl Policy {
         self.services.extend(later.services);
         self.shares.extend(later.shares);
         self.documents.extend(later.documents);
+        self.resolve = self.resolve.layer(later.resolve);
         self.ca_file = later.ca_file.or(self.ca_file);
         self.limits = self.limits.layer(&later.limits);
         self.defaults = Defaults {
             approval: later.defaults.approval.or(self.defaults.approval),
             on_violation: later.defaults.on_violation.or(self.defaults.on_violation),
         };
+        self.resolve
+            .check()
+            .map_err(|error| error.of("[resolve]"))?;
         match check::policy(&self) {
             Ok(()) => Ok(self),
             Err((place, error)) => Err(error.of(place)),
@@ -123,6 +129,12 @@ impl PolicyBuilder {
         self
     }
 
+    /// Sets `[resolve]`.
+    pub fn resolve(mut self, resolve: Resolve) -> Self {
+        self.policy.resolve = resolve;
+        self
+    }
+
     /// Sets `[network] ca_file`.
     pub fn ca_file(mut self, file: impl Into<String>) -> Self {
         self.policy.ca_file = Some(file.into());
@@ -182,6 +194,8 @@ impl PolicyBuilder {
         if let Some(name) = &policy.ca_file {
             file_name::check("ca_file", name)?;
         }
+        let checked = policy.resolve.check();
+        checked.map_err(|error| error.of("[resolve]"))?;
         match check::policy(&policy) {
             Ok(()) => Ok(policy),
             Err((place, error)) => Err(placed(place, error)),

@@ -16,6 +16,7 @@ use crate::grant::{OnViolation, SecretBinding};
 use crate::limits::{LimitName, LimitSetting, LimitSettings};
 use crate::name::{Publisher, ToolPattern};
 use crate::operator_claims::Confirmed;
+use crate::resolve::{self, Resolve};
 use crate::rule::{
     ApprovalClass, Defaults, DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace,
 };
@@ -72,6 +73,18 @@ pub(super) fn network(mut fields: Fields<'_>) -> Result<Option<String>, PolicyEr
     })?;
     finish(fields)?;
     Ok(file)
+}
+
+pub(super) fn resolve(mut fields: Fields<'_>) -> Result<Resolve, PolicyError> {
+    let denied_tags = each(&mut fields, "denied_tags", resolve::label)?;
+    let resolve = Resolve {
+        region: optional(&mut fields, "region", resolve::label)?,
+        allowed_tags: each(&mut fields, "allowed_tags", resolve::label)?,
+        denied_tags: denied_tags.unwrap_or_default(),
+        publishers: each(&mut fields, "publishers", Publisher::parse)?,
+    };
+    finish(fields)?;
+    Ok(resolve)
 }
 
 pub(super) fn workspace(mut fields: Fields<'_>) -> Result<Workspace, PolicyError> {

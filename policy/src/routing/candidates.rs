@@ -1,11 +1,9 @@
 //! The drivers that may serve a contract, best first, and why the others may not.
 
-use std::fmt;
-
-use serde::Serialize;
 use toolward_contract::driver::{DriverKind, Implements, Platform};
 
 use super::rank::Rank;
+use super::rejection::Rejection;
 use crate::decision::{Contract, Implementation};
 use crate::machine::Machine;
 use crate::policy::Policy;
@@ -25,99 +23,6 @@ pub struct Rejected<'a> {
     pub implementation: Implementation<'a>,
     /// Every reason; at least one.
     pub reasons: Vec<Rejection>,
-}
-
-/// Why a driver may not serve a contract, independent of grants.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "code")]
-#[non_exhaustive]
-pub enum Rejection {
-    /// It is another publisher's, and no rule for the contract names the driver and its publisher.
-    NotBound,
-    /// It implements other versions of the contract.
-    Version {
-        /// The ranges that it implements.
-        implemented: Vec<String>,
-        /// The contract's version.
-        found: String,
-    },
-    /// No host runs drivers of this kind.
-    KindNotRun {
-        /// The driver's kind.
-        kind: String,
-    },
-    /// The contract's `driver_constraints` do not permit its kind.
-    KindForbidden {
-        /// The driver's kind.
-        kind: String,
-    },
-    /// It runs on other operating systems.
-    Os {
-        /// Those that it names.
-        needed: Vec<String>,
-        /// The host's.
-        found: String,
-    },
-    /// It runs on other processors.
-    Arch {
-        /// Those that it names.
-        needed: Vec<String>,
-        /// The host's.
-        found: String,
-    },
-    /// It needs more memory than the operator lets one call have.
-    Memory {
-        /// What it needs, in MiB.
-        needed_mb: u64,
-        /// The operator's maximum.
-        maximum_bytes: u64,
-    },
-}
-
-impl fmt::Display for Rejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotBound => f.write_str(
-                "it is another publisher's, and no [[grant]] binds it to this tool by `driver` and \
-                 `driver_publisher`",
-            ),
-            Self::Version { implemented, found } => write!(
-                f,
-                "it implements {}, and the contract has version {found}",
-                implemented.join(" and ")
-            ),
-            Self::KindNotRun { kind } => write!(
-                f,
-                "it is of kind {kind}, and this host runs component and http"
-            ),
-            Self::KindForbidden { kind } => write!(
-                f,
-                "it is of kind {kind}, which the contract's driver_constraints do not permit"
-            ),
-            Self::Os { needed, found } => {
-                write!(
-                    f,
-                    "it needs {}, and this host runs {found}",
-                    needed.join(" or ")
-                )
-            }
-            Self::Arch { needed, found } => {
-                write!(
-                    f,
-                    "it needs {}, and this host is {found}",
-                    needed.join(" or ")
-                )
-            }
-            Self::Memory {
-                needed_mb,
-                maximum_bytes,
-            } => write!(
-                f,
-                "it needs {needed_mb} MiB of memory, and a call gets at most {} MiB",
-                maximum_bytes >> 20
-            ),
-        }
-    }
 }
 
 impl<'a> Candidates<'a> {
@@ -164,6 +69,7 @@ impl<'a> Candidates<'a> {
                 reasons.push(Rejection::KindNotRun { kind });
             }
             reasons.extend(lacks(machine, &driver.platform));
+            reasons.extend(policy.resolve().rejects(implementation));
             match implements {
                 Some(implements) if reasons.is_empty() => {
                     candidates.fit.push((*implementation, implements));

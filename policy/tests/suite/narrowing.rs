@@ -12,6 +12,12 @@ on_violation = "end"
 [network]
 ca_file = "/etc/ca.pem"
 
+[resolve]
+region = "eu"
+allowed_tags = ["pii-safe", "internal"]
+denied_tags = ["third-party", "beta"]
+publishers = ["acme", "labs"]
+
 [limits]
 timeout_ms = { default = 1000, maximum = 5000 }
 
@@ -110,6 +116,13 @@ fn what_gives_less_or_asks_more_is_taken() {
         ("\"on-mutate\"", "\"always\""),
         ("ca_file = \"/etc/ca.pem\"", ""),
         ("[[deny]]", "[[deny]]\ntool = \"text.*\"\n\n[[deny]]"),
+        ("[\"pii-safe\", \"internal\"]", "[\"internal\"]"),
+        (
+            "[\"third-party\", \"beta\"]",
+            "[\"beta\", \"third-party\", \"us\"]",
+        ),
+        ("[\"acme\", \"labs\"]", "[\"labs\"]"),
+        ("publishers = [\"acme\", \"labs\"]\n", ""),
         (table("[[grant]]"), ""),
         (table("[[document]]"), ""),
         (table("[[secret]]"), ""),
@@ -178,6 +191,16 @@ fn what_gives_more_or_may_do_so_is_not_taken() {
         ),
         (table("[[service]]"), ""),
         (table("[[share]]"), ""),
+        (table("[resolve]"), ""),
+        ("region = \"eu\"\n", ""),
+        ("region = \"eu\"", "region = \"us\""),
+        ("region = \"eu\"", "region = \"global\""),
+        ("allowed_tags = [\"pii-safe\", \"internal\"]\n", ""),
+        ("[\"pii-safe\", \"internal\"]", "[]"),
+        ("[\"pii-safe\", \"internal\"]", "[\"internal\", \"other\"]"),
+        ("[\"third-party\", \"beta\"]", "[\"beta\"]"),
+        ("denied_tags = [\"third-party\", \"beta\"]\n", ""),
+        ("[\"acme\", \"labs\"]", "[\"acme\", \"labs\", \"other\"]"),
         // Another tenant's state; without the table, that of one for everybody.
         ("\"north\"", "\"south\""),
         ("\"alice\"", "\"*\""),
@@ -190,6 +213,18 @@ fn what_gives_more_or_may_do_so_is_not_taken() {
     ] {
         assert!(edited(from, to).is_err(), "{from:?} to {to:?}");
     }
+}
+
+#[test]
+fn a_policy_that_begins_to_ask_for_regions_or_tags_narrows_one_that_did_not() {
+    let without = POLICY.replace(table("[resolve]"), "");
+    policy(POLICY).narrows(&policy(&without)).unwrap();
+    // Whoever is believed makes no difference where nothing is asked for.
+    let believes = format!("{without}\n[resolve]\npublishers = [\"other\"]\n");
+    policy(&believes).narrows(&policy(&without)).unwrap();
+    policy(POLICY).narrows(&policy(&believes)).unwrap();
+    let global = format!("{without}\n[resolve]\nregion = \"global\"\n");
+    policy(&without).narrows(&policy(&global)).unwrap();
 }
 
 #[test]

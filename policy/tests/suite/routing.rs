@@ -33,6 +33,137 @@ fn found(
     (serving.collect(), rejected.collect())
 }
 
+/// Why a driver of a publisher may not serve a tool of acme that is bound to it; empty if it may.
+fn against(resolve: &str, lines: &str, publisher: &str) -> Vec<&'static str> {
+    let binds = format!(
+        "[resolve]\n{resolve}\n[[grant]]\npublisher = \"acme\"\ndriver_publisher = {publisher:?}\n\
+         driver = \"acme.notes\"\n"
+    );
+    let (driver, policy) = (driver(lines), policy(&binds));
+    let (serving, rejected) = found(&policy, &tool(""), &[(&driver, publisher)]);
+    assert_eq!(serving.is_empty(), !rejected.is_empty());
+    let reasons = rejected.iter().flat_map(|(_, reasons)| reasons);
+    reasons.map(Rejection::code).collect()
+}
+
+const EGRESS: &str = "network: { egress: [a.example] }\n";
+
+#[test]
+fn a_denied_tag_rejects_a_driver_whoever_made_it() {
+    let denies = "denied_tags = [\"third-party-llm\"]\npublishers = [\"acme\"]";
+    let tagged = "policy_tags: [pii-safe, third-party-llm]";
+    for publisher in ["acme", "labs"] {
+        assert_eq!(against(denies, tagged, publisher), ["tag-denied"]);
+        assert!(against(denies, "policy_tags: [pii-safe]", publisher).is_empty());
+        assert!(against(denies, "", publisher).is_empty());
+        assert!(against("", tagged, publisher).is_empty());
+    }
+    // What is denied counts, whatever else is allowed.
+    let both = format!("{denies}\nallowed_tags = [\"pii-safe\"]");
+    assert_eq!(against(&both, tagged, "acme"), ["tag-denied"]);
+}
+
+#[test]
+fn an_allowed_tag_counts_only_where_its_publisher_is_believed() {
+    let allows = "allowed_tags = [\"pii-safe\", \"hipaa\"]\n";
+    let believes = format!("{allows}publishers = [\"acme\"]");
+    let tagged = "policy_tags: [beta, hipaa]";
+    assert!(against(&believes, tagged, "acme").is_empty());
+    assert_eq!(against(&believes, tagged, "labs"), ["tag-not-believed"]);
+    assert_eq!(against(allows, tagged, "acme"), ["tag-not-believed"]);
+    for untagged in ["", "policy_tags: [beta]", "policy_tags: [HIPAA]"] {
+        assert_eq!(against(&believes, untagged, "acme"), ["tag-missing"]);
+    }
+    let nothing = "allowed_tags = []\npublishers = []";
+    assert!(against(nothing, tagged, "labs").is_empty());
+}
+
+#[test]
+fn a_driver_that_reaches_the_network_claims_the_region_that_is_asked_for() {
+    let europe = "region = \"eu\"\npublishers = [\"acme\"]";
+    let claims = |region: &str| format!("{EGRESS}region: {region}");
+    assert!(against(europe, &claims("eu"), "acme").is_empty());
+    assert!(against(europe, &claims("[us, eu]"), "acme").is_empty());
+    assert_eq!(
+        against(europe, &claims("eu"), "labs"),
+        ["region-not-believed"]
+    );
+    for region in ["us", "EU", "eu-west-1", "global", "[]"] {
+        assert_eq!(against(europe, &claims(region), "acme"), ["region"]);
+    }
+    assert_eq!(against(europe, EGRESS, "acme"), ["region"]);
+    // What sends nothing runs where this host is.
+    assert!(against(europe, "", "labs").is_empty());
+    assert!(against(europe, "region: us", "labs").is_empty());
+    for anywhere in ["", "region = \"global\""] {
+        assert!(against(anywhere, &claims("us"), "labs").is_empty());
+    }
+}
+
+#[test]
+fn only_the_region_is_in_the_way_where_nothing_else_is() {
+    let only = |lines: &[&str], text: &str, publisher: &str| {
+        let drivers: Vec<Driver> = (lines.iter().enumerate())
+            .map(|(number, lines)| {
+                let mut driver = driver(lines);
+                let id = format!("d.{number}0");
+                driver.id = toolward_contract::tool::ToolId::parse(&id).expect("an id");
+                driver
+            })
+            .collect();
+        let tool = tool("");
+        let tools = [Contract {
+            tool: &tool,
+            publisher: "acme",
+        }];
+        let drivers: Vec<_> = drivers
+            .iter()
+            .map(|driver| Implementation { driver, publisher })
+            .collect();
+        let policy = policy(text);
+        let found = routes(&tools, &drivers, &policy, &machine()).expect("different ids");
+        found[0].lacks_only_region()
+    };
+    let europe = "[resolve]\nregion = \"eu\"\n";
+    let elsewhere = "network: { egress: [a.example] }\nregion: us";
+    assert!(only(&[elsewhere], europe, "acme"));
+    assert!(only(&[elsewhere, EGRESS], europe, "acme"));
+    let plan9 = format!("{elsewhere}\nrequires: {{ os: [plan9] }}");
+    assert!(!only(&[elsewhere, &plan9], europe, "acme"));
+    assert!(!only(&[elsewhere, ""], europe, "acme"));
+    assert!(!only(&[], europe, "acme"));
+    assert!(!only(&[elsewhere], "", "acme"));
+    // Those that nothing binds are no candidates.
+    assert!(!only(&[elsewhere], europe, "labs"));
+}
+
+#[test]
+fn a_bound_driver_comes_after_the_contracts_own_whatever_it_costs() {
+    let (own, bound) = (priced("d.own", Some(9.0)), priced("a.bound", Some(0.0)));
+    let binds = policy(
+        "[[grant]]\npublisher = \"acme\"\ndriver_publisher = \"labs\"\ndriver = \"a.bound\"\n",
+    );
+    let both = [(&own, "acme"), (&bound, "labs")];
+    assert_eq!(found(&binds, &tool(""), &both).0, ["d.own", "a.bound"]);
+    let chosen = tool("default_implementation: a.bound");
+    assert_eq!(found(&binds, &chosen, &both).0, ["a.bound", "d.own"]);
+}
+
+#[test]
+fn layers_deny_what_either_denies_and_the_later_one_asks() {
+    let below = "[resolve]\nregion = \"eu\"\nallowed_tags = [\"a\"]\ndenied_tags = [\"x\"]\n\
+                 publishers = [\"acme\"]\n";
+    let above = "[resolve]\nregion = \"us\"\ndenied_tags = [\"y\"]\nallowed_tags = []\n";
+    let both = policy(below).layer(policy(above)).expect("two layers");
+    let resolve = both.resolve();
+    assert_eq!(resolve.region(), Some("us"));
+    assert!(resolve.allowed_tags().is_empty());
+    assert_eq!(resolve.denied_tags, ["x", "y"]);
+    assert_eq!(resolve.publishers().len(), 1);
+    let same = policy(below).layer(Policy::empty()).expect("two layers");
+    assert_eq!(same, policy(below));
+}
+
 /// A driver with this id and cost.
 fn priced(id: &str, cost: Option<f64>) -> Driver {
     let mut driver = driver("");
@@ -63,18 +194,6 @@ fn a_driver_that_states_no_cost_comes_after_all_that_do() {
     )
     .0;
     assert_eq!(order, ["a.silent", "d.free", "c.cheap", "b.dear"]);
-}
-
-#[test]
-fn a_bound_driver_comes_after_the_contracts_own_whatever_it_costs() {
-    let (own, bound) = (priced("d.own", Some(9.0)), priced("a.bound", Some(0.0)));
-    let binds = policy(
-        "[[grant]]\npublisher = \"acme\"\ndriver_publisher = \"labs\"\ndriver = \"a.bound\"\n",
-    );
-    let both = [(&own, "acme"), (&bound, "labs")];
-    assert_eq!(found(&binds, &tool(""), &both).0, ["d.own", "a.bound"]);
-    let chosen = tool("default_implementation: a.bound");
-    assert_eq!(found(&binds, &chosen, &both).0, ["a.bound", "d.own"]);
 }
 
 #[test]

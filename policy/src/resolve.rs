@@ -1,0 +1,170 @@
+//! `[resolve]`: which drivers an operator wants at all, by the regions and tags that they claim. It gives nothing.
+//!
+//! What a driver says of itself is its publisher's claim (AIP-30, `region` and `policy_tags`). A claim that speaks against
+//! the driver counts whoever makes it; one that speaks for it counts only where the operator believes the publisher.
+
+use crate::decision::Implementation;
+use crate::error::{self, PolicyError, quoted};
+use crate::name::Publisher;
+use crate::routing::Rejection;
+
+/// The region that asks for nothing.
+const GLOBAL: &str = "global";
+
+/// Longest region or tag, in bytes.
+const MAX_LABEL_BYTES: usize = 128;
+
+/// Entries of a list: as many as a list in a file may have. Layers add up.
+const MAX_ENTRIES: usize = 1024;
+
+/// Which drivers may serve tools. The default is all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resolve {
+    /// The region that a driver which reaches the network has to claim, exactly as it is written here. `None` and
+    /// `global`: any.
+    pub region: Option<String>,
+    /// The policy tags of which a driver has to claim one. `None` and an empty list: it need not.
+    pub allowed_tags: Option<Vec<String>>,
+    /// The policy tags that no driver may have.
+    pub denied_tags: Vec<String>,
+    /// Whose drivers' claims of region and allowed tags are believed. `None`: nobody's.
+    pub publishers: Option<Vec<Publisher>>,
+}
+
+impl Resolve {
+    /// The region that is asked for, if one is.
+    #[must_use]
+    pub fn region(&self) -> Option<&str> {
+        self.region.as_deref().filter(|region| *region != GLOBAL)
+    }
+
+    /// The tags of which one is asked for; empty if none is.
+    #[must_use]
+    pub fn allowed_tags(&self) -> &[String] {
+        self.allowed_tags.as_deref().unwrap_or_default()
+    }
+
+    /// Whose claims are believed.
+    #[must_use]
+    pub fn publishers(&self) -> &[Publisher] {
+        self.publishers.as_deref().unwrap_or_default()
+    }
+
+    /// Why a driver is not wanted; empty if it is.
+    pub(crate) fn rejects(&self, implementation: &Implementation<'_>) -> Vec<Rejection> {
+        let tags = &implementation.driver.policy_tags;
+        let denied = tags.iter().find(|tag| self.denied_tags.contains(tag));
+        let denied = denied.map(|tag| Rejection::TagDenied { tag: tag.clone() });
+        let missing = self.lacks_tag(implementation);
+        let elsewhere = self.lacks_region(implementation);
+        denied.into_iter().chain(missing).chain(elsewhere).collect()
+    }
+
+    fn lacks_tag(&self, implementation: &Implementation<'_>) -> Option<Rejection> {
+        let allowed = self.allowed_tags();
+        if allowed.is_empty() {
+            return None;
+        }
+        let tags = &implementation.driver.policy_tags;
+        match tags.iter().find(|tag| allowed.contains(tag)) {
+            None => Some(Rejection::TagMissing),
+            Some(_) if self.believes(implementation.publisher) => None,
+            Some(tag) => Some(Rejection::TagNotBelieved { tag: tag.clone() }),
+        }
+    }
+
+    /// A driver without egress sends nothing anywhere: it runs where the host does.
+    fn lacks_region(&self, implementation: &Implementation<'_>) -> Option<Rejection> {
+        let needed = self.region()?;
+        let driver = implementation.driver;
+        if driver.egress.is_empty() {
+            return None;
+        }
+        if !driver.region.iter().any(|region| region == needed) {
+            return Some(Rejection::Region {
+                needed: needed.to_owned(),
+                claimed: driver.region.clone(),
+            });
+        }
+        let believed = self.believes(implementation.publisher);
+        (!believed).then(|| Rejection::RegionNotBelieved {
+            claimed: needed.to_owned(),
+        })
+    }
+
+    fn believes(&self, publisher: &str) -> bool {
+        let mut publishers = self.publishers().iter();
+        publishers.any(|known| known.as_str() == publisher)
+    }
+
+    /// This table with another one on top: what either denies is denied, and each other key of `later` wins.
+    pub(crate) fn layer(mut self, later: Self) -> Self {
+        self.denied_tags.extend(later.denied_tags);
+        self.denied_tags.sort();
+        self.denied_tags.dedup();
+        Self {
+            region: later.region.or(self.region),
+            allowed_tags: later.allowed_tags.or(self.allowed_tags),
+            denied_tags: self.denied_tags,
+            publishers: later.publishers.or(self.publishers),
+        }
+    }
+
+    /// Whether every driver that this table wants is one that `earlier` wants. The error names the key that wants more.
+    pub(crate) fn narrows(&self, earlier: &Self) -> Result<(), &'static str> {
+        let denied = |tag| self.denied_tags.contains(tag);
+        if !earlier.denied_tags.iter().all(denied) {
+            return Err("denied_tags");
+        }
+        let (now, before) = (self.allowed_tags(), earlier.allowed_tags());
+        if !before.is_empty() && (now.is_empty() || !now.iter().all(|tag| before.contains(tag))) {
+            return Err("allowed_tags");
+        }
+        if earlier.region().is_some() && self.region() != earlier.region() {
+            return Err("region");
+        }
+        // Where nothing is asked for, nobody is believed.
+        let asked = earlier.region().is_some() || !before.is_empty();
+        let known = |publisher| earlier.publishers().contains(publisher);
+        if asked && !self.publishers().iter().all(known) {
+            return Err("publishers");
+        }
+        Ok(())
+    }
+
+    /// Checks what a file and code can both get wrong.
+    pub(crate) fn check(&self) -> Result<(), PolicyError> {
+        let lists = [
+            ("allowed_tags", self.allowed_tags().len()),
+            ("denied_tags", self.denied_tags.len()),
+            ("publishers", self.publishers().len()),
+        ];
+        if let Some((key, found)) = lists.iter().find(|(_, found)| *found > MAX_ENTRIES) {
+            let message =
+                format!("expected at most {MAX_ENTRIES} entries in `{key}`, found {found}");
+            return Err(PolicyError::new(&error::TOO_LARGE, message));
+        }
+        if let Some(region) = &self.region {
+            label(region)?;
+        }
+        let mut tags = self.allowed_tags().iter().chain(&self.denied_tags);
+        tags.try_for_each(|tag| label(tag).map(|_| ()))
+    }
+}
+
+/// Checks a region or tag, which is compared with what drivers claim, letter by letter.
+pub(crate) fn label(text: &str) -> Result<String, PolicyError> {
+    let fits = (1..=MAX_LABEL_BYTES).contains(&text.len()) && text.trim() == text;
+    if fits && text != "*" && !text.chars().any(toolward_text::is_hidden) {
+        return Ok(text.to_owned());
+    }
+    Err(PolicyError::new(
+        &error::WRONG_VALUE,
+        format!(
+            "expected a label of 1 to {MAX_LABEL_BYTES} bytes without spaces around it, found {}",
+            quoted(text)
+        ),
+    )
+    .hinted("write it as DRIVER.md does, for example \"eu\" or \"pii-safe\"; `*` stands for nothing here"))
+}

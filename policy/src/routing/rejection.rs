@@ -1,0 +1,215 @@
+//! Why a driver that names a contract may not serve it. What a grant lacks is decided elsewhere.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Why a driver may not serve a contract, independent of grants.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "code")]
+#[non_exhaustive]
+pub enum Rejection {
+    /// It is another publisher's, and no rule for the contract names the driver and its publisher.
+    NotBound,
+    /// It implements other versions of the contract.
+    Version {
+        /// The ranges that it implements.
+        implemented: Vec<String>,
+        /// The contract's version.
+        found: String,
+    },
+    /// No host runs drivers of this kind.
+    KindNotRun {
+        /// The driver's kind.
+        kind: String,
+    },
+    /// The contract's `driver_constraints` do not permit its kind.
+    KindForbidden {
+        /// The driver's kind.
+        kind: String,
+    },
+    /// It runs on other operating systems.
+    Os {
+        /// Those that it names.
+        needed: Vec<String>,
+        /// The host's.
+        found: String,
+    },
+    /// It runs on other processors.
+    Arch {
+        /// Those that it names.
+        needed: Vec<String>,
+        /// The host's.
+        found: String,
+    },
+    /// It needs more memory than the operator lets one call have.
+    Memory {
+        /// What it needs, in MiB.
+        needed_mb: u64,
+        /// The operator's maximum.
+        maximum_bytes: u64,
+    },
+    /// It reaches the network, and `[resolve]` asks for a region that it does not claim.
+    Region {
+        /// The region that is asked for.
+        needed: String,
+        /// Those that it claims.
+        claimed: Vec<String>,
+    },
+    /// It reaches the network and claims the region that `[resolve]` asks for, and its publisher's claims are not
+    /// believed.
+    RegionNotBelieved {
+        /// The region that it claims.
+        claimed: String,
+    },
+    /// It has a policy tag that `[resolve]` denies.
+    TagDenied {
+        /// The tag.
+        tag: String,
+    },
+    /// It has none of the policy tags of which `[resolve]` demands one.
+    TagMissing,
+    /// It has a policy tag that `[resolve]` allows, and its publisher's claims are not believed.
+    TagNotBelieved {
+        /// The tag.
+        tag: String,
+    },
+}
+
+impl Rejection {
+    /// Its stable code, as in JSON.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotBound => "not-bound",
+            Self::Version { .. } => "version",
+            Self::KindNotRun { .. } => "kind-not-run",
+            Self::KindForbidden { .. } => "kind-forbidden",
+            Self::Os { .. } => "os",
+            Self::Arch { .. } => "arch",
+            Self::Memory { .. } => "memory",
+            Self::Region { .. } => "region",
+            Self::RegionNotBelieved { .. } => "region-not-believed",
+            Self::TagDenied { .. } => "tag-denied",
+            Self::TagMissing => "tag-missing",
+            Self::TagNotBelieved { .. } => "tag-not-believed",
+        }
+    }
+
+    /// Whether it is about the region alone.
+    #[must_use]
+    pub fn is_regional(&self) -> bool {
+        matches!(self, Self::Region { .. } | Self::RegionNotBelieved { .. })
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotBound => f.write_str(
+                "it is another publisher's, and no [[grant]] binds it to this tool by `driver` and \
+                 `driver_publisher`",
+            ),
+            Self::Version { implemented, found } => write!(
+                f,
+                "it implements {}, and the contract has version {found}",
+                implemented.join(" and ")
+            ),
+            Self::KindNotRun { kind } => write!(
+                f,
+                "it is of kind {kind}, and this host runs component and http"
+            ),
+            Self::KindForbidden { kind } => write!(
+                f,
+                "it is of kind {kind}, which the contract's driver_constraints do not permit"
+            ),
+            Self::Os { needed, found } => {
+                write!(
+                    f,
+                    "it needs {}, and this host runs {found}",
+                    needed.join(" or ")
+                )
+            }
+            Self::Arch { needed, found } => {
+                write!(
+                    f,
+                    "it needs {}, and this host is {found}",
+                    needed.join(" or ")
+                )
+            }
+            Self::Memory {
+                needed_mb,
+                maximum_bytes,
+            } => write!(
+                f,
+                "it needs {needed_mb} MiB of memory, and a call gets at most {} MiB",
+                maximum_bytes >> 20
+            ),
+            Self::Region { needed, claimed } => {
+                let claimed = match claimed.as_slice() {
+                    [] => "none".to_owned(),
+                    claimed => claimed.join(", "),
+                };
+                write!(
+                    f,
+                    "it reaches the network, [resolve] asks for the region {needed}, and its own is: {claimed}"
+                )
+            }
+            Self::RegionNotBelieved { claimed } => write!(
+                f,
+                "it claims the region {claimed}, and [resolve] does not believe its publisher"
+            ),
+            Self::TagDenied { tag } => {
+                write!(f, "its policy tag {tag} is one that [resolve] denies")
+            }
+            Self::TagMissing => f.write_str("it has none of the policy tags that [resolve] allows"),
+            Self::TagNotBelieved { tag } => write!(
+                f,
+                "it claims the policy tag {tag}, and [resolve] does not believe its publisher"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_of_a_rejection_is_the_one_in_its_json() {
+        let text = String::new;
+        let kind = text();
+        for rejection in [
+            Rejection::NotBound,
+            Rejection::Version {
+                implemented: Vec::new(),
+                found: text(),
+            },
+            Rejection::KindNotRun { kind: kind.clone() },
+            Rejection::KindForbidden { kind },
+            Rejection::Os {
+                needed: Vec::new(),
+                found: text(),
+            },
+            Rejection::Arch {
+                needed: Vec::new(),
+                found: text(),
+            },
+            Rejection::Memory {
+                needed_mb: 1,
+                maximum_bytes: 0,
+            },
+            Rejection::Region {
+                needed: text(),
+                claimed: Vec::new(),
+            },
+            Rejection::RegionNotBelieved { claimed: text() },
+            Rejection::TagDenied { tag: text() },
+            Rejection::TagMissing,
+            Rejection::TagNotBelieved { tag: text() },
+        ] {
+            let json = serde_json::to_value(&rejection).expect("JSON");
+            assert_eq!(json["code"], rejection.code());
+        }
+    }
+}
