@@ -7,6 +7,7 @@ mod icon;
 mod preparation;
 mod routes;
 mod tool_info;
+mod unserved;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub(crate) use driver::LoadedDriver;
 pub use icon::Icon;
 pub(crate) use routes::Route;
 pub use tool_info::{DriverInfo, ToolInfo};
+pub use unserved::{Unserved, UnservedDriver};
 
 /// One tool, with its routes in the order of preference.
 pub(crate) struct ToolEntry {
@@ -42,8 +44,8 @@ pub(crate) struct ToolEntry {
     pub(crate) dev: bool,
     pub(crate) withdrawal: Arc<Withdrawal>,
     pub(crate) routes: Vec<Arc<Route>>,
-    /// Why the publisher's own drivers for it can't serve it, for people.
-    pub(crate) unserved: Vec<String>,
+    /// Why the publisher's own drivers for it can't serve it.
+    pub(crate) unserved: Unserved,
     pub(crate) icon: Option<Icon>,
     /// The shares of this tool and of its publisher.
     pub(crate) gates: [Arc<Gate>; 2],
@@ -167,7 +169,7 @@ impl Catalogue {
                 major_id: major_id.clone(),
                 icon: tool.icon.clone(),
                 routes: routes.collect(),
-                unserved: unserved(planned),
+                unserved: Unserved::of(planned),
             });
             catalogue.tools.insert(major_id, entry);
         }
@@ -241,22 +243,4 @@ impl Catalogue {
             .filter(|(_, withdrawal)| withdrawal.withdrawn().is_none())
             .map(|(digest, _)| digest.as_str())
     }
-}
-
-/// Why drivers of the contract's own publisher do not serve it. Callers are not told
-/// about other publishers' drivers.
-fn unserved(planned: &ToolRoutes<'_>) -> Vec<String> {
-    let own = planned
-        .rejected
-        .iter()
-        .filter(|rejected| rejected.implementation.publisher == planned.contract.publisher);
-    let texts = own.map(|rejected| {
-        let reasons: Vec<String> = rejected.reasons.iter().map(ToString::to_string).collect();
-        format!(
-            "the driver `{}`: {}",
-            rejected.implementation.driver.id,
-            reasons.join("; ")
-        )
-    });
-    texts.collect()
 }

@@ -61,7 +61,7 @@ pub use api::result::{
 };
 pub use api::violations::{Violation, ViolationKind};
 pub use builder::HostBuilder;
-pub use catalogue::{DriverInfo, Icon, ToolInfo};
+pub use catalogue::{DriverInfo, Icon, ToolInfo, Unserved, UnservedDriver};
 pub use compile::{
     Ahead, Broker, BrokerCommand, Cache, CompileCost, CompileError, CompileLimits, CompileReason,
     Compiler, InProcess,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolward_policy::{Confirmed, ContextLack, Decision, Effects};
 
 use crate::api::result::Reply;
-use crate::catalogue::{Icon, ToolEntry};
+use crate::catalogue::{Icon, ToolEntry, Unserved};
 
 /// A tool of a host.
 ///
@@ -37,8 +37,8 @@ pub struct ToolInfo {
     pub bundle: String,
     /// The drivers that may serve it, in order of preference.
     pub drivers: Vec<DriverInfo>,
-    /// Why drivers of the same publisher can't serve it, for people.
-    pub unserved: Vec<String>,
+    /// Why drivers of the same publisher can't serve it.
+    pub unserved: Unserved,
     /// The effects of a call by any driver that policy lets run, nested calls included;
     /// `None` if there is no such driver, so that no call can run.
     pub effects: Option<Effects>,

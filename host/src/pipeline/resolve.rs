@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::api::request::Request;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
-use crate::catalogue::{Catalogue, Route, ToolEntry};
+use crate::catalogue::{Catalogue, Route, ToolEntry, Unserved};
 
 /// A tool that exists here, with at least one driver to serve it.
 pub(crate) struct Resolved {
@@ -102,22 +102,34 @@ fn pins(request: &Request) -> Result<Vec<String>, CallError> {
 
 /// The error of a tool without a driver; `unserved` says why the drivers for it can't
 /// serve it.
-pub(crate) fn no_route(tool: &str, unserved: &[String]) -> CallError {
-    let reasons = match unserved {
+pub(crate) fn no_route(tool: &str, unserved: &Unserved) -> CallError {
+    let drivers = unserved.drivers.as_slice();
+    let reasons = match drivers {
         [] => String::new(),
-        reasons => format!(" ({})", reasons.join("; ")),
+        [driver] => format!(" ({driver})"),
+        drivers => format!(" (each of the {} that name it is rejected)", drivers.len()),
     };
-    let error = CallError::new(
-        ErrorCode::NO_ROUTE,
-        ErrorClass::DependencyUnavailable,
-        format!("no driver serves `{tool}`{reasons}"),
-    );
-    match unserved {
-        [] => error.with_hint(
+    let (code, message) = if unserved.only_region {
+        (
+            ErrorCode::NO_ROUTE_IN_REGION,
+            format!("no driver serves `{tool}` in the region that the policy asks for{reasons}"),
+        )
+    } else {
+        (
+            ErrorCode::NO_ROUTE,
+            format!("no driver serves `{tool}`{reasons}"),
+        )
+    };
+    let error = CallError::new(code, ErrorClass::DependencyUnavailable, message);
+    let Some(cause) = unserved.cause() else {
+        return error.with_hint(
             "load a bundle of the same publisher with a component driver for this version",
-        ),
-        _ => error.with_hint("load a driver that this host can run"),
-    }
+        );
+    };
+    error.with_cause(cause).with_hint(format!(
+        "load a driver that this host can run; `toolward why {tool}` shows each driver and what \
+         is in its way"
+    ))
 }
 
 /// Refuses a call whose bundles were withdrawn while it waited.

@@ -29,4 +29,5 @@ mod nothing_granted;
 mod outputs;
 mod pipeline;
 mod promised;
+mod unserved;
 mod withdrawn;

@@ -49,6 +49,8 @@ impl ErrorCode {
         UPSTREAM_ERROR = "upstream_error",
             "The driver trapped, or returned what its contract does not allow.";
         NO_ROUTE = "no_route", "No driver serves this tool.";
+        NO_ROUTE_IN_REGION = "no_route_in_region",
+            "No driver serves this tool in the region that the policy asks for.";
         PINNED_PROVIDER_UNAVAILABLE = "pinned_provider_unavailable",
             "The driver that the caller pinned does not serve this tool.";
         CANCELED = "toolward:canceled",
@@ -144,7 +146,9 @@ impl ErrorClass {
             "auth_required" => Self::CredentialMissing,
             "rate_limited" => Self::RateLimited,
             "timeout" => Self::Timeout,
-            "no_route" | "pinned_provider_unavailable" => Self::DependencyUnavailable,
+            "no_route" | "no_route_in_region" | "pinned_provider_unavailable" => {
+                Self::DependencyUnavailable
+            }
             // `not_found` included: of a driver it means a thing, not the tool.
             _ => Self::ExecutionFailed,
         }

@@ -1,0 +1,87 @@
+//! Calls of tools that no driver serves: the code, and what the caller is told.
+
+use serde_json::json;
+use toolward_policy::Policy;
+
+use crate::fixture::{Extra, Fixture, error, run};
+
+#[tokio::test]
+async fn no_route_names_each_driver_of_the_contracts_publisher_with_its_reasons() {
+    let fixture = Fixture::new(Extra {
+        driver: "requires: { os: [plan9], arch: [vax] }\n",
+        ..Extra::default()
+    });
+    let one = error(&fixture.host(), json!({"do": "echo"})).await;
+    assert_eq!(one.code.as_str(), "no_route");
+    assert!(one.message.contains("it needs plan9"), "{one}");
+    for number in 10..50 {
+        let id = format!("other-{number}");
+        fixture.driver(
+            &id,
+            "hostile.run",
+            Extra {
+                driver: "policy_tags: [beta]\nnetwork: { egress: [a.example] }\nregion: us\n",
+                ..Extra::default()
+            },
+        );
+    }
+    // Another publisher's driver is not told of.
+    let foreign = Fixture::new(Extra::default());
+    std::fs::remove_dir_all(foreign.path().join("tools")).unwrap();
+    std::fs::remove_dir_all(foreign.path().join("drivers")).unwrap();
+    foreign.driver("foreign", "hostile.run", Extra::default());
+    let policy = "[resolve]\nregion = \"eu\"\ndenied_tags = [\"beta\"]\n";
+    let host = fixture
+        .builder()
+        .bundle(foreign.content())
+        .policy(Policy::from_toml(policy).unwrap())
+        .build()
+        .unwrap();
+    let many = error(&host, json!({"do": "echo"})).await;
+    assert_eq!(many.code.as_str(), "no_route");
+    assert!(many.message.len() < 200, "{many}");
+    let cause = many.cause.unwrap();
+    let rejected = cause["rejected"].as_array().unwrap();
+    assert_eq!((rejected.len(), &cause["more"]), (32, &json!(9)));
+    let codes = |at: usize| -> Vec<&str> {
+        let reasons = rejected[at]["reasons"].as_array().unwrap().iter();
+        reasons.map(|one| one["code"].as_str().unwrap()).collect()
+    };
+    assert_eq!(rejected[0]["driver"], "hostile");
+    assert_eq!(codes(0), ["os", "arch"]);
+    assert_eq!(rejected[1]["driver"], "other-10");
+    assert_eq!(codes(1), ["tag-denied", "region"]);
+    let publisher = fixture.content().origin.publisher();
+    for one in rejected {
+        assert_eq!(one["publisher"], publisher.as_str());
+        for reason in one["reasons"].as_array().unwrap() {
+            assert!((1..=200).contains(&reason["text"].as_str().unwrap().len()));
+        }
+    }
+    assert!(!cause.to_string().contains("foreign"), "{cause}");
+}
+
+#[tokio::test]
+async fn a_tool_whose_drivers_are_all_in_other_regions_has_no_route_in_this_one() {
+    let fixture = Fixture::new(Extra {
+        driver: "network: { egress: [a.example] }\nregion: us\n",
+        ..Extra::default()
+    });
+    let under = |policy: &str| {
+        let policy = Policy::from_toml(policy).unwrap();
+        fixture.builder().policy(policy).build().unwrap()
+    };
+    let europe = under("[resolve]\nregion = \"eu\"\n");
+    let error = error(&europe, json!({"do": "echo"})).await;
+    assert_eq!(error.code.as_str(), "no_route_in_region");
+    assert_eq!(
+        error.cause.unwrap()["rejected"][0]["reasons"][0]["code"],
+        "region"
+    );
+    let publisher = fixture.content().origin.publisher();
+    let america = under(&format!(
+        "[resolve]\nregion = \"us\"\npublishers = [{publisher:?}]\n"
+    ));
+    let reply = run(&america, json!({"do": "echo"})).await;
+    assert!(reply.result.is_ok(), "{:?}", reply.result);
+}
