@@ -23,6 +23,7 @@ pub(crate) mod sign;
 pub(crate) mod test;
 pub(crate) mod trust;
 pub(crate) mod verify;
+pub(crate) mod why;
 
 use clap::CommandFactory as _;
 
@@ -60,6 +61,7 @@ pub(crate) fn run(
         Command::Trust(command) => command.run(environment, output),
         Command::Publisher(command) => command.run(environment, output),
         Command::Policy(command) => command.run(environment, output),
+        Command::Why(arguments) => why::run(&arguments, environment, output),
         Command::Keys(command) => command.run(output),
         Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
         Command::InternalCompileBroker => compile_broker::broker(),

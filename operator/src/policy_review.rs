@@ -1,6 +1,7 @@
 //! Evaluates the policy for the tools of bundles without running them: the routes that
 //! a host would have, and the missing policy lines.
 
+mod candidates;
 mod row;
 mod suggest;
 
@@ -16,6 +17,7 @@ use crate::error::{Code, Error, Kind};
 use crate::host_setup;
 use crate::report::Report;
 
+pub use candidates::{Candidate, Reason, RejectedDriver, ToolCandidates};
 pub use row::Row;
 pub use suggest::Suggestion;
 

@@ -13,7 +13,7 @@ use toolward_operator::config::PolicyFiles;
 use toolward_operator::policy_review::PolicyReview;
 
 use crate::environment::Environment;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::flags::Flagged;
 use crate::output::Output;
 
@@ -45,7 +45,7 @@ impl Command {
 
 /// Bundles, and the policy that they are held to.
 #[derive(Debug, Args)]
-struct Subject {
+pub(crate) struct Subject {
     #[command(flatten)]
     source: Flagged<BundleSource>,
 
@@ -54,7 +54,23 @@ struct Subject {
 }
 
 impl Subject {
-    fn review(&self, environment: &Environment, output: &Output) -> Result<PolicyReview> {
+    pub(crate) fn review(
+        &self,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<PolicyReview> {
         PolicyReview::read(&self.source, &self.policies, environment, output)
+    }
+
+    /// The failure of a tool that is installed and left out, where the name is one's.
+    pub(crate) fn withheld(
+        &self,
+        review: &PolicyReview,
+        name: &str,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<Option<Failure>> {
+        let contents = review.bundles.iter().map(|(content, _)| content);
+        self.source.withheld(name, contents, environment, output)
     }
 }

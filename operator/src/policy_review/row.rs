@@ -42,7 +42,7 @@ impl PolicyReview {
 }
 
 impl Row {
-    fn of(one: Explanation) -> Self {
+    pub(super) fn of(one: Explanation) -> Self {
         Self {
             reasons: reasons(&one),
             tool: one.tool,

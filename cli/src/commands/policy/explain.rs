@@ -53,9 +53,8 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let mut contents = review.bundles.iter().map(|(content, _)| content);
     let is_bundle = contents.any(|content| content.manifest.id.as_str() == name);
     if tools.is_empty() && documents.is_empty() && !is_bundle {
-        let contents = review.bundles.iter().map(|(content, _)| content);
-        let source = &arguments.subject.source;
-        if let Some(failure) = source.withheld(name, contents, environment, output)? {
+        let subject = &arguments.subject;
+        if let Some(failure) = subject.withheld(&review, name, environment, output)? {
             return Err(failure);
         }
         let failure = review.missing(Some(name));

@@ -1,0 +1,130 @@
+//! Which driver serves a tool, and why the others do not: `[resolve]` of the policy, and `toolward why`.
+
+use serde_json::Value;
+
+use super::change;
+use crate::support::Machine;
+
+const DRIVER: &str = "b/drivers/hostile/DRIVER.md";
+
+/// A bundle `b` whose one driver goes to the network, and says that it is in the United States.
+fn abroad() -> Machine {
+    let machine = Machine::new();
+    crate::hostile::add(&machine, "b");
+    let claims = "network: { egress: [a.example] }\nregion: us\npolicy_tags: [beta]\nimplements:\n";
+    change(&machine, DRIVER, "implements:\n", claims);
+    machine
+}
+
+/// A copy of the bundle's driver under another id, with these lines more.
+fn another(machine: &Machine, id: &str, lines: &str) {
+    let source = machine.text(DRIVER);
+    let source = source.replacen("id: hostile", &format!("id: {id}"), 1);
+    let folder = format!("b/drivers/{id}");
+    machine.write(
+        &format!("{folder}/DRIVER.md"),
+        source.replacen("implements:\n", &format!("{lines}implements:\n"), 1),
+    );
+    let component = machine.read("b/drivers/hostile/driver.wasm");
+    machine.write(&format!("{folder}/driver.wasm"), component);
+}
+
+fn why(machine: &Machine) -> Value {
+    let words = "why hostile.run --dev b --json";
+    let json = machine.toolward(words).ends(0).json();
+    json["tools"][0].clone()
+}
+
+fn call(machine: &Machine, exit: i32) -> Value {
+    let words = "call hostile.run --dev b --set do=echo --json";
+    machine.toolward(words).ends(exit).json()
+}
+
+#[test]
+fn a_tool_without_a_driver_in_the_region_says_so_and_names_the_driver() {
+    let machine = abroad();
+    call(&machine, 0);
+    machine.configure("[resolve]\nregion = \"eu\"\n");
+    let error = call(&machine, 1)["error"].clone();
+    assert_eq!(error["code"], "no_route_in_region", "{error}");
+    let rejected = &error["cause"]["rejected"][0];
+    assert_eq!(rejected["driver"], "hostile", "{error}");
+    assert_eq!(rejected["reasons"][0]["code"], "region", "{error}");
+    let found = why(&machine);
+    assert_eq!(found["serves"], Value::Null, "{found}");
+    assert_eq!(found["only_region"], true, "{found}");
+    let shown = machine.toolward("why hostile.run --dev b").ends(0).stdout;
+    assert!(
+        shown.contains("no driver serves it in the region") && shown.contains("rejected: "),
+        "{shown}"
+    );
+
+    // Its claim counts once its publisher is believed.
+    machine.configure("[resolve]\nregion = \"us\"\n");
+    let error = call(&machine, 1)["error"].clone();
+    assert_eq!(error["code"], "no_route_in_region", "{error}");
+    let publisher = super::dev(&machine, "b");
+    let believes = format!("[resolve]\nregion = \"us\"\npublishers = [{publisher:?}]\n");
+    machine.configure(&believes);
+    call(&machine, 0);
+    // What speaks against it counts whoever is believed.
+    machine.configure(&format!("{believes}denied_tags = [\"beta\"]\n"));
+    let error = call(&machine, 1)["error"].clone();
+    assert_eq!(error["code"], "no_route", "{error}");
+}
+
+#[test]
+fn why_shows_the_drivers_in_the_order_in_which_calls_take_them() {
+    let machine = abroad();
+    let cost = |units: &str| format!("cost_override: {{ cost_units_per_call: {units} }}\n");
+    another(&machine, "a.dear", &cost("9"));
+    another(&machine, "z.cheap", &cost("2"));
+    another(
+        &machine,
+        "b.greedy",
+        &format!("{}requires: {{ database: [loot] }}\n", cost("0")),
+    );
+    another(&machine, "c.vax", "requires: { arch: [vax] }\n");
+    let found = why(&machine);
+    let candidates = found["candidates"].as_array().unwrap();
+    let drivers: Vec<_> = candidates.iter().map(|one| &one["driver"]).collect();
+    assert_eq!(drivers, ["b.greedy", "z.cheap", "a.dear", "hostile"]);
+    assert_eq!(candidates[0]["decision"], "blocked", "{found}");
+    let reason = candidates[0]["reasons"][0].as_str().unwrap();
+    assert!(reason.contains("database:loot"), "{found}");
+    assert_eq!(candidates[1]["cost"]["units_per_call"], 2.0, "{found}");
+    assert_eq!(candidates[3]["cost"]["units_per_call"], Value::Null);
+    assert_eq!(found["rejected"][0]["driver"], "c.vax", "{found}");
+    assert_eq!(
+        found["rejected"][0]["reasons"][0]["code"], "arch",
+        "{found}"
+    );
+    // What it says is what a call does.
+    assert_eq!(found["serves"], "z.cheap", "{found}");
+    assert_eq!(call(&machine, 0)["meta"]["driver"], "z.cheap");
+
+    let shown = machine.toolward("why hostile.run --dev b").ends(0).stdout;
+    let at = |word: &str| {
+        shown
+            .find(word)
+            .unwrap_or_else(|| panic!("no {word} in {shown}"))
+    };
+    assert!(shown.starts_with("hostile.run@1 of "), "{shown}");
+    assert!(shown.contains("z.cheap serves it"), "{shown}");
+    let rows = [
+        "\n  b.greedy ",
+        "\n  z.cheap ",
+        "\n  a.dear ",
+        "\n  hostile ",
+        "\n  c.vax ",
+    ];
+    let places: Vec<usize> = rows.into_iter().map(at).collect();
+    assert!(places.is_sorted(), "{shown}");
+    for words in [
+        "blocked: database:loot",
+        "unpriced",
+        "rejected: it needs vax",
+    ] {
+        at(words);
+    }
+}
