@@ -4,6 +4,7 @@
 mod c;
 mod cargo;
 mod compiler;
+mod confine;
 mod error;
 mod go;
 mod js;
@@ -12,6 +13,7 @@ mod plan;
 mod program;
 mod python;
 mod scratch;
+mod tool;
 mod wit;
 mod wrap;
 
@@ -26,10 +28,10 @@ use toolward_bundle::files::{self, FilesError};
 use toolward_bundle::text::list;
 use toolward_bundle::{ReadError, rules};
 
-use self::cargo::{name_compiler, run_cargo};
+use self::cargo::{Crate, name_compiler, run_cargo};
 pub use self::error::BuildError;
 pub use self::plan::Plan;
-pub use self::program::Tools;
+pub use self::program::{RustSettings, Tools};
 use self::scratch::Scratch;
 use crate::error::AuthorError;
 use crate::output;
@@ -46,14 +48,26 @@ pub struct Options {
     pub locked: bool,
     /// Use no network (`--offline`).
     pub offline: bool,
+    /// Confine the programs that are started, where the kernel can ([`can_confine`]):
+    /// below the user's home they read the checkout and the toolchain only, they write
+    /// to scratch and target directories and caches, and have no network.
+    pub confine: bool,
     /// The tools of other languages.
     pub tools: Tools,
+}
+
+/// Whether this kernel can confine a build: it has Landlock (Linux 5.13).
+#[must_use]
+pub fn can_confine() -> bool {
+    confine::is_available()
 }
 
 /// What a build says on its way.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum BuildProgress<'a> {
+    /// This kernel can't confine builds: the programs reach all that the user does.
+    Unconfined,
     /// A `[[build]]` starts.
     Started {
         /// Its source.
@@ -98,6 +112,9 @@ pub fn build(
     options: &Options,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<Vec<Built>, BuildError> {
+    if options.confine && !plan.programs().is_empty() && !can_confine() {
+        progress(BuildProgress::Unconfined);
+    }
     let of = plan.builds().len();
     let mut built = Vec::with_capacity(of);
     for (number, entry) in (1..).zip(plan.builds()) {
@@ -137,18 +154,18 @@ pub fn look(tools: &Tools, directory: &Path) -> Vec<Found> {
 }
 
 /// Whether `cargo` makes components: builds an empty crate in a directory of its
-/// own, without network.
+/// own, without network, and confined where the kernel can.
 ///
 /// # Errors
 ///
 /// As [`build`].
-pub fn probe(cargo: &OsStr) -> Result<(), BuildError> {
+pub fn probe(cargo: &OsStr, tools: &Tools) -> Result<(), BuildError> {
     let failed = |source| AuthorError::Write {
         path: PathBuf::from("temporary directory"),
         source,
     };
-    let directory = Scratch::new(Path::new("/"))?;
-    let directory = directory.directory();
+    let scratch = Scratch::of_its_own()?;
+    let directory = scratch.directory();
     let manifest = "[package]\nname = \"probe\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
         [lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n";
     std::fs::create_dir(directory.join("src")).map_err(failed)?;
@@ -159,14 +176,20 @@ pub fn probe(cargo: &OsStr) -> Result<(), BuildError> {
         cargo: cargo.to_owned(),
         locked: false,
         offline: true,
-        tools: Tools::default(),
+        confine: true,
+        tools: tools.clone(),
     };
-    let manifest = directory.join("Cargo.toml");
     let mut said = String::new();
     // Cargo takes settings, programs among them, from the current directory and those
     // above it. Only the system's owner writes to the root.
-    let (program, root) = (program::path(cargo), Some(Path::new("/")));
-    let artifact = run_cargo(&program, root, &manifest, from, &options, &mut |progress| {
+    let krate = Crate {
+        program: &find_cargo(&options, directory)?,
+        directory: Some(Path::new("/")),
+        manifest: &directory.join("Cargo.toml"),
+        from,
+        scratch: &scratch,
+    };
+    let artifact = run_cargo(&krate, &options, &mut |progress| {
         if let BuildProgress::Line(line) = progress
             && line.starts_with("error")
             && said.is_empty()
@@ -178,11 +201,13 @@ pub fn probe(cargo: &OsStr) -> Result<(), BuildError> {
         BuildError::Failed {
             status,
             target_missing,
+            denied,
             ..
         } if !said.is_empty() => BuildError::Failed {
             from: format!("{from} ({said})"),
             status,
             target_missing,
+            denied,
         },
         other => other,
     })?;
@@ -240,21 +265,23 @@ fn component(
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<(Vec<u8>, Vec<String>), BuildError> {
     let source = find_source(directory, entry)?;
+    let scratch = Scratch::new(directory)?;
     if entry.kind == BuildKind::Rust {
         let manifest = source.join("Cargo.toml");
         if !manifest.is_file() {
             return Err(BuildError::NoCrate { path: source });
         }
-        let program = options.tools.named(&options.cargo, directory);
-        let program = program.ok_or_else(|| BuildError::Cargo {
-            program: PathBuf::from(&options.cargo),
-            source: std::io::ErrorKind::NotFound.into(),
-        })?;
-        let artifact = run_cargo(&program, None, &manifest, &entry.source, options, progress)?;
-        let compilers = vec![name_compiler(&program, &artifact)];
+        let krate = Crate {
+            program: &find_cargo(options, directory)?,
+            directory: None,
+            manifest: &manifest,
+            from: &entry.source,
+            scratch: &scratch,
+        };
+        let artifact = run_cargo(&krate, options, progress)?;
+        let compilers = vec![name_compiler(&krate, options, &artifact)];
         return Ok((read_component(&artifact)?, compilers));
     }
-    let scratch = Scratch::new(directory)?;
     let made = match entry.kind {
         BuildKind::Js => js::build(&source, entry, &scratch, options, progress)?,
         BuildKind::Python => python::build(&source, entry, &scratch, options, progress)?,
@@ -280,6 +307,15 @@ fn component(
         message,
     })?;
     Ok((component, made.compilers))
+}
+
+/// Cargo, for the bundle in `directory`.
+fn find_cargo(options: &Options, directory: &Path) -> Result<PathBuf, BuildError> {
+    let found = options.tools.named(&options.cargo, directory);
+    found.ok_or_else(|| BuildError::Cargo {
+        program: PathBuf::from(&options.cargo),
+        source: std::io::ErrorKind::NotFound.into(),
+    })
 }
 
 /// The source's place, without links on the way: a link could lead out of the bundle.

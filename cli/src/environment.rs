@@ -6,6 +6,8 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use toolward_author::build::RustSettings;
+
 use crate::failure::{Code, Failure, Result};
 
 /// The environment, as far as the command cares.
@@ -17,8 +19,10 @@ pub(crate) struct Environment {
     pub(crate) guest_cargo: Option<OsString>,
     /// Where the tools of other languages are, from `TOOLWARD_TOOLCHAIN`.
     pub(crate) toolchain: Option<PathBuf>,
-    /// The user's home, which the tools of a build are told of.
+    /// The user's home, which the tools of a build are told of, and mostly kept from.
     pub(crate) home: Option<PathBuf>,
+    /// What Rust's tools are set up with.
+    pub(crate) rust: RustSettings,
     /// `SOURCE_DATE_EPOCH`, unparsed.
     source_date_epoch: Option<String>,
     /// What is shown of what libraries report, and the variable that says so:
@@ -52,7 +56,14 @@ impl Environment {
             operator: toolward_operator::Environment::of_process(),
             guest_cargo: std::env::var_os("TOOLWARD_GUEST_CARGO").filter(|v| !v.is_empty()),
             toolchain: directory("TOOLWARD_TOOLCHAIN"),
-            home: directory("HOME"),
+            // Where the variable is not set, the system's list of users says it.
+            home: std::env::home_dir().filter(|home| home.is_absolute()),
+            rust: RustSettings {
+                cargo_home: directory("CARGO_HOME"),
+                rustup_home: directory("RUSTUP_HOME"),
+                target: target_directory(),
+                tokens: registry_tokens(),
+            },
             source_date_epoch: std::env::var("SOURCE_DATE_EPOCH")
                 .ok()
                 .filter(|value| !value.is_empty()),
@@ -106,6 +117,26 @@ fn directory(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable)
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
+}
+
+/// Where Cargo is told to build, made absolute as Cargo does.
+fn target_directory() -> Option<PathBuf> {
+    ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"]
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .find(|named| !named.is_empty())
+        .and_then(|named| std::path::absolute(named).ok())
+}
+
+/// The names of the variables with tokens that Cargo would send to registries:
+/// `CARGO_REGISTRY_TOKEN` and `CARGO_REGISTRIES_…_TOKEN`.
+fn registry_tokens() -> Vec<OsString> {
+    let is_token = |name: &OsString| {
+        let name = name.as_encoded_bytes();
+        name.starts_with(b"CARGO_REGISTR") && name.ends_with(b"_TOKEN")
+    };
+    let names = std::env::vars_os().map(|(name, _)| name);
+    names.filter(is_token).collect()
 }
 
 /// Whether a person can be asked: on standard error, and answer on standard input.

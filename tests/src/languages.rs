@@ -124,6 +124,25 @@ fn a_consent_is_remembered_for_this_directory_and_these_programs() {
 }
 
 #[test]
+fn a_consent_to_a_confined_build_is_none_to_another() {
+    let machine = Machine::new();
+    new(&machine, "c");
+    std::fs::rename(machine.path("greeter"), machine.path("theirs")).unwrap();
+    let built = build(&machine, "theirs --allow-build").ends(0).json();
+    if built["confined"] == false {
+        // Nothing holds on this kernel, so that both are the same.
+        return;
+    }
+    build(&machine, "theirs --no-confine").ends(4);
+    let built = build(&machine, "theirs --no-confine --allow-build").ends(0);
+    assert_eq!(built.json()["confined"], false);
+    // Who lets it run with all rights lets it run with few.
+    std::fs::rename(machine.path("theirs"), machine.path("others")).unwrap();
+    build(&machine, "others --no-confine --allow-build").ends(0);
+    build(&machine, "others").ends(0);
+}
+
+#[test]
 fn a_syntax_error_is_shown_with_file_and_line() {
     for (language, source, _) in LANGUAGES {
         let machine = Machine::new();

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use toolward_bundle::dev::BuildEntry;
 
@@ -10,6 +9,7 @@ use super::compiler::ask;
 use super::error::BuildError;
 use super::program::{Tools, Wanted, run};
 use super::scratch::Scratch;
+use super::tool::Tool;
 use super::{BuildProgress, Made, Options};
 use crate::error::AuthorError;
 
@@ -85,23 +85,21 @@ pub(super) fn build(
 struct Compiler {
     name: &'static str,
     /// Compiles for the target.
-    command: Command,
+    command: Tool,
     /// Asks for its version.
-    version: Command,
+    version: Tool,
 }
 
 fn compiler(scratch: &Scratch, options: &Options) -> Result<Compiler, BuildError> {
-    let command = |program: &Path| {
-        options
-            .tools
-            .command(program, scratch.bundle(), scratch.directory())
-    };
     for (name, program) in found(&options.tools, scratch.bundle()) {
-        let (mut compiler, mut version) = (command(&program), command(&program));
+        let mut compiler = Tool::new(&program, scratch, options);
+        let mut version = Tool::new(&program, scratch, options);
         if name != "clang" {
             version.arg("version");
             compiler.env("ZIG_LOCAL_CACHE_DIR", scratch.path("cache"));
-            compiler.env("ZIG_GLOBAL_CACHE_DIR", options.tools.cache("zig", scratch));
+            let cache = options.tools.cache("zig", scratch);
+            compiler.write(&cache);
+            compiler.env("ZIG_GLOBAL_CACHE_DIR", cache);
             compiler.args(["cc", "--target=wasm32-wasi"]);
             return Ok(Compiler {
                 name: "zig",
@@ -110,26 +108,24 @@ fn compiler(scratch: &Scratch, options: &Options) -> Result<Compiler, BuildError
             });
         }
         scratch.write("probe", &[("probe.c", "#include <stdio.h>\n")])?;
-        let target = TARGETS.iter().find(|target| {
-            command(&program)
-                .arg(format!("--target={target}"))
+        for target in TARGETS {
+            let mut probe = Tool::new(&program, scratch, options);
+            probe.arg(format!("--target={target}"));
+            probe
                 .arg("-fsyntax-only")
-                .arg(scratch.path("probe/probe.c"))
-                .stdin(Stdio::null())
-                .output()
-                .is_ok_and(|output| output.status.success())
-        });
-        // A clang without wasi-libc is as good as none.
-        if let Some(target) = target {
-            compiler.arg(format!("--target={target}"));
-            // An overflow of the stack traps, instead of reaching the data.
-            compiler.arg("-Wl,--stack-first");
-            version.arg("--version");
-            return Ok(Compiler {
-                name,
-                command: compiler,
-                version,
-            });
+                .arg(scratch.path("probe/probe.c"));
+            // A clang without wasi-libc is as good as none.
+            if probe.succeeds()? {
+                compiler.arg(format!("--target={target}"));
+                // An overflow of the stack traps, instead of reaching the data.
+                compiler.arg("-Wl,--stack-first");
+                version.arg("--version");
+                return Ok(Compiler {
+                    name,
+                    command: compiler,
+                    version,
+                });
+            }
         }
     }
     Err(missing(&options.tools))

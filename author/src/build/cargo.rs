@@ -1,37 +1,56 @@
 //! Runs Cargo, and finds the component that it made among its messages.
 
+mod prepare;
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use self::prepare::{Workspace, fetch};
+use super::confine::Confinement;
 use super::error::BuildError;
+use super::program::Tools;
+use super::scratch::Scratch;
+use super::tool::{Tool, tells_of_denial};
 use super::{BuildProgress, Options, TARGET, compiler, lines};
 
 /// Where Cargo keeps what its compiler said of itself, in the target directory.
 const COMPILER_FILE: &str = ".rustc_info.json";
 
-/// Runs Cargo, in a directory if one is given, and gives the path of the component that
-/// it made.
+/// A crate that is going to be built.
+pub(super) struct Crate<'a> {
+    /// Cargo.
+    pub(super) program: &'a Path,
+    /// Where to run it, if not in the current directory.
+    pub(super) directory: Option<&'a Path>,
+    pub(super) manifest: &'a Path,
+    /// Its name for the user.
+    pub(super) from: &'a str,
+    pub(super) scratch: &'a Scratch,
+}
+
+/// Runs Cargo, and gives the path of the component that it made.
+///
+/// A confined build has no network, and writes to no directory that other builds read.
+/// So Cargo fetches first, which runs none of what it fetches.
 pub(super) fn run_cargo(
-    program: &Path,
-    directory: Option<&Path>,
-    manifest: &Path,
-    from: &str,
+    krate: &Crate<'_>,
     options: &Options,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<PathBuf, BuildError> {
     let unusable = |source| BuildError::Cargo {
-        program: program.to_owned(),
+        program: krate.program.to_owned(),
         source,
     };
-    let mut command = Command::new(program);
-    if let Some(directory) = directory {
-        command.current_dir(directory);
+    let mut tool = Tool::of(Command::new(krate.program), krate.scratch, options);
+    if let Some(directory) = krate.directory {
+        tool.current_dir(directory);
     }
-    command
-        .args(["build", "--release", "--target", TARGET, "--manifest-path"])
-        .arg(manifest)
+    tool.args(["build", "--release", "--target", TARGET, "--manifest-path"])
+        .arg(krate.manifest)
         .args(["--message-format", "json-render-diagnostics"])
         // Else `COMPILER_FILE` could be that of an earlier build.
         .env("CARGO_CACHE_RUSTC_INFO", "1")
@@ -39,19 +58,26 @@ pub(super) fn run_cargo(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     if options.locked {
-        command.arg("--locked");
+        tool.arg("--locked");
     }
-    if options.offline {
-        command.arg("--offline");
+    let confined = tool.confinement().is_some();
+    if options.offline || confined {
+        tool.arg("--offline");
     }
-    let mut child = command.spawn().map_err(unusable)?;
+    if confined {
+        let workspace = Workspace::find(krate, options)?;
+        fetch(krate, options, progress)?;
+        restrict(&mut tool, &workspace, krate.scratch, &options.tools);
+    }
+    let mut child = tool.start(|program, source| BuildError::Cargo { program, source })?;
     let messages = collect_messages(&mut child);
-    let mut target_missing = false;
+    let (mut target_missing, mut denied) = (false, false);
     if let Some(stderr) = child.stderr.take() {
         let mut watch = |line: &str| {
             target_missing |= line.contains("may not be installed")
                 || line.contains("can't find crate for `std`")
                 || line.contains("can't find crate for `core`");
+            denied |= confined && tells_of_denial(line);
             progress(BuildProgress::Line(line));
         };
         lines::read(stderr, &mut watch).map_err(unusable)?;
@@ -60,12 +86,13 @@ pub(super) fn run_cargo(
     let artifacts = messages.and_then(|thread| thread.join().ok());
     if !status.success() {
         return Err(BuildError::Failed {
-            from: from.to_owned(),
+            from: krate.from.to_owned(),
             status,
             target_missing,
+            denied,
         });
     }
-    let canonical = manifest.canonicalize().map_err(unusable)?;
+    let canonical = krate.manifest.canonicalize().map_err(unusable)?;
     artifacts
         .unwrap_or_default()
         .into_iter()
@@ -73,18 +100,18 @@ pub(super) fn run_cargo(
         .map(|(_, file)| PathBuf::from(file))
         .next_back()
         .ok_or_else(|| BuildError::NoComponent {
-            from: from.to_owned(),
+            from: krate.from.to_owned(),
         })
 }
 
 /// How the compiler that made the artifact names itself. Only Cargo knows which one that
 /// was: `RUSTC`, settings or rustup choose it. Where Cargo has left no word of it, how
 /// Cargo names itself.
-pub(super) fn name_compiler(program: &Path, artifact: &Path) -> String {
+pub(super) fn name_compiler(krate: &Crate<'_>, options: &Options, artifact: &Path) -> String {
     // TARGET-DIRECTORY/wasm32-wasip2/release/NAME.wasm
     let directory = artifact.ancestors().nth(3);
     directory.and_then(compiler_in).unwrap_or_else(|| {
-        let mut cargo = Command::new(program);
+        let mut cargo = Tool::of(Command::new(krate.program), krate.scratch, options);
         cargo.arg("--version");
         compiler::ask("cargo", cargo)
     })
@@ -106,6 +133,62 @@ fn compiler_in(directory: &Path) -> Option<String> {
     match <[String; 1]>::try_from(names) {
         Ok([name]) => Some(name),
         Err(_) => None,
+    }
+}
+
+/// Names the directories that the build writes to, whatever settings lie in the checkout,
+/// and allows what Cargo needs besides.
+fn restrict(tool: &mut Tool, workspace: &Workspace, scratch: &Scratch, tools: &Tools) {
+    tool.arg("--target-dir").arg(&workspace.target);
+    tool.env("TMPDIR", scratch.directory());
+    for token in &tools.rust.tokens {
+        tool.env_remove(token);
+    }
+    tool.write(&workspace.target);
+    if let Some(intermediate) = &workspace.intermediate {
+        tool.env("CARGO_BUILD_BUILD_DIR", intermediate);
+        tool.write(intermediate);
+    }
+    let Some(confinement) = tool.confinement() else {
+        return;
+    };
+    confinement.read(&workspace.root);
+    if let Some(lock) = workspace.lock() {
+        confinement.write(&lock);
+    }
+    // What Cargo starts, and a script in its place.
+    for program in ["cargo", "rustc"] {
+        if let Some(program) = tools.named(program.as_ref(), scratch.bundle()) {
+            confinement.run(&program);
+        }
+    }
+    // Not the directory itself, so that its entries may be links.
+    if let Some(cargo_home) = tools.cargo_home() {
+        confinement.read_entries(&cargo_home);
+    }
+    if let Some(rustup_home) = tools.rustup_home() {
+        confinement.read(&rustup_home);
+    }
+    read_settings(confinement);
+}
+
+/// Lets Cargo and rustup read their settings in the current directory and those above it.
+fn read_settings(confinement: &mut Confinement) {
+    const SETTINGS: [&str; 4] = [
+        ".cargo/config.toml",
+        ".cargo/config",
+        "rust-toolchain.toml",
+        "rust-toolchain",
+    ];
+    let current = std::env::current_dir().unwrap_or_default();
+    for directory in current.ancestors() {
+        for file in SETTINGS {
+            let file = directory.join(file);
+            // A link in the checkout could lead to any file.
+            if file.canonicalize().is_ok_and(|real| real == file) {
+                confinement.read(&file);
+            }
+        }
     }
 }
 

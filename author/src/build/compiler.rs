@@ -2,10 +2,13 @@
 
 use std::io::Read as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 use toolward_bundle::text::visible_line;
+
+use super::error::BuildError;
+use super::tool::Tool;
 
 /// The most characters of a name with its version.
 const MAX_NAME_CHARS: usize = 200;
@@ -18,8 +21,8 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// What a tool says of its version, with its name. The name alone if it says nothing: the
 /// component is built by then, and does not fail for it.
-pub(super) fn ask(name: &str, command: Command) -> String {
-    named(name, &answer(command).unwrap_or_default())
+pub(super) fn ask(name: &str, tool: Tool) -> String {
+    named(name, &answer(tool).unwrap_or_default())
 }
 
 /// A name and a version as one, made safe to show.
@@ -33,13 +36,12 @@ pub(super) fn named(name: &str, version: &str) -> String {
     visible_line(&whole, MAX_NAME_CHARS)
 }
 
-fn answer(mut command: Command) -> Option<String> {
-    let mut child = command
-        .stdin(Stdio::null())
+fn answer(mut tool: Tool) -> Option<String> {
+    tool.stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
+        .stderr(Stdio::null());
+    let unusable = |program, source| BuildError::Tool { program, source };
+    let mut child = tool.start(unusable).ok()?;
     let mut bytes = Vec::new();
     // The end of it closes the pipe: a tool that says more fails, and has no version.
     let read = child
@@ -61,12 +63,18 @@ pub(super) fn read_json(path: &Path) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
+    fn tool(program: &str) -> Tool {
+        Tool::unconfined(Command::new(program))
+    }
+
     fn says(script: &str) -> String {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        ask("tool", command)
+        let mut shell = tool("sh");
+        shell.args(["-c", script]);
+        ask("tool", shell)
     }
 
     #[test]
@@ -88,7 +96,7 @@ mod tests {
         ] {
             assert_eq!(says(script), "tool", "{script}");
         }
-        assert_eq!(ask("tool", Command::new("/no/such/tool")), "tool");
+        assert_eq!(ask("tool", tool("/no/such/tool")), "tool");
     }
 
     #[test]

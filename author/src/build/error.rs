@@ -41,6 +41,8 @@ pub enum BuildError {
         status: std::process::ExitStatus,
         /// Whether the compiler said that it lacks the target.
         target_missing: bool,
+        /// Whether a confined program said that something was denied.
+        denied: bool,
     },
     /// The crate has made no component.
     #[error("{from} has made no .wasm file")]
@@ -77,6 +79,14 @@ pub enum BuildError {
         from: String,
         /// How the tool ended.
         status: std::process::ExitStatus,
+        /// Whether it was confined, and said that something was denied.
+        denied: bool,
+    },
+    /// The kernel has refused to confine a tool, which was not started.
+    #[error("the build can't be confined: {source}")]
+    Confine {
+        /// The kernel's answer.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The core module does not fit its world.
     #[error("{from}: no component can be made of the module: {message}")]
@@ -112,6 +122,9 @@ pub enum BuildError {
     },
 }
 
+const CONFINED: &str = "a build reads your checkout and compilers, writes to scratch directories, and has no network; \
+                        if you trust its sources: `--no-confine`";
+
 codes! {
     for BuildError {
         Self::Author(error) = error;
@@ -124,6 +137,7 @@ codes! {
         Self::Failed { target_missing: true, .. } = "guest-target-missing", format!(
             "this compiler has no {TARGET}: `rustup target add {TARGET}`, or name another Cargo with `--guest-cargo`"
         );
+        Self::Failed { denied: true, .. } = "build-failed", CONFINED;
         Self::Failed { .. } = "build-failed",
             "the compiler says what is wrong; is there a target wasm32-wasip2? `--guest-cargo` names another cargo";
         Self::NoComponent { .. } = "component-missing",
@@ -132,6 +146,9 @@ codes! {
             "`source` in bundle.toml names the file or directory that the driver is built from";
         Self::ToolMissing { install, .. } = "build-tool-missing", format!("install it: {install}");
         Self::Tool { .. } = "build-tool-unusable", "see that the file is a program that this user may run";
+        Self::ToolFailed { denied: true, .. } = "build-failed", CONFINED;
+        Self::Confine { .. } = "build-confine-refused",
+            "see whether something else forbids it, such as a container; `--no-confine` builds with all your rights";
         Self::ToolFailed { .. } = "build-failed", "the lines above say what is wrong, and where";
         Self::Wrap { .. } = "component-wrap-failed",
             "compile a reactor (without `main`) for WASI preview 1 that exports the handler of the world";

@@ -7,6 +7,7 @@ use toolward_bundle::dev::BuildEntry;
 use super::error::BuildError;
 use super::program::{Tools, Wanted, run};
 use super::scratch::Scratch;
+use super::tool::Tool;
 use super::{BuildProgress, Made, Options, compiler};
 
 const GO: Wanted = Wanted {
@@ -53,13 +54,18 @@ pub(super) fn build(
     let go = options.tools.find(&GO, scratch.bundle())?;
     let module = scratch.path("driver.wasm");
     let run_go = || {
-        let tools = &options.tools;
-        let mut command = tools.command(&go, scratch.bundle(), scratch.directory());
+        let mut command = Tool::new(&go, scratch, options);
         command.envs(ENVIRONMENT);
-        command.env("GOCACHE", tools.cache("go", scratch));
+        let cache = options.tools.cache("go", scratch);
+        command.write(&cache);
+        command.env("GOCACHE", cache);
         command
     };
     let mut command = run_go();
+    if let (Some(home), Some(confinement)) = (&options.tools.home, command.confinement()) {
+        // The modules that were fetched before.
+        confinement.read(&home.join("go/pkg/mod"));
+    }
     // `-C` has to come first.
     command.arg("build").arg("-C").arg(source).args(FLAGS);
     command.arg(&module).arg(".");

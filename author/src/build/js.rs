@@ -8,6 +8,7 @@ use toolward_bundle::dev::{BuildEntry, World};
 use super::error::BuildError;
 use super::program::{Tools, Wanted, run};
 use super::scratch::Scratch;
+use super::tool::Tool;
 use super::{BuildProgress, Made, Options, compiler};
 
 const NODE: Wanted = Wanted {
@@ -84,14 +85,10 @@ pub(super) fn build(
     scratch.write("js", &SCRIPTS)?;
     let (module, component) = (scratch.path("driver.js"), scratch.path("driver.wasm"));
 
-    let run_node = || {
-        let tools = &options.tools;
-        tools.command(&node, scratch.bundle(), scratch.directory())
-    };
     let script = |name: &str| {
-        let mut command = run_node();
-        command.arg(scratch.path("js").join(name));
-        command
+        let mut tool = Tool::new(&node, scratch, options);
+        tool.arg(scratch.path("js").join(name));
+        tool
     };
     let mut bundle = script("bundle.mjs");
     bundle.arg(source).arg(&module);
@@ -106,7 +103,7 @@ pub(super) fn build(
     componentize.arg("--toolchain").arg(&toolchain);
     run(componentize, &entry.source, progress)?;
     let mut compilers = package_versions(engine, &toolchain);
-    let mut version = run_node();
+    let mut version = Tool::new(&node, scratch, options);
     version.arg("--version");
     compilers.push(compiler::ask(NODE.name, version));
     Ok(Made {

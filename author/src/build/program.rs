@@ -3,10 +3,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 
 use super::error::BuildError;
 use super::scratch::Scratch;
+use super::tool::{Tool, tells_of_denial};
 use super::{BuildProgress, lines};
 
 /// Where the programs of a build come from.
@@ -19,8 +20,25 @@ pub struct Tools {
     /// The directories of `PATH`. Those inside the checkout and relative ones are
     /// passed over: else its author would choose the program.
     pub path: Vec<PathBuf>,
-    /// The user's home, which tools are told of.
+    /// The user's home, which tools are told of. A confined tool reads nothing in it but
+    /// the checkout and what is installed there.
     pub home: Option<PathBuf>,
+    /// What Rust's tools are set up with.
+    pub rust: RustSettings,
+}
+
+/// What the user's environment says to Rust's tools.
+#[derive(Debug, Clone, Default)]
+pub struct RustSettings {
+    /// `CARGO_HOME`; `.cargo` in the home directory if it is `None`.
+    pub cargo_home: Option<PathBuf>,
+    /// `RUSTUP_HOME`; `.rustup` in the home directory if it is `None`.
+    pub rustup_home: Option<PathBuf>,
+    /// `CARGO_TARGET_DIR`, absolute.
+    pub target: Option<PathBuf>,
+    /// The names of variables that hold tokens of registries. A confined build is not
+    /// given these.
+    pub tokens: Vec<OsString>,
 }
 
 /// A program that somebody has to install, and how.
@@ -70,6 +88,19 @@ impl Tools {
         }
     }
 
+    pub(super) fn cargo_home(&self) -> Option<PathBuf> {
+        self.rust_directory(self.rust.cargo_home.as_ref(), ".cargo")
+    }
+
+    pub(super) fn rustup_home(&self) -> Option<PathBuf> {
+        self.rust_directory(self.rust.rustup_home.as_ref(), ".rustup")
+    }
+
+    fn rust_directory(&self, named: Option<&PathBuf>, default: &str) -> Option<PathBuf> {
+        let own = || self.home.as_ref().map(|home| home.join(default));
+        named.cloned().or_else(own)
+    }
+
     fn shown_directory(&self) -> String {
         self.directory.as_ref().map_or_else(
             || "TOOLCHAIN".to_owned(),
@@ -111,7 +142,7 @@ impl Tools {
 /// The checkout that a bundle's directory belongs to: the outermost directory with
 /// `.git` (a submodule has one of its own) below the user's home, which may be one, too;
 /// or else the bundle's own.
-fn checkout(bundle: &Path, home: Option<&Path>) -> PathBuf {
+pub(super) fn checkout(bundle: &Path, home: Option<&Path>) -> PathBuf {
     let bundle = bundle.canonicalize().unwrap_or_else(|_| bundle.to_owned());
     let home = home.and_then(|home| home.canonicalize().ok());
     let root = bundle
@@ -143,21 +174,20 @@ const MAX_LINES: usize = 10_000;
 
 /// Runs a command; what it prints goes to `progress` line by line, standard error first.
 pub(super) fn run(
-    mut command: Command,
+    mut tool: Tool,
     from: &str,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<(), BuildError> {
-    let program = PathBuf::from(command.get_program());
+    let program = PathBuf::from(tool.get_program());
     let unusable = |source| BuildError::Tool {
         program: program.clone(),
         source,
     };
-    let mut child = command
-        .stdin(Stdio::null())
+    let confined = tool.confinement().is_some();
+    tool.stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(unusable)?;
+        .stderr(Stdio::piped());
+    let mut child = tool.start(|program, source| BuildError::Tool { program, source })?;
     // Read beside standard error, so that neither pipe fills.
     let stdout = child.stdout.take().map(|stdout| {
         std::thread::spawn(move || {
@@ -171,22 +201,25 @@ pub(super) fn run(
             printed
         })
     });
+    let mut denied = false;
+    let mut show = |line: &str| {
+        denied |= confined && tells_of_denial(line);
+        progress(BuildProgress::Line(line));
+    };
     if let Some(stderr) = child.stderr.take() {
-        lines::read(stderr, &mut |line| progress(BuildProgress::Line(line))).map_err(unusable)?;
+        lines::read(stderr, &mut show).map_err(unusable)?;
     }
     let printed = stdout.and_then(|thread| thread.join().ok());
     for line in printed.unwrap_or_default() {
-        progress(BuildProgress::Line(&line));
+        show(&line);
     }
-    succeeded(child.wait().map_err(unusable)?, from)
-}
-
-fn succeeded(status: ExitStatus, from: &str) -> Result<(), BuildError> {
+    let status = child.wait().map_err(unusable)?;
     match status.success() {
         true => Ok(()),
         false => Err(BuildError::ToolFailed {
             from: from.to_owned(),
             status,
+            denied,
         }),
     }
 }

@@ -8,6 +8,7 @@ use toolward_bundle::dev::BuildEntry;
 use super::error::BuildError;
 use super::program::{Tools, Wanted, run};
 use super::scratch::Scratch;
+use super::tool::Tool;
 use super::{BuildProgress, Made, Options, compiler};
 
 const COMPONENTIZE: Wanted = Wanted {
@@ -46,8 +47,7 @@ pub(super) fn build(
     // of one. Modules of the sources are found beside them.
     scratch.write("no-packages/lib/python3/site-packages", &[])?;
     let componentize = || {
-        let tools = &options.tools;
-        let mut command = tools.command(&program, scratch.bundle(), scratch.directory());
+        let mut command = Tool::new(&program, scratch, options);
         command.env("VIRTUAL_ENV", scratch.path("no-packages"));
         command
     };

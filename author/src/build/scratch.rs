@@ -34,6 +34,13 @@ impl Scratch {
         Ok(scratch)
     }
 
+    /// For a bundle that lies in it.
+    pub(super) fn of_its_own() -> Result<Self, BuildError> {
+        let mut scratch = Self::new(Path::new("/"))?;
+        scratch.bundle = scratch.directory.path().to_owned();
+        Ok(scratch)
+    }
+
     pub(super) fn directory(&self) -> &Path {
         self.directory.path()
     }

@@ -117,6 +117,7 @@ fn built(directory: &Path) -> Result<Vec<u8>, BuildError> {
         cargo: "/no/such/cargo".into(),
         locked: false,
         offline: true,
+        confine: true,
         tools: Tools::default(),
     };
     let plan = Plan::read(directory)?;

@@ -45,6 +45,11 @@ pub(crate) struct Arguments {
     /// Start the tools without asking whether this directory may be built
     #[arg(long)]
     allow_build: bool,
+
+    /// Let the tools read and write all that you can, and use the network: for
+    /// compilers that need more than the sources and their own files
+    #[arg(long)]
+    no_confine: bool,
 }
 
 /// Where the tools of other languages come from.
@@ -55,6 +60,7 @@ pub(crate) fn tools(named: Option<&PathBuf>, environment: &Environment) -> Tools
         directory: named.or_else(|| environment.toolchain.clone()).or_else(own),
         path: search_path(),
         home: environment.home.clone(),
+        rust: environment.rust.clone(),
     }
 }
 
@@ -71,13 +77,22 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         cargo: guest_cargo(arguments.guest_cargo.as_ref(), environment),
         locked: arguments.locked,
         offline: arguments.offline,
+        confine: !arguments.no_confine,
         tools: tools(arguments.toolchain.as_ref(), environment),
     };
     let directory = &arguments.directory;
     let plan = Plan::read(directory).map_err(|error| Failure::of(Kind::Failed, error))?;
-    consent::obtain(&plan, arguments.allow_build, environment, output)?;
+    let confined = options.confine && build::can_confine();
+    let consent = consent::Asked {
+        allowed: arguments.allow_build,
+        confined,
+    };
+    consent::obtain(&plan, &consent, environment, output)?;
     let mut log = Vec::new();
     let mut progress = |progress: BuildProgress<'_>| match progress {
+        BuildProgress::Unconfined => {
+            output.note("note: this kernel can't confine builds: the tools reach all that you do");
+        }
         BuildProgress::Started { from, number, of } => {
             output.note(format!("building {from} ({number} of {of})"));
         }
@@ -127,6 +142,8 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     if let Some(compiler) = compiler {
         output.note(format!("compiled by {compiler}"));
     }
-    let value = json!({ "ok": true, "built": values, "compiler": compiler });
+    let value = json!({
+        "ok": true, "confined": confined, "built": values, "compiler": compiler,
+    });
     output.result(&value, lines.join("\n"))
 }

@@ -104,7 +104,8 @@ fn guest_toolchain(arguments: &Arguments, environment: &Environment) -> Check {
     const NAME: &str = "guest-toolchain";
     let cargo = guest_cargo(arguments.guest_cargo.as_ref(), environment);
     let shown = cargo.to_string_lossy();
-    match build::probe(&cargo) {
+    let tools = tools(arguments.toolchain.as_ref(), environment);
+    match build::probe(&cargo, &tools) {
         Ok(()) => {
             let makes = format!("{shown} makes components for {}", build::TARGET);
             Check::new(NAME, State::Ok, makes)

@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     output.result(&value, paths.collect::<Vec<_>>().join("\n"))?;
     // Its sources are those of this command.
     if let Ok(plan) = Plan::read(directory) {
-        consent::remember(&plan, environment);
+        consent::remember(&plan, false, environment);
     }
     let directory = directory.display();
     output.note(format!(

@@ -16,20 +16,33 @@ use crate::environment::{Environment, has_terminal};
 use crate::failure::{Failure, Kind, Result};
 use crate::output::Output;
 
-/// Asks, unless it was confirmed before or `allowed` confirms it, and remembers it.
+/// What is asked.
+pub(crate) struct Asked {
+    /// Whether a flag has confirmed it.
+    pub(crate) allowed: bool,
+    /// Whether the programs will be confined.
+    pub(crate) confined: bool,
+}
+
+/// Asks, unless it was confirmed before or a flag confirms it, and remembers it.
 pub(crate) fn obtain(
     plan: &Plan,
-    allowed: bool,
+    asked: &Asked,
     environment: &Environment,
     output: &mut Output,
 ) -> Result {
     let programs = plan.programs();
-    let known = || mark(plan, environment).is_some_and(|mark| mark.is_file());
+    // Whoever let it run with all rights has also let it run with few.
+    let known = || {
+        [false, asked.confined]
+            .into_iter()
+            .any(|confined| mark(plan, confined, environment).is_some_and(|mark| mark.is_file()))
+    };
     if programs.is_empty() || known() {
         return Ok(());
     }
-    if allowed {
-        remember(plan, environment);
+    if asked.allowed {
+        remember(plan, asked.confined, environment);
         return Ok(());
     }
     let place = plan.directory().display().to_string();
@@ -47,26 +60,28 @@ pub(crate) fn obtain(
     if !has_terminal() || output.json() {
         return Err(unconfirmed());
     }
-    output.note(format!(
-        "{starts}. They run with your rights, and can read what you can read."
-    ));
+    let reach = match asked.confined {
+        true => "They read nothing in your home but the checkout and the toolchain.",
+        false => "They run with your rights, and can read what you can read.",
+    };
+    output.note(format!("{starts}. {reach}"));
     match dialoguer::Confirm::new()
         .with_prompt("Build it?")
         .default(false)
         .interact()
     {
         Ok(true) => {
-            remember(plan, environment);
+            remember(plan, asked.confined, environment);
             Ok(())
         }
         _ => Err(unconfirmed()),
     }
 }
 
-/// Remembers that these programs may build this directory. Where it can't, the next
-/// build asks again.
-pub(crate) fn remember(plan: &Plan, environment: &Environment) {
-    let Some(mark) = mark(plan, environment) else {
+/// Remembers that these programs may build this directory, only confined or in any case.
+/// Where it can't, the next build asks again.
+pub(crate) fn remember(plan: &Plan, confined: bool, environment: &Environment) {
+    let Some(mark) = mark(plan, confined, environment) else {
         return;
     };
     let Some(folder) = mark.parent() else { return };
@@ -78,7 +93,7 @@ pub(crate) fn remember(plan: &Plan, environment: &Environment) {
 
 /// The file whose presence says that the directory may be built: this very one, not
 /// another that takes its place, and by these programs.
-fn mark(plan: &Plan, environment: &Environment) -> Option<PathBuf> {
+fn mark(plan: &Plan, confined: bool, environment: &Environment) -> Option<PathBuf> {
     let directory = plan.directory();
     let found: Metadata = directory.metadata().ok()?;
     let which = format!(
@@ -88,6 +103,9 @@ fn mark(plan: &Plan, environment: &Environment) -> Option<PathBuf> {
         plan.programs().join(",")
     );
     let mut key = which.into_bytes();
+    if confined {
+        key.extend_from_slice(b":confined");
+    }
     key.push(0);
     key.extend_from_slice(directory.as_os_str().as_bytes());
     let state = environment.state_directory.as_ref()?;

@@ -266,6 +266,11 @@ fn rows() -> Vec<Row> {
             "its compiler lacks the target `wasm32-wasip2`",
         ),
         other(&["build-failed"], "1", "a driver doesn't compile"),
+        other(
+            &["build-confine-refused"],
+            "1",
+            "the kernel refuses to confine a build",
+        ),
         own(Code::BuildUnconfirmed, "4"),
         other(
             &["source-missing"],

@@ -1,0 +1,236 @@
+//! What Cargo does before a confined build, with all of the user's rights: it says where
+//! the build writes, and fetches.
+//!
+//! It runs in the root, where no settings of the checkout hold. In the checkout they could
+//! name programs (a compiler, a toolchain, a source of tokens), and directories to write
+//! to.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::super::error::BuildError;
+use super::super::program::checkout;
+use super::super::{BuildProgress, Options, TARGET, lines};
+use super::Crate;
+
+/// Where a build writes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Workspace {
+    /// The directory of the workspace's manifest.
+    pub(super) root: PathBuf,
+    /// The target directory.
+    pub(super) target: PathBuf,
+    /// Where intermediate files go, if this Cargo can have them elsewhere.
+    pub(super) intermediate: Option<PathBuf>,
+}
+
+impl Workspace {
+    /// Asks Cargo. Where it doesn't answer, the build will say what is wrong: this takes
+    /// the crate's own directory.
+    pub(super) fn find(krate: &Crate<'_>, options: &Options) -> Result<Self, BuildError> {
+        let mut command = cargo(krate, options);
+        command
+            .args(["metadata", "--no-deps", "--format-version", "1"])
+            .args(["--offline", "--manifest-path"])
+            .arg(krate.manifest);
+        let said = output(command)?;
+        let said: Value = serde_json::from_slice(&said).unwrap_or_default();
+        let own = krate.manifest.parent().unwrap_or(krate.manifest);
+        let checkout = checkout(krate.scratch.bundle(), options.tools.home.as_deref());
+        Ok(Self::of(&said, own, &checkout, krate.scratch.directory()))
+    }
+
+    /// What `cargo metadata` says about the crate in `own`.
+    fn of(said: &Value, own: &Path, checkout: &Path, scratch: &Path) -> Self {
+        let path = |key| {
+            let path = said.get(key).and_then(Value::as_str).map(PathBuf::from);
+            path.filter(|path| path.is_absolute())
+        };
+        let named = path("workspace_root");
+        let default = named.as_ref().map(|root| root.join("target"));
+        // Another than the default is the user's choice.
+        let chosen = |key| path(key).filter(|path| Some(path) != default.as_ref());
+        // A manifest can name any directory as its workspace.
+        let root = named
+            .and_then(|root| root.canonicalize().ok())
+            .filter(|root| root.starts_with(checkout) || own.starts_with(root))
+            .unwrap_or_else(|| own.to_owned());
+        let target = chosen("target_directory").unwrap_or_else(|| {
+            let target = root.join("target");
+            // A link in the checkout could lead anywhere.
+            match target.is_symlink() {
+                true => scratch.join("target"),
+                false => target,
+            }
+        });
+        let intermediate = path("build_directory")
+            .map(|_| chosen("build_directory").unwrap_or_else(|| target.clone()));
+        Self {
+            root,
+            target,
+            intermediate,
+        }
+    }
+
+    /// The lock file, if there is one and no link in its place.
+    pub(super) fn lock(&self) -> Option<PathBuf> {
+        let lock = self.root.join("Cargo.lock");
+        let found = lock.symlink_metadata().ok()?;
+        found.is_file().then_some(lock)
+    }
+}
+
+/// Fetches what the build needs, and brings `Cargo.lock` up to date. Where that fails,
+/// the build may still have all that it needs, or says what is missing.
+pub(super) fn fetch(
+    krate: &Crate<'_>,
+    options: &Options,
+    progress: &mut dyn FnMut(BuildProgress<'_>),
+) -> Result<(), BuildError> {
+    let mut command = cargo(krate, options);
+    command
+        .args(["fetch", "--manifest-path"])
+        .arg(krate.manifest)
+        .stderr(Stdio::piped());
+    // Build scripts and macros run here, and need their own crates. Without a target
+    // Cargo fetches for all machines.
+    if let Some(host) = host(krate, options)? {
+        command.args(["--target", TARGET, "--target", &host]);
+    }
+    if options.locked {
+        command.arg("--locked");
+    }
+    if options.offline {
+        // This still unpacks what was fetched before, of which some may be missing that
+        // the build doesn't need.
+        command.arg("--offline").stderr(Stdio::null());
+    }
+    let mut child = command
+        .spawn()
+        .map_err(|source| unusable(&command, source))?;
+    if let Some(stderr) = child.stderr.take() {
+        lines::read(stderr, &mut |line| progress(BuildProgress::Line(line)))
+            .map_err(|source| unusable(&command, source))?;
+    }
+    let ended = child.wait();
+    ended.map(drop).map_err(|source| unusable(&command, source))
+}
+
+/// The machine that this Cargo was made for.
+fn host(krate: &Crate<'_>, options: &Options) -> Result<Option<String>, BuildError> {
+    let mut command = cargo(krate, options);
+    command.arg("-vV");
+    let said = output(command)?;
+    let said = String::from_utf8_lossy(&said);
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.map(str::to_owned))
+}
+
+/// A Cargo that no settings of the checkout hold for.
+fn cargo(krate: &Crate<'_>, options: &Options) -> Command {
+    let mut command = Command::new(krate.program);
+    command
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    if let Some(target) = &options.tools.rust.target {
+        // The variable may name it from the current directory.
+        command.env("CARGO_TARGET_DIR", target);
+    }
+    command
+}
+
+/// What it prints.
+fn output(mut command: Command) -> Result<Vec<u8>, BuildError> {
+    command.stdout(Stdio::piped());
+    match command.output() {
+        Ok(output) => Ok(output.stdout),
+        Err(source) => Err(unusable(&command, source)),
+    }
+}
+
+fn unusable(command: &Command, source: std::io::Error) -> BuildError {
+    BuildError::Cargo {
+        program: PathBuf::from(command.get_program()),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is made of an answer about the crate in `checkout/driver`.
+    fn workspace(place: &Path, said: &Value) -> Workspace {
+        let checkout = place.join("checkout");
+        std::fs::create_dir_all(checkout.join("driver")).unwrap();
+        Workspace::of(
+            said,
+            &checkout.join("driver"),
+            &checkout,
+            &place.join("scratch"),
+        )
+    }
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().canonicalize().unwrap();
+        (place, path)
+    }
+
+    #[test]
+    fn a_build_writes_to_what_the_user_chose_or_to_target_in_the_workspace() {
+        let (_kept, place) = place();
+        let driver = place.join("checkout/driver");
+        let chosen = place.join("chosen");
+        for (target, expected) in [
+            (driver.join("target"), None),
+            (chosen.clone(), Some(chosen)),
+        ] {
+            let said = serde_json::json!({ "workspace_root": driver, "target_directory": target });
+            let found = workspace(&place, &said);
+            let expected = expected.unwrap_or_else(|| driver.join("target"));
+            assert_eq!((found.target, found.intermediate), (expected, None));
+        }
+        assert_eq!(workspace(&place, &Value::Null).root, driver);
+    }
+
+    #[test]
+    fn a_directory_that_a_link_of_the_checkout_leads_to_is_not_written_to() {
+        let (_kept, place) = place();
+        let driver = place.join("checkout/driver");
+        std::fs::create_dir_all(&driver).unwrap();
+        std::os::unix::fs::symlink(&place, driver.join("target")).unwrap();
+        std::os::unix::fs::symlink(place.join("profile"), driver.join("Cargo.lock")).unwrap();
+        std::fs::write(place.join("profile"), "").unwrap();
+        let target = driver.join("target");
+        let said = serde_json::json!({
+            "workspace_root": driver, "target_directory": target, "build_directory": target,
+        });
+        let found = workspace(&place, &said);
+        let scratch = place.join("scratch/target");
+        assert_eq!(
+            (&found.target, &found.intermediate),
+            (&scratch, &Some(scratch.clone()))
+        );
+        assert_eq!(found.lock(), None);
+    }
+
+    #[test]
+    fn a_workspace_that_a_manifest_names_elsewhere_is_not_taken() {
+        let (_kept, place) = place();
+        let elsewhere = place.join("elsewhere");
+        std::fs::create_dir(&elsewhere).unwrap();
+        let target = elsewhere.join("target");
+        let said = serde_json::json!({ "workspace_root": elsewhere, "target_directory": target });
+        let driver = place.join("checkout/driver");
+        let found = workspace(&place, &said);
+        assert_eq!(
+            (found.root, found.target),
+            (driver.clone(), driver.join("target"))
+        );
+    }
+}

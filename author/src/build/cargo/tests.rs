@@ -1,0 +1,119 @@
+//! With a script in Cargo's place, so that no toolchain is needed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::build::can_confine;
+use crate::build::program::RustSettings;
+
+/// Answers as Cargo does, tries to do harm in each step, and says where it ran.
+const CARGO: &str = r#"#!/bin/sh
+home=${0%/bin/cargo}
+driver=$home/checkout/driver
+for word in "$@"; do case $word in metadata | fetch | build) step=$word ;; esac; done
+[ -n "$step" ] || exit 0
+pwd > "$home/$step.ran"
+echo x > "$driver/$step.new"
+echo x >> "$driver/Cargo.lock"
+cat "$home/.cargo/credentials.toml" > "$home/target/$step.read"
+case $step in
+metadata)
+    echo "{\"workspace_root\":\"$driver\",\"target_directory\":\"$home/target\"}"
+    ;;
+build)
+    echo x > "$home/target/made.wasm"
+    echo "$@" > "$home/target/arguments"
+    echo "{\"reason\":\"compiler-artifact\",\"manifest_path\":\"$driver/Cargo.toml\",\
+\"filenames\":[\"$home/target/made.wasm\"]}"
+    ;;
+esac
+"#;
+
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        let home = Self(tempfile::tempdir().unwrap());
+        for folder in ["bin", "checkout/driver", "target", ".cargo"] {
+            fs::create_dir_all(home.path(folder)).unwrap();
+        }
+        for file in ["Cargo.toml", "Cargo.lock"] {
+            fs::write(home.path("checkout/driver").join(file), "").unwrap();
+        }
+        fs::write(home.path(".cargo/credentials.toml"), "token").unwrap();
+        fs::write(home.path("bin/cargo"), CARGO).unwrap();
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(home.path("bin/cargo"), mode).unwrap();
+        home
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().canonicalize().unwrap().join(name)
+    }
+
+    fn there(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    fn build(&self, confine: bool) -> PathBuf {
+        let options = Options {
+            cargo: self.path("bin/cargo").into(),
+            locked: true,
+            offline: false,
+            confine,
+            tools: Tools {
+                home: Some(self.path("")),
+                rust: RustSettings::default(),
+                ..Tools::default()
+            },
+        };
+        let krate = Crate {
+            program: &self.path("bin/cargo"),
+            directory: None,
+            manifest: &self.path("checkout/driver/Cargo.toml"),
+            from: "driver",
+            scratch: &Scratch::new(&self.path("checkout")).unwrap(),
+        };
+        run_cargo(&krate, &options, &mut |_| {}).unwrap()
+    }
+}
+
+#[test]
+fn cargo_asks_and_fetches_where_no_settings_of_the_checkout_hold_and_then_builds_confined() {
+    if !can_confine() {
+        eprintln!("SKIPPED: this kernel has no Landlock");
+        return;
+    }
+    let home = Home::new();
+    assert_eq!(home.build(true), home.path("target/made.wasm"));
+    for step in ["metadata", "fetch"] {
+        let directory = fs::read_to_string(home.path(step).with_extension("ran")).unwrap();
+        assert_eq!(Path::new(directory.trim()), Path::new("/"), "{step}");
+    }
+    assert!(!home.there("build.ran"));
+    assert!(!home.there("checkout/driver/build.new"));
+    assert_eq!(fs::read(home.path("target/build.read")).unwrap(), b"");
+    assert_eq!(fs::read(home.path("target/fetch.read")).unwrap(), b"token");
+    // Cargo itself brings it up to date.
+    let lock = fs::read_to_string(home.path("checkout/driver/Cargo.lock")).unwrap();
+    assert_eq!(lock, "x\nx\nx\n");
+    let arguments = fs::read_to_string(home.path("target/arguments")).unwrap();
+    let target = format!("--target-dir {}", home.path("target").display());
+    for expected in ["--locked", "--offline", &target] {
+        assert!(arguments.contains(expected), "{arguments}");
+    }
+}
+
+#[test]
+fn without_a_confinement_cargo_builds_in_one_step_as_by_hand() {
+    let home = Home::new();
+    assert_eq!(home.build(false), home.path("target/made.wasm"));
+    assert!(!home.there("metadata.ran") && !home.there("fetch.ran"));
+    assert!(home.there("checkout/driver/build.new"));
+    let arguments = fs::read_to_string(home.path("target/arguments")).unwrap();
+    for unexpected in ["--offline", "--target-dir"] {
+        assert!(!arguments.contains(unexpected), "{arguments}");
+    }
+}

@@ -1,0 +1,167 @@
+//! Confines the programs that a build starts. What they compile is somebody else's, and
+//! some of it runs: a crate's `build.rs`, a macro, the top level of a Python module.
+//!
+//! Outside the user's home they read what the user can read, but for devices and what
+//! other programs keep at run time. Below home they read the checkout, the toolchain, and
+//! where the program itself lies. They write to few directories, and reach no network.
+//!
+//! Landlock's rules bind the thread that applies them and what it starts. So each program
+//! is started by a thread of its own, and the caller's stays free.
+
+mod programs;
+mod rules;
+mod sockets;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use self::rules::Rules;
+use super::error::BuildError;
+use super::program::{Tools, checkout};
+
+pub(super) use self::rules::is_available;
+
+/// What is read where the home directory is not known.
+const SYSTEM: [&str; 14] = [
+    "/bin", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/proc",
+    "/sbin", "/snap", "/sys", "/usr",
+];
+
+/// Never read, though they lie outside home: raw disks and terminals, and the sockets
+/// and files of the user's session.
+const PRIVATE: [&str; 2] = ["/dev", "/run/user"];
+
+/// Where Cargo keeps tokens, below its home.
+const CREDENTIALS: [&str; 2] = ["credentials", "credentials.toml"];
+
+/// What a program may reach.
+#[derive(Debug, Clone)]
+pub(super) struct Confinement {
+    /// The user's home, without links.
+    home: Option<PathBuf>,
+    /// What no directory above it gives access to.
+    private: Vec<PathBuf>,
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+}
+
+impl Confinement {
+    /// For the bundle in `bundle`. The program may write to `scratch`.
+    pub(super) fn new(tools: &Tools, bundle: &Path, scratch: &Path) -> Self {
+        let home = tools.home.as_deref();
+        let home = home.and_then(|home| home.canonicalize().ok());
+        // If all is below home, nothing is outside.
+        let home = home.filter(|home| home.parent().is_some());
+        let mut private: Vec<PathBuf> = PRIVATE.map(PathBuf::from).into();
+        private.extend(home.clone());
+        private.extend(tools.cargo_home().iter().flat_map(|home| credentials(home)));
+        let mut confinement = Self {
+            read: match home {
+                Some(_) => vec![PathBuf::from("/")],
+                None => SYSTEM.map(PathBuf::from).into(),
+            },
+            write: Vec::new(),
+            private,
+            home,
+        };
+        confinement.read_checkout(&checkout(bundle, tools.home.as_deref()));
+        if let Some(own) = &tools.directory {
+            confinement.read(own);
+            // Its Python may come from elsewhere.
+            confinement.run(&own.join("python/bin/python"));
+        }
+        confinement.write(scratch);
+        confinement
+    }
+
+    /// Lets it read a file, or a directory with all below; never all of home.
+    pub(super) fn read(&mut self, path: &Path) {
+        self.read.push(path.to_owned());
+    }
+
+    /// Lets it read what lies in a directory, behind links, too.
+    pub(super) fn read_entries(&mut self, directory: &Path) {
+        let entries = std::fs::read_dir(directory).into_iter().flatten();
+        self.read
+            .extend(entries.flatten().map(|entry| entry.path()));
+    }
+
+    /// Lets it read and execute a program, with what is installed beside it.
+    pub(super) fn run(&mut self, program: &Path) {
+        self.read
+            .extend(programs::installed(program, self.home.as_deref()));
+    }
+
+    /// Lets it write to a file, or a directory with all below; never all of home.
+    pub(super) fn write(&mut self, path: &Path) {
+        self.write.push(path.to_owned());
+    }
+
+    /// Where home itself is built, what is hidden in it stays out of reach.
+    fn read_checkout(&mut self, checkout: &Path) {
+        if Some(checkout) != self.home.as_deref() {
+            return self.read(checkout);
+        }
+        let entries = std::fs::read_dir(checkout).into_iter().flatten().flatten();
+        let visible = entries.filter(|entry| {
+            let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            // A link could lead to what is hidden.
+            !hidden && entry.file_type().is_ok_and(|kind| !kind.is_symlink())
+        });
+        self.read.extend(visible.map(|entry| entry.path()));
+    }
+
+    /// Starts a program that is confined from its first instruction. `unusable` makes an
+    /// error of what the system says about the program.
+    pub(super) fn start(
+        &self,
+        command: &mut Command,
+        unusable: &(dyn Fn(std::io::Error) -> BuildError + Sync),
+    ) -> Result<Child, BuildError> {
+        let start = || {
+            self.apply()?;
+            command.spawn().map_err(unusable)
+        };
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new()
+                .spawn_scoped(scope, start)
+                .map_err(refused)?;
+            let panicked = |_| refused("the thread that starts it has panicked");
+            thread.join().unwrap_or_else(|panic| Err(panicked(panic)))
+        })
+    }
+
+    /// Confines the calling thread, for good.
+    fn apply(&self) -> Result<(), BuildError> {
+        let mut rules = Rules::new(self.private.clone()).map_err(refused)?;
+        for path in &self.read {
+            rules.read(path);
+        }
+        for path in &self.write {
+            rules.write(path);
+        }
+        rules.devices();
+        rules.apply().map_err(refused)?;
+        sockets::forbid().map_err(refused)
+    }
+}
+
+fn refused(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BuildError {
+    BuildError::Confine {
+        source: error.into(),
+    }
+}
+
+/// The files with tokens, whether or not they are there, and what links of these names
+/// lead to.
+fn credentials(cargo_home: &Path) -> Vec<PathBuf> {
+    let Ok(cargo_home) = cargo_home.canonicalize() else {
+        return Vec::new();
+    };
+    let files = CREDENTIALS.map(|name| cargo_home.join(name));
+    let behind = files.iter().filter_map(|file| file.canonicalize().ok());
+    let behind: Vec<PathBuf> = behind.collect();
+    files.into_iter().chain(behind).collect()
+}

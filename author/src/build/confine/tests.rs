@@ -1,0 +1,344 @@
+use std::fs;
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::*;
+use crate::build::program::RustSettings;
+
+/// A home with a checkout, and with what is none of a build's business.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        let home = Self(tempfile::tempdir().unwrap());
+        home.write("secret", "secret");
+        home.write("src/checkout/driver.c", "source");
+        home.write("src/other/driver.c", "secret");
+        fs::create_dir(home.path("src/checkout/.git")).unwrap();
+        fs::create_dir_all(home.path("scratch")).unwrap();
+        home
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().canonicalize().unwrap().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn tools(&self) -> Tools {
+        Tools {
+            home: Some(self.path("")),
+            ..Tools::default()
+        }
+    }
+
+    fn confinement(&self) -> Confinement {
+        let bundle = self.path("src/checkout");
+        Confinement::new(&self.tools(), &bundle, &self.path("scratch"))
+    }
+}
+
+/// What a confined shell prints; `None` where the kernel can confine nothing.
+#[track_caller]
+fn prints(confinement: &Confinement, script: &str) -> Option<String> {
+    if !is_available() {
+        eprintln!("SKIPPED: this kernel has no Landlock");
+        return None;
+    }
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let unusable = |source| panic!("{source}");
+    let mut child = confinement.start(&mut command, &unusable).unwrap();
+    let mut printed = String::new();
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_to_string(&mut printed).unwrap();
+    child.wait().unwrap();
+    Some(printed.trim().to_owned())
+}
+
+/// Whether a confined shell reads a file.
+#[track_caller]
+fn reads(confinement: &Confinement, path: &Path) -> Option<bool> {
+    let text = fs::read_to_string(path).unwrap();
+    let printed = prints(confinement, &format!("cat '{}'", path.display()))?;
+    assert!(printed.is_empty() || printed == text.trim(), "{printed}");
+    Some(!printed.is_empty())
+}
+
+#[test]
+fn a_confined_program_reads_nothing_in_home_but_the_checkout() {
+    let home = Home::new();
+    let confinement = home.confinement();
+    for (file, expected) in [
+        ("secret", false),
+        ("src/other/driver.c", false),
+        ("src/checkout/driver.c", true),
+    ] {
+        let Some(read) = reads(&confinement, &home.path(file)) else {
+            return;
+        };
+        assert_eq!(read, expected, "{file}");
+    }
+    // Neither are its files listed, nor is a way through a link one.
+    let list = format!("ls '{}'", home.path("").display());
+    assert_eq!(prints(&confinement, &list).unwrap(), "");
+    let link = home.path("src/checkout/link");
+    symlink(home.path("secret"), &link).unwrap();
+    assert_eq!(reads(&home.confinement(), &link), Some(false));
+    assert_eq!(reads(&confinement, Path::new("/etc/passwd")), Some(true));
+}
+
+#[test]
+fn a_confined_program_writes_to_scratch_directories_only() {
+    let home = Home::new();
+    let outside = tempfile::tempdir().unwrap();
+    let folders = [
+        (home.path("src/checkout"), false),
+        (home.path("src/checkout/.git"), false),
+        (home.path(""), false),
+        (outside.path().to_owned(), false),
+        (home.path("scratch"), true),
+    ];
+    for (folder, expected) in folders {
+        let file = folder.join("new");
+        let script = format!("echo x > '{}'", file.display());
+        if prints(&home.confinement(), &script).is_none() {
+            return;
+        }
+        assert_eq!(file.exists(), expected, "{}", folder.display());
+    }
+    let source = home.path("src/checkout/driver.c");
+    let script = format!("rm -f '{0}'; echo x >> '{0}'", source.display());
+    prints(&home.confinement(), &script);
+    assert_eq!(fs::read_to_string(source).unwrap(), "source");
+}
+
+#[test]
+fn a_confined_program_makes_no_connection() {
+    let home = Home::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let connect = format!(
+        "import socket\ntry:\n socket.create_connection(('127.0.0.1', {}))\n print('connected')\n\
+         except OSError as error:\n print(type(error).__name__)",
+        address.port()
+    );
+    let script = format!("/usr/bin/env python3 -c \"{connect}\" || echo none");
+    let mut unconfined = Command::new("/bin/sh");
+    let found = unconfined.args(["-c", &script]).output().unwrap().stdout;
+    if found != b"connected\n" {
+        eprintln!("SKIPPED: there is no python3 to connect with");
+        return;
+    }
+    let Some(printed) = prints(&home.confinement(), &script) else {
+        return;
+    };
+    assert_eq!(printed, "PermissionError");
+}
+
+#[test]
+fn a_confined_program_makes_no_other_sockets() {
+    let home = Home::new();
+    for family in ["AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"] {
+        let make = format!(
+            "import socket\ntry:\n socket.socket(socket.{family}, socket.SOCK_DGRAM)\n \
+             print('made')\nexcept PermissionError:\n print('refused')"
+        );
+        let script = format!("/usr/bin/env python3 -c \"{make}\" || echo none");
+        let Some(printed) = prints(&home.confinement(), &script) else {
+            return;
+        };
+        if printed == "none" {
+            eprintln!("SKIPPED: there is no python3 to make sockets with");
+            return;
+        }
+        assert_eq!(printed, "refused", "{family}");
+    }
+}
+
+#[test]
+fn a_confined_program_looks_into_no_process_that_it_did_not_start() {
+    let home = Home::new();
+    let script = "readlink /proc/self/cwd; readlink /proc/$PPID/cwd; \
+                  kill -0 $PPID && echo signalled; echo end";
+    let Some(printed) = prints(&home.confinement(), script) else {
+        return;
+    };
+    let here = std::env::current_dir().unwrap();
+    assert_eq!(printed, format!("{}\nend", here.display()));
+    // The kernel lets root, and whoever may measure performance.
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        let environment = prints(&home.confinement(), "cat /proc/$PPID/environ | wc -c");
+        assert_eq!(environment.unwrap(), "0");
+    }
+}
+
+#[test]
+fn cargos_tokens_are_not_read_wherever_they_lie() {
+    let home = Home::new();
+    let outside = tempfile::tempdir().unwrap();
+    for cargo_home in [home.path(".cargo"), outside.path().canonicalize().unwrap()] {
+        fs::create_dir_all(&cargo_home).unwrap();
+        let kept = home.path("dotfiles/token");
+        home.write("dotfiles/token", "token");
+        fs::write(cargo_home.join("credentials"), "token").unwrap();
+        symlink(&kept, cargo_home.join("credentials.toml")).unwrap();
+        fs::write(cargo_home.join("config.toml"), "settings").unwrap();
+        let tools = Tools {
+            rust: RustSettings {
+                cargo_home: Some(cargo_home.clone()),
+                ..RustSettings::default()
+            },
+            ..home.tools()
+        };
+        // Even where the checkout holds what the link leads to.
+        let checkout = home.path("dotfiles");
+        let mut confinement = Confinement::new(&tools, &checkout, &home.path("scratch"));
+        confinement.read_entries(&cargo_home);
+        confinement.read(&cargo_home);
+        for (file, expected) in [
+            ("credentials", false),
+            ("credentials.toml", false),
+            ("config.toml", true),
+        ] {
+            let Some(read) = reads(&confinement, &cargo_home.join(file)) else {
+                return;
+            };
+            assert_eq!(read, expected, "{}/{file}", cargo_home.display());
+        }
+        assert_eq!(reads(&confinement, &kept), Some(false));
+    }
+}
+
+#[test]
+fn raw_disks_and_terminals_are_out_of_reach_and_harmless_devices_are_not() {
+    let home = Home::new();
+    let script = "ls /dev; (: < /dev/ptmx) && echo open; head -c 3 /dev/zero | wc -c; echo x > /dev/null && echo written";
+    let Some(printed) = prints(&home.confinement(), script) else {
+        return;
+    };
+    assert_eq!(printed, "3\nwritten");
+}
+
+#[test]
+fn what_is_hidden_in_home_stays_so_where_home_itself_is_built() {
+    let home = Home::new();
+    home.write(".ssh/key", "secret");
+    home.write("driver.c", "source");
+    symlink(".ssh", home.path("link")).unwrap();
+    let confinement = Confinement::new(&home.tools(), &home.path(""), &home.path("scratch"));
+    for (file, expected) in [(".ssh/key", false), ("link/key", false), ("driver.c", true)] {
+        let Some(read) = reads(&confinement, &home.path(file)) else {
+            return;
+        };
+        assert_eq!(read, expected, "{file}");
+    }
+}
+
+#[test]
+fn a_home_inside_the_checkout_is_not_opened_with_it() {
+    let home = Home::new();
+    home.write("src/checkout/home/secret", "secret");
+    let tools = Tools {
+        home: Some(home.path("src/checkout/home")),
+        ..Tools::default()
+    };
+    let bundle = home.path("src/checkout");
+    let confinement = Confinement::new(&tools, &bundle, &home.path("scratch"));
+    for (file, expected) in [("driver.c", true), ("home/secret", false)] {
+        let Some(read) = reads(&confinement, &bundle.join(file)) else {
+            return;
+        };
+        assert_eq!(read, expected, "{file}");
+    }
+}
+
+#[test]
+fn without_a_known_home_the_system_and_the_checkout_are_read() {
+    let home = Home::new();
+    for unknown in [None, Some(PathBuf::from("/"))] {
+        let tools = Tools {
+            home: unknown,
+            ..Tools::default()
+        };
+        let bundle = home.path("src/checkout");
+        let confinement = Confinement::new(&tools, &bundle, &home.path("scratch"));
+        for (file, expected) in [("secret", false), ("src/checkout/driver.c", true)] {
+            let Some(read) = reads(&confinement, &home.path(file)) else {
+                return;
+            };
+            assert_eq!(read, expected, "{file}");
+        }
+    }
+}
+
+#[test]
+fn a_program_reads_what_is_installed_with_it_and_keeps_from_its_neighbours() {
+    let home = Home::new();
+    for (program, beside, expected) in [
+        ("tools/zig/zig", "tools/zig/lib/std.zig", true),
+        ("tools/go/bin/go", "tools/go/src/fmt.go", true),
+        (".local/bin/tool", ".local/lib/tool.py", true),
+        (".local/bin/tool", ".local/share/keyring", false),
+        ("bin/tool", "bin/helper", true),
+        ("bin/tool", "secret", false),
+        ("tool", "secret", false),
+    ] {
+        home.write(beside, "text");
+        home.write(program, "text");
+        let mut confinement = home.confinement();
+        confinement.run(&home.path(program));
+        let both = [(program, true), (beside, expected)];
+        for (file, expected) in both {
+            let Some(read) = reads(&confinement, &home.path(file)) else {
+                return;
+            };
+            assert_eq!(read, expected, "{program}: {file}");
+        }
+    }
+}
+
+#[test]
+fn a_script_reads_its_interpreter_where_a_virtual_environment_links_to_it() {
+    let home = Home::new();
+    let python = home.path("venv/bin/python");
+    home.write("pythons/3/bin/python3", "text");
+    home.write("pythons/3/lib/os.py", "text");
+    fs::create_dir_all(python.parent().unwrap()).unwrap();
+    symlink(home.path("pythons/3/bin/python3"), &python).unwrap();
+    let first = format!("#!{}\n", python.display());
+    // As pip writes it where a path is too long for a first line.
+    let long = format!(
+        "#!/bin/sh\n'''exec' \"{}\" \"$0\" \"$@\"\n' '''\n",
+        python.display()
+    );
+    for script in [first, long] {
+        home.write("venv/bin/tool", &script);
+        let mut confinement = home.confinement();
+        confinement.run(&home.path("venv/bin/tool"));
+        let Some(read) = reads(&confinement, &home.path("pythons/3/lib/os.py")) else {
+            return;
+        };
+        assert!(read, "{script}");
+    }
+}
+
+#[test]
+fn the_callers_own_thread_stays_free() {
+    let home = Home::new();
+    if reads(&home.confinement(), &home.path("secret")).is_some() {
+        assert_eq!(fs::read(home.path("secret")).unwrap(), b"secret");
+        fs::write(home.path("secret"), "changed").unwrap();
+    }
+}

@@ -1,0 +1,115 @@
+//! A program that is about to be started: how it is called, and what it may reach.
+
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::confine::Confinement;
+use super::error::BuildError;
+use super::scratch::Scratch;
+use super::{Options, can_confine};
+
+/// A command, and its confinement unless there is to be none.
+pub(super) struct Tool {
+    command: Command,
+    confinement: Option<Confinement>,
+}
+
+impl Tool {
+    /// A tool with the environment of [`Tools::command`](super::Tools).
+    pub(super) fn new(program: &Path, scratch: &Scratch, options: &Options) -> Self {
+        let command = options
+            .tools
+            .command(program, scratch.bundle(), scratch.directory());
+        Self::of(command, scratch, options)
+    }
+
+    /// A tool with an environment that is settled already.
+    pub(super) fn of(command: Command, scratch: &Scratch, options: &Options) -> Self {
+        let confinement = (options.confine && can_confine()).then(|| {
+            let mut confinement =
+                Confinement::new(&options.tools, scratch.bundle(), scratch.directory());
+            confinement.run(Path::new(command.get_program()));
+            confinement
+        });
+        Self {
+            command,
+            confinement,
+        }
+    }
+
+    /// A tool that may reach all that the user can.
+    #[cfg(test)]
+    pub(super) fn unconfined(command: Command) -> Self {
+        Self {
+            command,
+            confinement: None,
+        }
+    }
+
+    /// What it may reach; `None` if that is all that the user can.
+    pub(super) fn confinement(&mut self) -> Option<&mut Confinement> {
+        self.confinement.as_mut()
+    }
+
+    /// Lets it write to a directory, which is made if it is missing.
+    pub(super) fn write(&mut self, directory: &Path) {
+        if let Some(confinement) = &mut self.confinement {
+            // Without it the tool says what is missing.
+            let _ = std::fs::create_dir_all(directory);
+            confinement.write(directory);
+        }
+    }
+
+    /// Starts it. `unusable` makes an error of what the system says about the program.
+    pub(super) fn start(
+        &mut self,
+        unusable: impl Fn(PathBuf, std::io::Error) -> BuildError + Sync,
+    ) -> Result<Child, BuildError> {
+        let program = PathBuf::from(self.command.get_program());
+        let unusable = |source| unusable(program.clone(), source);
+        match &self.confinement {
+            Some(confinement) => confinement.start(&mut self.command, &unusable),
+            None => self.command.spawn().map_err(unusable),
+        }
+    }
+
+    /// Whether it can be started and ends well. What it prints is not looked at.
+    pub(super) fn succeeds(&mut self) -> Result<bool, BuildError> {
+        self.command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let unusable = |program, source| BuildError::Tool { program, source };
+        match self.start(unusable) {
+            Ok(mut child) => Ok(child.wait().is_ok_and(|status| status.success())),
+            Err(BuildError::Tool { .. }) => Ok(false),
+            Err(other) => Err(other),
+        }
+    }
+}
+
+impl Deref for Tool {
+    type Target = Command;
+
+    fn deref(&self) -> &Command {
+        &self.command
+    }
+}
+
+impl DerefMut for Tool {
+    fn deref_mut(&mut self) -> &mut Command {
+        &mut self.command
+    }
+}
+
+/// Whether a line of a tool speaks of something that it may not do.
+pub(super) fn tells_of_denial(line: &str) -> bool {
+    let texts = [
+        "ermission denied",
+        "peration not permitted",
+        "EACCES",
+        "AccessDenied",
+    ];
+    texts.iter().any(|text| line.contains(text))
+}
