@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::codes;
 use crate::diagnostic::{Position, Report};
 use crate::placeholder::is_name;
-use crate::source::{Field, Fields, suggestion};
+use crate::source::{Field, Fields, nearest};
 use crate::wording::{check_characters, prose};
 
 /// How many arguments a document may have: a person is asked for them in one form.
@@ -137,7 +137,7 @@ pub(crate) fn check(used: &BTreeSet<(&str, u32)>, arguments: &[Argument], report
             let at = Position { line, column: 1 };
             let message = format!("expected the name of an argument, found `{{{{{name}}}}}`");
             let names = arguments.iter().map(|argument| argument.name.as_str());
-            let hint = match suggestion(name, names) {
+            let hint = match nearest(name, names) {
                 Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
                 None => {
                     format!("add it to `arguments`, or write `\\{{{{{name}}}}}` for the braces")

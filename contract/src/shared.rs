@@ -6,7 +6,7 @@ use crate::capability::{Capability, CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Code, Position, Report};
 use crate::id::ToolId;
-use crate::source::{Field, Fields, suggestion};
+use crate::source::{Field, Fields, nearest};
 use crate::terms::{Approval, Backoff, CostClass, Requires, Retry};
 
 /// A value as the author gave it, with its place.
@@ -46,7 +46,7 @@ pub(crate) fn word<T>(
             field.name,
             known.join(", ")
         );
-        let near = suggestion(found, known.iter().copied());
+        let near = nearest(found, known.iter().copied());
         let hint = near.map(|near| format!("did you mean {near}?"));
         report.add_hinted(code, field.at, message, hint);
     }
@@ -85,7 +85,7 @@ fn warn_about(capability: &Capability, at: Position, report: &mut Report<'_>) {
         let message = format!(
             "expected a known class, found `{name}`: it counts as a mutation and grants nothing"
         );
-        let near = suggestion(name, Class::KNOWN.iter().map(Class::as_str));
+        let near = nearest(name, Class::KNOWN.iter().map(Class::as_str));
         let hint = near.map(|near| format!("did you mean `{near}`?"));
         report.add_hinted(&codes::CAPABILITY_CLASS_UNKNOWN, at, message, hint);
     }

@@ -7,8 +7,7 @@ mod yaml;
 
 pub(crate) use front_matter::split;
 pub(crate) use json_nodes::located;
-pub(crate) use reading::suggestion;
-pub(crate) use toolward_fields::Spelling;
+pub(crate) use toolward_fields::{Spelling, nearest};
 
 use serde_json::Value;
 

@@ -1,39 +1,56 @@
-//! The known word that a misspelt one may stand for.
+//! The known word that a misspelt one may stand for. The only place that judges how near two words are.
 
-/// The word of `known` that the fewest letters have to be inserted in, removed from or replaced in to get `word`,
-/// where they are at most as many as `tolerance` gives for the length of the known word. The first of `known`, if
-/// others are as near.
-pub fn nearest<'k>(
-    word: &str,
-    known: impl IntoIterator<Item = &'k str>,
-    tolerance: impl Fn(usize) -> usize,
-) -> Option<&'k str> {
-    const MAX_COMPARED_CHARS: usize = 64;
-    let word: Vec<char> = word.chars().take(MAX_COMPARED_CHARS).collect();
+/// Characters of a word that are compared.
+const MAX_CHARS: usize = 64;
+
+/// Known words that are looked at: the words may come from a document of any size.
+const MAX_KNOWN: usize = 512;
+
+/// The word of `known` that the fewest slips turn into `word`, where they are at most a third of its letters. A slip
+/// is a letter too many, too few or wrong, or two neighbours that changed places. Of several words that are as near,
+/// the first in the alphabet.
+pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let word: Vec<char> = word.chars().take(MAX_CHARS).collect();
     known
         .into_iter()
-        .map(|candidate| (distance(&word, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= tolerance(candidate.len()))
-        .min_by_key(|(distance, _)| *distance)
+        .take(MAX_KNOWN)
+        .filter_map(|candidate| Some((slips(&word, candidate)?, candidate)))
+        .min()
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's.
-fn distance(word: &[char], candidate: &str) -> usize {
-    let mut row: Vec<usize> = (0..=word.len()).collect();
-    for (index, letter) in candidate.chars().enumerate() {
-        let mut diagonal = index;
-        let mut before = index + 1;
-        let mut next = vec![before];
-        for (other, above) in word.iter().zip(row.iter().skip(1)) {
-            let change = diagonal + usize::from(*other != letter);
-            before = change.min(above + 1).min(before + 1);
-            diagonal = *above;
-            next.push(before);
-        }
-        row = next;
+/// How many slips lead from `candidate` to `word` (optimal string alignment); `None`: too many.
+fn slips(word: &[char], candidate: &str) -> Option<usize> {
+    let candidate: Vec<char> = candidate.chars().take(MAX_CHARS + 1).collect();
+    let allowed = candidate.len() / 3;
+    if candidate.len() > MAX_CHARS || candidate.len().abs_diff(word.len()) > allowed {
+        return None;
     }
-    row.last().copied().unwrap_or_default()
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=word.len()).collect();
+    let mut last = None;
+    for (index, letter) in candidate.iter().enumerate() {
+        let mut next = vec![index + 1];
+        for (place, other) in word.iter().enumerate() {
+            let at =
+                |row: &[usize], place: usize| row.get(place).copied().unwrap_or(usize::MAX / 2);
+            let changed = at(&row, place) + usize::from(other != letter);
+            let mut least = changed
+                .min(at(&row, place + 1) + 1)
+                .min(at(&next, place) + 1);
+            let neighbour = place.checked_sub(1).and_then(|place| word.get(place));
+            if last == Some(other) && neighbour == Some(letter) {
+                least = least.min(at(&before, place - 1) + 1);
+            }
+            next.push(least);
+        }
+        if next.iter().all(|slips| *slips > allowed) {
+            return None;
+        }
+        before = std::mem::replace(&mut row, next);
+        last = Some(letter);
+    }
+    row.last().copied().filter(|slips| *slips <= allowed)
 }
 
 #[cfg(test)]
@@ -42,15 +59,34 @@ mod tests {
 
     #[test]
     fn the_nearest_word_is_found_and_a_far_one_is_not() {
-        let known = ["requires", "mutates", "tool"];
-        let near = |word| nearest(word, known, |length| 2.min(length / 2));
+        let known = ["requires", "mutates", "tool", "fuel"];
+        let near = |word| nearest(word, known);
         assert_eq!(near("require"), Some("requires"));
         assert_eq!(near("mutate"), Some("mutates"));
         assert_eq!(near("tools"), Some("tool"));
+        assert_eq!(near("fule"), Some("fuel"));
         assert_eq!(near("colour"), None);
-        let first = nearest("driven", ["drives", "driver"], |_| 1);
-        assert_eq!(first, Some("drives"));
-        let kitten: Vec<char> = "kitten".chars().collect();
-        assert_eq!(distance(&kitten, "sitting"), 3);
+        assert_eq!(near(""), None);
+        assert_eq!(nearest("driven", ["drives", "driver"]), Some("driver"));
+        assert_eq!(nearest("kitten", ["sitting"]), None);
+    }
+
+    #[test]
+    fn a_slip_is_a_letter_too_many_too_few_or_wrong_or_two_that_changed_places() {
+        let slips = |word: &str, known| slips(&word.chars().collect::<Vec<_>>(), known);
+        assert_eq!(slips("abcdef", "abcdef"), Some(0));
+        for word in ["abcdeef", "abcde", "abcdxf", "abcdfe", "bacdef"] {
+            assert_eq!(slips(word, "abcdef"), Some(1), "{word}");
+        }
+        assert_eq!(slips("badcef", "abcdef"), Some(2));
+        assert_eq!(slips("badcfe", "abcdef"), None);
+    }
+
+    #[test]
+    fn words_of_any_length_are_compared_in_bounded_time() {
+        let long = "a".repeat(1 << 20);
+        assert_eq!(nearest(&long, [long.as_str(), "a"]), None);
+        let many: Vec<String> = (0..100_000).map(|number| format!("name{number}")).collect();
+        assert_eq!(nearest("name99999x", many.iter().map(String::as_str)), None);
     }
 }

@@ -106,7 +106,7 @@ impl Looked<'_> {
         };
         let message = format!("{path} has no function {name}; it exports {found}");
         let mut problem = self.error(index, &codes::COMPONENT_EXPORT_MISSING, message);
-        let near = nearest(name, all, |length| length / 2);
+        let near = nearest(name, all);
         problem.hint = near.map(|near| format!("did you mean {near}?"));
         Err(problem)
     }

@@ -94,7 +94,7 @@ impl Report<'_> {
                 known,
                 ..
             } => {
-                let near = suggestion(key, known.iter().map(String::as_str));
+                let near = nearest(key, known.iter().map(String::as_str));
                 self.add_hinted(
                     &codes::UNKNOWN_FIELD,
                     *at,
@@ -137,14 +137,4 @@ impl Report<'_> {
         let message = format!("expected {what} to be {expected}, found {}", found.kind());
         self.add_hinted(&codes::WRONG_TYPE, found.at, message, hint);
     }
-}
-
-/// The known word nearest to a misspelt one, if one is near; of several the first in the alphabet.
-pub(crate) fn suggestion<'k>(
-    word: &str,
-    known: impl IntoIterator<Item = &'k str>,
-) -> Option<&'k str> {
-    let mut known: Vec<&str> = known.into_iter().collect();
-    known.sort_unstable();
-    nearest(word, known, |length| length / 3)
 }

@@ -7,7 +7,7 @@ use crate::capability::Class;
 use crate::codes;
 use crate::diagnostic::Report;
 use crate::shared::{GivenRequires, requires_parts};
-use crate::source::{Content, Field, Fields, Node, suggestion};
+use crate::source::{Content, Field, Fields, Node, nearest};
 use crate::wording::{is_deceptive, plain_name, shown};
 
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl<'n> Metadata<'n> {
                 "expected a key that the host reads, found `metadata.toolward.{}`",
                 entry.key
             );
-            let near = suggestion(&entry.key, OURS.iter().copied());
+            let near = nearest(&entry.key, OURS.iter().copied());
             let hint = near.map(|near| format!("did you mean `{near}`?"));
             report.add_hinted(&codes::METADATA_UNKNOWN_KEY, entry.key_at, message, hint);
         }

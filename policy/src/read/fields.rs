@@ -132,7 +132,7 @@ pub(super) fn texts<'t>(field: &Field<'t>) -> Result<Vec<(&'t str, Span)>, Polic
 
 /// A hint for a word that is not among the known ones.
 pub(super) fn did_you_mean(found: &str, known: &[&str], what: &str) -> String {
-    let near = nearest(found, known.iter().copied(), |length| 2.min(length / 2));
+    let near = nearest(found, known.iter().copied());
     match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the {what} are: {}", known.join(", ")),
