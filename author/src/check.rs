@@ -2,6 +2,7 @@
 //! directory, or a single file, as diagnostics. Verifies no signature.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use toolward_bundle::codes;
 use toolward_bundle::component::Surface;
@@ -11,7 +12,7 @@ use toolward_bundle::files::{self, BUILD_FOLDERS, Files, FilesError};
 use toolward_bundle::index::{self, TOOLS_JSON};
 use toolward_bundle::locate::{about_error, about_file};
 use toolward_bundle::rules;
-use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::diagnostic::{self, Diagnostic, Severity};
 use toolward_signing::manifest;
 
 use crate::lints;
@@ -70,6 +71,15 @@ impl CheckReport {
 struct Findings {
     diagnostics: Vec<Diagnostic>,
     documents: usize,
+}
+
+impl Findings {
+    /// Gives the findings the lines that they point at: those of the very bytes that were checked.
+    fn show_lines(&mut self, files: &Files) {
+        diagnostic::attach(&mut self.diagnostics, |name| {
+            files.get(name).map(|bytes| bytes.as_ref())
+        });
+    }
 }
 
 /// Checks what lies at `path`: a bundle under work, a packed directory, a
@@ -132,13 +142,12 @@ fn check_file(path: &Path, report: &mut CheckReport) {
     match files::read(folder, &name, files::MAX_TOTAL_BYTES) {
         Err(error) => found.diagnostics.push(unreadable(&name, &error)),
         Ok(bytes) => {
+            let loose = Files::from([(name.clone(), Arc::clone(&bytes))]);
             if name == bundle_toml::FILE {
                 found.documents = 1;
-                found
-                    .diagnostics
-                    .extend(bundle_toml::parse_bytes(&name, &bytes).diagnostics);
+                found.diagnostics = bundle_toml::parse_bytes(&name, &bytes).diagnostics;
+                found.show_lines(&loose);
             } else {
-                let loose = Files::from([(name.clone(), bytes)]);
                 found = examine_loose(&loose);
                 if found.documents == 0 && found.diagnostics.is_empty() {
                     found.diagnostics.push(unknown_kind(&name));
@@ -162,6 +171,7 @@ fn check_bundle(root: &Path) -> Option<Findings> {
 /// A bundle under work.
 fn check_authoring(root: &Path) -> Findings {
     let mut found = Findings::default();
+    let mut sources = Files::new();
     let limit = u64::try_from(bundle_toml::MAX_SIZE).unwrap_or(u64::MAX);
     let bundle: Option<BundleToml> = match files::read(root, bundle_toml::FILE, limit) {
         Err(error) => {
@@ -173,12 +183,14 @@ fn check_authoring(root: &Path) -> Findings {
         Ok(bytes) => {
             let parsed = bundle_toml::parse_bytes(bundle_toml::FILE, &bytes);
             found.diagnostics.extend(parsed.diagnostics);
+            sources.insert(bundle_toml::FILE.to_owned(), bytes);
             parsed.value
         }
     };
     let collected = match files::collect(root) {
         Ok(collected) => collected,
         Err(error) => {
+            found.show_lines(&sources);
             found.diagnostics.push(unreadable_at(root, &error));
             return found;
         }
@@ -208,6 +220,8 @@ fn check_authoring(root: &Path) -> Findings {
         let empty = rules::not_empty(&documents, &collected.files);
         found.diagnostics.extend(empty);
     }
+    sources.extend(collected.files);
+    found.show_lines(&sources);
     found
 }
 
@@ -219,6 +233,7 @@ fn check_packed(root: &Path) -> Findings {
         Ok(files) => {
             let documents = examine(&files, &mut found);
             check_index(&files, &documents, &mut found);
+            found.show_lines(&files);
         }
     }
     found
@@ -264,6 +279,7 @@ fn examine_loose(files: &Files) -> Findings {
         }
     }
     check_index(files, &documents, &mut found);
+    found.show_lines(files);
     found
 }
 

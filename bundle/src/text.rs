@@ -1,5 +1,8 @@
 //! Makes text that somebody else wrote safe to show to a person.
 
+mod excerpt;
+
+pub use excerpt::excerpt;
 pub use toolward_text::{is_hidden, is_plain, visible, visible_json, visible_line};
 
 /// Names in a sentence, at most eight of them.

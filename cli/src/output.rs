@@ -174,6 +174,9 @@ fn shown(diagnostic: &Diagnostic, colour: bool) -> String {
         diagnostic.column,
         text::visible_line(&diagnostic.message, MAX_MESSAGE_CHARS)
     );
+    if let Some(excerpt) = text::excerpt(diagnostic) {
+        shown.push_str(&format!("\n{excerpt}"));
+    }
     if let Some(hint) = &diagnostic.hint {
         shown.push_str(&format!(
             "\n  hint: {}",

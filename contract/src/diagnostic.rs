@@ -8,6 +8,7 @@ pub use toolward_fields::Position;
 pub use toolward_report::{Code, Severity};
 
 pub use crate::codes::CODES;
+pub use crate::excerpt::{Excerpt, attach};
 
 /// One finding in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -27,6 +28,10 @@ pub struct Diagnostic {
     /// What to do about it, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The line that it points at, where whoever read the file [gave it](attach). For people: programs have
+    /// the file.
+    #[serde(skip)]
+    pub excerpt: Option<Excerpt>,
 }
 
 impl Diagnostic {
@@ -41,6 +46,7 @@ impl Diagnostic {
             line: at.line,
             column: at.column,
             hint: None,
+            excerpt: None,
         }
     }
 

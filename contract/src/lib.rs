@@ -26,6 +26,7 @@ pub mod capability;
 mod codes;
 pub mod diagnostic;
 pub mod driver;
+mod excerpt;
 mod id;
 pub mod index;
 pub mod json;

@@ -150,6 +150,7 @@ impl ConfigFile {
                 line,
                 column,
                 hint: error.hint().map(str::to_owned),
+                excerpt: None,
             }]),
             _ => failure,
         }

@@ -121,6 +121,7 @@ fn invalid(text: &str, path: &Path, span: Option<Range<usize>>, problem: &str) -
         line: at.line,
         column: at.column,
         hint: Some(INVALID_HINT.to_owned()),
+        excerpt: None,
     }])
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use toolward_author::PackOptions;
 use toolward_author::check::{CheckReport, check_path};
 use toolward_contract::diagnostic::Severity;
 
@@ -16,6 +17,37 @@ fn a_good_bundle_has_nothing_to_be_said_about() {
     let report = check_path(Demo::new().path());
     assert_eq!(report.diagnostics, []);
     assert_eq!(report.documents, 2);
+}
+
+#[test]
+fn a_finding_has_the_line_that_was_checked() {
+    let demo = Demo::new();
+    let tool = TOOL.replace("version: 1.0.0", "version: one");
+    let path = demo.write("tools/demo.greet/TOOL.md", tool);
+    for place in [demo.path(), &path] {
+        let report = check_path(place);
+        assert_eq!(codes(&report), ["version-invalid"]);
+        let excerpt = report.diagnostics[0].excerpt.as_ref().unwrap();
+        assert_eq!(excerpt.text, "version: one");
+        assert_eq!(excerpt.before, "version: ".len());
+    }
+    demo.write("tools/demo.greet/TOOL.md", TOOL);
+    demo.write("bundle.toml", BUNDLE.replace("\"acme\"", "\"Acme\""));
+    let found = &check_path(demo.path()).diagnostics[0];
+    let excerpt = found.excerpt.as_ref().unwrap();
+    assert_eq!(excerpt.text, "publisher = \"Acme\"");
+}
+
+#[test]
+fn what_pack_refuses_has_its_line_too() {
+    let demo = Demo::new();
+    demo.write(
+        "tools/demo.greet/TOOL.md",
+        TOOL.replace("version: 1.0.0", "version: one"),
+    );
+    let refused = toolward_author::pack(demo.path(), &PackOptions::default()).unwrap_err();
+    let excerpt = refused.diagnostics()[0].excerpt.as_ref().unwrap();
+    assert_eq!(excerpt.text, "version: one");
 }
 
 #[test]

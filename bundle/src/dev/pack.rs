@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use semver::Version;
-use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
+use toolward_contract::diagnostic::{self, Diagnostic, Position, Severity};
 use toolward_contract::index::Index;
 use toolward_signing::Refusal;
 use toolward_signing::digest::Digest;
@@ -69,7 +69,10 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, ReadError
     };
     let found = files::collect(directory)?;
     let mut bundle_files = found.files;
-    let (index, diagnostics) = examine(&bundle_files);
+    let (index, mut diagnostics) = examine(&bundle_files);
+    diagnostic::attach(&mut diagnostics, |name| {
+        bundle_files.get(name).map(|bytes| bytes.as_ref())
+    });
     let (errors, mut warnings): (Vec<_>, Vec<_>) = diagnostics
         .into_iter()
         .partition(|diagnostic| diagnostic.severity == Severity::Error);
@@ -141,7 +144,8 @@ pub fn read_bundle_toml(directory: &Path) -> Result<BundleToml, ReadError> {
     }
     let limit = u64::try_from(bundle_toml::MAX_SIZE).unwrap_or(u64::MAX);
     let bytes = files::read(directory, bundle_toml::FILE, limit)?;
-    let parsed = bundle_toml::parse_bytes(bundle_toml::FILE, &bytes);
+    let mut parsed = bundle_toml::parse_bytes(bundle_toml::FILE, &bytes);
+    diagnostic::attach(&mut parsed.diagnostics, |_| Some(bytes.as_ref()));
     match parsed.value {
         Some(bundle) => Ok(bundle),
         None => Err(ReadError::Invalid(parsed.diagnostics)),
