@@ -195,16 +195,19 @@ fn check_authoring(root: &Path) -> Findings {
             return found;
         }
     };
-    let builds = bundle.map(|bundle| bundle.builds).unwrap_or_default();
     let documents = examine(&collected.files, &mut found);
+    if bundle.is_none() {
+        // A [[build]] may be what makes it.
+        let unbuilt = codes::COMPONENT_MISSING.code;
+        found.diagnostics.retain(|found| found.code != unbuilt);
+    }
+    let builds = bundle.map(|bundle| bundle.builds).unwrap_or_default();
     for diagnostic in &mut found.diagnostics {
         lints::soften_unbuilt(diagnostic, &documents, &builds);
     }
     found.diagnostics.extend(lints::names(&collected));
     found.diagnostics.extend(lints::folders(&documents));
-    found
-        .diagnostics
-        .extend(lints::drivers(&documents, &collected.files));
+    found.diagnostics.extend(lints::drivers(&documents));
     found
         .diagnostics
         .extend(lints::components(&documents, &collected.files, &builds));

@@ -3,10 +3,12 @@
 
 use toolward_bundle::codes;
 use toolward_bundle::dev::{BuildEntry, bundle_toml};
-use toolward_bundle::documents::{Documents, beside, file_name, folder};
+use toolward_bundle::documents::{Documents, Located, beside, file_name, folder};
 use toolward_bundle::files::{Files, Found};
 use toolward_bundle::locate::{about_error, about_file};
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
+use toolward_contract::driver::Driver;
+use toolward_signing::manifest::FileRole;
 use toolward_signing::path::{BundlePath, check_set};
 
 /// Names that can't be in a bundle, and files that are left out.
@@ -49,7 +51,9 @@ pub(crate) fn folders(documents: &Documents) -> Vec<Diagnostic> {
         .iter()
         .filter(|driver| {
             let neighbour = beside(&driver.path, "TOOL.md");
+            let mut unread = documents.unread_of(FileRole::Contract);
             documents.tools.iter().all(|tool| tool.path != neighbour)
+                && unread.all(|tool| tool.path != neighbour)
         })
         .map(|driver| (driver.path.as_str(), driver.value.id.as_str()));
     tools
@@ -98,18 +102,15 @@ pub(crate) fn platforms(documents: &Documents) -> Vec<Diagnostic> {
 
 /// The folders of DRIVER.md files that could not be read: what belongs to such a
 /// driver is not known.
-fn unread_drivers<'f>(documents: &Documents, files: &'f Files) -> Vec<&'f str> {
-    let unread = files.keys().filter(|path| {
-        let is_read = documents.drivers.iter().any(|driver| driver.path == **path);
-        file_name(path) == "DRIVER.md" && !is_read
-    });
-    unread.map(|path| folder(path)).collect()
+fn unread_drivers(documents: &Documents) -> Vec<&str> {
+    let unread = documents.unread_of(FileRole::Driver);
+    unread.map(|driver| folder(&driver.path)).collect()
 }
 
 /// Contracts that nothing in the bundle carries out.
-pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
+pub(crate) fn drivers(documents: &Documents) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    if !unread_drivers(documents, files).is_empty() {
+    if !unread_drivers(documents).is_empty() {
         // Any of them may be the one that is missing.
         return diagnostics;
     }
@@ -125,6 +126,14 @@ pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
             })
             .map(|driver| driver.value.id.as_str())
             .collect();
+        let named = |driver: &Located<Driver>| {
+            let mut entries = driver.value.implements.iter();
+            entries.any(|entry| entry.tool_id == tool.value.id)
+        };
+        if implementing.is_empty() && documents.drivers.iter().any(named) {
+            // For other versions, which the driver was warned of.
+            continue;
+        }
         if implementing.is_empty() {
             diagnostics.push(about_file(
                 &tool.path,
@@ -158,7 +167,7 @@ pub(crate) fn components(
     builds: &[BuildEntry],
 ) -> Vec<Diagnostic> {
     let named = component_paths(documents);
-    let unread = unread_drivers(documents, files);
+    let unread = unread_drivers(documents);
     let mut diagnostics = Vec::new();
     for path in files.keys().filter(|path| path.ends_with(".wasm")) {
         if !named.contains(path) && !unread.contains(&folder(path)) {

@@ -6,12 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
-use toolward_contract::Scope;
+use toolward_contract::Outline;
 use toolward_contract::action::Action;
-use toolward_contract::diagnostic::Diagnostic;
+use toolward_contract::diagnostic::{Diagnostic, Parsed};
 use toolward_contract::driver::Driver;
-use toolward_contract::json;
 use toolward_contract::prompt::Prompt;
 use toolward_contract::resource::{Resource, SIDECAR};
 use toolward_contract::schema::Schema;
@@ -21,6 +19,10 @@ use toolward_signing::manifest::FileRole;
 use crate::codes;
 use crate::locate::about_file;
 
+mod scope;
+
+pub(crate) use scope::BundleScope;
+
 /// A document with the name of its file.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -29,6 +31,26 @@ pub struct Located<T> {
     pub path: String,
     /// What it says.
     pub value: Arc<T>,
+}
+
+/// A document that is there and could not be read. It has errors of its own, and what depends on it is not judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unread {
+    /// The file's name within the bundle.
+    pub path: String,
+    /// Its role.
+    pub role: FileRole,
+    /// The id that it claims, where that can be told.
+    pub id: Option<String>,
+}
+
+impl Unread {
+    /// Whether it may be the document with an id.
+    #[must_use]
+    pub fn may_be(&self, id: &str) -> bool {
+        self.id.as_deref().is_none_or(|own| own == id)
+    }
 }
 
 /// What the documents of a bundle say.
@@ -45,6 +67,8 @@ pub struct Documents {
     pub prompts: Vec<Located<Prompt>>,
     /// The sidecars of resources that parse, by path.
     pub sidecars: Vec<Located<Resource>>,
+    /// The documents that could not be read, in no order. Each of them, or what it depends on, has an error.
+    pub unread: Vec<Unread>,
     /// What is wrong with the documents, in the order of their paths.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -138,26 +162,23 @@ impl Documents {
                 && let Some(text) = documents.text(path, bytes)
             {
                 let parsed = Action::parse(path, text);
-                documents.diagnostics.extend(parsed.diagnostics);
-                push(&mut documents.actions, path, parsed.value);
+                let read = documents.keep(path, text, parsed);
+                documents.actions.extend(read);
             }
         }
         let actions = std::mem::take(&mut documents.actions);
-        let scope = BundleScope {
-            files,
-            actions: &actions,
-            tools: &[],
-        };
+        let unread = documents.unread.clone();
+        let scope = BundleScope::new(files, &actions, &[], &unread);
         let mut weight = 0_usize;
         for (path, bytes) in files {
             match role_of(path) {
-                FileRole::Contract if weight > MAX_SCHEMA_WEIGHT => {}
+                FileRole::Contract if weight > MAX_SCHEMA_WEIGHT => documents.leave(path, None),
                 FileRole::Contract => {
                     if let Some(text) = documents.text(path, bytes) {
                         let parsed = Tool::parse(path, text, &scope);
-                        documents.diagnostics.extend(parsed.diagnostics);
                         weight = weight.saturating_add(parsed.value.as_ref().map_or(0, schemas));
-                        push(&mut documents.tools, path, parsed.value);
+                        let read = documents.keep(path, text, parsed);
+                        documents.tools.extend(read);
                     }
                     if weight > MAX_SCHEMA_WEIGHT {
                         documents.diagnostics.push(about_file(
@@ -173,31 +194,55 @@ impl Documents {
                 }
                 FileRole::Driver => {
                     if let Some(text) = documents.text(path, bytes) {
-                        let parsed = Driver::parse(path, text);
-                        documents.diagnostics.extend(parsed.diagnostics);
-                        push(&mut documents.drivers, path, parsed.value);
+                        let read = documents.keep(path, text, Driver::parse(path, text));
+                        documents.drivers.extend(read);
                     }
                 }
                 FileRole::Prompt if is_prompt(path) => {
                     if let Some(text) = documents.text(path, bytes) {
-                        let parsed = Prompt::parse(path, text);
-                        documents.diagnostics.extend(parsed.diagnostics);
-                        push(&mut documents.prompts, path, parsed.value);
+                        let read = documents.keep(path, text, Prompt::parse(path, text));
+                        documents.prompts.extend(read);
                     }
                 }
                 FileRole::Resource if path.ends_with(SIDECAR) => {
                     if let Some(text) = documents.text(path, bytes) {
-                        let parsed = Resource::parse(path, text);
-                        documents.diagnostics.extend(parsed.diagnostics);
-                        push(&mut documents.sidecars, path, parsed.value);
+                        let read = documents.keep(path, text, Resource::parse(path, text));
+                        documents.sidecars.extend(read);
                     }
                 }
                 _ => {}
             }
         }
+        documents.diagnostics.extend(scope.unread_schemas());
         documents.actions = actions;
         documents.follow_references(files);
         documents
+    }
+
+    /// What was read of a document; it is among the unread ones if that is nothing.
+    fn keep<T>(&mut self, path: &str, text: &str, parsed: Parsed<T>) -> Option<Located<T>> {
+        self.diagnostics.extend(parsed.diagnostics);
+        if parsed.value.is_none() {
+            let outline = Outline::read(text);
+            self.leave(path, outline.as_ref().and_then(Outline::id));
+        }
+        Some(Located {
+            path: path.to_owned(),
+            value: Arc::new(parsed.value?),
+        })
+    }
+
+    fn leave(&mut self, path: &str, id: Option<&str>) {
+        self.unread.push(Unread {
+            path: path.to_owned(),
+            role: role_of(path),
+            id: id.map(str::to_owned),
+        });
+    }
+
+    /// The documents of a role that could not be read.
+    pub fn unread_of(&self, role: FileRole) -> impl Iterator<Item = &Unread> {
+        self.unread.iter().filter(move |unread| unread.role == role)
     }
 
     /// Follows the paths by which drivers name contracts, from the folder of
@@ -242,11 +287,7 @@ impl Documents {
 
     /// What a contract, or `tools.json`, may refer to.
     pub(crate) fn scope<'a>(&'a self, files: &'a BTreeMap<String, Arc<[u8]>>) -> BundleScope<'a> {
-        BundleScope {
-            files,
-            actions: &self.actions,
-            tools: &self.tools,
-        }
+        BundleScope::new(files, &self.actions, &self.tools, &self.unread)
     }
 
     /// Each contract with the drivers that say they implement it.
@@ -280,18 +321,10 @@ impl Documents {
                     format!("byte {} is not UTF-8", error.valid_up_to()),
                     "save the file as UTF-8",
                 ));
+                self.leave(path, None);
                 None
             }
         }
-    }
-}
-
-fn push<T>(list: &mut Vec<Located<T>>, path: &str, value: Option<T>) {
-    if let Some(value) = value {
-        list.push(Located {
-            path: path.to_owned(),
-            value: Arc::new(value),
-        });
     }
 }
 
@@ -303,35 +336,6 @@ pub(crate) fn borrowed<'a>(
         .iter()
         .map(|(tool, drivers)| (*tool, drivers.as_slice()))
         .collect()
-}
-
-/// What a contract may refer to: schemas and actions of its own bundle.
-pub(crate) struct BundleScope<'a> {
-    files: &'a BTreeMap<String, Arc<[u8]>>,
-    actions: &'a [Located<Action>],
-    /// The contracts that were read already.
-    tools: &'a [Located<Tool>],
-}
-
-impl Scope for BundleScope<'_> {
-    fn schema(&self, id: &str) -> Option<Value> {
-        let bytes = self.files.get(&format!("schemas/{id}.json"))?;
-        json::parse(bytes, &json::Limits::default()).ok()
-    }
-
-    fn action(&self, reference: &str) -> Option<Action> {
-        let path = reference.strip_prefix("./").unwrap_or(reference);
-        self.actions
-            .iter()
-            .find(|action| action.path == path || action.value.id.as_str() == reference)
-            .map(|action| Action::clone(&action.value))
-    }
-
-    fn compiled(&self, schema: &Value) -> Option<Schema> {
-        let tools = self.tools.iter();
-        let mut schemas = tools.flat_map(|tool| [&tool.value.inputs, &tool.value.outputs]);
-        schemas.find(|one| one.value() == schema).cloned()
-    }
 }
 
 #[cfg(test)]

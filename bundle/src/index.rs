@@ -53,8 +53,15 @@ pub(crate) fn read(
         ));
         return Indexed::default();
     };
-    let parsed = Index::parse(TOOLS_JSON, bytes, &documents.scope(files));
+    let scope = documents.scope(files);
+    let parsed = Index::parse(TOOLS_JSON, bytes, &scope);
     diagnostics.extend(parsed.diagnostics);
+    for unread in scope.unread_schemas() {
+        // A contract may have asked for the same one.
+        if !diagnostics.contains(&unread) {
+            diagnostics.push(unread);
+        }
+    }
     let Some(index) = parsed.value else {
         return Indexed::default();
     };

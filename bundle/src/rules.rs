@@ -3,7 +3,7 @@
 //! declares. A host refuses a bundle that breaks one of these; `check` reports
 //! them with the rest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use toolward_contract::diagnostic::Diagnostic;
@@ -104,8 +104,14 @@ fn undescribed(documents: &Documents) -> impl Iterator<Item = Diagnostic> {
 /// dropped inputs, mapped names, limits.
 fn implementations(documents: &Documents) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
+    // Of two with one id the second is refused, and not held against the drivers.
+    let mut known = BTreeSet::new();
+    let tools = documents.tools.iter();
+    let tools: Vec<_> = tools
+        .filter(|tool| known.insert(tool.value.id.as_str()))
+        .collect();
     for driver in &documents.drivers {
-        for tool in &documents.tools {
+        for tool in &tools {
             diagnostics.extend(driver.value.check_against(&tool.value, &driver.path));
         }
     }

@@ -111,8 +111,13 @@ pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) 
         .map(|entry| (entry.path.as_str(), entry))
         .collect();
     let mut diagnostics = Vec::new();
+    let unread = |path: &str| {
+        let sidecar = format!("{path}{SIDECAR}");
+        let mut sidecars = documents.unread_of(FileRole::Resource);
+        sidecars.any(|unread| unread.path == sidecar)
+    };
     for prompt in &documents.prompts {
-        embedded(prompt, &by_path, &mut diagnostics);
+        embedded(prompt, &by_path, &unread, &mut diagnostics);
     }
     for sidecar in &documents.sidecars {
         let file = sidecar.path.strip_suffix(SIDECAR).unwrap_or_default();
@@ -151,10 +156,12 @@ pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) 
     diagnostics
 }
 
-/// The files that a prompt embeds.
+/// The files that a prompt embeds. `unread` knows the files whose sidecars could not be read: these may say what
+/// media type the file has.
 fn embedded(
     prompt: &Located<Prompt>,
     resources: &BTreeMap<&str, &ResourceEntry>,
+    unread: &dyn Fn(&str) -> bool,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let mut refuse = |line: u32, message: String, hint: &str| {
@@ -187,7 +194,7 @@ fn embedded(
                 format!("expected a resource, found {path}, which is a template"),
                 "embed a file without arguments",
             );
-        } else if media && !media::is_shown(&entry.media_type) {
+        } else if media && !media::is_shown(&entry.media_type) && !unread(path) {
             refuse(
                 line,
                 format!(

@@ -14,7 +14,7 @@ use crate::terms::{Approval, Requires};
 use crate::wording;
 
 pub(crate) use merge::{Claims, Merged, merge};
-pub(crate) use reference::resolve;
+pub(crate) use reference::{Implements, resolve};
 
 /// A validated action: the floor under every tool that implements it.
 #[derive(Clone, Debug, PartialEq)]

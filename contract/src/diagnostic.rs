@@ -90,7 +90,8 @@ impl fmt::Display for Diagnostic {
 /// What came of reading a document.
 #[derive(Clone, Debug)]
 pub struct Parsed<T> {
-    /// The validated value; `None` exactly when `diagnostics` holds an error.
+    /// The validated value; `None` when `diagnostics` holds an error, or when the document depends on a file of its
+    /// [scope](crate::Scope) that has errors of its own.
     pub value: Option<T>,
     /// Everything found, in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
@@ -106,7 +107,7 @@ impl<T> Parsed<T> {
     /// The value, or the diagnostics that refused it.
     ///
     /// # Errors
-    /// All diagnostics, warnings included, when at least one is an error.
+    /// All diagnostics, warnings included, when there is no value.
     pub fn into_result(self) -> Result<T, Vec<Diagnostic>> {
         self.value.ok_or(self.diagnostics)
     }
@@ -125,6 +126,7 @@ impl<T> Parsed<T> {
 pub(crate) struct Report<'f> {
     file: &'f str,
     diagnostics: Vec<Diagnostic>,
+    follows: bool,
 }
 
 impl<'f> Report<'f> {
@@ -132,12 +134,18 @@ impl<'f> Report<'f> {
         Report {
             file,
             diagnostics: Vec::new(),
+            follows: false,
         }
     }
 
     pub(crate) fn add(&mut self, code: &Code, at: Position, message: impl Into<String>) {
         self.diagnostics
             .push(Diagnostic::new(code, self.file, at, message));
+    }
+
+    /// A finding about this file that was made elsewhere.
+    pub(crate) fn push(&mut self, found: Diagnostic) {
+        self.diagnostics.push(found);
     }
 
     pub(crate) fn add_with_hint(
@@ -155,10 +163,23 @@ impl<'f> Report<'f> {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 
+    /// What `read` gives, if it reports no error: what is read in part is not judged.
+    pub(crate) fn unbroken<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        let before = self.diagnostics.len();
+        let value = read(self);
+        let mut since = self.diagnostics.iter().skip(before);
+        (!since.any(Diagnostic::is_error)).then_some(value)
+    }
+
+    /// Refuses the document for what is wrong with another file, which has errors of its own.
+    pub(crate) fn follows(&mut self) {
+        self.follows = true;
+    }
+
     /// `value` counts only when no error was reported; a missing value without an error can't be.
     pub(crate) fn finish<T>(mut self, value: Option<T>) -> Parsed<T> {
         self.diagnostics.sort_by_key(Diagnostic::position);
-        let refused = self.has_errors();
+        let refused = self.follows || self.has_errors();
         debug_assert!(refused || value.is_some(), "a refusal needs a diagnostic");
         Parsed {
             value: if refused { None } else { value },

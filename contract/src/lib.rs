@@ -30,6 +30,7 @@ mod excerpt;
 mod id;
 pub mod index;
 pub mod json;
+mod outline;
 pub mod placeholder;
 pub mod prompt;
 pub mod resource;
@@ -41,6 +42,7 @@ pub mod tool;
 mod wording;
 
 pub use diagnostic::{CODES, Code, Diagnostic, Parsed, Position, Severity};
+pub use outline::Outline;
 pub use tool::{define_tool, define_tool_in};
 
 use serde_json::Value;
@@ -53,6 +55,18 @@ pub trait Scope {
     /// The action behind a reference of TOOL.md's `implements`: a bare id, a registry reference, or
     /// a path. Inline actions are never asked for.
     fn action(&self, reference: &str) -> Option<action::Action>;
+
+    /// Whether [`Scope::schema`] gave nothing because the file is there and is not JSON. The file has its own error
+    /// then, and what refers to it none.
+    fn is_schema_unread(&self, _id: &str) -> bool {
+        false
+    }
+
+    /// Whether [`Scope::action`] gave nothing because the document is there and is not valid. The document has its own
+    /// errors then, and what refers to it none.
+    fn is_action_unread(&self, _reference: &str) -> bool {
+        false
+    }
 
     /// This schema, if a document of the same scope had it and it is compiled already:
     /// what says the same twice need not be compiled twice.

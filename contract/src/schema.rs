@@ -71,6 +71,8 @@ pub struct SchemaError {
     pub path: String,
     /// The `schema:` id of the document that the path leads into; `None`: the schema itself.
     pub document: Option<String>,
+    /// The `schema:` id that is referred to and that the scope does not have, where that is the reason.
+    pub(crate) missing: Option<String>,
 }
 
 fn place(document: Option<&str>, path: &str) -> String {
@@ -93,6 +95,7 @@ impl SchemaError {
             message: message.into(),
             path: path.into(),
             document: None,
+            missing: None,
         }
     }
 

@@ -53,14 +53,20 @@ pub(crate) fn word<T>(
     value
 }
 
-/// `mutates`: a list of `class:scope`.
+/// `mutates`: a list of `class:scope`; `None` if it isn't there, or an entry is invalid.
 pub(crate) fn mutates(
     fields: &mut Fields<'_>,
     report: &mut Report<'_>,
 ) -> Option<Given<CapabilitySet>> {
     let field = fields.take("mutates")?;
+    let at = field.at;
+    let value = report.unbroken(|report| changes(&field, report))?;
+    Some(Given { value, at })
+}
+
+fn changes(field: &Field<'_>, report: &mut Report<'_>) -> CapabilitySet {
     let mut value = CapabilitySet::new();
-    for (found, at) in report.texts(&field) {
+    for (found, at) in report.texts(field) {
         match Capability::parse(found) {
             Ok(capability) => {
                 warn_about(&capability, at, report);
@@ -73,10 +79,7 @@ pub(crate) fn mutates(
             ),
         }
     }
-    Some(Given {
-        value,
-        at: field.at,
-    })
+    value
 }
 
 fn warn_about(capability: &Capability, at: Position, report: &mut Report<'_>) {
@@ -122,8 +125,9 @@ pub(crate) fn requires_parts(
 ) -> GivenRequires {
     let mut parts = Vec::new();
     for (key, class) in known {
-        if let Some(field) = fields.take(key) {
-            let value = scopes(&field, class, report);
+        if let Some(field) = fields.take(key)
+            && let Some(value) = report.unbroken(|report| scopes(&field, class, report))
+        {
             let at = field.at;
             parts.push((key, class.clone(), Given { value, at }));
         }

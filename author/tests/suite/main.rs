@@ -7,6 +7,7 @@
 
 mod authoring;
 mod building;
+mod cascades;
 mod checking;
 // One fixture for those who make bundles and those who read them.
 #[path = "../../../bundle/tests/suite/demo.rs"]

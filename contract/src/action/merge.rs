@@ -1,7 +1,7 @@
 //! The narrowing rules: what a contract inherits from its action, and what it must not relax (AIP-14,
 //! "Action implementation"). Finds no action.
 
-use super::Action;
+use super::{Action, Implements};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Position, Report};
@@ -29,13 +29,14 @@ pub(crate) struct Merged {
 }
 
 /// Merges an action into a contract's claims; every widening is reported with both values.
-pub(crate) fn merge(
-    claims: Claims,
-    action: Option<(&Action, Position)>,
-    report: &mut Report<'_>,
-) -> Merged {
-    let Some((action, _)) = action else {
-        return alone(claims, report);
+pub(crate) fn merge(claims: Claims, implements: &Implements, report: &mut Report<'_>) -> Merged {
+    let action = match implements {
+        Implements::Action(implementation) => &implementation.action,
+        Implements::Unknown => return unmerged(claims),
+        Implements::Nothing => {
+            refuse_alone(&claims, report);
+            return unmerged(claims);
+        }
     };
     let mut floor = Floor { action, report };
     let merged = Merged {
@@ -166,7 +167,8 @@ impl Floor<'_, '_, '_> {
     }
 }
 
-fn alone(claims: Claims, report: &mut Report<'_>) -> Merged {
+/// Refuses the fields that only an action gives a meaning.
+fn refuse_alone(claims: &Claims, report: &mut Report<'_>) {
     let places = [
         ("category", claims.category.as_ref().map(|given| given.at)),
         (
@@ -184,6 +186,9 @@ fn alone(claims: Claims, report: &mut Report<'_>) -> Merged {
             report.add(&codes::ACTION_FIELD_ALONE, at, message);
         }
     }
+}
+
+fn unmerged(claims: Claims) -> Merged {
     Merged {
         mutates: claims.mutates.map(|given| given.value).unwrap_or_default(),
         requires: claims.requires.all(),

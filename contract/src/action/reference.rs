@@ -4,23 +4,45 @@ use super::{Action, Implementation, inline, is_id};
 use crate::Scope;
 use crate::codes;
 use crate::diagnostic::Report;
-use crate::shared::Given;
 use crate::source::{Content, Field, Fields};
 
-/// The action that a contract implements, if it says so and the action is known.
+/// What a contract says of an action.
+pub(crate) enum Implements {
+    /// Nothing.
+    Nothing,
+    /// That it implements one, which can't be told: that has been reported.
+    Unknown,
+    /// That it implements this one.
+    Action(Implementation),
+}
+
+impl Implements {
+    /// The action, if it is known.
+    pub(crate) fn known(self) -> Option<Implementation> {
+        match self {
+            Implements::Action(implementation) => Some(implementation),
+            Implements::Nothing | Implements::Unknown => None,
+        }
+    }
+}
+
+/// The action that a contract implements.
 pub(crate) fn resolve(
     fields: &mut Fields<'_>,
     scope: &dyn Scope,
     report: &mut Report<'_>,
-) -> Option<Given<Implementation>> {
-    let field = fields.take("implements").filter(|field| !field.is_null())?;
+) -> Implements {
+    match fields.take("implements").filter(|field| !field.is_null()) {
+        None => Implements::Nothing,
+        Some(field) => read(&field, scope, report).map_or(Implements::Unknown, Implements::Action),
+    }
+}
+
+fn read(field: &Field<'_>, scope: &dyn Scope, report: &mut Report<'_>) -> Option<Implementation> {
     let (reference, action) = match &field.content {
-        Content::Text(reference) => (
-            reference.clone(),
-            look_up(&field, reference, scope, report)?,
-        ),
+        Content::Text(reference) => (reference.clone(), look_up(field, reference, scope, report)?),
         Content::Mapping(_) => {
-            let mut inner = report.read(Fields::of(&field))?;
+            let mut inner = report.read(Fields::of(field))?;
             let action = report.read(inner.required("inline"));
             let action = action.and_then(|field| inline(&field, report));
             report.unknown(inner);
@@ -36,10 +58,7 @@ pub(crate) fn resolve(
             return None;
         }
     };
-    Some(Given {
-        value: Implementation { reference, action },
-        at: field.at,
-    })
+    Some(Implementation { reference, action })
 }
 
 fn look_up(
@@ -56,7 +75,9 @@ fn look_up(
         return None;
     }
     let action = scope.action(reference);
-    if action.is_none() {
+    if action.is_none() && scope.is_action_unread(reference) {
+        report.follows();
+    } else if action.is_none() {
         let message = format!("expected an action known in this bundle, found {reference:?}");
         report.add_with_hint(
             &codes::ACTION_UNKNOWN,

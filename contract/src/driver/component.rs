@@ -83,10 +83,10 @@ impl World {
         field: Option<&Field<'_>>,
         report: &mut Report<'_>,
     ) -> Option<World> {
-        let Some(field) = field else {
+        let (Some(field), Some(kind)) = (field, kind) else {
             return Some(World::default());
         };
-        if kind != Some(&DriverKind::Component) {
+        if *kind != DriverKind::Component {
             let message = format!(
                 "expected `{}` with `kind: component` only, found it with another kind",
                 field.name

@@ -66,8 +66,9 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
     let kind = report.read(fields.required("kind"));
     let kind = kind.and_then(|field| self::kind(&field, report));
     let component = component(&mut fields, kind.as_ref(), report);
-    let egress = egress(&mut fields, report);
+    let egress = report.unbroken(|report| egress(&mut fields, report));
     if kind == Some(DriverKind::Http)
+        && let Some(egress) = &egress
         && !(egress.value.len() == 1
             && egress
                 .value
@@ -107,7 +108,7 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         kind: kind?,
         component,
         implements,
-        egress: egress.value,
+        egress: egress.map(|given| given.value).unwrap_or_default(),
         requires,
         platform,
         cost_override,

@@ -19,14 +19,7 @@ pub(super) fn document(file: &str, source: &[u8], scope: &dyn Scope) -> Parsed<I
     let node = match json::parse(source, &json::Limits::default()) {
         Ok(_) => std::str::from_utf8(source).ok().and_then(located),
         Err(error) => {
-            report.add(
-                error.info(),
-                Position {
-                    line: error.line,
-                    column: error.column,
-                },
-                error.message.clone(),
-            );
+            report.push(error.diagnostic(file, source));
             return report.finish(None);
         }
     };

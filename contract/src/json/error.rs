@@ -1,5 +1,7 @@
 //! Why a text is not accepted as JSON.
 
+use crate::diagnostic::{Diagnostic, Position};
+
 /// Which rule a text broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -43,6 +45,17 @@ impl JsonError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         self.info().code
+    }
+
+    /// The finding in the file that the text comes from. Its column counts characters.
+    #[must_use]
+    pub fn diagnostic(&self, file: &str, text: &[u8]) -> Diagnostic {
+        let lines = text.split_inclusive(|byte| *byte == b'\n');
+        let before = lines.take(usize::try_from(self.line - 1).unwrap_or(usize::MAX));
+        let start: usize = before.map(<[u8]>::len).sum();
+        let column = usize::try_from(self.column - 1).unwrap_or(usize::MAX);
+        let at = Position::of_offset(text, start.saturating_add(column));
+        Diagnostic::new(self.info(), file, at, self.message.clone())
     }
 
     pub(crate) fn info(&self) -> &'static crate::Code {

@@ -38,9 +38,12 @@ pub(super) fn close(value: &Value, scope: &dyn Scope) -> Result<Value, SchemaErr
             )));
         }
         let Some(document) = scope.schema(&id) else {
-            return Err(refuse(format!(
-                "expected `schemas/{id}.json` in the bundle for `schema:{id}`, found none"
-            )));
+            let message =
+                format!("expected `schemas/{id}.json` in the bundle for `schema:{id}`, found none");
+            return Err(SchemaError {
+                missing: Some(id),
+                ..refuse(message)
+            });
         };
         limits::check(&document, Some(&id))?;
         if limits::has_keyword(&document, &["$anchor", "$dynamicAnchor", "$dynamicRef"]) {

@@ -6,7 +6,7 @@ use crate::Scope;
 use crate::action::{self, Claims};
 use crate::codes;
 use crate::diagnostic::{Parsed, Report};
-use crate::schema::Schema;
+use crate::schema::{Schema, SchemaError};
 use crate::shared::{self, Given};
 use crate::source::{Content, Field, Fields, Spelling, split};
 use crate::wording;
@@ -76,13 +76,7 @@ pub(super) fn contract(
         .clone()
         .filter(|given| given.value == Approval::Auto);
     let implements = action::resolve(&mut fields, scope, report);
-    let merged = action::merge(
-        claims,
-        implements
-            .as_ref()
-            .map(|given| (&given.value.action, given.at)),
-        report,
-    );
+    let merged = action::merge(claims, &implements, report);
     let approval = stricter_approval(&merged, written_auto, spelling, report);
 
     let cost_class = shared::cost_class(&mut fields, report).unwrap_or_default();
@@ -118,7 +112,7 @@ pub(super) fn contract(
         timeout: timeout.map_or(DEFAULT_TIMEOUT, |given| given.value),
         retry,
         default_implementation,
-        implements: implements.map(|given| given.value),
+        implements: implements.known(),
         driver_constraints,
         tags,
         examples,
@@ -236,6 +230,12 @@ pub(crate) fn schema(
     }
     match Schema::compile(&value, scope) {
         Ok(schema) => Some(schema),
+        Err(SchemaError {
+            missing: Some(id), ..
+        }) if scope.is_schema_unread(&id) => {
+            report.follows();
+            None
+        }
         Err(error) => {
             // In another document there is no place to point at but the reference.
             let at = if error.document.is_none() {
@@ -292,7 +292,7 @@ fn given_texts(
 ) -> Option<Given<Vec<String>>> {
     let field = fields.take(key)?;
     let at = field.key_at;
-    let value = report.strings(Some(field));
+    let value = report.unbroken(|report| report.strings(Some(field)))?;
     Some(Given { value, at })
 }
 

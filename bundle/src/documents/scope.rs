@@ -1,0 +1,96 @@
+//! What a contract or `tools.json` may refer to: schemas and actions of its own bundle.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolward_contract::action::Action;
+use toolward_contract::diagnostic::Diagnostic;
+use toolward_contract::schema::Schema;
+use toolward_contract::tool::Tool;
+use toolward_contract::{Scope, json};
+use toolward_signing::manifest::FileRole;
+
+use super::{Located, Unread};
+
+/// What a contract may refer to: schemas and actions of its own bundle.
+pub(crate) struct BundleScope<'a> {
+    files: &'a BTreeMap<String, Arc<[u8]>>,
+    actions: &'a [Located<Action>],
+    /// The contracts that were read already.
+    tools: &'a [Located<Tool>],
+    /// The documents that could not be read.
+    unread: &'a [Unread],
+    /// The schemas that were asked for and are not JSON.
+    unread_schemas: RefCell<BTreeMap<String, Diagnostic>>,
+}
+
+impl<'a> BundleScope<'a> {
+    pub(super) fn new(
+        files: &'a BTreeMap<String, Arc<[u8]>>,
+        actions: &'a [Located<Action>],
+        tools: &'a [Located<Tool>],
+        unread: &'a [Unread],
+    ) -> Self {
+        Self {
+            files,
+            actions,
+            tools,
+            unread,
+            unread_schemas: RefCell::default(),
+        }
+    }
+
+    /// What is wrong with the schemas that were asked for and are not JSON.
+    pub(crate) fn unread_schemas(&self) -> Vec<Diagnostic> {
+        self.unread_schemas.take().into_values().collect()
+    }
+}
+
+impl Scope for BundleScope<'_> {
+    fn schema(&self, id: &str) -> Option<Value> {
+        let path = format!("schemas/{id}.json");
+        let bytes = self.files.get(&path)?;
+        match json::parse(bytes, &json::Limits::default()) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let mut unread = self.unread_schemas.borrow_mut();
+                unread.insert(id.to_owned(), error.diagnostic(&path, bytes));
+                None
+            }
+        }
+    }
+
+    fn is_schema_unread(&self, id: &str) -> bool {
+        self.unread_schemas.borrow().contains_key(id)
+    }
+
+    fn action(&self, reference: &str) -> Option<Action> {
+        let path = plain(reference);
+        self.actions
+            .iter()
+            .find(|action| action.path == path || action.value.id.as_str() == reference)
+            .map(|action| Action::clone(&action.value))
+    }
+
+    fn is_action_unread(&self, reference: &str) -> bool {
+        let unread = self.unread.iter();
+        let mut actions = unread.filter(|unread| unread.role == FileRole::Action);
+        match plain(reference) {
+            path if path.ends_with("ACTION.md") => actions.any(|unread| unread.path == path),
+            id => actions.any(|unread| unread.may_be(id)),
+        }
+    }
+
+    fn compiled(&self, schema: &Value) -> Option<Schema> {
+        let tools = self.tools.iter();
+        let mut schemas = tools.flat_map(|tool| [&tool.value.inputs, &tool.value.outputs]);
+        schemas.find(|one| one.value() == schema).cloned()
+    }
+}
+
+/// A path within the bundle without its leading `./`.
+fn plain(reference: &str) -> &str {
+    reference.strip_prefix("./").unwrap_or(reference)
+}
