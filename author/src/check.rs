@@ -206,8 +206,12 @@ fn check_authoring(root: &Path) -> Findings {
         lints::soften_unbuilt(diagnostic, &documents, &builds);
     }
     found.diagnostics.extend(lints::names(&collected));
-    found.diagnostics.extend(lints::folders(&documents));
-    found.diagnostics.extend(lints::drivers(&documents));
+    found
+        .diagnostics
+        .extend(lints::folders(&documents, &collected.files));
+    found
+        .diagnostics
+        .extend(lints::drivers(&documents, &collected.files));
     found
         .diagnostics
         .extend(lints::components(&documents, &collected.files, &builds));
@@ -303,7 +307,9 @@ fn examine_documents(files: &Files, found: &mut Findings) -> Documents {
         })
         .count();
     found.diagnostics.extend(diagnostics);
-    found.diagnostics.extend(lints::platforms(&documents));
+    found
+        .diagnostics
+        .extend(lints::platforms(&documents, files));
     documents
 }
 

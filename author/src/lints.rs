@@ -1,13 +1,18 @@
 //! What is allowed and yet probably not meant: for the author, never a reason
 //! for a host to refuse.
 
+use std::collections::BTreeMap;
+
 use toolward_bundle::codes;
 use toolward_bundle::dev::{BuildEntry, bundle_toml};
 use toolward_bundle::documents::{Documents, Located, beside, file_name, folder};
 use toolward_bundle::files::{Files, Found};
 use toolward_bundle::locate::{about_error, about_file};
+use toolward_bundle::text::list;
+use toolward_contract::Outline;
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
-use toolward_contract::driver::Driver;
+use toolward_contract::tool::Tool;
+use toolward_fields::nearest;
 use toolward_signing::manifest::FileRole;
 use toolward_signing::path::{BundlePath, check_set};
 
@@ -40,7 +45,7 @@ pub(crate) fn names(found: &Found) -> Vec<Diagnostic> {
 }
 
 /// Folders named otherwise than what is in them.
-pub(crate) fn folders(documents: &Documents) -> Vec<Diagnostic> {
+pub(crate) fn folders(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let tools = documents
         .tools
         .iter()
@@ -61,12 +66,14 @@ pub(crate) fn folders(documents: &Documents) -> Vec<Diagnostic> {
         .filter_map(|(path, id)| {
             let name = file_name(folder(path));
             (name != id).then(|| {
-                about_file(
-                    path,
+                let message = format!("the folder is named {name:?}, the id in it is {id:?}");
+                Diagnostic::new(
                     &codes::FOLDER_NAME,
-                    format!("the folder is named {name:?}, the id in it is {id:?}"),
-                    format!("rename the folder to {id:?}"),
+                    path,
+                    place(files, path, "/id"),
+                    message,
                 )
+                .with_hint(format!("rename the folder to {id:?}"))
             })
         })
         .collect()
@@ -74,21 +81,21 @@ pub(crate) fn folders(documents: &Documents) -> Vec<Diagnostic> {
 
 /// Drivers that can't run on this machine. A bundle is often made elsewhere than it
 /// is used: it is only said.
-pub(crate) fn platforms(documents: &Documents) -> Vec<Diagnostic> {
+pub(crate) fn platforms(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     use std::env::consts::{ARCH, OS};
     let mut diagnostics = Vec::new();
     for driver in &documents.drivers {
         let platform = &driver.value.platform;
         let mut add = |key: &str, listed: &[String], own: &str| {
-            diagnostics.push(about_file(
-                &driver.path,
-                &codes::DRIVER_PLATFORM,
-                format!(
-                    "`requires.{key}` is {}, and this machine is {own}",
-                    listed.join(", ")
-                ),
-                format!("add {own:?}, or leave `requires.{key}` out: a component runs everywhere"),
-            ));
+            let message = format!(
+                "`requires.{key}` is {}, and this machine is {own}",
+                listed.join(", ")
+            );
+            let at = place(files, &driver.path, &format!("/requires/{key}"));
+            let found = Diagnostic::new(&codes::DRIVER_PLATFORM, &driver.path, at, message);
+            diagnostics.push(found.with_hint(format!(
+                "add {own:?}, or leave `requires.{key}` out: a component runs everywhere"
+            )));
         };
         if !platform.runs_on_os(OS) {
             add("os", &platform.os, OS);
@@ -107,57 +114,102 @@ fn unread_drivers(documents: &Documents) -> Vec<&str> {
     unread.map(|driver| folder(&driver.path)).collect()
 }
 
-/// Contracts that nothing in the bundle carries out.
-pub(crate) fn drivers(documents: &Documents) -> Vec<Diagnostic> {
+/// Contracts that nothing in the bundle carries out, and defaults that don't.
+pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     if !unread_drivers(documents).is_empty() {
         // Any of them may be the one that is missing.
         return diagnostics;
     }
+    let named = |tool: &Tool| {
+        let drivers = documents.drivers.iter();
+        let mut entries = drivers.flat_map(|driver| &driver.value.implements);
+        entries.any(|entry| entry.tool_id == tool.id)
+    };
+    let mut unnamed = Vec::new();
     for tool in &documents.tools {
-        let implementing: Vec<&str> = documents
-            .drivers
-            .iter()
-            .filter(|driver| {
-                driver
-                    .value
-                    .implements_tool(tool.value.id.as_str(), &tool.value.version)
-                    .is_some()
-            })
-            .map(|driver| driver.value.id.as_str())
-            .collect();
-        let named = |driver: &Located<Driver>| {
-            let mut entries = driver.value.implements.iter();
-            entries.any(|entry| entry.tool_id == tool.value.id)
-        };
-        if implementing.is_empty() && documents.drivers.iter().any(named) {
-            // For other versions, which the driver was warned of.
-            continue;
-        }
+        let (id, version) = (tool.value.id.as_str(), &tool.value.version);
+        let drivers = documents.drivers.iter();
+        let drivers = drivers.filter(|one| one.value.implements_tool(id, version).is_some());
+        let implementing: Vec<&str> = drivers.map(|one| one.value.id.as_str()).collect();
         if implementing.is_empty() {
-            diagnostics.push(about_file(
-                &tool.path,
-                &codes::DRIVER_MISSING,
-                format!(
-                    "no driver of this bundle implements {} {}",
-                    tool.value.id, tool.value.version
-                ),
-                "add it to `implements` of a DRIVER.md, with a range that holds the version",
-            ));
+            // A driver for other versions has been warned already.
+            unnamed.extend((!named(&tool.value)).then_some(tool));
         } else if let Some(default) = &tool.value.default_implementation
             && !implementing.contains(&default.as_str())
         {
-            diagnostics.push(about_file(
-                &tool.path,
-                &codes::DEFAULT_DRIVER_UNKNOWN,
-                format!(
-                    "`default_implementation` is {default:?}, which implements no such tool here"
-                ),
-                format!("name one of {}", implementing.join(", ")),
-            ));
+            let hint = match nearest(default, implementing.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("name one of {}", list(&implementing)),
+            };
+            let message = format!(
+                "`default_implementation` is {default:?}, which implements no such tool here"
+            );
+            let at = place(files, &tool.path, "/default_implementation");
+            let code = &codes::DEFAULT_DRIVER_UNKNOWN;
+            diagnostics.push(Diagnostic::new(code, &tool.path, at, message).with_hint(hint));
+        }
+    }
+    let near = misspelt(documents, &unnamed);
+    for tool in unnamed {
+        let id = tool.value.id.as_str();
+        match near.get(id) {
+            Some(found) => diagnostics.extend(found.clone()),
+            None => {
+                let message = format!(
+                    "no driver of this bundle implements {id} {}",
+                    tool.value.version
+                );
+                let at = place(files, &tool.path, "/id");
+                let found = Diagnostic::new(&codes::DRIVER_MISSING, &tool.path, at, message);
+                diagnostics.push(found.with_hint(
+                    "add it to `implements` of a DRIVER.md, with a range that holds the version",
+                ));
+            }
         }
     }
     diagnostics
+}
+
+/// References to contracts that are not here, by the id of the one that was probably meant: it is here, nearly has
+/// that id, and no driver names it. Without a finding where there is one already, as for a path that leads nowhere.
+fn misspelt<'d>(
+    documents: &Documents,
+    unnamed: &[&'d Located<Tool>],
+) -> BTreeMap<&'d str, Option<Diagnostic>> {
+    let mut found = BTreeMap::new();
+    for driver in &documents.drivers {
+        for entry in &driver.value.implements {
+            let id = entry.tool_id.as_str();
+            let known = documents
+                .tools
+                .iter()
+                .any(|tool| tool.value.id.as_str() == id);
+            let mut unread = documents.unread_of(FileRole::Contract);
+            if known || unread.any(|unread| unread.may_be(id)) {
+                continue;
+            }
+            let ids = unnamed.iter().map(|tool| tool.value.id.as_str());
+            let Some(near) = nearest(id, ids) else {
+                continue;
+            };
+            let warning = (entry.tool == id).then(|| {
+                let message = format!("no contract of this bundle has the id `{id}`");
+                let code = &codes::TOOL_REFERENCE_UNKNOWN;
+                Diagnostic::new(code, &driver.path, entry.at, message)
+                    .with_hint(format!("did you mean `{near}`?"))
+            });
+            found.entry(near).or_insert(warning);
+        }
+    }
+    found
+}
+
+/// Where a value of a document stands, by its JSON pointer.
+fn place(files: &Files, path: &str, pointer: &str) -> Position {
+    let source = files.get(path).and_then(|bytes| str::from_utf8(bytes).ok());
+    let outline = source.and_then(Outline::read);
+    outline.map_or(Position::START, |outline| outline.position(pointer))
 }
 
 /// Components without a driver, and builds without a component.

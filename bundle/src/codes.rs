@@ -42,6 +42,8 @@ codes! {
         "`requires.os` or `requires.arch` of its DRIVER.md names other machines: a host here never chooses the driver. The words of AIP-30 (`darwin`, `x64`, `arm64`) and of Rust (`macos`, `x86_64`, `aarch64`) mean the same.";
     TOOL_REFERENCE_MISSING = "tool-reference-missing", "a driver implements a contract that is not where it says",
         "`implements[].tool` is the path of a TOOL.md of the same bundle, from the folder of DRIVER.md or from the bundle's root. The driver serves the contract with the id that stands there; the folder's name does not matter. For a contract of another bundle write its id.";
+    TOOL_REFERENCE_UNKNOWN = "tool-reference-unknown" Warning, "a driver implements a contract that is not in the bundle, and one with nearly that id is",
+        "A driver may implement a contract of another bundle. Here no driver names the contract whose id is nearly the same, so that a misspelt id is likelier.";
     SCHEMAS_TOO_LARGE = "schemas-too-large", "the schemas of a bundle's contracts are too large together",
         "Every host that loads the bundle compiles them and keeps them. A pattern weighs as much as a hundred other values. Split the bundle, or use fewer patterns.";
     COMPONENT_MISSING = "component-missing", "a driver's component is not there",

@@ -14,6 +14,7 @@ use toolward_contract::prompt::Prompt;
 use toolward_contract::resource::{Resource, SIDECAR};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
+use toolward_fields::nearest;
 use toolward_signing::manifest::FileRole;
 
 use crate::codes;
@@ -135,6 +136,26 @@ fn joined(folder: &str, reference: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
+/// The paths that a driver's reference may mean: from the folder of DRIVER.md, or from the bundle's root.
+fn meant<'a>(driver: &'a str, reference: &'a str) -> impl Iterator<Item = String> + 'a {
+    let bases = [folder(driver), ""].into_iter();
+    bases.filter_map(move |base| joined(base, reference))
+}
+
+/// The contract whose path is nearly one that a reference may mean.
+fn near_contract<'f>(
+    driver: &str,
+    reference: &str,
+    files: &'f BTreeMap<String, Arc<[u8]>>,
+) -> Option<&'f str> {
+    let mut meant = meant(driver, reference);
+    meant.find_map(|path| {
+        let contracts = files.keys().map(String::as_str);
+        let contracts = contracts.filter(|path| role_of(path) == FileRole::Contract);
+        nearest(&path, contracts)
+    })
+}
+
 /// What all schemas of a bundle may weigh together ([`Schema::weight`]): each is
 /// compiled by every host that loads the bundle, and kept.
 const MAX_SCHEMA_WEIGHT: usize = 200_000;
@@ -250,8 +271,7 @@ impl Documents {
     fn follow_references(&mut self, files: &BTreeMap<String, Arc<[u8]>>) {
         for driver in &mut self.drivers {
             let paths = |reference: &str| -> Vec<String> {
-                let bases = [folder(&driver.path), ""];
-                let paths = bases.iter().filter_map(|base| joined(base, reference));
+                let paths = meant(&driver.path, reference);
                 paths.filter(|path| files.contains_key(path)).collect()
             };
             let id_at = |reference: &str| {
@@ -266,12 +286,15 @@ impl Documents {
             driver.value = Arc::new(followed);
             for (path, at) in missing {
                 let message = format!("expected a contract at {path}, found none");
+                let hint = match near_contract(&driver.path, &path, files) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => {
+                        "correct the path; for a contract of another bundle write its id".to_owned()
+                    }
+                };
                 let code = &codes::TOOL_REFERENCE_MISSING;
-                self.diagnostics.push(
-                    Diagnostic::new(code, &driver.path, at, message).with_hint(
-                        "correct the path; for a contract of another bundle write its id",
-                    ),
-                );
+                let found = Diagnostic::new(code, &driver.path, at, message);
+                self.diagnostics.push(found.with_hint(hint));
             }
         }
     }

@@ -35,7 +35,7 @@ pub fn read(files: &Files) -> (Documents, Vec<Diagnostic>) {
     diagnostics.extend(unique_ids(&documents));
     diagnostics.extend(implementations(&documents));
     diagnostics.extend(shown::check(&documents, files));
-    diagnostics.extend(undescribed(&documents));
+    diagnostics.extend(undescribed(&documents, files));
     (documents, diagnostics)
 }
 
@@ -85,18 +85,16 @@ fn unique_ids(documents: &Documents) -> Vec<Diagnostic> {
 pub const UNDESCRIBED: &str = "TODO: say what this tool does, and when to use it.";
 
 /// Finds contracts with the description that an import leaves to its author.
-fn undescribed(documents: &Documents) -> impl Iterator<Item = Diagnostic> {
+fn undescribed(documents: &Documents, files: &Files) -> impl Iterator<Item = Diagnostic> {
     let todo = documents.tools.iter().filter(|tool| {
         let description = tool.value.description.trim_start();
         description.starts_with(UNDESCRIBED)
     });
-    todo.map(|tool| {
-        about_file(
-            &tool.path,
-            &codes::DESCRIPTION_TODO,
-            format!("nobody has described {}", tool.value.id),
-            "say in `description` what it does, and when to use it",
-        )
+    todo.map(move |tool| {
+        let message = format!("nobody has described {}", tool.value.id);
+        let at = key_position(source(files, &tool.path), "description");
+        Diagnostic::new(&codes::DESCRIPTION_TODO, &tool.path, at, message)
+            .with_hint("say in `description` what it does, and when to use it")
     })
 }
 
@@ -204,6 +202,13 @@ pub(crate) fn usable(
     worlds::called(component, driver, documents)
 }
 
+/// The text of a document.
+fn source<'f>(files: &'f Files, path: &str) -> &'f str {
+    let bytes = files.get(path);
+    let text = bytes.and_then(|bytes| std::str::from_utf8(bytes).ok());
+    text.unwrap_or_default()
+}
+
 struct Report<'a> {
     driver: &'a Located<Driver>,
     files: &'a BTreeMap<String, Arc<[u8]>>,
@@ -217,12 +222,7 @@ impl Report<'_> {
         message: String,
         hint: Option<String>,
     ) -> Box<Diagnostic> {
-        let source = self
-            .files
-            .get(&self.driver.path)
-            .and_then(|bytes| std::str::from_utf8(bytes).ok())
-            .unwrap_or_default();
-        let at = key_position(source, key);
+        let at = key_position(source(self.files, &self.driver.path), key);
         let found = Diagnostic::new(code, &self.driver.path, at, message);
         Box::new(Diagnostic { hint, ..found })
     }

@@ -9,6 +9,7 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::placeholder::Text;
 use toolward_contract::prompt::{Part, Prompt};
 use toolward_contract::resource::{Resource, SIDECAR};
+use toolward_fields::nearest;
 use toolward_signing::manifest::FileRole;
 
 use crate::codes;
@@ -123,12 +124,17 @@ pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) 
         let file = sidecar.path.strip_suffix(SIDECAR).unwrap_or_default();
         match by_path.get(file) {
             Some(entry) => template(sidecar, entry, &mut diagnostics),
-            None => diagnostics.push(about_file(
-                &sidecar.path,
-                &codes::RESOURCE_SIDECAR,
-                format!("expected a resource {file} beside it, found none"),
-                "a sidecar is named after the file that it is about",
-            )),
+            None => {
+                let near = nearest(file, by_path.keys().copied());
+                let hint = near.map(|near| format!("did you mean `{near}{SIDECAR}`?"));
+                diagnostics.push(about_file(
+                    &sidecar.path,
+                    &codes::RESOURCE_SIDECAR,
+                    format!("expected a resource {file} beside it, found none"),
+                    hint.as_deref()
+                        .unwrap_or("a sidecar is named after the file that it is about"),
+                ));
+            }
         }
     }
     for entry in resources.iter().filter(|entry| !entry.is_servable()) {
@@ -177,10 +183,12 @@ fn embedded(
             _ => continue,
         };
         let Some(entry) = resources.get(path.as_str()) else {
+            let near = nearest(path, resources.keys().copied());
+            let hint = near.map(|near| format!("did you mean `{near}`?"));
             refuse(
                 line,
                 format!("expected a resource of this bundle, found {path}, which is none"),
-                "add the file, or mend the path",
+                hint.as_deref().unwrap_or("add the file, or mend the path"),
             );
             continue;
         };

@@ -68,6 +68,16 @@ pub trait Scope {
         false
     }
 
+    /// The ids that [`Scope::schema`] knows, for a hint at the one that was meant.
+    fn schemas(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What [`Scope::action`] answers to, for a hint at the one that was meant.
+    fn actions(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// This schema, if a document of the same scope had it and it is compiled already:
     /// what says the same twice need not be compiled twice.
     fn compiled(&self, _schema: &Value) -> Option<schema::Schema> {

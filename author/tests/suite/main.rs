@@ -12,4 +12,5 @@ mod checking;
 // One fixture for those who make bundles and those who read them.
 #[path = "../../../bundle/tests/suite/demo.rs"]
 mod demo;
+mod near_names;
 mod scaffolding;

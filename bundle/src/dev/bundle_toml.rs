@@ -6,6 +6,7 @@ mod build_entry;
 use serde::Deserialize;
 use toml::Spanned;
 use toolward_contract::diagnostic::{Diagnostic, Parsed, Position};
+use toolward_fields::nearest;
 use toolward_report::Code;
 use toolward_signing::id::Id;
 use toolward_signing::timestamp::Timestamp;
@@ -80,6 +81,12 @@ impl BundleToml {
     }
 }
 
+/// The key that was meant, from the parser's message: "unknown field `x`, expected one of `a`, `b`".
+fn near_key(message: &str) -> Option<&str> {
+    let mut words = message.split('`').skip(1).step_by(2);
+    nearest(words.next()?, words)
+}
+
 /// Reads a `bundle.toml` whose encoding isn't known yet.
 #[must_use]
 pub fn parse_bytes(file: &str, bytes: &[u8]) -> Parsed<BundleToml> {
@@ -142,7 +149,10 @@ impl Reader<'_> {
                 } else {
                     &codes::BUNDLE_TOML_SYNTAX
                 };
-                self.error(at, code, message, None);
+                let near = Some(&message).filter(|_| *code == codes::BUNDLE_TOML_UNKNOWN_KEY);
+                let near = near.and_then(|message| near_key(message));
+                let hint = near.map(|near| format!("did you mean `{near}`?"));
+                self.error(at, code, message, hint.as_deref());
                 return None;
             }
         };

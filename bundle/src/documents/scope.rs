@@ -14,6 +14,9 @@ use toolward_signing::manifest::FileRole;
 
 use super::{Located, Unread};
 
+/// Names among which the one that was meant is looked for.
+const MAX_HINTED: usize = 256;
+
 /// What a contract may refer to: schemas and actions of its own bundle.
 pub(crate) struct BundleScope<'a> {
     files: &'a BTreeMap<String, Arc<[u8]>>,
@@ -81,6 +84,19 @@ impl Scope for BundleScope<'_> {
             path if path.ends_with("ACTION.md") => actions.any(|unread| unread.path == path),
             id => actions.any(|unread| unread.may_be(id)),
         }
+    }
+
+    fn schemas(&self) -> Vec<String> {
+        let names = self.files.keys();
+        let ids = names.filter_map(|name| name.strip_prefix("schemas/")?.strip_suffix(".json"));
+        ids.take(MAX_HINTED).map(str::to_owned).collect()
+    }
+
+    fn actions(&self) -> Vec<String> {
+        let actions = self.actions.iter().take(MAX_HINTED);
+        actions
+            .flat_map(|action| [action.value.id.clone(), format!("./{}", action.path)])
+            .collect()
     }
 
     fn compiled(&self, schema: &Value) -> Option<Schema> {

@@ -4,7 +4,7 @@ use super::{Action, Implementation, inline, is_id};
 use crate::Scope;
 use crate::codes;
 use crate::diagnostic::Report;
-use crate::source::{Content, Field, Fields};
+use crate::source::{Content, Field, Fields, nearest};
 
 /// What a contract says of an action.
 pub(crate) enum Implements {
@@ -79,12 +79,12 @@ fn look_up(
         report.follows();
     } else if action.is_none() {
         let message = format!("expected an action known in this bundle, found {reference:?}");
-        report.add_with_hint(
-            &codes::ACTION_UNKNOWN,
-            field.at,
-            message,
-            "put its ACTION.md into the bundle",
-        );
+        let known = scope.actions();
+        let hint = match nearest(reference, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "put its ACTION.md into the bundle".to_owned(),
+        };
+        report.add_with_hint(&codes::ACTION_UNKNOWN, field.at, message, hint);
     }
     action
 }

@@ -4,7 +4,32 @@ use super::{Driver, Implements};
 use crate::capability::{Capability, Class};
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Report};
+use crate::schema::Shape;
+use crate::source::nearest;
 use crate::tool::Tool;
+
+/// Hints at the names that were meant. Hosts check drivers too, and a driver may misspell thousands of names.
+struct NearNames {
+    left: usize,
+}
+
+impl Default for NearNames {
+    fn default() -> Self {
+        NearNames { left: 16 }
+    }
+}
+
+impl NearNames {
+    fn of(&mut self, name: &str, shape: &Shape) -> Option<String> {
+        // A name that is known is wrong for another reason.
+        if shape.names.contains(name) {
+            return None;
+        }
+        self.left = self.left.checked_sub(1)?;
+        let near = nearest(name, shape.names.iter().map(String::as_str))?;
+        Some(format!("did you mean `{near}`?"))
+    }
+}
 
 pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnostic> {
     let mut report = Report::new(file);
@@ -39,28 +64,25 @@ pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnosti
         report.add(&codes::DRIVER_KIND_FORBIDDEN, at, message);
     }
     let (inputs, outputs) = (tool.inputs.shape(), tool.outputs.shape());
+    let mut near = NearNames::default();
     for name in &entry.drop_inputs {
         if let Some(expected) = inputs.refuses_drop(name) {
-            report.add(
-                &codes::DRIVER_DROPS_INPUT,
-                at,
-                format!(
-                    "expected `drop_inputs` to name {expected} inputs of {}, found `{name}`",
-                    tool.id
-                ),
+            let message = format!(
+                "expected `drop_inputs` to name {expected} inputs of {}, found `{name}`",
+                tool.id
             );
+            let hint = near.of(name, &inputs);
+            report.add_hinted(&codes::DRIVER_DROPS_INPUT, at, message, hint);
         }
     }
     for name in &entry.drop_outputs {
         if let Some(expected) = outputs.refuses_drop(name) {
-            report.add(
-                &codes::DRIVER_DROPS_OUTPUT,
-                at,
-                format!(
-                    "expected `drop_outputs` to name {expected} outputs of {}, found `{name}`",
-                    tool.id
-                ),
+            let message = format!(
+                "expected `drop_outputs` to name {expected} outputs of {}, found `{name}`",
+                tool.id
             );
+            let hint = near.of(name, &outputs);
+            report.add_hinted(&codes::DRIVER_DROPS_OUTPUT, at, message, hint);
         }
     }
     for (field, source) in entry.mapping.iter() {
@@ -69,7 +91,8 @@ pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnosti
                 "expected `mapping.{field}` to come from an input of {}, found `{}`",
                 tool.id, source.from
             );
-            report.add(&codes::DRIVER_MAPS_UNKNOWN_INPUT, at, message);
+            let hint = near.of(&source.from, &inputs);
+            report.add_hinted(&codes::DRIVER_MAPS_UNKNOWN_INPUT, at, message, hint);
         }
     }
     for (field, _) in entry.mapping.iter() {
@@ -97,12 +120,18 @@ pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnosti
             ),
         );
     }
-    request(driver, entry, tool, &mut report);
+    request(driver, entry, tool, &mut near, &mut report);
     report.finish::<()>(Some(())).diagnostics
 }
 
 /// Holds the request of a declarative driver to the contract: what it would be refused at every call.
-fn request(driver: &Driver, entry: &Implements, tool: &Tool, report: &mut Report<'_>) {
+fn request(
+    driver: &Driver,
+    entry: &Implements,
+    tool: &Tool,
+    near: &mut NearNames,
+    report: &mut Report<'_>,
+) {
     let (Some(call), Some(origin)) = (&entry.http, driver.origin()) else {
         return;
     };
@@ -115,7 +144,8 @@ fn request(driver: &Driver, entry: &Implements, tool: &Tool, report: &mut Report
                 "expected placeholders for inputs of {}, found `${{input.{name}}}`",
                 tool.id
             );
-            report.add(&codes::HTTP_INPUT_UNKNOWN, entry.at, message);
+            let hint = near.of(name, &inputs);
+            report.add_hinted(&codes::HTTP_INPUT_UNKNOWN, entry.at, message, hint);
         }
     }
     let host = |capability: &Capability| {

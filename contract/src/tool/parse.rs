@@ -8,7 +8,7 @@ use crate::codes;
 use crate::diagnostic::{Parsed, Report};
 use crate::schema::{Schema, SchemaError};
 use crate::shared::{self, Given};
-use crate::source::{Content, Field, Fields, Spelling, split};
+use crate::source::{Content, Field, Fields, Spelling, nearest, split};
 use crate::wording;
 
 pub(super) fn document(file: &str, source: &str, scope: &dyn Scope) -> Parsed<Tool> {
@@ -243,7 +243,13 @@ pub(crate) fn schema(
             } else {
                 field.at
             };
-            report.add(error.info, at, format!("in `{label}`: {error}"));
+            let near = |id: &String| {
+                let known = scope.schemas();
+                nearest(id, known.iter().map(String::as_str)).map(str::to_owned)
+            };
+            let near = error.missing.as_ref().and_then(near);
+            let hint = near.map(|near| format!("did you mean `schema:{near}`?"));
+            report.add_hinted(error.info, at, format!("in `{label}`: {error}"), hint);
             None
         }
     }
