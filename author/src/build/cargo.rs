@@ -1,5 +1,6 @@
 //! Runs Cargo, and finds the component that it made among its messages.
 
+mod compiler_name;
 mod prepare;
 #[cfg(test)]
 mod tests;
@@ -15,10 +16,9 @@ use super::error::BuildError;
 use super::program::Tools;
 use super::scratch::Scratch;
 use super::tool::{Tool, tells_of_denial};
-use super::{BuildProgress, Options, TARGET, compiler, lines};
+use super::{BuildProgress, Options, TARGET, lines};
 
-/// Where Cargo keeps what its compiler said of itself, in the target directory.
-const COMPILER_FILE: &str = ".rustc_info.json";
+pub(super) use self::compiler_name::name_compiler;
 
 /// A crate that is going to be built.
 pub(super) struct Crate<'a> {
@@ -102,38 +102,6 @@ pub(super) fn run_cargo(
         .ok_or_else(|| BuildError::NoComponent {
             from: krate.from.to_owned(),
         })
-}
-
-/// How the compiler that made the artifact names itself. Only Cargo knows which one that
-/// was: `RUSTC`, settings or rustup choose it. Where Cargo has left no word of it, how
-/// Cargo names itself.
-pub(super) fn name_compiler(krate: &Crate<'_>, options: &Options, artifact: &Path) -> String {
-    // TARGET-DIRECTORY/wasm32-wasip2/release/NAME.wasm
-    let directory = artifact.ancestors().nth(3);
-    directory.and_then(compiler_in).unwrap_or_else(|| {
-        let mut cargo = Tool::of(Command::new(krate.program), krate.scratch, options);
-        cargo.arg("--version");
-        compiler::ask("cargo", cargo)
-    })
-}
-
-/// The compiler that was used in a target directory.
-fn compiler_in(directory: &Path) -> Option<String> {
-    let told = compiler::read_json(&directory.join(COMPILER_FILE))?;
-    let outputs = told.get("outputs")?.as_object()?;
-    let answers = outputs.values().filter_map(|output| {
-        let answer = output.get("stdout")?.as_str()?;
-        answer
-            .starts_with("rustc ")
-            .then(|| compiler::named("rustc", answer))
-    });
-    let mut names: Vec<String> = answers.collect();
-    names.dedup();
-    // Two would leave open which of them it was.
-    match <[String; 1]>::try_from(names) {
-        Ok([name]) => Some(name),
-        Err(_) => None,
-    }
 }
 
 /// Names the directories that the build writes to, whatever settings lie in the checkout,
@@ -220,35 +188,4 @@ fn collect_messages(child: &mut Child) -> Option<std::thread::JoinHandle<Artifac
         });
         artifacts
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The compiler's name after a build in a target directory where Cargo has left this.
-    fn name_after(told: &str) -> String {
-        let target = tempfile::tempdir().unwrap();
-        std::fs::write(target.path().join(COMPILER_FILE), told).unwrap();
-        let artifact = target.path().join("wasm32-wasip2/release/x.wasm");
-        name_compiler("/no/such/cargo".as_ref(), &artifact)
-    }
-
-    #[test]
-    fn the_compiler_is_the_one_that_cargo_asked_for_its_version() {
-        let told = r#"{ "rustc_fingerprint": 1, "outputs": {
-            "1": { "success": true, "stdout": "___\nlib___.rlib\n", "stderr": "" },
-            "2": { "success": true, "stdout": "rustc 1.95.0 (59807616e 2026-04-14)\nbinary: rustc\n" }
-        } }"#;
-        assert_eq!(name_after(told), "rustc 1.95.0 (59807616e 2026-04-14)");
-    }
-
-    #[test]
-    fn without_a_word_of_the_compiler_it_is_cargo() {
-        let two =
-            r#"{ "outputs": { "1": { "stdout": "rustc 1" }, "2": { "stdout": "rustc 2" } } }"#;
-        for told in ["", "{}", r#"{ "outputs": { "1": 7 } }"#, two] {
-            assert_eq!(name_after(told), "cargo", "{told}");
-        }
-    }
 }

@@ -178,10 +178,11 @@ fn each_tool_that_builds_is_named_once_for_the_provenance() {
         cargo: "/no/such/cargo".into(),
         locked: false,
         offline: true,
+        confine: true,
         tools: Tools {
             directory: Some(toolchain.path().to_owned()),
             path: vec!["/usr/bin".into(), "/bin".into()],
-            home: None,
+            ..Tools::default()
         },
     };
     let plan = Plan::read(place.path()).unwrap();
