@@ -13,14 +13,14 @@ pub(crate) enum Implements {
     /// That it implements one, which can't be told: that has been reported.
     Unknown,
     /// That it implements this one.
-    Action(Implementation),
+    Action(Box<Implementation>),
 }
 
 impl Implements {
     /// The action, if it is known.
     pub(crate) fn known(self) -> Option<Implementation> {
         match self {
-            Implements::Action(implementation) => Some(implementation),
+            Implements::Action(implementation) => Some(*implementation),
             Implements::Nothing | Implements::Unknown => None,
         }
     }
@@ -34,7 +34,9 @@ pub(crate) fn resolve(
 ) -> Implements {
     match fields.take("implements").filter(|field| !field.is_null()) {
         None => Implements::Nothing,
-        Some(field) => read(&field, scope, report).map_or(Implements::Unknown, Implements::Action),
+        Some(field) => read(&field, scope, report).map_or(Implements::Unknown, |found| {
+            Implements::Action(Box::new(found))
+        }),
     }
 }
 
