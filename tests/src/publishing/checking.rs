@@ -151,7 +151,7 @@ fn for_people_the_same_is_said_as_compilers_say_it() {
     assert!(ended.stdout.contains(&shown), "{ended}");
     let caret = ended.stdout.split_once(&shown).unwrap().1;
     let caret = caret.lines().next().unwrap();
-    let column = "  | timeout_ms: ".len() + number.to_string().len();
+    let column = format!("  {number} | timeout_ms: ").len();
     assert_eq!(caret.trim_end().len(), column + 1, "{ended}");
     assert!(caret.ends_with('^'), "{ended}");
     assert!(ended.stderr.contains("1 error"), "{ended}");
