@@ -10,6 +10,7 @@ use toolward_contract::Outline;
 use toolward_contract::action::Action;
 use toolward_contract::diagnostic::{Diagnostic, Parsed};
 use toolward_contract::driver::Driver;
+use toolward_contract::path::resolve_beneath;
 use toolward_contract::prompt::Prompt;
 use toolward_contract::resource::{Resource, SIDECAR};
 use toolward_contract::schema::Schema;
@@ -120,26 +121,10 @@ pub fn beside(document: &str, name: &str) -> String {
     }
 }
 
-/// The path that `reference` means from a folder; `None` where it leaves the
-/// bundle.
-fn joined(folder: &str, reference: &str) -> Option<String> {
-    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    for part in reference.split('/') {
-        match part {
-            "." => {}
-            ".." => {
-                parts.pop()?;
-            }
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
-}
-
 /// The paths that a driver's reference may mean: from the folder of DRIVER.md, or from the bundle's root.
 fn meant<'a>(driver: &'a str, reference: &'a str) -> impl Iterator<Item = String> + 'a {
     let bases = [folder(driver), ""].into_iter();
-    bases.filter_map(move |base| joined(base, reference))
+    bases.filter_map(move |base| resolve_beneath(base, reference))
 }
 
 /// The contract whose path is nearly one that a reference may mean.

@@ -1,20 +1,20 @@
 //! Actions: ACTION.md (AIP-39), the abstract verbs that contracts implement. Not the policies on them.
 
+mod id;
 mod merge;
+mod read;
 mod reference;
 
 use serde_json::{Map, Value};
 
 use crate::capability::CapabilitySet;
-use crate::codes;
 use crate::diagnostic::{Parsed, Report};
-use crate::shared;
-use crate::source::{Field, Fields, split};
+use crate::source::split;
 use crate::terms::{Approval, Requires};
-use crate::wording;
 
 pub(crate) use merge::{Claims, Merged, merge};
 pub(crate) use reference::{Implements, resolve};
+pub use reference::{Reference, RegistryReference};
 
 /// A validated action: the floor under every tool that implements it.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,12 +22,12 @@ pub(crate) use reference::{Implements, resolve};
 pub struct Action {
     /// Identifier, such as `storage:commit`.
     pub id: String,
-    /// Display name.
+    /// Display name. AIP-39 has none; documents without `schema` do.
     pub name: Option<String>,
-    /// Purpose.
+    /// Purpose; `None` only for an inline action.
     pub description: Option<String>,
-    /// Version of the document.
-    pub version: Option<semver::Version>,
+    /// Version of the document; 1.0.0 where it says none.
+    pub version: semver::Version,
     /// What every tool that implements it may change at least.
     pub mutates: CapabilitySet,
     /// The lowest risk level that an implementing tool may claim.
@@ -38,14 +38,59 @@ pub struct Action {
     pub requires: Requires,
     /// Inherited as it is.
     pub category: Option<String>,
-    /// Inherited as it is.
+    /// The bare verb as written. [`Action::effective_verb`] takes it from the id where it is not.
+    pub verb: Option<String>,
+    /// The kind of resource as written; inherited. [`Action::effective_target_kind`] takes it from the id
+    /// where it is not.
     pub target_kind: Option<String>,
     /// Events that every implementing tool fires at least.
     pub fires_events: Vec<String>,
+    /// Who implements it, as its author knows. A hint for catalogues: no tool is trusted, found or given
+    /// anything because of it (AIP-39, conformance rule 5).
+    pub implementations: Vec<ImplementationHint>,
+    /// Discovery tags.
+    pub tags: Vec<String>,
+    /// When to use it, in words.
+    pub examples: Vec<ActionExample>,
     /// Everything below `metadata`, as written.
     pub metadata: Map<String, Value>,
     /// The Markdown below the front matter. Informational.
     pub body: String,
+}
+
+/// One entry of an action's `implementations`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImplementationHint {
+    /// What implements the action.
+    pub kind: Implementor,
+    /// Its id, path or registry reference, as written. Never followed.
+    pub reference: String,
+}
+
+/// What may implement an action (AIP-39, "Optional fields").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Implementor {
+    /// A contract.
+    Tool,
+    /// A driver.
+    Driver,
+    /// A surface for people.
+    Ui,
+    /// A handler of lifecycle events.
+    Lifecycle,
+}
+
+/// A situation in which an action is used. It has no input and output, since an action has no schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ActionExample {
+    /// Names the example.
+    pub name: String,
+    /// What happens.
+    pub scenario: String,
+    /// For readers.
+    pub note: Option<String>,
 }
 
 /// The action behind a contract's `implements`.
@@ -53,8 +98,24 @@ pub struct Action {
 pub struct Implementation {
     /// As written: an id, a registry reference or a path; the id for an inline action.
     pub reference: String,
+    /// How it was written. An inline action has an id of its author's choice, and is nobody's but the
+    /// contract's own.
+    pub form: Form,
     /// What it stands for.
     pub action: Action,
+}
+
+/// The forms of `implements` (AIP-39, "Composition pattern").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A bare id.
+    Id,
+    /// `@owner/library/action`.
+    Registry,
+    /// The path of an ACTION.md, or of its folder.
+    Path,
+    /// The action itself.
+    Inline,
 }
 
 impl Action {
@@ -63,92 +124,27 @@ impl Action {
     pub fn parse(file: &str, source: &str) -> Parsed<Action> {
         let mut report = Report::new(file);
         let action = split(source, &mut report).and_then(|parts| {
-            let mut fields = report.read(Fields::of(&parts.root()))?;
-            let name = wording::name(&mut fields, &mut report);
-            let description = wording::description(&mut fields, &mut report);
-            let version = report.read(fields.required("version"));
-            let version = version.and_then(|field| wording::version(&field, &mut report));
-            let mut action = read(fields, &mut report)?;
-            action.name = Some(name?);
-            action.description = Some(description?);
-            action.version = Some(version?);
+            let mut action = read::document(&parts.root(), &mut report)?;
             parts.body.clone_into(&mut action.body);
             Some(action)
         });
         report.finish(action)
     }
+
+    /// The bare verb: as written, else what follows the colon of the id.
+    #[must_use]
+    pub fn effective_verb(&self) -> Option<&str> {
+        or_else(self.verb.as_deref(), id::verb(&self.id))
+    }
+
+    /// The kind of resource: as written, else what stands before the colon of the id.
+    #[must_use]
+    pub fn effective_target_kind(&self) -> Option<&str> {
+        or_else(self.target_kind.as_deref(), id::target_kind(&self.id))
+    }
 }
 
-/// An action written inside a contract: the identity fields beyond `id` are optional.
-fn inline(field: &Field<'_>, report: &mut Report<'_>) -> Option<Action> {
-    let mut fields = report.read(Fields::of(field))?;
-    let mut take = |key| fields.take(key).map(|field| field.named(key));
-    let (name, description, version) = (take("name"), take("description"), take("version"));
-    let name = name.and_then(|field| wording::prose(&field, 1..=80, false, report));
-    let description = description.and_then(|field| wording::prose(&field, 1..=2000, true, report));
-    let version = version.and_then(|field| wording::version(&field, report));
-    let mut action = read(fields, report)?;
-    (action.name, action.description, action.version) = (name, description, version);
-    Some(action)
-}
-
-fn read(mut fields: Fields<'_>, report: &mut Report<'_>) -> Option<Action> {
-    let id = report.read(fields.required("id")).and_then(|field| {
-        let found = report.read(field.text())?;
-        if !is_id(found) {
-            let message = format!("expected an action id such as storage:commit, found {found:?}");
-            report.add(&codes::ID_INVALID, field.at, message);
-            return None;
-        }
-        Some(found.to_owned())
-    });
-    let mutates = shared::mutates(&mut fields, report)
-        .map(|given| given.value)
-        .unwrap_or_default();
-    let requires = shared::requires(&mut fields, report).all();
-    let approval =
-        shared::approval(&mut fields, report).map_or(Approval::Auto, |given| given.value);
-    let risk_level = shared::risk_level(&mut fields, report).map_or(0, |given| given.value);
-    let mut word = |key: &'static str, report: &mut Report<'_>| {
-        let field = fields.take(key)?;
-        report.read(field.text()).map(str::to_owned)
-    };
-    let category = word("category", report);
-    let target_kind = word("target_kind", report);
-    let fires_events = report.strings(fields.take("fires_events"));
-    // A hint that decides nothing: the contract says what it implements.
-    report.strings(fields.take("implementations"));
-    wording::labels(&mut fields, "tags", report);
-    let metadata = fields.take("metadata");
-    let metadata = metadata.map(|field| field.named("metadata"));
-    let metadata = report.mapping(metadata.as_ref());
-    report.unknown(fields);
-    Some(Action {
-        id: id?,
-        name: None,
-        description: None,
-        version: None,
-        mutates,
-        risk_level,
-        approval,
-        requires,
-        category,
-        target_kind,
-        fires_events,
-        metadata,
-        body: String::new(),
-    })
-}
-
-/// Parts of lower-case letters, digits, dashes and dots, joined by colons.
-fn is_id(text: &str) -> bool {
-    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let part = |part: &str| {
-        part.starts_with(alphanumeric)
-            && part.ends_with(alphanumeric)
-            && part
-                .chars()
-                .all(|c| alphanumeric(c) || matches!(c, '-' | '.' | '_'))
-    };
-    (2..=80).contains(&text.len()) && text.split(':').all(part)
+/// An empty text is as good as none: the JSON Schema of AIP-39 permits it.
+fn or_else<'t>(written: Option<&'t str>, derived: Option<&'t str>) -> Option<&'t str> {
+    written.filter(|text| !text.is_empty()).or(derived)
 }

@@ -49,8 +49,8 @@ codes! {
          looks like something else.";
     WRONG_VALUE = "wrong-value", "a field has one of the values that the format allows",
         "The message lists them.";
-    TEXT_LENGTH = "text-length", "`name` has 1 to 80 characters, `description` 1 to 2000",
-        "Say more in the Markdown body.";
+    TEXT_LENGTH = "text-length", "`name` has 1 to 80 characters, `description` 1 to 2000, other texts are not empty",
+        "Say more in the Markdown body, and leave out what there is nothing to say of.";
     TEXT_CONTROL_CHARACTER = "text-control-character", "names and descriptions hold no control or bidirectional characters",
         "Such characters can make a text look different from what it says. Remove them; line feeds and tabs \
          are fine in descriptions.";
@@ -125,10 +125,20 @@ codes! {
         "Test reports name examples. Rename one.";
     // Actions
     ACTION_REFERENCE_INVALID = "action-reference-invalid", "`implements` is an action id, a registry reference, a path or an inline action",
-        "Write `storage:commit`, `@scope/name/path`, `./actions/NAME/ACTION.md`, or `{inline: {...}}`.";
+        "Write `storage:commit`, `@owner/library/action`, `./actions/NAME/ACTION.md`, or one of `{ref: ...}`, `{file: ...}` \
+         and `{inline: {...}}`. A path starts at the bundle's root or at the contract's folder, and stays in the bundle.";
+    ACTION_SCHEMA_MISSING = "action-schema-missing" Warning, "an ACTION.md says `schema: action/v1`",
+        "AIP-39 demands it. Without it, a document with `name` and `version` is read by the rules of earlier hosts; this \
+         version of the host is the last that does so. Add `schema: action/v1`, and remove `name`, which AIP-39 does not have.";
+    ACTION_ID_DIFFERS = "action-id-differs" Warning, "`verb` and `target_kind` are those of the action's id",
+        "The id `storage:commit` names the target kind `storage` and the verb `commit`. The field holds as it is written; \
+         whoever reads the id alone takes it for something else. Leave the field out, or correct it.";
     ACTION_UNKNOWN = "action-unknown", "the action that `implements` names is known",
         "Put its ACTION.md into the bundle, or write the action inline. An unknown action has no floor to \
          hold the tool to.";
+    ACTION_UNRESOLVED = "action-unresolved", "the library that a registry reference names is at hand",
+        "`@owner/library/action` names an ACTION.md of the bundle `library` of the publisher `owner`, by its folder. Nothing is \
+         fetched, and other bundles are not looked into: put the ACTION.md into this bundle, and write its id or path.";
     ACTION_WIDENED = "action-widened", "a tool only narrows the action it implements",
         "The action is a floor: the tool may mutate, require and ask for more than its action, never claim \
          less. The message names the field and both values (AIP-14, \"Action implementation\").";

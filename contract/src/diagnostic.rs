@@ -138,6 +138,11 @@ impl<'f> Report<'f> {
         }
     }
 
+    /// The file, as the caller named it.
+    pub(crate) fn file(&self) -> &'f str {
+        self.file
+    }
+
     pub(crate) fn add(&mut self, code: &Code, at: Position, message: impl Into<String>) {
         self.diagnostics
             .push(Diagnostic::new(code, self.file, at, message));

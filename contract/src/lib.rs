@@ -31,6 +31,7 @@ mod id;
 pub mod index;
 pub mod json;
 mod outline;
+pub mod path;
 pub mod placeholder;
 pub mod prompt;
 pub mod resource;
@@ -52,9 +53,9 @@ pub trait Scope {
     /// The document of `schema:ID`, which is `schemas/ID.json` of the same bundle and nothing else.
     fn schema(&self, id: &str) -> Option<Value>;
 
-    /// The action behind a reference of TOOL.md's `implements`: a bare id, a registry reference, or
-    /// a path. Inline actions are never asked for.
-    fn action(&self, reference: &str) -> Option<action::Action>;
+    /// The action behind a reference of TOOL.md's `implements`. Inline actions are never asked for; a
+    /// path is asked for once for each folder that it may be relative to.
+    fn action(&self, reference: &action::Reference) -> Option<action::Action>;
 
     /// Whether [`Scope::schema`] gave nothing because the file is there and is not JSON. The file has its own error
     /// then, and what refers to it none.
@@ -64,7 +65,7 @@ pub trait Scope {
 
     /// Whether [`Scope::action`] gave nothing because the document is there and is not valid. The document has its own
     /// errors then, and what refers to it none.
-    fn is_action_unread(&self, _reference: &str) -> bool {
+    fn is_action_unread(&self, _reference: &action::Reference) -> bool {
         false
     }
 
@@ -73,7 +74,7 @@ pub trait Scope {
         Vec::new()
     }
 
-    /// What [`Scope::action`] answers to, for a hint at the one that was meant.
+    /// The ids that [`Scope::action`] knows, and the paths with `./` before them, for a hint at the one that was meant.
     fn actions(&self) -> Vec<String> {
         Vec::new()
     }
@@ -94,7 +95,7 @@ impl Scope for NoScope {
         None
     }
 
-    fn action(&self, _reference: &str) -> Option<action::Action> {
+    fn action(&self, _reference: &action::Reference) -> Option<action::Action> {
         None
     }
 }

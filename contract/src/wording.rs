@@ -32,6 +32,17 @@ pub(crate) fn prose(
     check_characters(found, &field.name, field.at, lines, report).then(|| found.trim().to_owned())
 }
 
+/// Text of any length but none, without deceptive characters.
+pub(crate) fn filled(field: &Field<'_>, lines: bool, report: &mut Report<'_>) -> Option<String> {
+    let found = report.read(field.text())?;
+    if found.trim().is_empty() {
+        let message = format!("expected `{}` to say something, found nothing", field.name);
+        report.add(&codes::TEXT_LENGTH, field.at, message);
+        return None;
+    }
+    check_characters(found, &field.name, field.at, lines, report).then(|| found.to_owned())
+}
+
 pub(crate) fn check_characters(
     found: &str,
     name: &str,

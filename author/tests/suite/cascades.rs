@@ -8,10 +8,9 @@ const TOOL_MD: &str = "tools/demo.greet/TOOL.md";
 const DRIVER_MD: &str = "drivers/demo-greet/DRIVER.md";
 
 const ACTION: &str = "---
+schema: action/v1
 id: demo:act
-name: Act
 description: Acts.
-version: 1.0.0
 mutates: [\"external:mail\"]
 ---
 ";
@@ -68,7 +67,14 @@ fn a_contract_that_can_not_be_read_is_not_held_against_its_driver() {
 fn an_action_that_can_not_be_read_is_not_held_against_its_tools() {
     let broken = ACTION.replace("description: Acts.\n", "");
     let action = "actions/act/ACTION.md";
-    for reference in ["demo:act", "./actions/act/ACTION.md"] {
+    for reference in [
+        "demo:act",
+        "{ ref: 'demo:act' }",
+        "./actions/act/ACTION.md",
+        "./.actions/act",
+        "../../actions/act",
+        "{ file: actions/act }",
+    ] {
         let demo = Demo::new();
         demo.write(
             TOOL_MD,
@@ -95,6 +101,19 @@ fn an_action_that_can_not_be_read_is_not_held_against_its_tools() {
     let mut both = one(action, "missing-field");
     both.extend(one(TOOL_MD, "action-unknown"));
     assert_eq!(found(&demo), both);
+    demo.write(TOOL_MD, tool_with("implements: ./actions/gone"));
+    assert_eq!(found(&demo), both);
+}
+
+#[test]
+fn no_other_action_stands_in_for_one_that_can_not_be_read() {
+    let demo = Demo::new();
+    demo.write(TOOL_MD, tool_with("implements: ./act\nmutates: []"));
+    demo.write("tools/demo.greet/act/ACTION.md", ACTION);
+    assert_eq!(found(&demo), one(TOOL_MD, "action-widened"));
+    // From the bundle's root, which is looked at first, the path leads to this one.
+    demo.write("act/ACTION.md", ACTION.replace("demo:act", "Act"));
+    assert_eq!(found(&demo), one("act/ACTION.md", "id-invalid"));
 }
 
 #[test]

@@ -32,9 +32,12 @@ fn the_contract_that_a_driver_meant() {
         found(&demo),
         meant("tool-reference-unknown", 9, "demo.greet")
     );
-    let path = DRIVER.replace("demo.greet", "tools/demo.gret/TOOL.md");
-    demo.write(DRIVER_MD, path);
-    assert_eq!(found(&demo), meant("tool-reference-missing", 9, TOOL_MD));
+    for folder in ["tools", "./.tools", "../../tools"] {
+        let path = DRIVER.replace("demo.greet", &format!("{folder}/demo.gret/TOOL.md"));
+        demo.write(DRIVER_MD, path);
+        let near = meant("tool-reference-missing", 9, TOOL_MD);
+        assert_eq!(found(&demo), near, "{folder}");
+    }
     // Of a contract of another bundle nothing is said.
     let second = "  - tool: demo.meet\n    version: 1.x\n---\n";
     demo.write(
@@ -62,12 +65,16 @@ fn the_driver_that_a_default_meant() {
 #[test]
 fn the_action_that_a_tool_meant() {
     let demo = Demo::new();
-    let action =
-        "---\nid: storage:commit\nname: Commit\ndescription: Commits.\nversion: 1.0.0\n---\n";
+    let action = "---\nschema: action/v1\nid: storage:commit\ndescription: Commits.\n---\n";
     demo.write("actions/commit/ACTION.md", action);
+    let path = "./actions/commit/ACTION.md";
     for (reference, near) in [
         ("storage:comit", "storage:commit"),
-        ("./actions/comit/ACTION.md", "./actions/commit/ACTION.md"),
+        ("{ ref: 'storage:comit' }", "storage:commit"),
+        ("./actions/comit/ACTION.md", path),
+        ("./.actions/comit", path),
+        ("../../actions/comit", path),
+        ("{ file: actions/comit }", path),
     ] {
         demo.write(TOOL_MD, tool_with(&format!("implements: {reference}")));
         assert_eq!(

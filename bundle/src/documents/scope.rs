@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolward_contract::action::Action;
+use toolward_contract::action::{Action, Reference};
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
@@ -69,20 +69,23 @@ impl Scope for BundleScope<'_> {
         self.unread_schemas.borrow().contains_key(id)
     }
 
-    fn action(&self, reference: &str) -> Option<Action> {
-        let path = plain(reference);
-        self.actions
-            .iter()
-            .find(|action| action.path == path || action.value.id.as_str() == reference)
-            .map(|action| Action::clone(&action.value))
+    fn action(&self, reference: &Reference) -> Option<Action> {
+        let found = match reference {
+            Reference::Path(path) => self.actions.iter().find(|action| action.path == *path),
+            Reference::Id(id) => self.actions.iter().find(|action| action.value.id == *id),
+            // No library is known.
+            Reference::Registry(_) => None,
+        };
+        found.map(|action| Action::clone(&action.value))
     }
 
-    fn is_action_unread(&self, reference: &str) -> bool {
+    fn is_action_unread(&self, reference: &Reference) -> bool {
         let unread = self.unread.iter();
         let mut actions = unread.filter(|unread| unread.role == FileRole::Action);
-        match plain(reference) {
-            path if path.ends_with("ACTION.md") => actions.any(|unread| unread.path == path),
-            id => actions.any(|unread| unread.may_be(id)),
+        match reference {
+            Reference::Path(path) => actions.any(|unread| unread.path == *path),
+            Reference::Id(id) => actions.any(|unread| unread.may_be(id)),
+            Reference::Registry(_) => false,
         }
     }
 
@@ -104,9 +107,4 @@ impl Scope for BundleScope<'_> {
         let mut schemas = tools.flat_map(|tool| [&tool.value.inputs, &tool.value.outputs]);
         schemas.find(|one| one.value() == schema).cloned()
     }
-}
-
-/// A path within the bundle without its leading `./`.
-fn plain(reference: &str) -> &str {
-    reference.strip_prefix("./").unwrap_or(reference)
 }

@@ -30,13 +30,12 @@ pub(crate) struct Merged {
 
 /// Merges an action into a contract's claims; every widening is reported with both values.
 pub(crate) fn merge(claims: Claims, implements: &Implements, report: &mut Report<'_>) -> Merged {
-    let action = match implements {
-        Implements::Action(implementation) => &implementation.action,
-        Implements::Unknown => return unmerged(claims),
-        Implements::Nothing => {
+    let Some(action) = implements.action() else {
+        // Of an action that was not found nothing is known.
+        if matches!(implements, Implements::Nothing) {
             refuse_alone(&claims, report);
-            return unmerged(claims);
         }
+        return unmerged(claims);
     };
     let mut floor = Floor { action, report };
     let merged = Merged {
@@ -50,7 +49,7 @@ pub(crate) fn merge(claims: Claims, implements: &Implements, report: &mut Report
     floor.fixed(
         "target_kind",
         claims.target_kind,
-        action.target_kind.as_deref(),
+        action.effective_target_kind(),
     );
     merged
 }
@@ -154,11 +153,12 @@ impl Floor<'_, '_, '_> {
     /// A field that a contract can only repeat.
     fn fixed(&mut self, field: &str, claim: Option<Given<String>>, floor: Option<&str>) {
         let Some(given) = claim else { return };
-        if floor != Some(given.value.as_str()) {
+        // An empty text is as good as none.
+        if floor.unwrap_or_default() != given.value {
             let message = format!(
                 "expected `{field}` as the action has it (action `{}`: {}), found {}",
                 self.action.id,
-                floor.unwrap_or("none"),
+                floor.filter(|floor| !floor.is_empty()).unwrap_or("none"),
                 given.value
             );
             self.report

@@ -1,116 +1,277 @@
-//! `implements` in a contract: which action, and where from. Merging is elsewhere.
+//! `implements` in a contract: which action, and where from (AIP-39, "Composition pattern"). Finding it is
+//! the scope's, merging is elsewhere.
 
-use super::{Action, Implementation, inline, is_id};
+use std::fmt;
+
+use super::{Action, Form, Implementation, id, read};
 use crate::Scope;
 use crate::codes;
 use crate::diagnostic::Report;
+use crate::path::{folder, is_relative, resolve_beneath};
 use crate::source::{Content, Field, Fields, nearest};
+
+/// Where an action is to be looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// A bare id, such as `storage:commit`.
+    Id(String),
+    /// `@owner/library/action`.
+    Registry(RegistryReference),
+    /// An ACTION.md in the bundle of the contract, relative to its root, without `.` and `..`.
+    Path(String),
+}
+
+/// `@owner/library/action`: an action of a published library (AIP-39, "Action libraries").
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RegistryReference {
+    /// Who publishes the library.
+    pub owner: String,
+    /// Which library: one part, or several with `/` between them.
+    pub library: String,
+    /// Which action: the name of its folder.
+    pub action: String,
+}
+
+impl RegistryReference {
+    /// Reads `@owner/library/action`; `None` for all else.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (owner, rest) = text.strip_prefix('@')?.split_once('/')?;
+        let (library, action) = rest.rsplit_once('/')?;
+        let mut parts = library.split('/').chain([owner, action]);
+        parts.all(is_segment).then(|| Self {
+            owner: owner.to_owned(),
+            library: library.to_owned(),
+            action: action.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for RegistryReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "@{}/{}/{}", self.owner, self.library, self.action)
+    }
+}
+
+fn is_segment(segment: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    !segment.is_empty() && segment.chars().all(plain) && !segment.starts_with('.')
+}
 
 /// What a contract says of an action.
 pub(crate) enum Implements {
-    /// Nothing.
+    /// Nothing: the tool stands for itself.
     Nothing,
-    /// That it implements one, which can't be told: that has been reported.
-    Unknown,
-    /// That it implements this one.
-    Action(Box<Implementation>),
+    /// Something that can't be told: that has been reported, or the document has errors of its own.
+    Unresolved,
+    /// An action.
+    Resolved(Box<Implementation>),
 }
 
 impl Implements {
-    /// The action, if it is known.
-    pub(crate) fn known(self) -> Option<Implementation> {
+    pub(crate) fn action(&self) -> Option<&Action> {
         match self {
-            Implements::Action(implementation) => Some(*implementation),
-            Implements::Nothing | Implements::Unknown => None,
+            Self::Resolved(implementation) => Some(&implementation.action),
+            Self::Nothing | Self::Unresolved => None,
+        }
+    }
+
+    pub(crate) fn into_implementation(self) -> Option<Implementation> {
+        match self {
+            Self::Resolved(implementation) => Some(*implementation),
+            Self::Nothing | Self::Unresolved => None,
         }
     }
 }
 
-/// The action that a contract implements.
+/// The action that a contract implements, if it says so and the action is known.
 pub(crate) fn resolve(
     fields: &mut Fields<'_>,
     scope: &dyn Scope,
     report: &mut Report<'_>,
 ) -> Implements {
-    match fields.take("implements").filter(|field| !field.is_null()) {
-        None => Implements::Nothing,
-        Some(field) => read(&field, scope, report).map_or(Implements::Unknown, |found| {
-            Implements::Action(Box::new(found))
-        }),
-    }
-}
-
-fn read(field: &Field<'_>, scope: &dyn Scope, report: &mut Report<'_>) -> Option<Implementation> {
-    let (reference, action) = match &field.content {
-        Content::Text(reference) => (reference.clone(), look_up(field, reference, scope, report)?),
-        Content::Mapping(_) => {
-            let mut inner = report.read(Fields::of(field))?;
-            let action = report.read(inner.required("inline"));
-            let action = action.and_then(|field| inline(&field, report));
-            report.unknown(inner);
-            let action = action?;
-            (action.id.clone(), action)
-        }
+    let Some(field) = fields.take("implements").filter(|field| !field.is_null()) else {
+        return Implements::Nothing;
+    };
+    let found = match &field.content {
+        Content::Text(text) if is_relative(text) => at_path(&field, scope, report),
+        Content::Text(_) => by_name(&field, scope, report),
+        Content::Mapping(_) => composed(&field, scope, report),
         _ => {
             let message = format!(
                 "expected `implements` to be a reference or an inline action, found {}",
                 field.kind()
             );
             report.add(&codes::WRONG_TYPE, field.at, message);
-            return None;
+            None
         }
     };
-    Some(Implementation { reference, action })
-}
-
-fn look_up(
-    field: &Field<'_>,
-    reference: &str,
-    scope: &dyn Scope,
-    report: &mut Report<'_>,
-) -> Option<Action> {
-    if !is_id(reference) && !is_registry(reference) && !is_path(reference) {
-        let message = format!(
-            "expected an action id, a registry reference or a path to an ACTION.md, found {reference:?}"
-        );
-        report.add(&codes::ACTION_REFERENCE_INVALID, field.at, message);
-        return None;
-    }
-    let action = scope.action(reference);
-    if action.is_none() && scope.is_action_unread(reference) {
-        report.follows();
-    } else if action.is_none() {
-        let message = format!("expected an action known in this bundle, found {reference:?}");
-        let known = scope.actions();
-        let hint = match nearest(reference, known.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "put its ACTION.md into the bundle".to_owned(),
-        };
-        report.add_with_hint(&codes::ACTION_UNKNOWN, field.at, message, hint);
-    }
-    action
-}
-
-/// `@scope/name/…`
-fn is_registry(text: &str) -> bool {
-    text.strip_prefix('@')
-        .is_some_and(|rest| rest.contains('/') && rest.split('/').all(is_segment))
-}
-
-/// `./…/ACTION.md`, within the bundle.
-fn is_path(text: &str) -> bool {
-    let inner = text
-        .strip_prefix("./")
-        .and_then(|rest| rest.strip_suffix("ACTION.md"));
-    inner.is_some_and(|inner| {
-        inner.is_empty()
-            || inner
-                .strip_suffix('/')
-                .is_some_and(|inner| inner.split('/').all(is_segment))
+    found.map_or(Implements::Unresolved, |found| {
+        Implements::Resolved(Box::new(found))
     })
 }
 
-fn is_segment(segment: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    !segment.is_empty() && segment.chars().all(plain) && !segment.starts_with('.')
+/// `{ref: …}`, `{file: …}` or `{inline: …}`.
+fn composed(
+    field: &Field<'_>,
+    scope: &dyn Scope,
+    report: &mut Report<'_>,
+) -> Option<Implementation> {
+    let mut inner = report.read(Fields::of(field))?;
+    let forms = [inner.take("ref"), inner.take("file"), inner.take("inline")];
+    report.unknown(inner);
+    match forms {
+        [Some(name), None, None] => by_name(&name, scope, report),
+        [None, Some(path), None] => at_path(&path, scope, report),
+        [None, None, Some(action)] => {
+            let action = read::inline(&action, report)?;
+            Some(Implementation {
+                reference: action.id.clone(),
+                form: Form::Inline,
+                action,
+            })
+        }
+        forms => {
+            let message = format!(
+                "expected `{}` to have one of `ref`, `file` and `inline`, found {}",
+                field.name,
+                forms.iter().flatten().count()
+            );
+            report.add(&codes::ACTION_REFERENCE_INVALID, field.at, message);
+            None
+        }
+    }
+}
+
+/// By its id or registry reference.
+fn by_name(
+    field: &Field<'_>,
+    scope: &dyn Scope,
+    report: &mut Report<'_>,
+) -> Option<Implementation> {
+    let text = report.read(field.text())?;
+    let (reference, form) = if let Some(registry) = RegistryReference::parse(text) {
+        (Reference::Registry(registry), Form::Registry)
+    } else if id::is_valid(text) || id::was_valid(text) {
+        (Reference::Id(text.to_owned()), Form::Id)
+    } else {
+        let message = format!(
+            "expected an action id, a registry reference or a path to an ACTION.md, found {text:?}"
+        );
+        report.add(&codes::ACTION_REFERENCE_INVALID, field.at, message);
+        return None;
+    };
+    if let Some(action) = scope.action(&reference) {
+        return Some(Implementation {
+            reference: text.to_owned(),
+            form,
+            action,
+        });
+    }
+    if scope.is_action_unread(&reference) {
+        report.follows();
+    } else if form == Form::Registry {
+        let message = format!("expected an action of a library at hand, found {text:?}");
+        let hint = "put its ACTION.md into the bundle and write its id";
+        report.add_with_hint(&codes::ACTION_UNRESOLVED, field.at, message, hint);
+    } else {
+        let message = format!("expected an action known in this bundle, found {text:?}");
+        let hint = hint([text], scope, "put its ACTION.md into the bundle");
+        report.add_with_hint(&codes::ACTION_UNKNOWN, field.at, message, hint);
+    }
+    None
+}
+
+/// By a path from the bundle's root, else from the folder of the contract, to an ACTION.md or its folder.
+fn at_path(
+    field: &Field<'_>,
+    scope: &dyn Scope,
+    report: &mut Report<'_>,
+) -> Option<Implementation> {
+    let text = report.read(field.text())?;
+    let bases = ["", folder(report.file())];
+    let paths = bases.iter().filter_map(|base| resolve_beneath(base, text));
+    let mut paths: Vec<String> = paths.map(document).collect();
+    paths.dedup();
+    if paths.is_empty() {
+        let message =
+            format!("expected the path of an ACTION.md beneath the bundle, found {text:?}");
+        report.add(&codes::ACTION_REFERENCE_INVALID, field.at, message);
+        return None;
+    }
+    for path in &paths {
+        let reference = Reference::Path(path.clone());
+        if let Some(action) = scope.action(&reference) {
+            return Some(Implementation {
+                reference: text.to_owned(),
+                form: Form::Path,
+                action,
+            });
+        }
+        // It is the one that is meant: the action at another path must not stand in for it.
+        if scope.is_action_unread(&reference) {
+            report.follows();
+            return None;
+        }
+    }
+    let message = format!("expected an action at {}, found none", paths.join(" or "));
+    let meant: Vec<String> = paths.iter().map(|path| format!("./{path}")).collect();
+    let meant = meant.iter().map(String::as_str);
+    let hint = hint(meant, scope, "put its ACTION.md there, or correct the path");
+    report.add_with_hint(&codes::ACTION_UNKNOWN, field.at, message, hint);
+    None
+}
+
+/// The hint at an action that is nearly what a contract may mean, else another one.
+fn hint<'t>(
+    meant: impl IntoIterator<Item = &'t str>,
+    scope: &dyn Scope,
+    otherwise: &str,
+) -> String {
+    let known = scope.actions();
+    let mut meant = meant.into_iter();
+    match meant.find_map(|name| nearest(name, known.iter().map(String::as_str))) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => otherwise.to_owned(),
+    }
+}
+
+/// The ACTION.md that a path means: itself, or the one in that folder.
+fn document(path: String) -> String {
+    const FILE: &str = "ACTION.md";
+    match path.as_str() {
+        "" => FILE.to_owned(),
+        path if path == FILE || path.ends_with("/ACTION.md") => path.to_owned(),
+        path => format!("{path}/{FILE}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registry_reference_has_an_owner_a_library_and_an_action() {
+        let read = RegistryReference::parse("@agentik/actions/standard/storage-commit").unwrap();
+        assert_eq!(
+            (&*read.owner, &*read.library, &*read.action),
+            ("agentik", "actions/standard", "storage-commit")
+        );
+        assert_eq!(read.to_string(), "@agentik/actions/standard/storage-commit");
+        for text in [
+            "@a/b",
+            "@a",
+            "a/b/c",
+            "@/b/c",
+            "@a//c",
+            "@a/b/",
+            "@a/../c",
+            "@a/.b/c",
+            "@a/b/c@2.0.0",
+            "@a/b/c d",
+        ] {
+            assert_eq!(RegistryReference::parse(text), None, "{text}");
+        }
+    }
 }

@@ -112,7 +112,7 @@ pub(super) fn contract(
         timeout: timeout.map_or(DEFAULT_TIMEOUT, |given| given.value),
         retry,
         default_implementation,
-        implements: implements.known(),
+        implements: implements.into_implementation(),
         driver_constraints,
         tags,
         examples,

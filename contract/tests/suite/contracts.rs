@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolward_contract::action::Action;
+use toolward_contract::action::{Action, Form, Reference};
 use toolward_contract::tool::{Approval, Backoff, Retry, Tool, ToolId};
 use toolward_contract::{CODES, NoScope, Scope, Severity, define_tool};
 
@@ -75,9 +75,9 @@ impl Scope for Actions {
         None
     }
 
-    fn action(&self, reference: &str) -> Option<Action> {
-        let source = "---\nname: Send\nid: mail:send\ndescription: Sends a mail.\nversion: 1.0.0\nmutates: ['external:mail']\nrisk_level: 2\napproval: policy:mail\nrequires: { network: [mail.example], secrets: [mail-key] }\nfires_events: [mail.sent]\n---\n";
-        (reference == "mail:send").then(|| {
+    fn action(&self, reference: &Reference) -> Option<Action> {
+        let source = "---\nschema: action/v1\nid: mail:send\ndescription: Sends a mail.\nmutates: ['external:mail']\nrisk_level: 2\napproval: policy:mail\nrequires: { network: [mail.example], secrets: [mail-key] }\nfires_events: [mail.sent]\n---\n";
+        (*reference == Reference::Id("mail:send".to_owned())).then(|| {
             Action::parse("ACTION.md", source)
                 .into_result()
                 .expect("valid")
@@ -99,8 +99,8 @@ fn a_tool_inherits_what_it_does_not_say() {
     );
     assert_eq!(tool.fires_events, ["mail.sent"]);
     assert_eq!(
-        tool.implements.map(|i| (i.reference, i.action.id)),
-        Some(("mail:send".to_owned(), "mail:send".to_owned()))
+        tool.implements.map(|i| (i.reference, i.form, i.action.id)),
+        Some(("mail:send".to_owned(), Form::Id, "mail:send".to_owned()))
     );
 }
 

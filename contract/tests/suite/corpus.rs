@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toolward_contract::action::Action;
+use toolward_contract::action::{Action, Reference};
 use toolward_contract::driver::Driver;
 use toolward_contract::index::Index;
 use toolward_contract::prompt::Prompt;
@@ -31,13 +31,15 @@ impl Scope for Bundle {
         serde_json::from_str(&text).ok()
     }
 
-    fn action(&self, reference: &str) -> Option<Action> {
-        let known = [
-            "storage:commit",
-            "@examples/actions/storage-commit",
-            "./actions/storage-commit/ACTION.md",
-        ];
-        known.contains(&reference).then(|| {
+    fn action(&self, reference: &Reference) -> Option<Action> {
+        let known = match reference {
+            Reference::Id(id) => id == "storage:commit",
+            Reference::Registry(registry) => {
+                registry.to_string() == "@examples/actions/storage-commit"
+            }
+            Reference::Path(path) => path == "actions/storage-commit/ACTION.md",
+        };
+        known.then(|| {
             let source = read(&corpus().join("scope/actions/storage-commit.action.md"));
             Action::parse("ACTION.md", &source)
                 .into_result()

@@ -1,7 +1,7 @@
 //! What compiled schemas do with values, and what a model gets to see of them.
 
 use serde_json::{Value, json};
-use toolward_contract::action::Action;
+use toolward_contract::action::{Action, Reference};
 use toolward_contract::schema::Schema;
 use toolward_contract::{NoScope, Scope};
 
@@ -305,7 +305,7 @@ impl Scope for Shared {
         }
     }
 
-    fn action(&self, _reference: &str) -> Option<Action> {
+    fn action(&self, _reference: &Reference) -> Option<Action> {
         None
     }
 }

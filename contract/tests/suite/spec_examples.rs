@@ -1,7 +1,7 @@
 //! The examples of the specifications that the formats come from.
 
 use serde_json::{Value, json};
-use toolward_contract::action::Action;
+use toolward_contract::action::{Action, Reference};
 use toolward_contract::driver::{Body, DriverKind, Method};
 use toolward_contract::driver::{Driver, Part};
 use toolward_contract::index::{Index, Transport};
@@ -203,7 +203,7 @@ impl Scope for MailSchemas {
             .then(|| json!({ "type": "object", "required": ["id"] }))
     }
 
-    fn action(&self, _reference: &str) -> Option<Action> {
+    fn action(&self, _reference: &Reference) -> Option<Action> {
         None
     }
 }
