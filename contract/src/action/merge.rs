@@ -117,11 +117,14 @@ impl Floor<'_, '_, '_> {
             self.widened(given.at, "approval", rule, &floor, &claim);
             return self.action.approval.clone();
         }
-        // Two policies that differ can't be compared: each counts as `always`.
-        match (given.value, floor) {
-            (Approval::Policy(own), Approval::Policy(floor)) if own != *floor => Approval::Always,
-            (own, _) => own,
+        // What a policy asks for is known only to who resolves it: it can't be compared with another one,
+        // and must not replace `always`.
+        let own = given.value;
+        let asks_always = floor.effective() == Approval::Always;
+        if matches!(own, Approval::Policy(_)) && asks_always && own != *floor {
+            return Approval::Always;
         }
+        own
     }
 
     fn risk_level(&mut self, claim: Option<Given<u8>>) -> u8 {
