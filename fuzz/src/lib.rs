@@ -39,6 +39,8 @@ pub struct Target {
 const CASES: &[&str] = &[
     "contract/tests/corpus/valid",
     "contract/tests/corpus/invalid",
+    "contract/tests/corpus/aip-39/valid",
+    "contract/tests/corpus/aip-39/invalid",
 ];
 
 /// All targets, by name.

@@ -6,6 +6,7 @@
     reason = "helpers of tests fail the test"
 )]
 
+mod action_documents;
 mod capabilities;
 mod contracts;
 mod corpus;
