@@ -22,6 +22,7 @@ use crate::dev::{self, PackOptions};
 use crate::documents::{Documents, role_of};
 pub use crate::error::ContentError;
 use crate::index::{self, TOOLS_JSON};
+use crate::libraries::Surroundings;
 use crate::rules;
 use crate::shown::{self, PromptEntry, ResourceEntry};
 
@@ -239,7 +240,13 @@ impl Content {
         granted: &dyn Fn(&str) -> bool,
     ) -> Result<Self, ContentError> {
         check_roles(&manifest)?;
-        let (documents, mut diagnostics) = rules::read(&files);
+        // Without signatures there is but the claim, and nobody else's library at hand.
+        let owner = match origin.is_dev() {
+            true => manifest.publisher.as_str(),
+            false => publisher,
+        };
+        let surroundings = Surroundings::alone(owner, &manifest.id);
+        let (documents, mut diagnostics) = rules::read_in(&files, surroundings);
         let indexed = index::read(&files, &documents, &mut diagnostics);
         if let Some(index) = &indexed.index {
             diagnostics.extend(index::check_version(&manifest, index));

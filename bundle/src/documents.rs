@@ -19,6 +19,7 @@ use toolward_fields::nearest;
 use toolward_signing::manifest::FileRole;
 
 use crate::codes;
+use crate::libraries::Surroundings;
 use crate::locate::about_file;
 
 mod scope;
@@ -159,9 +160,15 @@ fn schemas(tool: &Tool) -> usize {
 }
 
 impl Documents {
-    /// Reads all documents among `files`.
+    /// Reads all documents among `files`, with no other bundle around them.
     #[must_use]
     pub fn read(files: &BTreeMap<String, Arc<[u8]>>) -> Self {
+        Self::read_in(files, Surroundings::NONE)
+    }
+
+    /// Reads all documents among `files`. `surroundings`: where registry references lead.
+    #[must_use]
+    pub fn read_in(files: &BTreeMap<String, Arc<[u8]>>, surroundings: Surroundings<'_>) -> Self {
         let mut documents = Self::default();
         for (path, bytes) in files {
             if role_of(path) == FileRole::Action
@@ -174,7 +181,7 @@ impl Documents {
         }
         let actions = std::mem::take(&mut documents.actions);
         let unread = documents.unread.clone();
-        let scope = BundleScope::new(files, &actions, &[], &unread);
+        let scope = BundleScope::new(files, &actions, &[], &unread).within(surroundings);
         let mut weight = 0_usize;
         for (path, bytes) in files {
             match role_of(path) {

@@ -20,6 +20,7 @@ use crate::content::{Content, ContentOrigin};
 use crate::documents::Documents;
 use crate::error::ReadError;
 use crate::index;
+use crate::libraries::Surroundings;
 use crate::rules;
 
 pub use crate::declared::{Difference, Undeclared};
@@ -233,7 +234,9 @@ impl Inspection {
         let files = files
             .map(|(path, bytes)| (path.as_str().to_owned(), bytes))
             .collect();
-        let mut documents = Documents::read(&files);
+        let manifest = &bundle.manifest;
+        let surroundings = Surroundings::alone(&manifest.publisher, &manifest.id);
+        let mut documents = Documents::read_in(&files, surroundings);
         let mut problems = std::mem::take(&mut documents.diagnostics);
         let indexed = index::read(&files, &documents, &mut problems);
         let written = documents.tools.iter().map(|tool| &tool.value);

@@ -2,6 +2,7 @@
 //!
 //! * [`content`]: from verified bytes to contracts, drivers and components;
 //! * [`component`]: the imports and exports of a component;
+//! * [`libraries`]: where actions are found;
 //! * [`surface`]: what a model or a policy sees of a bundle, and how two releases differ in it;
 //! * [`shown`]: prompts and resources;
 //! * [`inspect`]: a bundle as plain values to show;
@@ -25,6 +26,7 @@ mod error;
 pub mod files;
 pub mod index;
 pub mod inspect;
+pub mod libraries;
 pub mod locate;
 mod media;
 pub mod rules;

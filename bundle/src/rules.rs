@@ -19,6 +19,7 @@ use crate::dev::bundle_toml;
 use crate::documents::{Documents, Located, beside};
 use crate::duplicates::repeated;
 use crate::files::Files;
+use crate::libraries::Surroundings;
 use crate::locate::{about_file, key_position};
 use crate::shown;
 use crate::text::list;
@@ -27,10 +28,16 @@ mod worlds;
 
 /// Reads the documents among `files`, and says what is wrong with them, alone and
 /// together; but for components ([`components`]) and `tools.json`
-/// ([`index::check`](crate::index::check)).
+/// ([`index::check`](crate::index::check)). Registry references lead nowhere.
 #[must_use]
 pub fn read(files: &Files) -> (Documents, Vec<Diagnostic>) {
-    let mut documents = Documents::read(files);
+    read_in(files, Surroundings::NONE)
+}
+
+/// [`read`], with what is known around the bundle.
+#[must_use]
+pub fn read_in(files: &Files, surroundings: Surroundings<'_>) -> (Documents, Vec<Diagnostic>) {
+    let mut documents = Documents::read_in(files, surroundings);
     let mut diagnostics = std::mem::take(&mut documents.diagnostics);
     diagnostics.extend(unique_ids(&documents));
     diagnostics.extend(implementations(&documents));

@@ -20,6 +20,7 @@ use crate::documents::{borrowed, role_of};
 use crate::error::ReadError;
 use crate::files;
 use crate::index::TOOLS_JSON;
+use crate::libraries::Surroundings;
 use crate::rules;
 
 /// What `pack` takes from outside the directory.
@@ -69,7 +70,8 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, ReadError
     };
     let found = files::collect(directory)?;
     let mut bundle_files = found.files;
-    let (index, mut diagnostics) = examine(&bundle_files);
+    let surroundings = Surroundings::alone(&bundle.publisher, &bundle.id);
+    let (index, mut diagnostics) = examine(&bundle_files, surroundings);
     diagnostic::attach(&mut diagnostics, |name| {
         bundle_files.get(name).map(|bytes| bytes.as_ref())
     });
@@ -153,8 +155,8 @@ pub fn read_bundle_toml(directory: &Path) -> Result<BundleToml, ReadError> {
 }
 
 /// Parses the documents, checks what they owe each other, and makes the index.
-fn examine(files: &files::Files) -> (Index, Vec<Diagnostic>) {
-    let (documents, mut diagnostics) = rules::read(files);
+fn examine(files: &files::Files, surroundings: Surroundings<'_>) -> (Index, Vec<Diagnostic>) {
+    let (documents, mut diagnostics) = rules::read_in(files, surroundings);
     diagnostics.extend(rules::components(&documents, files));
     if diagnostics.is_empty() {
         diagnostics.extend(rules::not_empty(&documents, files));

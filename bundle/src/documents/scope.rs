@@ -1,4 +1,4 @@
-//! What a contract or `tools.json` may refer to: schemas and actions of its own bundle.
+//! What a contract or `tools.json` may refer to: schemas of its own bundle, and actions.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,14 +13,16 @@ use toolward_contract::{Scope, json};
 use toolward_signing::manifest::FileRole;
 
 use super::{Located, Unread};
+use crate::libraries::{Surroundings, look_up, may_be};
 
 /// Names among which the one that was meant is looked for.
 const MAX_HINTED: usize = 256;
 
-/// What a contract may refer to: schemas and actions of its own bundle.
+/// What a contract may refer to: schemas of its own bundle, and actions.
 pub(crate) struct BundleScope<'a> {
     files: &'a BTreeMap<String, Arc<[u8]>>,
     actions: &'a [Located<Action>],
+    surroundings: Surroundings<'a>,
     /// The contracts that were read already.
     tools: &'a [Located<Tool>],
     /// The documents that could not be read.
@@ -30,6 +32,7 @@ pub(crate) struct BundleScope<'a> {
 }
 
 impl<'a> BundleScope<'a> {
+    /// Without surroundings: registry references lead nowhere.
     pub(super) fn new(
         files: &'a BTreeMap<String, Arc<[u8]>>,
         actions: &'a [Located<Action>],
@@ -39,9 +42,18 @@ impl<'a> BundleScope<'a> {
         Self {
             files,
             actions,
+            surroundings: Surroundings::NONE,
             tools,
             unread,
             unread_schemas: RefCell::default(),
+        }
+    }
+
+    /// The same, with what is known around the bundle.
+    pub(super) fn within(self, surroundings: Surroundings<'a>) -> Self {
+        Self {
+            surroundings,
+            ..self
         }
     }
 
@@ -70,23 +82,13 @@ impl Scope for BundleScope<'_> {
     }
 
     fn action(&self, reference: &Reference) -> Option<Action> {
-        let found = match reference {
-            Reference::Path(path) => self.actions.iter().find(|action| action.path == *path),
-            Reference::Id(id) => self.actions.iter().find(|action| action.value.id == *id),
-            // No library is known.
-            Reference::Registry(_) => None,
-        };
-        found.map(|action| Action::clone(&action.value))
+        look_up(reference, self.actions, self.surroundings)
     }
 
     fn is_action_unread(&self, reference: &Reference) -> bool {
         let unread = self.unread.iter();
         let mut actions = unread.filter(|unread| unread.role == FileRole::Action);
-        match reference {
-            Reference::Path(path) => actions.any(|unread| unread.path == *path),
-            Reference::Id(id) => actions.any(|unread| unread.may_be(id)),
-            Reference::Registry(_) => false,
-        }
+        actions.any(|unread| may_be(reference, unread, self.surroundings))
     }
 
     fn schemas(&self) -> Vec<String> {
