@@ -10,10 +10,11 @@ use toolward_bundle::dev::{BundleToml, bundle_toml};
 use toolward_bundle::documents::{Documents, file_name, is_prompt};
 use toolward_bundle::files::{self, BUILD_FOLDERS, Files, FilesError};
 use toolward_bundle::index::{self, TOOLS_JSON};
+use toolward_bundle::libraries::Surroundings;
 use toolward_bundle::locate::{about_error, about_file};
 use toolward_bundle::rules;
 use toolward_contract::diagnostic::{self, Diagnostic, Severity};
-use toolward_signing::manifest;
+use toolward_signing::manifest::{self, Manifest};
 
 use crate::lints;
 
@@ -195,11 +196,16 @@ fn check_authoring(root: &Path) -> Findings {
             return found;
         }
     };
-    let documents = examine(&collected.files, &mut found);
+    let surroundings = bundle.as_ref().map_or(Surroundings::NONE, |bundle| {
+        Surroundings::alone(&bundle.publisher, &bundle.id)
+    });
+    let documents = examine(&collected.files, surroundings, &mut found);
     if bundle.is_none() {
-        // A [[build]] may be what makes it.
-        let unbuilt = codes::COMPONENT_MISSING.code;
-        found.diagnostics.retain(|found| found.code != unbuilt);
+        // A [[build]] may be what makes a component, and the bundle the library that is referred to.
+        let follow = [codes::COMPONENT_MISSING.code, "action-unresolved"];
+        found
+            .diagnostics
+            .retain(|found| !follow.contains(&found.code));
     }
     let builds = bundle.map(|bundle| bundle.builds).unwrap_or_default();
     for diagnostic in &mut found.diagnostics {
@@ -238,7 +244,12 @@ fn check_packed(root: &Path) -> Findings {
     match files::tree(root) {
         Err(error) => found.diagnostics.push(unreadable_at(root, &error)),
         Ok(files) => {
-            let documents = examine(&files, &mut found);
+            let claims = files.get(manifest::FILE);
+            let claims = claims.and_then(|bytes| Manifest::parse(bytes).ok());
+            let surroundings = claims.as_ref().map_or(Surroundings::NONE, |claims| {
+                Surroundings::alone(&claims.publisher, &claims.id)
+            });
+            let documents = examine(&files, surroundings, &mut found);
             check_index(&files, &documents, &mut found);
             found.show_lines(&files);
         }
@@ -270,7 +281,7 @@ fn check_loose(root: &Path) -> Findings {
 
 fn examine_loose(files: &Files) -> Findings {
     let mut found = Findings::default();
-    let documents = examine_documents(files, &mut found);
+    let documents = examine_documents(files, Surroundings::NONE, &mut found);
     // The rest of its bundle is not here.
     found
         .diagnostics
@@ -291,15 +302,19 @@ fn examine_loose(files: &Files) -> Findings {
 }
 
 /// The documents and what they owe each other.
-fn examine(files: &Files, found: &mut Findings) -> Documents {
-    let documents = examine_documents(files, found);
+fn examine(files: &Files, surroundings: Surroundings<'_>, found: &mut Findings) -> Documents {
+    let documents = examine_documents(files, surroundings, found);
     let components = rules::components(&documents, files);
     found.diagnostics.extend(components);
     documents
 }
 
-fn examine_documents(files: &Files, found: &mut Findings) -> Documents {
-    let (documents, diagnostics) = rules::read(files);
+fn examine_documents(
+    files: &Files,
+    surroundings: Surroundings<'_>,
+    found: &mut Findings,
+) -> Documents {
+    let (documents, diagnostics) = rules::read_in(files, surroundings);
     found.documents += files
         .keys()
         .filter(|path| {

@@ -74,6 +74,7 @@ fn an_action_that_can_not_be_read_is_not_held_against_its_tools() {
         "./.actions/act",
         "../../actions/act",
         "{ file: actions/act }",
+        "\"@acme/demo/greet/act\"",
     ] {
         let demo = Demo::new();
         demo.write(
@@ -84,7 +85,8 @@ fn an_action_that_can_not_be_read_is_not_held_against_its_tools() {
         assert!(
             found(&demo)
                 .iter()
-                .all(|(_, code)| *code != "action-unknown")
+                .all(|(_, code)| !["action-unknown", "action-unresolved"].contains(code)),
+            "{reference}"
         );
         demo.write(action, &broken);
         assert_eq!(found(&demo), one(action, "missing-field"), "{reference}");
@@ -154,6 +156,25 @@ fn while_bundle_toml_can_not_be_read_no_component_is_missing() {
     let build = "\n[[build]]\ncrate = \"driver\"\noutput = \"drivers/demo-greet/driver.wasm\"\n";
     demo.remove("drivers/demo-greet/driver.wasm");
     demo.write("bundle.toml", format!("{BUNDLE}{build}sise = 3\n"));
+    assert_eq!(found(&demo), one("bundle.toml", "bundle-toml-unknown-key"));
+}
+
+#[test]
+fn while_bundle_toml_can_not_be_read_no_library_is_missing() {
+    let demo = Demo::new();
+    demo.write("actions/act/ACTION.md", ACTION);
+    demo.write(
+        TOOL_MD,
+        tool_with("implements: \"@acme/demo/greet/act\"\nfires_events: [a]"),
+    );
+    let unresolved = |found: Vec<(String, &str)>| {
+        let mut codes = found.into_iter().map(|(_, code)| code);
+        codes.any(|code| code == "action-unresolved")
+    };
+    assert!(!unresolved(found(&demo)));
+    demo.write("bundle.toml", BUNDLE.replace("acme", "zenith"));
+    assert!(unresolved(found(&demo)));
+    demo.write("bundle.toml", format!("{BUNDLE}sise = 3\n"));
     assert_eq!(found(&demo), one("bundle.toml", "bundle-toml-unknown-key"));
 }
 

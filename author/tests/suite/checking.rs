@@ -276,3 +276,28 @@ fn a_driver_for_other_versions_of_a_contract_beside_it_is_a_warning() {
     assert_eq!(report.errors(), 0);
     assert_eq!(codes(&report), ["driver-version-mismatch"]);
 }
+
+#[test]
+fn a_registry_reference_is_checked_against_the_library_that_it_stands_in() {
+    let demo = Demo::new();
+    let action = "---\nschema: action/v1\nid: demo:hello\ndescription: Greets.\n---\n";
+    demo.write("actions/hello/ACTION.md", action);
+    let implement = |owner: &str| {
+        let line = format!("version: 1.0.0\nimplements: \"@{owner}/demo/greet/hello\"\n");
+        demo.write(
+            "tools/demo.greet/TOOL.md",
+            TOOL.replace("version: 1.0.0\n", &line),
+        );
+    };
+    implement("acme");
+    let place = tempfile::tempdir().unwrap();
+    let packed = place.path().join("out");
+    toolward_author::Sealed::new(&demo.pack())
+        .write_directory(&packed)
+        .unwrap();
+    assert_eq!(check_path(demo.path()).diagnostics, []);
+    assert_eq!(check_path(&packed).diagnostics, []);
+    implement("zenith");
+    let report = check_path(demo.path());
+    assert!(codes(&report).contains(&"action-unresolved"), "{report:?}");
+}
