@@ -110,12 +110,12 @@ fn an_action_that_can_not_be_read_is_not_held_against_its_tools() {
 #[test]
 fn no_other_action_stands_in_for_one_that_can_not_be_read() {
     let demo = Demo::new();
-    demo.write(TOOL_MD, tool_with("implements: ./act\nmutates: []"));
-    demo.write("tools/demo.greet/act/ACTION.md", ACTION);
+    demo.write(TOOL_MD, tool_with("implements: ./actions/act\nmutates: []"));
+    demo.write("tools/demo.greet/actions/act/ACTION.md", ACTION);
     assert_eq!(found(&demo), one(TOOL_MD, "action-widened"));
     // From the bundle's root, which is looked at first, the path leads to this one.
-    demo.write("act/ACTION.md", ACTION.replace("demo:act", "Act"));
-    assert_eq!(found(&demo), one("act/ACTION.md", "id-invalid"));
+    demo.write("actions/act/ACTION.md", ACTION.replace("demo:act", "Act"));
+    assert_eq!(found(&demo), one("actions/act/ACTION.md", "id-invalid"));
 }
 
 #[test]
