@@ -10,7 +10,7 @@ use toolward_contract::diagnostic::Severity;
 ///
 /// # Errors
 ///
-/// As [`toolward_bundle::dev::pack`], and when nobody has described one of its tools.
+/// As [`toolward_bundle::dev::pack`], and when one of its tools has no description yet.
 pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, ReadError> {
     let packed = dev::pack(directory, options)?;
     let todo = packed.warnings.iter();

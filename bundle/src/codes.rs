@@ -32,8 +32,22 @@ codes! {
         "Within a bundle every contract has its own id, and so has every driver, every action and every prompt. The names and URIs that prompts and resources ask for are their own as well, and no URI fits two templates.";
     FOLDER_NAME = "folder-name" Warning, "a folder is named otherwise than the id in it",
         "AIP-14 asks for the folder of a TOOL.md to be named as the contract's id. Readers find it faster so.";
-    DESCRIPTION_TODO = "description-todo" Warning, "nobody has described a tool",
+    DESCRIPTION_TODO = "description-todo" Warning, "a tool has no description yet",
         "`toolward import` writes a description that begins with TODO where it finds none. Models choose tools by their descriptions, so `pack` refuses it: say what the tool does, and when to use it.";
+    CONTRACT_NARROWED = "contract-narrowed", "a contract allows less than an earlier release of the same major version",
+        "`check --against` compares the schemas. An input that was accepted no longer is, which breaks callers, or a driver may no longer give what it gave, which breaks drivers of other bundles (AIP-14, \"Stable identity\"). Give the contract a new major version, or keep what it allowed. Before 1.0.0 a new minor version does.";
+    CONTRACT_WIDENED = "contract-widened", "a contract's output may be what no earlier release of the same major version gave",
+        "`check --against` compares the schemas. A caller that relied on the output's type, values or required properties meets others. Properties that are added are allowed. Give the contract a new major version, or keep what it promised.";
+    CONTRACT_CHANGED = "contract-changed" Warning, "a contract differs from an earlier release in a way that can't be judged",
+        "`check --against` can't tell whether one `pattern`, `not` or another such keyword allows less than the other. Where it does, give the contract a new major version.";
+    REQUIRED_UNDECLARED = "required-undeclared" Warning, "`required` names a property that the schema does not declare",
+        "Nothing says what the value is, so a model has to guess it. The name is likely misspelt, or was forgotten when a property got another name.";
+    EGRESS_ANY = "egress-any" Warning, "a driver asks for every host",
+        "With `*` in `network.egress` a driver may send what it is given anywhere. List the hosts that it needs; where the operator decides, say so in the driver's text.";
+    EGRESS_EMPTY = "egress-empty" Warning, "a driver lists no host, and its contract needs the network",
+        "A driver reaches only what `network.egress` of its DRIVER.md lists, so every request of this one is refused.";
+    LOOKS_LIKE_SECRET = "looks-like-secret" Warning, "an example or metadata holds what looks like a key",
+        "Bundles are published as they are. The text has the form of an access key, a private key or a signed token. Revoke it if it is real, and write a placeholder.";
     DRIVER_MISSING = "driver-missing" Warning, "no driver of the bundle carries out a contract",
         "A bundle of contracts only is allowed: its drivers may come from somebody else. Where that is not meant, add a DRIVER.md whose `implements` names the contract and a range that holds its version.";
     DEFAULT_DRIVER_UNKNOWN = "default-driver-unknown" Warning, "`default_implementation` names no driver of the bundle",
@@ -44,6 +58,8 @@ codes! {
         "`implements[].tool` is the path of a TOOL.md of the same bundle, from the folder of DRIVER.md or from the bundle's root. The driver serves the contract with the id that stands there; the folder's name does not matter. For a contract of another bundle write its id.";
     TOOL_REFERENCE_UNKNOWN = "tool-reference-unknown" Warning, "a driver implements a contract that is not in the bundle, and one with nearly that id is",
         "A driver may implement a contract of another bundle. Here no driver names the contract whose id is nearly the same, so that a misspelt id is likelier.";
+    FINDINGS_TOO_MANY = "findings-too-many", "a bundle has too many findings",
+        "After 4096 errors and warnings the other documents are not read. Correct what is listed, then check again.";
     SCHEMAS_TOO_LARGE = "schemas-too-large", "the schemas of a bundle's contracts are too large together",
         "Every host that loads the bundle compiles them and keeps them. A pattern weighs as much as a hundred other values. Split the bundle, or use fewer patterns.";
     COMPONENT_MISSING = "component-missing", "a driver's component is not there",

@@ -240,7 +240,7 @@ impl Content {
         granted: &dyn Fn(&str) -> bool,
     ) -> Result<Self, ContentError> {
         check_roles(&manifest)?;
-        // Without signatures there is but the claim, and nobody else's library at hand.
+        // Nothing is signed: the publisher is a claim, and no other library is known.
         let owner = match origin.is_dev() {
             true => manifest.publisher.as_str(),
             false => publisher,

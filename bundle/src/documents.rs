@@ -15,7 +15,7 @@ use toolward_contract::prompt::Prompt;
 use toolward_contract::resource::{Resource, SIDECAR};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
-use toolward_fields::nearest;
+use toolward_fields::NearNames;
 use toolward_signing::manifest::FileRole;
 
 use crate::codes;
@@ -133,18 +133,22 @@ fn near_contract<'f>(
     driver: &str,
     reference: &str,
     files: &'f BTreeMap<String, Arc<[u8]>>,
+    near: &mut NearNames,
 ) -> Option<&'f str> {
     let mut meant = meant(driver, reference);
     meant.find_map(|path| {
         let contracts = files.keys().map(String::as_str);
         let contracts = contracts.filter(|path| role_of(path) == FileRole::Contract);
-        nearest(&path, contracts)
+        near.find(&path, contracts)
     })
 }
 
 /// What all schemas of a bundle may weigh together ([`Schema::weight`]): each is
 /// compiled by every host that loads the bundle, and kept.
 const MAX_SCHEMA_WEIGHT: usize = 200_000;
+
+/// Findings after which the rest of a bundle is not read: a few megabytes of documents can have millions.
+pub const MAX_FINDINGS: usize = 4096;
 
 /// What the schemas of a contract weigh.
 fn schemas(tool: &Tool) -> usize {
@@ -172,7 +176,7 @@ impl Documents {
         let mut documents = Self::default();
         for (path, bytes) in files {
             if role_of(path) == FileRole::Action
-                && let Some(text) = documents.text(path, bytes)
+                && let Some(text) = documents.next(path, bytes)
             {
                 let parsed = Action::parse(path, text);
                 let read = documents.keep(path, text, parsed);
@@ -187,7 +191,7 @@ impl Documents {
             match role_of(path) {
                 FileRole::Contract if weight > MAX_SCHEMA_WEIGHT => documents.leave(path, None),
                 FileRole::Contract => {
-                    if let Some(text) = documents.text(path, bytes) {
+                    if let Some(text) = documents.next(path, bytes) {
                         let parsed = Tool::parse(path, text, &scope);
                         weight = weight.saturating_add(parsed.value.as_ref().map_or(0, schemas));
                         let read = documents.keep(path, text, parsed);
@@ -206,19 +210,19 @@ impl Documents {
                     }
                 }
                 FileRole::Driver => {
-                    if let Some(text) = documents.text(path, bytes) {
+                    if let Some(text) = documents.next(path, bytes) {
                         let read = documents.keep(path, text, Driver::parse(path, text));
                         documents.drivers.extend(read);
                     }
                 }
                 FileRole::Prompt if is_prompt(path) => {
-                    if let Some(text) = documents.text(path, bytes) {
+                    if let Some(text) = documents.next(path, bytes) {
                         let read = documents.keep(path, text, Prompt::parse(path, text));
                         documents.prompts.extend(read);
                     }
                 }
                 FileRole::Resource if path.ends_with(SIDECAR) => {
-                    if let Some(text) = documents.text(path, bytes) {
+                    if let Some(text) = documents.next(path, bytes) {
                         let read = documents.keep(path, text, Resource::parse(path, text));
                         documents.sidecars.extend(read);
                     }
@@ -229,7 +233,29 @@ impl Documents {
         documents.diagnostics.extend(scope.unread_schemas());
         documents.actions = actions;
         documents.follow_references(files);
+        if documents.is_full() {
+            documents.diagnostics.push(about_file(
+                "",
+                &codes::FINDINGS_TOO_MANY,
+                format!("the bundle has more than {MAX_FINDINGS} findings; the rest was not read"),
+                "correct these first",
+            ));
+        }
         documents
+    }
+
+    /// Whether there are so many findings that nothing else is read.
+    fn is_full(&self) -> bool {
+        self.diagnostics.len() > MAX_FINDINGS
+    }
+
+    /// The text of the next document; `None` where it is not read.
+    fn next<'b>(&mut self, path: &str, bytes: &'b [u8]) -> Option<&'b str> {
+        if self.is_full() {
+            self.leave(path, None);
+            return None;
+        }
+        self.text(path, bytes)
     }
 
     /// What was read of a document; it is among the unread ones if that is nothing.
@@ -261,7 +287,11 @@ impl Documents {
     /// Follows the paths by which drivers name contracts, from the folder of
     /// DRIVER.md or from the bundle's root.
     fn follow_references(&mut self, files: &BTreeMap<String, Arc<[u8]>>) {
+        let mut near = NearNames::default();
         for driver in &mut self.drivers {
+            if self.diagnostics.len() > MAX_FINDINGS {
+                break;
+            }
             let paths = |reference: &str| -> Vec<String> {
                 let paths = meant(&driver.path, reference);
                 paths.filter(|path| files.contains_key(path)).collect()
@@ -278,7 +308,7 @@ impl Documents {
             driver.value = Arc::new(followed);
             for (path, at) in missing {
                 let message = format!("expected a contract at {path}, found none");
-                let hint = match near_contract(&driver.path, &path, files) {
+                let hint = match near_contract(&driver.path, &path, files, &mut near) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => {
                         "correct the path; for a contract of another bundle write its id".to_owned()

@@ -16,7 +16,7 @@ use crate::codes;
 use crate::component::{Component, Function, HANDLER, MadeFor, Surface};
 use crate::declared::Declared;
 use crate::dev::bundle_toml;
-use crate::documents::{Documents, Located, beside};
+use crate::documents::{Documents, Located, MAX_FINDINGS, beside};
 use crate::duplicates::repeated;
 use crate::files::Files;
 use crate::libraries::Surroundings;
@@ -98,7 +98,7 @@ fn undescribed(documents: &Documents, files: &Files) -> impl Iterator<Item = Dia
         description.starts_with(UNDESCRIBED)
     });
     todo.map(move |tool| {
-        let message = format!("nobody has described {}", tool.value.id);
+        let message = format!("{} has no description yet", tool.value.id);
         let at = key_position(source(files, &tool.path), "description");
         Diagnostic::new(&codes::DESCRIPTION_TODO, &tool.path, at, message)
             .with_hint("say in `description` what it does, and when to use it")
@@ -116,6 +116,9 @@ fn implementations(documents: &Documents) -> Vec<Diagnostic> {
         .filter(|tool| known.insert(tool.value.id.as_str()))
         .collect();
     for driver in &documents.drivers {
+        if diagnostics.len() > MAX_FINDINGS {
+            break;
+        }
         for tool in &tools {
             diagnostics.extend(driver.value.check_against(&tool.value, &driver.path));
         }

@@ -9,7 +9,7 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::placeholder::Text;
 use toolward_contract::prompt::{Part, Prompt};
 use toolward_contract::resource::{Resource, SIDECAR};
-use toolward_fields::nearest;
+use toolward_fields::NearNames;
 use toolward_signing::manifest::FileRole;
 
 use crate::codes;
@@ -117,15 +117,16 @@ pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) 
         let mut sidecars = documents.unread_of(FileRole::Resource);
         sidecars.any(|unread| unread.path == sidecar)
     };
+    let mut near = NearNames::default();
     for prompt in &documents.prompts {
-        embedded(prompt, &by_path, &unread, &mut diagnostics);
+        embedded(prompt, &by_path, &unread, &mut near, &mut diagnostics);
     }
     for sidecar in &documents.sidecars {
         let file = sidecar.path.strip_suffix(SIDECAR).unwrap_or_default();
         match by_path.get(file) {
             Some(entry) => template(sidecar, entry, &mut diagnostics),
             None => {
-                let near = nearest(file, by_path.keys().copied());
+                let near = near.find(file, by_path.keys().copied());
                 let hint = near.map(|near| format!("did you mean `{near}{SIDECAR}`?"));
                 diagnostics.push(about_file(
                     &sidecar.path,
@@ -168,6 +169,7 @@ fn embedded(
     prompt: &Located<Prompt>,
     resources: &BTreeMap<&str, &ResourceEntry>,
     unread: &dyn Fn(&str) -> bool,
+    near: &mut NearNames,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let mut refuse = |line: u32, message: String, hint: &str| {
@@ -183,7 +185,7 @@ fn embedded(
             _ => continue,
         };
         let Some(entry) = resources.get(path.as_str()) else {
-            let near = nearest(path, resources.keys().copied());
+            let near = near.find(path, resources.keys().copied());
             let hint = near.map(|near| format!("did you mean `{near}`?"));
             refuse(
                 line,

@@ -29,7 +29,7 @@ mod problem;
 mod toml;
 
 pub use fields::{Field, Fields, Spelling};
-pub use nearest::nearest;
+pub use nearest::{NearNames, nearest};
 pub use node::{Content, Entry, Kind, Node};
 pub use position::Position;
 pub use problem::Problem;

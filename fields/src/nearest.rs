@@ -6,26 +6,58 @@ const MAX_CHARS: usize = 64;
 /// Known words that are looked at: the words may come from a document of any size.
 const MAX_KNOWN: usize = 512;
 
+/// Pairs of letters that one search compares, some tenths of a millisecond: a document may have thousands of wrong
+/// words.
+const MAX_PAIRS: usize = 100_000;
+
 /// The word of `known` that the fewest slips turn into `word`, where they are at most a third of its letters. A slip
 /// is a letter too many, too few or wrong, or two neighbours that changed places. Of several words that are as near,
 /// the first in the alphabet.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word: Vec<char> = word.chars().take(MAX_CHARS).collect();
+    let mut left = MAX_PAIRS;
     known
         .into_iter()
         .take(MAX_KNOWN)
-        .filter_map(|candidate| Some((slips(&word, candidate)?, candidate)))
+        .filter_map(|candidate| Some((slips(&word, candidate, &mut left)?, candidate)))
         .min()
         .map(|(_, candidate)| candidate)
 }
 
-/// How many slips lead from `candidate` to `word` (optimal string alignment); `None`: too many.
-fn slips(word: &[char], candidate: &str) -> Option<usize> {
+/// Searches among the names of one bundle: after some, a wrong name gets no hint. A bundle may have hundreds of
+/// thousands of wrong names, and hosts read it too.
+#[derive(Debug)]
+pub struct NearNames {
+    left: usize,
+}
+
+impl Default for NearNames {
+    fn default() -> Self {
+        Self { left: 64 }
+    }
+}
+
+impl NearNames {
+    /// As [`nearest`]; `None` too when no search is left.
+    pub fn find<'k>(
+        &mut self,
+        word: &str,
+        known: impl IntoIterator<Item = &'k str>,
+    ) -> Option<&'k str> {
+        self.left = self.left.checked_sub(1)?;
+        nearest(word, known)
+    }
+}
+
+/// How many slips lead from `candidate` to `word` (optimal string alignment); `None`: too many, or no pairs are left
+/// to compare.
+fn slips(word: &[char], candidate: &str, left: &mut usize) -> Option<usize> {
     let candidate: Vec<char> = candidate.chars().take(MAX_CHARS + 1).collect();
     let allowed = candidate.len() / 3;
     if candidate.len() > MAX_CHARS || candidate.len().abs_diff(word.len()) > allowed {
         return None;
     }
+    *left = left.checked_sub(candidate.len() * word.len())?;
     let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=word.len()).collect();
     let mut last = None;
@@ -73,7 +105,10 @@ mod tests {
 
     #[test]
     fn a_slip_is_a_letter_too_many_too_few_or_wrong_or_two_that_changed_places() {
-        let slips = |word: &str, known| slips(&word.chars().collect::<Vec<_>>(), known);
+        let slips = |word: &str, known| {
+            let word: Vec<char> = word.chars().collect();
+            slips(&word, known, &mut MAX_PAIRS.clone())
+        };
         assert_eq!(slips("abcdef", "abcdef"), Some(0));
         for word in ["abcdeef", "abcde", "abcdxf", "abcdfe", "bacdef"] {
             assert_eq!(slips(word, "abcdef"), Some(1), "{word}");
@@ -83,10 +118,26 @@ mod tests {
     }
 
     #[test]
+    fn searches_end() {
+        let mut near = NearNames::default();
+        let found = (0..100).filter_map(|_| near.find("fule", ["fuel"]));
+        assert_eq!(found.count(), 64);
+    }
+
+    #[test]
     fn words_of_any_length_are_compared_in_bounded_time() {
         let long = "a".repeat(1 << 20);
         assert_eq!(nearest(&long, [long.as_str(), "a"]), None);
         let many: Vec<String> = (0..100_000).map(|number| format!("name{number}")).collect();
         assert_eq!(nearest("name99999x", many.iter().map(String::as_str)), None);
+        // As far as one search goes, and no further.
+        let word = "ab".repeat(32);
+        let unlike = "ba".repeat(32);
+        let fit = MAX_PAIRS / (64 * 64);
+        let search = |before: usize| {
+            let known = std::iter::repeat_n(unlike.as_str(), before);
+            nearest(&word, known.chain([word.as_str()])).is_some_and(|found| found == word)
+        };
+        assert!(search(fit - 1) && !search(fit));
     }
 }

@@ -83,6 +83,51 @@ fn schemas_that_are_too_large_together_are_refused_before_all_are_compiled() {
 }
 
 #[test]
+fn a_bundle_with_endless_findings_is_read_in_part() {
+    let demo = Demo::new();
+    let wrong: String = (0..1500).map(|at| format!("wrong{at}: 1\n")).collect();
+    for number in 0..20 {
+        demo.write(
+            &format!("tools/demo.wrong{number}/TOOL.md"),
+            format!("---\n{wrong}---\n"),
+        );
+    }
+    let report = check_path(demo.path());
+    let count = |wanted| {
+        codes(&report)
+            .iter()
+            .filter(|code| **code == wanted)
+            .count()
+    };
+    assert_eq!(count("findings-too-many"), 1);
+    assert!((4096..7000).contains(&report.diagnostics.len()));
+    // What refers to a document that was not read is not judged.
+    assert_eq!(count("tool-reference-unknown"), 0);
+}
+
+#[test]
+fn of_many_references_that_lead_nowhere_some_get_a_near_name() {
+    let demo = Demo::new();
+    let wrong: String = (0..300)
+        .map(|at| format!("  - tool: tools/demo.gre{at}/TOOL.md\n    version: \"^1.0.0\"\n"))
+        .collect();
+    for number in 0..20 {
+        let head = DRIVER.replace("id: demo-greet", &format!("id: d{number}"));
+        let (head, _) = head.split_once("  - tool").unwrap();
+        demo.write(
+            &format!("drivers/d{number}/DRIVER.md"),
+            format!("{head}{wrong}---\n"),
+        );
+    }
+    let report = check_path(demo.path());
+    let missing = report.diagnostics.iter();
+    let missing = missing.filter(|found| found.code == "tool-reference-missing");
+    let hinted = missing.filter(|found| found.hint.as_deref().unwrap().starts_with("did you mean"));
+    assert!((1..=64).contains(&hinted.count()));
+    assert!(codes(&report).contains(&"findings-too-many"));
+}
+
+#[test]
 fn each_lint_is_a_warning_with_its_own_code() {
     let demo = Demo::new();
     demo.write(

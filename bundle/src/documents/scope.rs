@@ -1,6 +1,6 @@
 //! What a contract or `tools.json` may refer to: schemas of its own bundle, and actions.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,6 +18,9 @@ use crate::libraries::{Surroundings, look_up, may_be};
 /// Names among which the one that was meant is looked for.
 const MAX_HINTED: usize = 256;
 
+/// How many references that lead nowhere get such names: a bundle may have hundreds of thousands of them.
+const MAX_HINTS: usize = 64;
+
 /// What a contract may refer to: schemas of its own bundle, and actions.
 pub(crate) struct BundleScope<'a> {
     files: &'a BTreeMap<String, Arc<[u8]>>,
@@ -29,6 +32,7 @@ pub(crate) struct BundleScope<'a> {
     unread: &'a [Unread],
     /// The schemas that were asked for and are not JSON.
     unread_schemas: RefCell<BTreeMap<String, Diagnostic>>,
+    hints_left: Cell<usize>,
 }
 
 impl<'a> BundleScope<'a> {
@@ -46,6 +50,7 @@ impl<'a> BundleScope<'a> {
             tools,
             unread,
             unread_schemas: RefCell::default(),
+            hints_left: Cell::new(MAX_HINTS),
         }
     }
 
@@ -55,6 +60,13 @@ impl<'a> BundleScope<'a> {
             surroundings,
             ..self
         }
+    }
+
+    /// How many names are offered to one more reference that leads nowhere.
+    fn offered(&self) -> usize {
+        let left = self.hints_left.get().checked_sub(1);
+        self.hints_left.set(left.unwrap_or(0));
+        left.map_or(0, |_| MAX_HINTED)
     }
 
     /// What is wrong with the schemas that were asked for and are not JSON.
@@ -94,11 +106,11 @@ impl Scope for BundleScope<'_> {
     fn schemas(&self) -> Vec<String> {
         let names = self.files.keys();
         let ids = names.filter_map(|name| name.strip_prefix("schemas/")?.strip_suffix(".json"));
-        ids.take(MAX_HINTED).map(str::to_owned).collect()
+        ids.take(self.offered()).map(str::to_owned).collect()
     }
 
     fn actions(&self) -> Vec<String> {
-        let actions = self.actions.iter().take(MAX_HINTED);
+        let actions = self.actions.iter().take(self.offered());
         actions
             .flat_map(|action| [action.value.id.clone(), format!("./{}", action.path)])
             .collect()
