@@ -1,6 +1,10 @@
 //! What is allowed and yet probably not meant: for the author, never a reason
 //! for a host to refuse.
 
+mod credentials;
+mod egress;
+mod required;
+
 use std::collections::BTreeMap;
 
 use toolward_bundle::codes;
@@ -12,7 +16,7 @@ use toolward_bundle::text::list;
 use toolward_contract::Outline;
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_contract::tool::Tool;
-use toolward_fields::nearest;
+use toolward_fields::{NearNames, nearest};
 use toolward_signing::manifest::FileRole;
 use toolward_signing::path::{BundlePath, check_set};
 
@@ -178,6 +182,7 @@ fn misspelt<'d>(
     unnamed: &[&'d Located<Tool>],
 ) -> BTreeMap<&'d str, Option<Diagnostic>> {
     let mut found = BTreeMap::new();
+    let mut near = NearNames::default();
     for driver in &documents.drivers {
         for entry in &driver.value.implements {
             let id = entry.tool_id.as_str();
@@ -190,7 +195,7 @@ fn misspelt<'d>(
                 continue;
             }
             let ids = unnamed.iter().map(|tool| tool.value.id.as_str());
-            let Some(near) = nearest(id, ids) else {
+            let Some(near) = near.find(id, ids) else {
                 continue;
             };
             let warning = (entry.tool == id).then(|| {
@@ -205,11 +210,39 @@ fn misspelt<'d>(
     found
 }
 
-/// Where a value of a document stands, by its JSON pointer.
+/// What contracts and drivers say that is valid and likely a mistake.
+pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    for tool in &documents.tools {
+        required::check(tool, files, &mut diagnostics);
+        credentials::check_tool(tool, files, &mut diagnostics);
+    }
+    for driver in &documents.drivers {
+        egress::check(driver, documents, files, &mut diagnostics);
+        credentials::check_driver(driver, files, &mut diagnostics);
+    }
+    diagnostics
+}
+
+/// Where the values of a document stand.
+struct Places(Option<Outline>);
+
+impl Places {
+    fn of(files: &Files, path: &str) -> Self {
+        let source = files.get(path).and_then(|bytes| str::from_utf8(bytes).ok());
+        Self(source.and_then(Outline::read))
+    }
+
+    /// Where a JSON pointer leads; the start of the document if that can't be told.
+    fn at(&self, pointer: &str) -> Position {
+        let outline = self.0.as_ref();
+        outline.map_or(Position::START, |outline| outline.position(pointer))
+    }
+}
+
+/// Where one value of a document stands, by its JSON pointer.
 fn place(files: &Files, path: &str, pointer: &str) -> Position {
-    let source = files.get(path).and_then(|bytes| str::from_utf8(bytes).ok());
-    let outline = source.and_then(Outline::read);
-    outline.map_or(Position::START, |outline| outline.position(pointer))
+    Places::of(files, path).at(pointer)
 }
 
 /// Components without a driver, and builds without a component.

@@ -12,5 +12,6 @@ mod checking;
 // One fixture for those who make bundles and those who read them.
 #[path = "../../../bundle/tests/suite/demo.rs"]
 mod demo;
+mod lints;
 mod near_names;
 mod scaffolding;

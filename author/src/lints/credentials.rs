@@ -1,0 +1,154 @@
+//! Text in examples and metadata that has the form of a key: a bundle is published, and so is every key in it.
+
+use serde_json::Value;
+use toolward_bundle::codes;
+use toolward_bundle::documents::Located;
+use toolward_bundle::files::Files;
+use toolward_contract::diagnostic::Diagnostic;
+use toolward_contract::driver::Driver;
+use toolward_contract::tool::Tool;
+
+use super::Places;
+
+/// How keys of well-known services begin, and how many characters follow at least.
+const PREFIXES: [(&str, usize); 14] = [
+    ("AKIA", 16),
+    ("ASIA", 16),
+    ("AIza", 35),
+    ("ghp_", 36),
+    ("gho_", 36),
+    ("ghs_", 36),
+    ("github_pat_", 22),
+    ("glpat-", 20),
+    ("npm_", 36),
+    ("sk-", 20),
+    ("sk_live_", 16),
+    ("rk_live_", 16),
+    ("xoxb-", 20),
+    ("xoxp-", 20),
+];
+
+/// Looks through the examples and the metadata of a contract.
+pub(super) fn check_tool(tool: &Located<Tool>, files: &Files, diagnostics: &mut Vec<Diagnostic>) {
+    let mut found = Vec::new();
+    for (index, example) in tool.value.examples.iter().enumerate() {
+        search(
+            &example.input,
+            &format!("/examples/{index}/input"),
+            &mut found,
+        );
+        if let Some(output) = &example.output {
+            search(output, &format!("/examples/{index}/output"), &mut found);
+        }
+    }
+    members(&tool.value.metadata, &mut found);
+    report(&tool.path, found, files, diagnostics);
+}
+
+/// Looks through the metadata of a driver and of its entries.
+pub(super) fn check_driver(
+    driver: &Located<Driver>,
+    files: &Files,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let mut found = Vec::new();
+    members(&driver.value.metadata, &mut found);
+    for (index, entry) in driver.value.implements.iter().enumerate() {
+        for (key, value) in &entry.metadata {
+            let pointer = format!("/implements/{index}/metadata/{}", escaped(key));
+            search(value, &pointer, &mut found);
+        }
+    }
+    report(&driver.path, found, files, diagnostics);
+}
+
+fn members(metadata: &serde_json::Map<String, Value>, found: &mut Vec<String>) {
+    for (key, value) in metadata {
+        search(value, &format!("/metadata/{}", escaped(key)), found);
+    }
+}
+
+/// Finds the texts that hold a key, by their pointers. The message repeats none of them.
+fn search(value: &Value, pointer: &str, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if holds_key(text) => found.push(pointer.to_owned()),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                search(item, &format!("{pointer}/{index}"), found);
+            }
+        }
+        Value::Object(object) => {
+            for (key, inner) in object {
+                search(inner, &format!("{pointer}/{}", escaped(key)), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+/// Whether a word of the text has the form of a key.
+fn holds_key(text: &str) -> bool {
+    let outside = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+    text.contains("PRIVATE KEY-----") || text.split(outside).any(|word| is_key(word))
+}
+
+fn is_key(word: &str) -> bool {
+    let known = PREFIXES.iter().any(|(prefix, least)| {
+        let rest = word.strip_prefix(prefix);
+        // A key is random: a name such as `sk-your-key-goes-right-here` has no digits.
+        rest.is_some_and(|rest| rest.len() >= *least && rest.bytes().any(|b| b.is_ascii_digit()))
+    });
+    known || is_web_token(word)
+}
+
+/// A JSON web token: three parts in base64, the first an object that begins with `{"`.
+fn is_web_token(word: &str) -> bool {
+    let parts: Vec<&str> = word.splitn(4, '.').collect();
+    matches!(parts[..], [head, claims, signature]
+        if head.starts_with("eyJ") && claims.starts_with("eyJ") && signature.len() >= 20)
+}
+
+fn report(path: &str, found: Vec<String>, files: &Files, diagnostics: &mut Vec<Diagnostic>) {
+    if found.is_empty() {
+        return;
+    }
+    let places = Places::of(files, path);
+    diagnostics.extend(found.into_iter().map(|pointer| {
+        let message = format!("`{pointer}` holds what looks like a key of a service");
+        let at = places.at(&pointer);
+        Diagnostic::new(&codes::LOOKS_LIKE_SECRET, path, at, message)
+            .with_hint("revoke it if it is real, and write a placeholder: what is packed is public")
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_told_from_names_and_digests() {
+        let token = format!("eyJhbGciOi.eyJzdWIiOi.{}", "x".repeat(43));
+        for text in [
+            "AKIA1234567890ABCDEF",
+            "Authorization: Bearer ghp_0123456789abcdefghijklmnopqrstuvwxyz",
+            "key=sk-abcdefghij0123456789xyz&x=1",
+            "-----BEGIN PRIVATE KEY-----",
+            &token,
+        ] {
+            assert!(holds_key(text), "{text}");
+        }
+        for text in [
+            "sk-your-key-goes-right-here",
+            "AKIA",
+            "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            "eyJ.eyJ.short",
+            "the sk- prefix",
+        ] {
+            assert!(!holds_key(text), "{text}");
+        }
+    }
+}
