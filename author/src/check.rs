@@ -16,6 +16,7 @@ use toolward_bundle::rules;
 use toolward_contract::diagnostic::{self, Diagnostic, Severity};
 use toolward_signing::manifest::{self, Manifest};
 
+use crate::against::Earlier;
 use crate::lints;
 
 /// How deep bundles are looked for below a directory that is none itself.
@@ -32,6 +33,8 @@ pub struct CheckReport {
     pub diagnostics: Vec<Diagnostic>,
     /// How many contracts, drivers, actions and prompts were read.
     pub documents: usize,
+    /// How many bundles were compared with an earlier release.
+    pub compared: usize,
 }
 
 impl CheckReport {
@@ -57,6 +60,7 @@ impl CheckReport {
     /// Takes over findings whose files are named from `base` on.
     fn take(&mut self, base: &Path, found: Findings) {
         self.documents += found.documents;
+        self.compared += usize::from(found.compared);
         self.diagnostics
             .extend(found.diagnostics.into_iter().map(|mut diagnostic| {
                 let file = base.join(&diagnostic.file);
@@ -72,9 +76,25 @@ impl CheckReport {
 struct Findings {
     diagnostics: Vec<Diagnostic>,
     documents: usize,
+    /// Whether this is a later release of the bundle that it was to be compared with.
+    compared: bool,
 }
 
 impl Findings {
+    /// Compares the contracts of the bundle with this id with those of its earlier release.
+    fn compare(
+        &mut self,
+        earlier: Option<&Earlier>,
+        id: Option<&str>,
+        documents: &Documents,
+        files: &Files,
+    ) {
+        if let Some(earlier) = earlier.filter(|earlier| Some(earlier.id()) == id) {
+            self.diagnostics.extend(earlier.compare(documents, files));
+            self.compared = true;
+        }
+    }
+
     /// Gives the findings the lines that they point at: those of the very bytes that were checked.
     fn show_lines(&mut self, files: &Files) {
         diagnostic::attach(&mut self.diagnostics, |name| {
@@ -87,11 +107,21 @@ impl Findings {
 /// directory with such in it, or one file of one.
 #[must_use]
 pub fn check_path(path: &Path) -> CheckReport {
+    check(path, None)
+}
+
+/// [`check_path`], and compares the contracts of the bundle that has the id of an earlier release with it.
+#[must_use]
+pub fn check_against(path: &Path, earlier: &Earlier) -> CheckReport {
+    check(path, Some(earlier))
+}
+
+fn check(path: &Path, earlier: Option<&Earlier>) -> CheckReport {
     let mut report = CheckReport::default();
     if path.is_dir() {
-        check_directory(path, &mut report);
+        check_directory(path, earlier, &mut report);
     } else {
-        check_file(path, &mut report);
+        check_file(path, earlier, &mut report);
     }
     report
         .diagnostics
@@ -99,8 +129,8 @@ pub fn check_path(path: &Path) -> CheckReport {
     report
 }
 
-fn check_directory(path: &Path, report: &mut CheckReport) {
-    if let Some(found) = check_bundle(path) {
+fn check_directory(path: &Path, earlier: Option<&Earlier>, report: &mut CheckReport) {
+    if let Some(found) = check_bundle(path, earlier) {
         report.take(path, found);
         return;
     }
@@ -111,7 +141,7 @@ fn check_directory(path: &Path, report: &mut CheckReport) {
         report.take(path, check_loose(path));
     }
     for root in roots {
-        if let Some(found) = check_bundle(&root) {
+        if let Some(found) = check_bundle(&root, earlier) {
             report.take(&root, found);
         }
     }
@@ -119,10 +149,10 @@ fn check_directory(path: &Path, report: &mut CheckReport) {
 
 /// A file is checked as the part of its bundle that it is, since contracts may
 /// refer to other files of the bundle.
-fn check_file(path: &Path, report: &mut CheckReport) {
+fn check_file(path: &Path, earlier: Option<&Earlier>, report: &mut CheckReport) {
     if path.symlink_metadata().is_ok()
         && let Some((root, name)) = enclosing_bundle(path)
-        && let Some(mut found) = check_bundle(&root)
+        && let Some(mut found) = check_bundle(&root, earlier)
     {
         found
             .diagnostics
@@ -159,18 +189,18 @@ fn check_file(path: &Path, report: &mut CheckReport) {
     report.take(folder, found);
 }
 
-fn check_bundle(root: &Path) -> Option<Findings> {
+fn check_bundle(root: &Path, earlier: Option<&Earlier>) -> Option<Findings> {
     if root.join(bundle_toml::FILE).is_file() {
-        Some(check_authoring(root))
+        Some(check_authoring(root, earlier))
     } else if root.join(manifest::FILE).is_file() {
-        Some(check_packed(root))
+        Some(check_packed(root, earlier))
     } else {
         None
     }
 }
 
 /// A bundle under work.
-fn check_authoring(root: &Path) -> Findings {
+fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
     let mut found = Findings::default();
     let mut sources = Files::new();
     let limit = u64::try_from(bundle_toml::MAX_SIZE).unwrap_or(u64::MAX);
@@ -200,6 +230,8 @@ fn check_authoring(root: &Path) -> Findings {
         Surroundings::alone(&bundle.publisher, &bundle.id)
     });
     let documents = examine(&collected.files, surroundings, &mut found);
+    let id = bundle.as_ref().map(|bundle| bundle.id.as_str());
+    found.compare(earlier, id, &documents, &collected.files);
     if bundle.is_none() {
         // A [[build]] may be what makes a component, and the bundle the library that is referred to.
         let follow = [codes::COMPONENT_MISSING.code, "action-unresolved"];
@@ -239,7 +271,7 @@ fn check_authoring(root: &Path) -> Findings {
 }
 
 /// A packed directory: its documents and their agreement with `tools.json`.
-fn check_packed(root: &Path) -> Findings {
+fn check_packed(root: &Path, earlier: Option<&Earlier>) -> Findings {
     let mut found = Findings::default();
     match files::tree(root) {
         Err(error) => found.diagnostics.push(unreadable_at(root, &error)),
@@ -250,6 +282,8 @@ fn check_packed(root: &Path) -> Findings {
                 Surroundings::alone(&claims.publisher, &claims.id)
             });
             let documents = examine(&files, surroundings, &mut found);
+            let id = claims.as_ref().map(|claims| claims.id.as_str());
+            found.compare(earlier, id, &documents, &files);
             check_index(&files, &documents, &mut found);
             found.show_lines(&files);
         }
@@ -263,7 +297,7 @@ fn check_loose(root: &Path) -> Findings {
         Ok(files) => examine_loose(&files),
         Err(error) => Findings {
             diagnostics: vec![unreadable_at(root, &error)],
-            documents: 0,
+            ..Findings::default()
         },
     };
     if found.documents == 0 && found.diagnostics.is_empty() {
@@ -325,6 +359,7 @@ fn examine_documents(
     found
         .diagnostics
         .extend(lints::platforms(&documents, files));
+    found.diagnostics.extend(lints::contents(&documents, files));
     documents
 }
 

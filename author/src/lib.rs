@@ -3,6 +3,7 @@
 //!
 //! * [`scaffold`]: a new bundle;
 //! * [`check`]: diagnostics over a directory or a file;
+//! * [`against`]: what a release breaks that the one before promised;
 //! * [`build`]: the components, by Cargo;
 //! * [`import`]: a bundle of a component that was made for another host;
 //! * [`pack`]: `tools.json` and the manifest;
@@ -14,6 +15,7 @@
 //! Decides nothing about trust: that is the reader's side, in `toolward-signing`
 //! and `toolward-bundle`.
 
+pub mod against;
 pub mod build;
 pub mod check;
 pub mod documents;

@@ -13,12 +13,13 @@ use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
-use toolward_signing::verify;
+use toolward_signing::verify::{self, Unsigned};
 
 use crate::component::{Component, Surface};
 use crate::content::{Content, ContentOrigin};
 use crate::documents::Documents;
 use crate::error::ReadError;
+use crate::files::Files;
 use crate::index;
 use crate::libraries::Surroundings;
 use crate::rules;
@@ -178,6 +179,57 @@ pub struct FileView {
     pub role: String,
 }
 
+/// The id of a bundle, and its contracts. Its signatures are not looked at: for an author who compares releases.
+///
+/// # Errors
+/// When it is no bundle, or a document of it can't be read.
+pub fn contracts(path: &Path) -> Result<(String, Vec<Arc<Tool>>), ReadError> {
+    let Unverified {
+        bundle,
+        files,
+        documents,
+        mut problems,
+    } = Unverified::read(path)?;
+    let indexed = index::read(&files, &documents, &mut problems);
+    if problems.iter().any(Diagnostic::is_error) {
+        return Err(ReadError::Invalid(problems));
+    }
+    let written = documents.tools.into_iter().map(|tool| tool.value);
+    let tools = written.chain(indexed.contracts).collect();
+    Ok((bundle.manifest.id.clone(), tools))
+}
+
+/// A bundle whose signatures are not looked at.
+struct Unverified {
+    bundle: Unsigned,
+    files: Files,
+    documents: Documents,
+    problems: Vec<Diagnostic>,
+}
+
+impl Unverified {
+    fn read(path: &Path) -> Result<Self, ReadError> {
+        let mut bundle = verify::unsigned(path).map_err(|refusal| ReadError::Refused {
+            path: path.to_owned(),
+            refusal,
+        })?;
+        let files = std::mem::take(&mut bundle.files).into_iter();
+        let files: Files = files
+            .map(|(path, bytes)| (path.as_str().to_owned(), bytes))
+            .collect();
+        let manifest = &bundle.manifest;
+        let surroundings = Surroundings::alone(&manifest.publisher, &manifest.id);
+        let mut documents = Documents::read_in(&files, surroundings);
+        let problems = std::mem::take(&mut documents.diagnostics);
+        Ok(Self {
+            bundle,
+            files,
+            documents,
+            problems,
+        })
+    }
+}
+
 impl Inspection {
     /// Lays open what was verified, or a directory under work.
     #[must_use]
@@ -226,18 +278,12 @@ impl Inspection {
     /// When it can't be read, or a file is missing, extra, or not the one that
     /// the manifest lists.
     pub fn unverified(path: &Path) -> Result<Self, ReadError> {
-        let bundle = verify::unsigned(path).map_err(|refusal| ReadError::Refused {
-            path: path.to_owned(),
-            refusal,
-        })?;
-        let files = bundle.files.into_iter();
-        let files = files
-            .map(|(path, bytes)| (path.as_str().to_owned(), bytes))
-            .collect();
-        let manifest = &bundle.manifest;
-        let surroundings = Surroundings::alone(&manifest.publisher, &manifest.id);
-        let mut documents = Documents::read_in(&files, surroundings);
-        let mut problems = std::mem::take(&mut documents.diagnostics);
+        let Unverified {
+            bundle,
+            files,
+            documents,
+            mut problems,
+        } = Unverified::read(path)?;
         let indexed = index::read(&files, &documents, &mut problems);
         let written = documents.tools.iter().map(|tool| &tool.value);
         let tools: Vec<&Arc<Tool>> = written.chain(&indexed.contracts).collect();

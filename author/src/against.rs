@@ -1,0 +1,169 @@
+//! Compares contracts with those of an earlier release: within a major version, what callers may send and what they
+//! get back stays (AIP-14, "Stable identity").
+
+mod subset;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use toolward_bundle::ReadError;
+use toolward_bundle::codes;
+use toolward_bundle::documents::{Documents, Located};
+use toolward_bundle::files::Files;
+use toolward_bundle::inspect;
+use toolward_contract::Outline;
+use toolward_contract::diagnostic::{Diagnostic, Position};
+use toolward_contract::schema::Schema;
+use toolward_contract::tool::Tool;
+use toolward_report::Code;
+
+use self::subset::{Difference, What, differences};
+
+/// The contracts of an earlier release. Its signatures are not looked at: it is the author's own.
+#[derive(Debug)]
+pub struct Earlier {
+    id: String,
+    tools: BTreeMap<String, Arc<Tool>>,
+}
+
+impl Earlier {
+    /// Reads a bundle: a directory or an archive.
+    ///
+    /// # Errors
+    /// When it is no bundle, or its contracts can't be read.
+    pub fn read(path: &Path) -> Result<Self, ReadError> {
+        let (id, tools) = inspect::contracts(path)?;
+        let tools = tools.into_iter();
+        Ok(Self {
+            id,
+            tools: tools.map(|tool| (tool.id.to_string(), tool)).collect(),
+        })
+    }
+
+    /// The id of the bundle.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What became narrower, or changed otherwise, without a new major version.
+    pub(crate) fn compare(&self, documents: &Documents, files: &Files) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        for tool in &documents.tools {
+            let Some(earlier) = self.tools.get(tool.value.id.as_str()) else {
+                continue;
+            };
+            let (old, new) = (&earlier.version, &tool.value.version);
+            if line(old.major, old.minor) == line(new.major, new.minor) {
+                let source = files.get(&tool.path).map(AsRef::as_ref).unwrap_or_default();
+                let outline = str::from_utf8(source).ok().and_then(Outline::read);
+                Contracts {
+                    earlier,
+                    tool,
+                    outline,
+                }
+                .compare(&mut found);
+            }
+        }
+        found
+    }
+}
+
+/// Of releases with the same line the later promises to be compatible. Before 1.0.0 each minor version is a line of its
+/// own (semver.org, 4).
+fn line(major: u64, minor: u64) -> (u64, u64) {
+    match major {
+        0 => (0, minor),
+        major => (major, 0),
+    }
+}
+
+/// A contract and its earlier form.
+struct Contracts<'c> {
+    earlier: &'c Tool,
+    tool: &'c Located<Tool>,
+    outline: Option<Outline>,
+}
+
+impl Contracts<'_> {
+    fn compare(&self, found: &mut Vec<Diagnostic>) {
+        let (old, new) = (self.earlier, &self.tool.value);
+        self.narrowed("inputs", &old.inputs, &new.inputs, found);
+        self.narrowed("outputs", &old.outputs, &new.outputs, found);
+        // What callers get now, and did not get before. Properties that are added are none of it.
+        for difference in differences(new.outputs.closed(), old.outputs.closed()) {
+            if matches!(difference.what, What::Property(_) | What::Others) {
+                continue;
+            }
+            let says = match &difference.what {
+                What::Type(name) => format!("gives {name}"),
+                What::Values => "gives other values".to_owned(),
+                What::Bound(keyword) => format!("has a wider `{keyword}`"),
+                What::Required(name) => format!("may lack {name:?}"),
+                What::Unclear(_) | What::Property(_) | What::Others => continue,
+            };
+            self.add(
+                &codes::CONTRACT_WIDENED,
+                "outputs",
+                &difference.inner,
+                &says,
+                found,
+            );
+        }
+    }
+
+    /// Values that were valid and are not any more.
+    fn narrowed(&self, field: &str, old: &Schema, new: &Schema, found: &mut Vec<Diagnostic>) {
+        for Difference { outer, what, .. } in differences(old.closed(), new.closed()) {
+            let (code, says) = match what {
+                What::Type(name) => (&codes::CONTRACT_NARROWED, format!("does not allow {name}")),
+                What::Values => (
+                    &codes::CONTRACT_NARROWED,
+                    "does not allow all values".to_owned(),
+                ),
+                What::Bound(keyword) => (
+                    &codes::CONTRACT_NARROWED,
+                    format!("has a narrower `{keyword}`"),
+                ),
+                What::Required(name) => (&codes::CONTRACT_NARROWED, format!("requires {name:?}")),
+                What::Property(name) => (
+                    &codes::CONTRACT_NARROWED,
+                    format!("does not allow the property {name:?}"),
+                ),
+                What::Others => (
+                    &codes::CONTRACT_NARROWED,
+                    "does not allow properties that it does not name".to_owned(),
+                ),
+                What::Unclear(keyword) => {
+                    (&codes::CONTRACT_CHANGED, format!("has another `{keyword}`"))
+                }
+            };
+            self.add(code, field, &outer, &says, found);
+        }
+    }
+
+    fn add(
+        &self,
+        code: &Code,
+        field: &str,
+        pointer: &str,
+        says: &str,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let at = format!("/{field}{pointer}");
+        let place = self.outline.as_ref();
+        let place = place.map_or(Position::START, |outline| outline.position(&at));
+        let (old, new) = (&self.earlier.version, &self.tool.value.version);
+        let message = format!("`{at}` {says}, unlike {} {old}", self.earlier.id);
+        let next = match old.major {
+            0 => format!("0.{}.0", old.minor + 1),
+            major => format!("{}.0.0", major + 1),
+        };
+        found.push(
+            Diagnostic::new(code, &self.tool.path, place, message).with_hint(format!(
+                "give the contract the version {next} instead of {new}, or keep what {old} has"
+            )),
+        );
+    }
+}
