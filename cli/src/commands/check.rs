@@ -1,5 +1,7 @@
 //! `check`: diagnostics over a file, a bundle, or a directory of bundles.
 
+mod explain;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -17,9 +19,17 @@ pub(crate) struct Arguments {
     /// Fail on warnings too
     #[arg(long)]
     deny_warnings: bool,
+
+    /// Say what a code means and what to do about it, instead
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["path", "deny_warnings"])]
+    explain: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit> {
+    if let Some(code) = &arguments.explain {
+        explain::run(code, output)?;
+        return Ok(Exit::Fine);
+    }
     let report = check_path(&arguments.path);
     for diagnostic in &report.diagnostics {
         output.diagnostic(diagnostic)?;

@@ -65,6 +65,8 @@ fn rows() -> Vec<Row> {
             "2, or 1 of `policy check`",
             "a policy file is wrong: [the codes](policy.md#errors)",
         ),
+        own(Code::BundleOther, "2"),
+        own(Code::CodeUnknown, "2"),
         own(Code::PolicyMissing, "2"),
         other(
             &["workspace-refused"],
