@@ -2,12 +2,13 @@
 
 mod explain;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use toolward_author::check::check_path;
+use toolward_author::against::Earlier;
+use toolward_author::check::{CheckReport, check_against, check_path};
 
-use crate::failure::{Exit, Result};
+use crate::failure::{Code, Exit, Failure, Result, packed};
 use crate::output::{Output, counted};
 
 #[derive(Debug, Args)]
@@ -20,8 +21,12 @@ pub(crate) struct Arguments {
     #[arg(long)]
     deny_warnings: bool,
 
+    /// Compare the contracts with those of an earlier release: a bundle's directory or archive
+    #[arg(long, value_name = "BUNDLE")]
+    against: Option<PathBuf>,
+
     /// Say what a code means and what to do about it, instead
-    #[arg(long, value_name = "CODE", conflicts_with_all = ["path", "deny_warnings"])]
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["path", "deny_warnings", "against"])]
     explain: Option<String>,
 }
 
@@ -30,7 +35,10 @@ pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit> {
         explain::run(code, output)?;
         return Ok(Exit::Fine);
     }
-    let report = check_path(&arguments.path);
+    let report = match &arguments.against {
+        Some(old) => against(&arguments.path, old)?,
+        None => check_path(&arguments.path),
+    };
     for diagnostic in &report.diagnostics {
         output.diagnostic(diagnostic)?;
     }
@@ -44,4 +52,20 @@ pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit> {
     ));
     let failed = errors > 0 || (arguments.deny_warnings && warnings > 0);
     Ok(if failed { Exit::Failed } else { Exit::Fine })
+}
+
+fn against(path: &Path, old: &Path) -> Result<CheckReport> {
+    let earlier = Earlier::read(old).map_err(packed)?;
+    let report = check_against(path, &earlier);
+    if report.compared == 0 {
+        let message = format!(
+            "{} has no bundle with the id of {}, {}",
+            path.display(),
+            old.display(),
+            earlier.id()
+        );
+        let failure = Failure::usage(Code::BundleOther, message);
+        return Err(failure.hint("name an earlier release of the bundle that is checked"));
+    }
+    Ok(report)
 }

@@ -222,3 +222,92 @@ fn hostile_text_in_a_contract_reaches_no_terminal() {
         assert!(!ended.stdout.contains(['\u{1b}', '\u{202e}']), "{ended}");
     }
 }
+
+#[test]
+fn a_code_is_explained_wherever_it_comes_from() {
+    let machine = Machine::new();
+    for code in [
+        "unknown-field",
+        "component-missing",
+        "policy-unknown-key",
+        "digest-mismatch",
+        "nobody-trusted",
+        "key-missing",
+    ] {
+        let shown = machine.toolward(&format!("check --explain {code}")).ends(0);
+        let title = format!("error[{code}]: ");
+        assert!(shown.stdout.starts_with(&title), "{shown}");
+        let line = machine
+            .toolward(&format!("check --explain {code} --json"))
+            .ends(0)
+            .json();
+        assert_eq!(line["code"], code);
+        assert!(
+            shown
+                .stdout
+                .contains(line["meaning"].as_str().unwrap().trim_end_matches('.'))
+        );
+        if let Some(advice) = line["advice"].as_str() {
+            assert!(shown.stdout.contains(advice), "{shown}");
+        }
+    }
+    let refused = machine
+        .toolward("check --explain digest-mismatsh --json")
+        .ends(2)
+        .json();
+    assert_eq!(refused["error"]["code"], "code-unknown");
+    assert_eq!(refused["error"]["hint"], "did you mean `digest-mismatch`?");
+    machine.toolward("check --explain unknown-field b").ends(2);
+}
+
+#[test]
+fn a_release_is_compared_with_the_one_before() {
+    let machine = machine();
+    machine.toolward("pack b -o old").ends(0);
+    machine.toolward("check b --against old").ends(0);
+
+    // An input that callers sent is no longer allowed.
+    let contract = machine.text(TOOL_MD);
+    let narrower = contract.replacen("type: object", "type: object\n  maxProperties: 1", 1);
+    assert_ne!(narrower, contract);
+    machine.write(TOOL_MD, &narrower);
+    let lines = machine
+        .toolward("check b --against old --json")
+        .ends(1)
+        .json_lines();
+    let found = lines
+        .iter()
+        .find(|line| line["code"] == "contract-narrowed");
+    let found = found.unwrap_or_else(|| panic!("{lines:#?}"));
+    assert_eq!(found["file"], TOOL_MD);
+    let place = narrower
+        .lines()
+        .position(|line| line.contains("maxProperties"));
+    assert_eq!(found["line"], place.unwrap() + 1, "{found}");
+    let hint = found["hint"].as_str().unwrap();
+    assert!(hint.contains("2.0.0"), "{hint}");
+    machine.toolward("check b").ends(0);
+
+    // With a new major version it is another contract.
+    machine.write(
+        TOOL_MD,
+        narrower.replace("version: 1.0.0", "version: 2.0.0"),
+    );
+    let lines = machine
+        .toolward("check b --against old --json")
+        .end()
+        .json_lines();
+    assert!(
+        !lines.iter().any(|line| line["code"] == "contract-narrowed"),
+        "{lines:#?}"
+    );
+
+    let other = root().join("examples/bundles/text-stats.toolbundle");
+    let refused = machine
+        .toolward("check b --json --against")
+        .arg(other)
+        .ends(2)
+        .json();
+    assert_eq!(refused["error"]["code"], "bundle-other");
+    machine.toolward("check b --against gone").ends(2);
+}
