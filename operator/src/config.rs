@@ -5,7 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::diagnostic::{self, Diagnostic, Severity};
 use toolward_host::confine::SystemCalls;
 use toolward_host::secrets;
 use toolward_policy::{ContextSource, Policy, PolicyError};
@@ -142,16 +142,20 @@ impl ConfigFile {
         let failure = Error::with_code(Kind::Usage, error.code(), message).hint(hint);
         let number = |found: Option<usize>| u32::try_from(found?).ok();
         match (number(error.line()), number(error.column())) {
-            (Some(line), Some(column)) => failure.with_diagnostics(vec![Diagnostic {
-                code: error.code(),
-                severity: Severity::Error,
-                message: error.message().to_owned(),
-                file: self.path.display().to_string(),
-                line,
-                column,
-                hint: error.hint().map(str::to_owned),
-                excerpt: None,
-            }]),
+            (Some(line), Some(column)) => {
+                let mut found = vec![Diagnostic {
+                    code: error.code(),
+                    severity: Severity::Error,
+                    message: error.message().to_owned(),
+                    file: self.path.display().to_string(),
+                    line,
+                    column,
+                    hint: error.hint().map(str::to_owned),
+                    excerpt: None,
+                }];
+                diagnostic::attach(&mut found, |_| Some(self.text.as_bytes()));
+                failure.with_diagnostics(found)
+            }
             _ => failure,
         }
     }

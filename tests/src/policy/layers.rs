@@ -252,6 +252,10 @@ fn a_broken_policy_is_shown_with_its_place_and_nothing_runs() {
         let checked = machine.toolward("policy check layer.toml").ends(1);
         checked.says(code);
         assert!(checked.stderr.contains("layer.toml:"), "{checked}");
+        let mut lines = checked.stderr.lines();
+        let line = lines.find_map(|line| line.trim_start().split_once(" | "));
+        let (_, shown) = line.unwrap_or_else(|| panic!("no line of the file in {checked}"));
+        assert!(text.contains(shown), "{checked}");
     }
     machine.configure("");
     append(&machine, "--policy gone.toml", "a")
