@@ -9,6 +9,7 @@
 // component that imports wasi:http and declares no host.
 
 import { readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { chdir, exit, stderr } from "node:process";
 import { pathToFileURL } from "node:url";
@@ -75,6 +76,8 @@ async function starlingmonkey(source) {
     witPath,
     worldName: WITHOUT_HTTP[values.world] ?? values.world,
     disableFeatures: disabled.split(",").filter(Boolean),
+    // Its snapshot program makes a cache, by default in the home directory of the system's records.
+    env: { XDG_CACHE_HOME: tmpdir() },
   });
   return component;
 }
