@@ -1,0 +1,201 @@
+"""A server that changes, ends, comes back and is ended."""
+
+import asyncio
+import os
+import shutil
+import signal
+import time
+
+import pytest
+from amplifier_core.testing import MockTool
+from amplifier_module_tool_toolward import mount
+from amplifier_module_tool_toolward.server import ServerError
+
+from conftest import halt, servers, state, until, warned
+
+
+@pytest.mark.asyncio
+async def test_tools_follow_what_is_installed(machine, coordinator, mounting) -> None:
+    machine.trust("text", "text-stats", "json", "json-query")
+    machine.install("text-stats")
+    await mounting(machine.config())
+    assert set(coordinator.get("tools")) == {"text_stats"}
+    tool = coordinator.get("tools", "text_stats")
+
+    machine.install("json-query")
+    await until(lambda: set(coordinator.get("tools")) == {"text_stats", "json_query"})
+    # What did not change was not mounted again.
+    assert coordinator.get("tools", "text_stats") is tool
+    assert (await tool.execute({"text": "one"})).success
+
+    machine.run("remove", "text.stats-bundle")
+    await until(lambda: set(coordinator.get("tools")) == {"json_query"})
+    assert coordinator.get("tools", "text_stats") is None
+    result = await tool.execute({"text": "one"})
+    assert not result.success and not result.error["retryable"], result
+
+
+@pytest.mark.asyncio
+async def test_a_tool_of_another_module_keeps_its_name(machine, coordinator, mounting, caplog) -> None:
+    other = MockTool("text_stats")
+    await coordinator.mount("tools", other, name="text_stats")
+    cleanup = await mounting(machine.config("text-stats", "json-query"))
+    assert coordinator.get("tools", "text_stats") is other
+    assert warned(caplog, "text_stats")
+    assert coordinator.get("tools", "json_query") is not None
+    await cleanup()
+    assert coordinator.get("tools") == {"text_stats": other}
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_was_killed_is_started_again(machine, coordinator, mounting, caplog) -> None:
+    await mounting(machine.config("text-stats"))
+    tool = coordinator.get("tools", "text_stats")
+    before = servers()
+    os.kill(before[0], signal.SIGKILL)
+    await until(lambda: warned(caplog, "started again in"))
+    # A call in between waits for the new server.
+    result = await tool.execute({"text": "one two"})
+    assert result.success and result.output["words"] == 2, result
+    assert coordinator.get("tools", "text_stats") is tool
+    after = servers()
+    assert len(after) == 1 and after != before
+
+
+@pytest.mark.asyncio
+async def test_pauses_between_restarts_grow(machine, coordinator, mounting, caplog) -> None:
+    await mounting(machine.config("text-stats"))
+    tool = coordinator.get("tools", "text_stats")
+    pauses = []
+    for _ in range(3):
+        [server] = servers()
+        began = time.monotonic()
+        os.kill(server, signal.SIGKILL)
+        await until(lambda server=server: servers() not in ([], [server]))
+        assert (await tool.execute({"text": "one"})).success
+        pauses.append(time.monotonic() - began)
+    assert pauses[0] >= 0.5 and pauses[1] >= 1 and pauses[2] >= 2, pauses
+
+
+@pytest.mark.asyncio
+async def test_a_call_whose_server_ends_is_not_called_retryable(machine, coordinator, mounting) -> None:
+    await mounting(machine.config("text-stats"))
+    tool = coordinator.get("tools", "text_stats")
+    [server] = servers()
+    halt(server)
+    call = asyncio.create_task(tool.execute({"text": "one"}))
+    await asyncio.sleep(0.1)
+    os.kill(server, signal.SIGKILL)
+    result = await call
+    assert result.error["type"] == "toolward:server_ended", result
+    assert result.error["retryable"] is False
+
+
+@pytest.mark.asyncio
+async def test_while_there_is_no_server_calls_say_so_and_the_module_goes_on_trying(
+    machine, coordinator, mounting, caplog
+) -> None:
+    command = machine.home / "toolward"
+    command.symlink_to(machine.toolward)
+    await mounting(machine.config("text-stats", command=str(command), timeouts={"start": 5}))
+    tool = coordinator.get("tools", "text_stats")
+    command.unlink()
+    [server] = servers()
+    os.kill(server, signal.SIGKILL)
+    await until(lambda: warned(caplog, "could not be started"))
+    result = await tool.execute({"text": "one"})
+    assert result.error["type"] == "toolward:server_unavailable", result
+    assert result.error["class"] == "dependency_unavailable"
+    assert result.error["retryable"] is True and result.error["retry_after_ms"] > 0
+    command.symlink_to(machine.toolward)
+    async with asyncio.timeout(60):
+        while not (result := await tool.execute({"text": "one"})).success:
+            assert result.error["type"] == "toolward:server_unavailable", result
+
+
+@pytest.mark.asyncio
+async def test_cleanup_leaves_no_tool_and_no_process(machine, coordinator, mounting) -> None:
+    cleanup = await mounting(machine.config("text-stats", "json-query"))
+    [server] = servers()
+    assert group_exists(server)
+    tool = coordinator.get("tools", "text_stats")
+    await cleanup()
+    assert state(server) == ""
+    assert not group_exists(server)
+    assert coordinator.get("tools") == {}
+    # Again, as coordinators may.
+    await cleanup()
+    result = await asyncio.wait_for(tool.execute({"text": "one"}), 1)
+    assert result.error["type"] == "toolward:server_unavailable"
+    # It is not started again.
+    await asyncio.sleep(1)
+    assert servers() == []
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_does_not_end_is_killed(machine, coordinator, mounting) -> None:
+    cleanup = await mounting(machine.config("text-stats", timeouts={"stop": 0.5}))
+    [server] = servers()
+    halt(server)
+    began = time.monotonic()
+    await cleanup()
+    assert 0.5 <= time.monotonic() - began < 5
+    assert state(server) == ""
+    # Nor is the process left that compiles for it.
+    await until(lambda: not group_exists(server))
+
+
+@pytest.mark.asyncio
+async def test_cleanup_between_two_servers_starts_none(machine, coordinator, mounting, caplog) -> None:
+    cleanup = await mounting(machine.config("text-stats"))
+    os.kill(servers()[0], signal.SIGKILL)
+    await until(lambda: warned(caplog, "started again in"))
+    await cleanup()
+    assert coordinator.get("tools") == {}
+    await asyncio.sleep(1)
+    assert servers() == []
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_does_not_start_is_an_error_with_its_reason(machine, coordinator, caplog) -> None:
+    with pytest.raises(ServerError, match="bundle-missing"):
+        await mount(coordinator, machine.config())
+    with pytest.raises(ServerError, match="can't be started"):
+        await mount(coordinator, {"command": "/nowhere/toolward"})
+    assert coordinator.get("tools") == {}
+    assert servers() == []
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("program", ["false", "echo", "yes"])
+async def test_a_program_that_is_no_server_is_an_error_and_ended(coordinator, program: str) -> None:
+    with pytest.raises(ServerError, match="the server ended"):
+        await mount(coordinator, {"command": shutil.which(program)})
+    assert servers() == []
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_does_not_answer_in_time_is_ended(machine, coordinator) -> None:
+    with pytest.raises(ServerError, match="opened no session"):
+        await mount(coordinator, machine.config("text-stats", timeouts={"start": 0.001}))
+    assert servers() == []
+
+
+@pytest.mark.asyncio
+async def test_a_mount_that_is_cancelled_leaves_no_process(machine, coordinator) -> None:
+    mounting = asyncio.create_task(mount(coordinator, machine.config("text-stats")))
+    await until(servers)
+    mounting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await mounting
+    assert servers() == []
+    assert coordinator.get("tools") == {}
+
+
+def group_exists(group: int) -> bool:
+    """Whether a process of this group is there."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
