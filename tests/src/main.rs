@@ -2,6 +2,8 @@
 //! its own, judged by exit code, output, and by what did not happen.
 
 #[cfg(test)]
+mod amplifier;
+#[cfg(test)]
 mod bypass;
 #[cfg(test)]
 mod call;

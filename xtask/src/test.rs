@@ -23,8 +23,9 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
     book::run(true)?;
     bindings::run(true)?;
     guests::build()?;
-    // The official clients that the end-to-end tests call with.
+    // The official clients that the end-to-end tests call with, and amplifier-core.
     process::run(&mut Command::new(root.join("xtask/mcp-clients.sh")))?;
+    process::run(&mut Command::new(root.join("xtask/amplifier.sh")))?;
 
     println!("tests of the example drivers, on this machine:");
     process::run(
