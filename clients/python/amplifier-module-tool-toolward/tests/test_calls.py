@@ -13,7 +13,7 @@ from amplifier_core.loader import ModuleLoader
 from amplifier_core.validation import ToolValidator
 from amplifier_core.validation.behavioral import ToolBehaviorTests
 
-from conftest import KEY, PATIENCE, Machine, halt, servers
+from conftest import KEY, PATIENCE, Machine, servers, until
 
 
 class TestContract(ToolBehaviorTests):
@@ -174,32 +174,42 @@ async def test_a_hook_that_fails_does_not_fail_the_call(machine, coordinator, mo
     assert asked
 
 
-@pytest.mark.asyncio
-async def test_a_call_that_takes_too_long_ends_and_the_next_one_works(machine, coordinator, mounting) -> None:
-    await mounting(machine.config("text-stats", timeouts={"call": 2}))
-    tool = coordinator.get("tools", "text_stats")
-    assert (await tool.execute({"text": "one"})).success
-    [server] = servers()
-    halt(server)
-    result = await tool.execute({"text": "one"})
-    os.kill(server, signal.SIGCONT)
-    assert (result.error["type"], result.error["class"]) == ("timeout", "timeout")
-    assert (await tool.execute({"text": "one"})).success
+# It would take years.
+ENDLESS = {"query": "last(range(1e15))", "data": None}
 
 
 @pytest.mark.asyncio
-async def test_a_cancelled_call_ends_at_once(machine, coordinator, mounting) -> None:
-    await mounting(machine.config("text-stats"))
-    tool = coordinator.get("tools", "text_stats")
-    [server] = servers()
-    halt(server)
-    call = asyncio.create_task(tool.execute({"text": "one"}))
-    await asyncio.sleep(0.1)
+async def test_a_call_that_takes_too_long_ends_here_and_in_the_server(
+    machine, coordinator, mounting, monkeypatch, caplog
+) -> None:
+    await mounting(logging_calls(machine, monkeypatch, caplog) | {"timeouts": {"call": 2}})
+    tool = coordinator.get("tools", "json_query")
+    result = await tool.execute(ENDLESS)
+    assert (result.error["type"], result.error["class"]) == ("timeout", "timeout"), result
+    await until(lambda: "toolward:canceled" in caplog.text)
+    assert (await tool.execute({"query": ".", "data": 1})).success
+
+
+@pytest.mark.asyncio
+async def test_a_call_that_is_cancelled_ends_here_and_in_the_server(
+    machine, coordinator, mounting, monkeypatch, caplog
+) -> None:
+    await mounting(logging_calls(machine, monkeypatch, caplog))
+    tool = coordinator.get("tools", "json_query")
+    call = asyncio.create_task(tool.execute(ENDLESS))
+    await asyncio.sleep(1)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(call, 2)
-    os.kill(server, signal.SIGCONT)
-    assert (await tool.execute({"text": "one"})).success
+    await until(lambda: "toolward:canceled" in caplog.text)
+    assert (await tool.execute({"query": ".", "data": 1})).success
+
+
+def logging_calls(machine: Machine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
+    """A server that says how calls end."""
+    caplog.set_level("INFO")
+    monkeypatch.setenv("TOOLWARD_LOG", "toolward_host=info")
+    return machine.config("json-query", environment=[*machine.environment, "TOOLWARD_LOG"])
 
 
 def folder_policy(machine: Machine, files: int) -> tuple[Path, Path]:
