@@ -27,6 +27,7 @@ mod codes;
 pub mod diagnostic;
 pub mod driver;
 mod excerpt;
+pub mod front_matter;
 mod id;
 pub mod index;
 pub mod json;

@@ -1,6 +1,6 @@
 //! Splits a Markdown file into front matter and body. Knows no field.
 
-use super::yaml;
+use super::yaml::{self, Keys};
 use super::{Field, Node};
 use crate::codes;
 use crate::diagnostic::{Position, Report};
@@ -21,6 +21,15 @@ impl FrontMatter<'_> {
 
 /// The two parts, or `None` and a diagnostic.
 pub(crate) fn split<'s>(source: &'s str, report: &mut Report<'_>) -> Option<FrontMatter<'s>> {
+    split_with(source, Keys::Text, report)
+}
+
+/// [`split`], with these keys.
+pub(crate) fn split_with<'s>(
+    source: &'s str,
+    keys: Keys,
+    report: &mut Report<'_>,
+) -> Option<FrontMatter<'s>> {
     if source.len() > MAX_FILE_BYTES {
         let message = format!(
             "expected at most {} KiB, found {} bytes",
@@ -64,7 +73,7 @@ pub(crate) fn split<'s>(source: &'s str, report: &mut Report<'_>) -> Option<Fron
     let start = first.len();
     let text = source.get(start..start + length)?;
     let body = source.get(start + length + fence.len()..)?;
-    match yaml::parse(text, 2) {
+    match yaml::parse(text, 2, keys) {
         Ok(fields) => Some(FrontMatter { fields, body }),
         Err(error) => {
             report.add(error.info, error.at, error.message);

@@ -23,8 +23,17 @@ pub(super) struct YamlError {
     pub(super) message: String,
 }
 
+/// What keys may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keys {
+    /// Text.
+    Text,
+    /// Text, or an integer, which is read as the text that stands there.
+    Integers,
+}
+
 /// Reads one document whose first line is line `first_line` of the file.
-pub(super) fn parse(text: &str, first_line: u32) -> Result<Node, YamlError> {
+pub(super) fn parse(text: &str, first_line: u32, keys: Keys) -> Result<Node, YamlError> {
     let mut options = Options::default();
     options.disallow_directives = true;
     options.emit_unresolved_aliases = true;
@@ -33,6 +42,7 @@ pub(super) fn parse(text: &str, first_line: u32) -> Result<Node, YamlError> {
     let reader = Parser::new_from_str_with_options(text, options);
     let mut builder = Builder {
         first_line,
+        keys,
         open: Vec::new(),
         root: None,
         nodes: 0,
@@ -61,6 +71,7 @@ enum Open {
 
 struct Builder {
     first_line: u32,
+    keys: Keys,
     open: Vec<(Open, Position)>,
     root: Option<Node>,
     nodes: usize,
@@ -190,8 +201,12 @@ impl Builder {
         else {
             return self.add(content, at);
         };
-        let Content::Text(name) = content else {
-            return Err(key_not_text(at, text));
+        let name = match content {
+            Content::Text(name) => name,
+            Content::Number(number) if self.keys == Keys::Integers && !number.is_f64() => {
+                text.to_owned()
+            }
+            _ => return Err(key_not_text(at, text)),
         };
         if name == "<<" && matches!(style, ScalarStyle::Plain) {
             let message = "expected the keys written out, found a merge key (`<<`)".to_owned();
