@@ -17,7 +17,7 @@ use toolward_contract::diagnostic::{self, Diagnostic, Severity};
 use toolward_signing::manifest::{self, Manifest};
 
 use crate::against::Earlier;
-use crate::lints;
+use crate::{aml, lints};
 
 mod enclosing;
 
@@ -152,9 +152,11 @@ fn check_directory(path: &Path, earlier: Option<&Earlier>, report: &mut CheckRep
 }
 
 /// A file is checked as the part of its bundle that it is, since contracts may
-/// refer to other files of the bundle.
+/// refer to other files of the bundle. No bundle has a definition of AML.
 fn check_file(path: &Path, earlier: Option<&Earlier>, report: &mut CheckReport) {
-    if path.symlink_metadata().is_ok()
+    let is_definition = path.to_string_lossy().ends_with(aml::EXTENSION);
+    if !is_definition
+        && path.symlink_metadata().is_ok()
         && let Some((root, name)) = enclosing_bundle(path)
         && let Some(mut found) = check_bundle(&root, earlier)
     {
@@ -181,6 +183,10 @@ fn check_file(path: &Path, earlier: Option<&Earlier>, report: &mut CheckReport) 
             if name == bundle_toml::FILE {
                 found.documents = 1;
                 found.diagnostics = bundle_toml::parse_bytes(&name, &bytes).diagnostics;
+                found.show_lines(&loose);
+            } else if is_definition {
+                found.documents = 1;
+                found.diagnostics = aml::check_bytes(&name, &bytes);
                 found.show_lines(&loose);
             } else {
                 found = examine_loose(&loose);
@@ -409,7 +415,7 @@ fn unknown_kind(name: &str) -> Diagnostic {
         name,
         &codes::FILE_KIND,
         message,
-        "name a TOOL.md, DRIVER.md, ACTION.md, tools.json, bundle.toml, a .wasm file, or a directory",
+        "name a TOOL.md, DRIVER.md, ACTION.md, NAME.tool.md, tools.json, bundle.toml, a .wasm file, or a directory",
     )
 }
 

@@ -4,6 +4,7 @@
 //! * [`scaffold`]: a new bundle;
 //! * [`check`]: diagnostics over a directory or a file;
 //! * [`against`]: what a release breaks that the one before promised;
+//! * [`aml`]: tool definitions of AML;
 //! * [`build`]: the components, by Cargo;
 //! * [`import`]: a bundle of a component that was made for another host;
 //! * [`pack`]: `tools.json` and the manifest;
@@ -16,6 +17,7 @@
 //! and `toolward-bundle`.
 
 pub mod against;
+pub mod aml;
 pub mod build;
 pub mod check;
 pub mod documents;

@@ -21,7 +21,7 @@ codes! {
     FILE_UNREADABLE = "file-unreadable", "a file of the bundle can't be read",
         "The file is missing, is not a regular file, or may not be read. Symbolic links are not followed: what a bundle holds lies inside it.";
     FILE_KIND = "file-kind", "a file is of no kind that can be checked",
-        "`check` reads TOOL.md, DRIVER.md, ACTION.md, prompts, sidecars of resources, tools.json, bundle.toml, components, and directories of them.";
+        "`check` reads TOOL.md, DRIVER.md, ACTION.md, prompts, sidecars of resources, tools.json, bundle.toml, components, and directories of them; of AML, single files `NAME.tool.md`.";
     FILE_NOT_UTF8 = "file-not-utf8", "a document of the bundle is not UTF-8",
         "TOOL.md, DRIVER.md, ACTION.md, prompts, sidecars of resources, tools.json and bundle.toml are UTF-8 text.";
     FILE_NAME = "file-name", "a file's name can't be in a bundle",

@@ -16,6 +16,11 @@ pub(super) fn diagnostics() -> String {
     let documents = "Contracts, drivers, actions and the index";
     section(&mut page, documents, toolward_contract::CODES);
     section(&mut page, "Bundles", toolward_bundle::codes::CODES);
+    section(
+        &mut page,
+        "Tool definitions of AML",
+        toolward_author::aml::CODES,
+    );
     page
 }
 
@@ -101,6 +106,7 @@ mod tests {
         for row in toolward_contract::CODES
             .iter()
             .chain(toolward_bundle::codes::CODES)
+            .chain(toolward_author::aml::CODES)
         {
             assert!(seen.insert(row.code), "{}", row.code);
         }

@@ -1,0 +1,56 @@
+//! Tool definitions of AML, `<tool_id>.tool.md`: its rules for what is valid, and its lints. They are read to
+//! be checked; no host loads them.
+
+mod codes;
+mod fields;
+mod lints;
+mod rules;
+
+use toolward_bundle::codes::FILE_NOT_UTF8;
+use toolward_bundle::locate::about_file;
+use toolward_contract::diagnostic::Diagnostic;
+use toolward_contract::front_matter;
+
+use fields::Findings;
+
+pub use codes::CODES;
+
+/// How the names of such files end.
+pub const EXTENSION: &str = ".tool.md";
+
+/// Everything that AML has to say about a definition, in the order of the file.
+///
+/// ```
+/// let source = "---\ntool_id: send-email\nversion: \"1\"\n---\n";
+/// let found = toolward_author::aml::check("send-email.tool.md", source);
+/// let version = found.iter().find(|one| one.code == "aml-version-invalid").unwrap();
+/// assert_eq!((version.line, version.column), (3, 10));
+/// ```
+#[must_use]
+pub fn check(file: &str, source: &str) -> Vec<Diagnostic> {
+    let read = front_matter::read(file, source);
+    let Some(document) = read.value else {
+        return read.diagnostics;
+    };
+    let mut findings = Findings::new(file);
+    if let Some(definition) = rules::check(&document, &mut findings) {
+        lints::check(definition, &mut findings);
+    }
+    findings.finish()
+}
+
+/// [`check`] of a file's bytes.
+pub(crate) fn check_bytes(file: &str, bytes: &[u8]) -> Vec<Diagnostic> {
+    match std::str::from_utf8(bytes) {
+        Ok(source) => check(file, source),
+        Err(error) => {
+            let message = format!("byte {} is not UTF-8", error.valid_up_to());
+            vec![about_file(
+                file,
+                &FILE_NOT_UTF8,
+                message,
+                "save the file as UTF-8",
+            )]
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The fields of a definition as values or findings.
+
+use toolward_contract::diagnostic::{Diagnostic, Position};
+use toolward_fields::{Content, Kind, Problem, nearest};
+use toolward_report::Code;
+
+use super::codes;
+
+pub(super) type Node = toolward_fields::Node<Position>;
+pub(super) type Field<'n> = toolward_fields::Field<'n, Position>;
+pub(super) type Fields<'n> = toolward_fields::Fields<'n, Position>;
+
+/// The findings in one file.
+pub(super) struct Findings<'f> {
+    file: &'f str,
+    found: Vec<Diagnostic>,
+}
+
+impl<'f> Findings<'f> {
+    pub(super) fn new(file: &'f str) -> Self {
+        Self {
+            file,
+            found: Vec::new(),
+        }
+    }
+
+    /// All of them, in the order of the file.
+    pub(super) fn finish(mut self) -> Vec<Diagnostic> {
+        self.found.sort_by_key(Diagnostic::position);
+        self.found
+    }
+
+    pub(super) fn add(&mut self, code: &Code, at: Position, message: impl Into<String>) {
+        let found = Diagnostic::new(code, self.file, at, message);
+        self.found.push(found);
+    }
+
+    pub(super) fn add_hinted(
+        &mut self,
+        code: &Code,
+        at: Position,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) {
+        let found = Diagnostic::new(code, self.file, at, message);
+        self.found.push(Diagnostic { hint, ..found });
+    }
+
+    /// The fields of a mapping.
+    pub(super) fn mapping<'n>(&mut self, field: &Field<'n>) -> Option<Fields<'n>> {
+        let read = Fields::of(field);
+        read.map_err(|problem| self.refuse(&problem)).ok()
+    }
+
+    /// A field that has to be there. Null is nothing.
+    pub(super) fn required<'n>(
+        &mut self,
+        fields: &mut Fields<'n>,
+        key: &'static str,
+    ) -> Option<Field<'n>> {
+        match fields.required(key) {
+            Ok(field) if field.is_null() => {
+                self.missing(&codes::FIELD_MISSING, &field.name, field.key_at);
+                None
+            }
+            Ok(field) => Some(field),
+            Err(problem) => {
+                self.refuse(&problem);
+                None
+            }
+        }
+    }
+
+    /// Text that has to be there. Empty text is nothing.
+    pub(super) fn required_text<'n>(
+        &mut self,
+        fields: &mut Fields<'n>,
+        key: &'static str,
+    ) -> Option<(&'n str, Position)> {
+        let field = self.required(fields, key)?;
+        let text = field
+            .text()
+            .map_err(|problem| self.refuse(&problem))
+            .ok()?
+            .trim();
+        if text.is_empty() {
+            self.missing(&codes::FIELD_MISSING, &field.name, field.at);
+            return None;
+        }
+        Some((text, field.at))
+    }
+
+    /// Text of a form that has a rule of its own.
+    pub(super) fn text<'n>(
+        &mut self,
+        field: &Field<'n>,
+        code: &Code,
+        expected: &str,
+    ) -> Option<&'n str> {
+        if let Content::Text(text) = &field.node.content {
+            return Some(text);
+        }
+        let message = format!(
+            "expected `{}` to be {expected}, found {}",
+            field.name,
+            field.kind()
+        );
+        self.add_hinted(code, field.at, message, quoted(field));
+        None
+    }
+
+    /// One of these words.
+    pub(super) fn choice<T: Copy>(
+        &mut self,
+        field: &Field<'_>,
+        code: &Code,
+        known: &[(&'static str, T)],
+    ) -> Option<T> {
+        let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+        let expected = format!("one of {}", words.join(", "));
+        let found = self.text(field, code, &expected)?;
+        let choice = known.iter().find(|(word, _)| *word == found);
+        if choice.is_none() {
+            let message = format!(
+                "expected `{}` to be {expected}, found {found:?}",
+                field.name
+            );
+            let near = nearest(found, words.iter().copied());
+            let hint = near.map(|near| format!("did you mean `{near}`?"));
+            self.add_hinted(code, field.at, message, hint);
+        }
+        choice.map(|(_, value)| *value)
+    }
+
+    pub(super) fn missing(&mut self, code: &Code, name: &str, at: Position) {
+        self.add(
+            code,
+            at,
+            format!("expected the field `{name}`, found nothing"),
+        );
+    }
+
+    fn refuse(&mut self, problem: &Problem<'_, Position>) {
+        match problem {
+            Problem::Missing { name, at, .. } => self.missing(&codes::FIELD_MISSING, name, *at),
+            Problem::Type {
+                name,
+                expected,
+                found,
+            } => {
+                let what = match name.as_str() {
+                    "" => "the front matter".to_owned(),
+                    name => format!("`{name}`"),
+                };
+                let message = format!("expected {what} to be {expected}, found {}", found.kind());
+                let hint = quoted(found).filter(|_| *expected == Kind::Text);
+                self.add_hinted(&codes::FIELD_TYPE, found.at, message, hint);
+            }
+            // No field is read as an integer, and unknown ones are not asked for.
+            Problem::Integer { .. } | Problem::Unknown { .. } => {}
+        }
+    }
+}
+
+/// The hint for a number in the place of text.
+fn quoted(found: &Node) -> Option<String> {
+    match &found.content {
+        Content::Number(number) => Some(format!("quote it: \"{number}\"")),
+        _ => None,
+    }
+}

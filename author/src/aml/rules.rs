@@ -1,0 +1,266 @@
+//! AML's hard rules: a definition that breaks one is refused by its compiler.
+
+use semver::Version;
+use toolward_contract::NoScope;
+use toolward_contract::diagnostic::Position;
+use toolward_contract::schema::Schema;
+use toolward_fields::Content;
+use toolward_report::Code;
+
+use super::codes;
+use super::fields::{Field, Fields, Findings, Node};
+
+/// The version of AML that these rules are of.
+const SPEC_VERSION: &str = "1.2";
+
+/// How a tool behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Behaviour {
+    Retrieval,
+    Action,
+    Function,
+    Human,
+}
+
+const BEHAVIOURS: [(&str, Behaviour); 4] = [
+    ("retrieval", Behaviour::Retrieval),
+    ("action", Behaviour::Action),
+    ("function", Behaviour::Function),
+    ("human", Behaviour::Human),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    Draft,
+    Active,
+    Deprecated,
+    Disabled,
+}
+
+const STATES: [(&str, Status); 4] = [
+    ("draft", Status::Draft),
+    ("active", Status::Active),
+    ("deprecated", Status::Deprecated),
+    ("disabled", Status::Disabled),
+];
+
+const PROTOCOLS: [(&str, ()); 6] = [
+    ("rest-api", ()),
+    ("lambda", ()),
+    ("mcp", ()),
+    ("message-queue", ()),
+    ("database", ()),
+    ("grpc", ()),
+];
+
+/// How a caller proves who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scheme {
+    /// Without a secret of the definition's own.
+    Ambient,
+    /// By a secret, which comes from somewhere.
+    Secret,
+    Oauth2,
+}
+
+const SCHEMES: [(&str, Scheme); 6] = [
+    ("none", Scheme::Ambient),
+    ("iam-role", Scheme::Ambient),
+    ("api-key", Scheme::Secret),
+    ("bearer-token", Scheme::Secret),
+    ("oauth2", Scheme::Oauth2),
+    ("service-account", Scheme::Secret),
+];
+
+/// What the lints look at.
+pub(super) struct Definition<'n> {
+    pub(super) behaviour: Option<(Behaviour, Position)>,
+    pub(super) status: Option<(Status, Position)>,
+    /// Whether it says when it was last changed.
+    pub(super) is_dated: bool,
+    /// `use_guidance`, where it is a mapping.
+    pub(super) guidance: Option<(Fields<'n>, Position)>,
+}
+
+/// Applies the rules; the definition, if there is one to be read.
+pub(super) fn check<'n>(document: &'n Node, findings: &mut Findings<'_>) -> Option<Definition<'n>> {
+    let mut fields = findings.mapping(&Field::new("", document))?;
+    spec_version(&mut fields, findings);
+    tool_id(&mut fields, findings);
+    version(&mut fields, findings);
+    let status = findings.required(&mut fields, "status").and_then(|field| {
+        let status = findings.choice(&field, &codes::STATUS_UNKNOWN, &STATES)?;
+        Some((status, field.at))
+    });
+    let is_dated = meta(&mut fields, findings);
+    let behaviour = findings.required(&mut fields, "type").and_then(|field| {
+        let behaviour = findings.choice(&field, &codes::TYPE_UNKNOWN, &BEHAVIOURS)?;
+        Some((behaviour, field.at))
+    });
+    interface(&mut fields, findings);
+    match present(&mut fields, "transport") {
+        Some(field) => transport(&field, findings),
+        None => {
+            if let Some((behaviour, at)) = behaviour
+                && behaviour != Behaviour::Function
+            {
+                findings.missing(&codes::TRANSPORT_MISSING, "transport", at);
+            }
+        }
+    }
+    let guidance = findings
+        .required(&mut fields, "use_guidance")
+        .and_then(|field| Some((findings.mapping(&field)?, field.key_at)));
+    Some(Definition {
+        behaviour,
+        status,
+        is_dated,
+        guidance,
+    })
+}
+
+fn spec_version(fields: &mut Fields<'_>, findings: &mut Findings<'_>) {
+    if let Some((found, at)) = findings.required_text(fields, "spec_version")
+        && found != SPEC_VERSION
+    {
+        let message = format!("expected `spec_version` to be {SPEC_VERSION:?}, found {found:?}");
+        findings.add(&codes::SPEC_VERSION_UNKNOWN, at, message);
+    }
+}
+
+fn tool_id(fields: &mut Fields<'_>, findings: &mut Findings<'_>) {
+    const EXPECTED: &str = "3 to 64 lower-case letters, digits, `_` and `-`";
+    let Some(field) = findings.required(fields, "tool_id") else {
+        return;
+    };
+    if let Some(found) = findings.text(&field, &codes::TOOL_ID_INVALID, EXPECTED)
+        && !is_tool_id(found)
+    {
+        let message = format!("expected `tool_id` to be {EXPECTED}, found {found:?}");
+        findings.add(&codes::TOOL_ID_INVALID, field.at, message);
+    }
+}
+
+fn is_tool_id(text: &str) -> bool {
+    let of_id =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    (3..=64).contains(&text.len()) && text.bytes().all(of_id)
+}
+
+fn version(fields: &mut Fields<'_>, findings: &mut Findings<'_>) {
+    const EXPECTED: &str = "a semantic version such as \"1.0.0\"";
+    let Some(field) = findings.required(fields, "version") else {
+        return;
+    };
+    if let Some(found) = findings.text(&field, &codes::VERSION_INVALID, EXPECTED)
+        && Version::parse(found).is_err()
+    {
+        let message = format!("expected `version` to be {EXPECTED}, found {found:?}");
+        findings.add(&codes::VERSION_INVALID, field.at, message);
+    }
+}
+
+/// Whether `meta` says when the definition was last changed.
+fn meta(fields: &mut Fields<'_>, findings: &mut Findings<'_>) -> bool {
+    let Some(field) = findings.required(fields, "meta") else {
+        return false;
+    };
+    let Some(mut meta) = findings.mapping(&field) else {
+        return false;
+    };
+    for key in ["name", "description", "owner"] {
+        findings.required_text(&mut meta, key);
+    }
+    present(&mut meta, "last_updated").is_some_and(|field| !is_empty(&field))
+}
+
+fn interface(fields: &mut Fields<'_>, findings: &mut Findings<'_>) {
+    let Some(field) = findings.required(fields, "interface") else {
+        return;
+    };
+    let Some(mut interface) = findings.mapping(&field) else {
+        return;
+    };
+    for (key, code) in [
+        ("input", &codes::INPUT_INVALID),
+        ("output", &codes::OUTPUT_INVALID),
+    ] {
+        if let Some(field) = findings.required(&mut interface, key) {
+            schema(&field, code, findings);
+        }
+    }
+}
+
+fn schema(field: &Field<'_>, code: &Code, findings: &mut Findings<'_>) {
+    if !matches!(field.content, Content::Mapping(_)) {
+        let message = format!(
+            "expected `{}` to be a JSON Schema, found {}",
+            field.name,
+            field.kind()
+        );
+        findings.add(code, field.at, message);
+    } else if let Err(error) = Schema::compile(&field.to_value(), &NoScope) {
+        let at = field.place(&error.path);
+        let message = format!("`{}` is not a JSON Schema: {}", field.name, error.message);
+        findings.add(code, at, message);
+    }
+}
+
+fn transport(field: &Field<'_>, findings: &mut Findings<'_>) {
+    let Some(mut transport) = findings.mapping(field) else {
+        return;
+    };
+    match present(&mut transport, "type") {
+        Some(protocol) => {
+            findings.choice(&protocol, &codes::TRANSPORT_UNKNOWN, &PROTOCOLS);
+        }
+        None => findings.missing(&codes::TRANSPORT_UNKNOWN, "transport.type", field.key_at),
+    }
+    match present(&mut transport, "credentials") {
+        Some(field) => credentials(&field, findings),
+        None => {
+            let name = "transport.credentials";
+            findings.missing(&codes::CREDENTIALS_MISSING, name, field.key_at);
+        }
+    }
+}
+
+fn credentials(field: &Field<'_>, findings: &mut Findings<'_>) {
+    let Some(mut credentials) = findings.mapping(field) else {
+        return;
+    };
+    let Some(scheme) = present(&mut credentials, "scheme") else {
+        let name = "transport.credentials.scheme";
+        findings.missing(&codes::SCHEME_UNKNOWN, name, field.key_at);
+        return;
+    };
+    let needed: (&[&'static str], &Code) =
+        match findings.choice(&scheme, &codes::SCHEME_UNKNOWN, &SCHEMES) {
+            Some(Scheme::Secret) => (&["source"], &codes::SOURCE_MISSING),
+            Some(Scheme::Oauth2) => (&["provider", "function_id"], &codes::OAUTH2_INCOMPLETE),
+            Some(Scheme::Ambient) | None => return,
+        };
+    let (keys, code) = needed;
+    for key in keys {
+        if present(&mut credentials, key).is_none_or(|field| is_empty(&field)) {
+            let name = format!("transport.credentials.{key}");
+            findings.missing(code, &name, field.key_at);
+        }
+    }
+}
+
+/// A field that need not be there. Null is nothing.
+pub(super) fn present<'n>(fields: &mut Fields<'n>, key: &'static str) -> Option<Field<'n>> {
+    fields.take(key).filter(|field| !field.is_null())
+}
+
+/// Whether there is nothing in a value.
+pub(super) fn is_empty(node: &Node) -> bool {
+    match &node.content {
+        Content::Null => true,
+        Content::Text(text) => text.trim().is_empty(),
+        Content::List(items) => items.iter().all(is_empty),
+        Content::Mapping(entries) => entries.is_empty(),
+        _ => false,
+    }
+}

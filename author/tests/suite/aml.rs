@@ -1,0 +1,143 @@
+//! AML's tool definitions. Each document of `corpus/aml` begins with comments that say which rule it stands for
+//! (`rule`) and which findings it gives (`gives`: code and line).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toolward_author::aml;
+use toolward_author::check::check_path;
+use toolward_contract::diagnostic::{Diagnostic, Severity};
+
+use crate::demo::Demo;
+
+/// A document of the corpus.
+struct Case {
+    path: PathBuf,
+    is_valid: bool,
+    text: String,
+}
+
+impl Case {
+    /// The comment at its head that begins with this word.
+    fn note(&self, key: &str) -> &str {
+        let comments = self.text.lines().skip(1);
+        let mut comments = comments.map_while(|line| line.strip_prefix("# "));
+        let found = comments.find_map(|comment| comment.strip_prefix(key)?.strip_prefix(':'));
+        found.unwrap_or_default().trim()
+    }
+
+    fn findings(&self) -> Vec<Diagnostic> {
+        aml::check("a.tool.md", &self.text)
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/aml");
+    let mut cases = Vec::new();
+    for (folder, is_valid) in [("valid", true), ("invalid", false)] {
+        for entry in fs::read_dir(corpus.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            cases.push(Case {
+                path,
+                is_valid,
+                text,
+            });
+        }
+    }
+    cases.sort_by(|a, b| a.path.cmp(&b.path));
+    cases
+}
+
+#[test]
+fn every_definition_of_the_corpus_gives_what_its_rule_says() {
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let found = case.findings();
+        let gives: Vec<String> = found
+            .iter()
+            .map(|one| format!("{}:{}", one.code, one.line))
+            .collect();
+        let refused = found.iter().any(Diagnostic::is_error);
+        if refused == case.is_valid || gives.join(" ") != case.note("gives") {
+            wrong.push(format!("{}: {}", case.path.display(), gives.join(" ")));
+        }
+        if case.note("rule").is_empty() {
+            wrong.push(format!("{}: stands for no rule", case.path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_rule_has_a_definition_that_breaks_it() {
+    let findings = cases().iter().flat_map(Case::findings).collect::<Vec<_>>();
+    let found: BTreeSet<&str> = findings.iter().map(|one| one.code).collect();
+    for row in aml::CODES {
+        assert!(found.contains(row.code), "nothing gives {}", row.code);
+    }
+    // Twelve rules, and what the field reference says beyond them; four lints.
+    let of = |severity| (aml::CODES.iter()).filter(move |row| row.severity == severity);
+    assert_eq!(of(Severity::Error).count(), 12 + 2);
+    assert_eq!(of(Severity::Warning).count(), 4 + 1);
+}
+
+#[test]
+fn a_finding_points_at_the_value_in_its_line() {
+    let demo = Demo::new();
+    let case = cases()
+        .into_iter()
+        .find(|case| case.path.ends_with("invalid/24-transport-unknown.tool.md"));
+    let path = demo.write("tools/find-parcel.tool.md", case.unwrap().text);
+    // Wherever it lies, it is no part of a bundle.
+    let report = check_path(&path);
+    assert_eq!(report.documents, 1);
+    let [found] = report.diagnostics.as_slice() else {
+        panic!("{:?}", report.diagnostics);
+    };
+    assert_eq!(found.code, "aml-transport-unknown");
+    assert_eq!(
+        found.message,
+        "expected `transport.type` to be one of rest-api, lambda, mcp, message-queue, database, grpc, found \"soap\""
+    );
+    let excerpt = found.excerpt.as_ref().unwrap();
+    assert_eq!(excerpt.text, "  type: \"soap\"");
+    assert_eq!((found.column, excerpt.before), (9, "  type: ".len()));
+    assert!(
+        found.to_string().starts_with(&format!(
+            "{}:{}:9: error[aml-transport-unknown]: ",
+            path.display(),
+            found.line
+        )),
+        "{found}"
+    );
+}
+
+#[test]
+fn a_finding_in_a_schema_points_into_it() {
+    let case = cases()
+        .into_iter()
+        .find(|case| case.path.ends_with("invalid/26-input-not-schema.tool.md"));
+    let text = case.unwrap().text;
+    let [found] = &aml::check("a.tool.md", &text)[..] else {
+        panic!("one finding");
+    };
+    let line = text.lines().nth(found.line as usize - 1).unwrap();
+    assert!(
+        line.chars()
+            .skip(found.column as usize - 1)
+            .collect::<String>()
+            .starts_with("type: text"),
+        "{found}: {line}"
+    );
+}
+
+#[test]
+fn what_is_not_text_is_a_finding() {
+    let demo = Demo::new();
+    let path = demo.write("find-parcel.tool.md", b"---\n\xff\n---\n");
+    let report = check_path(&path);
+    let codes: Vec<&str> = report.diagnostics.iter().map(|found| found.code).collect();
+    assert_eq!(codes, ["file-not-utf8"]);
+}
