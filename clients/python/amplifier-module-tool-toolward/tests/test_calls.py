@@ -187,7 +187,10 @@ async def test_a_call_that_takes_too_long_ends_here_and_in_the_server(
     result = await tool.execute(ENDLESS)
     assert (result.error["type"], result.error["class"]) == ("timeout", "timeout"), result
     await until(lambda: "toolward:canceled" in caplog.text)
-    assert (await tool.execute({"query": ".", "data": 1})).success
+    # On a busy machine this one may take too long as well.
+    async with asyncio.timeout(PATIENCE):
+        while not (result := await tool.execute({"query": ".", "data": 1})).success:
+            assert result.error["type"] == "timeout", result
 
 
 @pytest.mark.asyncio
@@ -200,7 +203,7 @@ async def test_a_call_that_is_cancelled_ends_here_and_in_the_server(
     await asyncio.sleep(1)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(call, 2)
+        await asyncio.wait_for(call, 20)
     await until(lambda: "toolward:canceled" in caplog.text)
     assert (await tool.execute({"query": ".", "data": 1})).success
 
