@@ -105,6 +105,7 @@ pages! {
     the_page_on_serving_does_what_it_shows = "serve.md";
     the_page_on_serving_over_http_does_what_it_shows = "serve-http.md";
     the_results_page_does_what_it_shows = "results.md";
+    the_page_on_aml_does_what_it_shows = "formats/aml.md";
     the_page_on_bundles_does_what_it_shows = "formats/bundle.md";
     the_page_on_signatures_does_what_it_shows = "formats/signature.md";
     the_page_on_contracts_does_what_it_shows = "formats/contract.md";
