@@ -229,6 +229,7 @@ fn a_code_is_explained_wherever_it_comes_from() {
     for code in [
         "unknown-field",
         "component-missing",
+        "aml-type-unknown",
         "policy-unknown-key",
         "digest-mismatch",
         "nobody-trusted",

@@ -15,6 +15,7 @@ fn rows() -> impl Iterator<Item = &'static toolward_report::Code> {
     let documents = toolward_contract::CODES.iter();
     documents
         .chain(toolward_bundle::codes::CODES)
+        .chain(toolward_author::aml::CODES)
         .chain(toolward_policy::CODES)
         .chain(ErrorKind::ALL.iter().map(|kind| kind.row()))
         .chain(
