@@ -99,6 +99,7 @@ class Server:
         if progress is not None:
             params = params | {"_meta": {"progressToken": request_id}}
         queue = self._pending[request_id] = asyncio.Queue()
+        message = None
         try:
             async with asyncio.timeout(timeout):
                 self._send({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
@@ -111,14 +112,15 @@ class Server:
                 cancelled = {"requestId": request_id}
                 self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
             raise
-        except ConnectionError as error:
-            raise ServerError("the server closed its input") from error
+        except (ConnectionError, ServerError):
+            # It ended before it read the request.
+            message = None
         finally:
             del self._pending[request_id]
         if message is None:
             # It may have said why.
             await asyncio.wait(self._tasks, timeout=1)
-            raise self._ended_error()
+            raise ServerError(f"the server ended: {' '.join(self._last_words) or 'it said nothing'}")
         if isinstance(error := message.get("error"), dict):
             raise RequestError(error)
         if not isinstance(result := message.get("result"), dict):
@@ -142,11 +144,8 @@ class Server:
     def _send(self, message: Json) -> None:
         line = json.dumps(message, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         if self.ended or self._process.stdin.is_closing():
-            raise self._ended_error()
+            raise ServerError("the server ended")
         self._process.stdin.write(line)
-
-    def _ended_error(self) -> ServerError:
-        return ServerError(f"the server ended: {' '.join(self._last_words) or 'it said nothing'}")
 
     async def _read(self) -> None:
         try:

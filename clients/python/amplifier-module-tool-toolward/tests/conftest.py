@@ -1,6 +1,7 @@
 """The real `toolward`, the example bundles, and a person's machine of its own for each test."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -119,10 +120,12 @@ def no_server_is_left() -> Iterator[None]:
 
 def servers() -> list[int]:
     """The processes that this one started and that are there still."""
-    children: list[int] = []
+    children: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
-        children += map(int, (task / "children").read_text().split())
-    return [child for child in children if state(child) not in ("", "Z")]
+        # A thread may have ended, and while a child ends its list is not exact.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            children.update(map(int, (task / "children").read_text().split()))
+    return sorted(child for child in children if state(child) not in ("", "Z"))
 
 
 def state(process: int, thread: str = "") -> str:
