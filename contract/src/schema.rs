@@ -3,6 +3,7 @@
 mod bundle;
 mod cost;
 mod limits;
+mod marked;
 mod outward;
 mod shape;
 mod view;
@@ -207,66 +208,6 @@ impl Schema {
     #[must_use]
     pub fn shape(&self) -> Shape {
         Shape::of(&self.inner.closed)
-    }
-
-    /// Whether some property is marked `x-internal`.
-    #[must_use]
-    pub fn has_internal(&self) -> bool {
-        self.inner.marks.internal
-    }
-
-    /// Whether some value is marked `writeOnly` or `x-sensitive`.
-    #[must_use]
-    pub fn has_sensitive(&self) -> bool {
-        self.inner.marks.sensitive
-    }
-
-    /// JSON pointers of the values in `instance` that the schema marks `writeOnly` or `x-sensitive`,
-    /// in any of its branches. They belong in no ledger, log or trace.
-    #[must_use]
-    pub fn sensitive_paths(&self, instance: &Value) -> Vec<String> {
-        if !self.has_sensitive() {
-            return Vec::new();
-        }
-        view::marked(
-            &self.inner.closed,
-            instance,
-            view::Mark::Sensitive,
-            &self.inner.patterns,
-        )
-    }
-
-    /// JSON pointers of the values in `instance` that the schema marks `x-internal`: a model has no
-    /// business sending them.
-    #[must_use]
-    pub fn internal_paths(&self, instance: &Value) -> Vec<String> {
-        if !self.has_internal() {
-            return Vec::new();
-        }
-        view::marked(
-            &self.inner.closed,
-            instance,
-            view::Mark::Internal,
-            &self.inner.patterns,
-        )
-    }
-
-    /// `instance` with every sensitive value replaced by the text `[redacted]`.
-    #[must_use]
-    pub fn redacted(&self, instance: &Value) -> Value {
-        self.hiding(instance, "[redacted]")
-    }
-
-    /// `instance` with every sensitive value replaced by a text.
-    #[must_use]
-    pub fn hiding(&self, instance: &Value, by: &str) -> Value {
-        let mut copy = instance.clone();
-        for path in self.sensitive_paths(instance) {
-            if let Some(value) = copy.pointer_mut(&path) {
-                *value = Value::String(by.to_owned());
-            }
-        }
-        copy
     }
 
     /// The violation without details, where finding them could take exponential time.

@@ -1,5 +1,5 @@
 //! A schema on its way to a model: without what is internal, with the text of its
-//! author made safe, and, if need be, inside another schema.
+//! author made safe, and, if need be, inside another schema. Values on that way, too.
 
 use serde_json::Value;
 
@@ -28,6 +28,26 @@ pub(super) fn view(closed: &Value, at: &str, show: &dyn Fn(&str) -> String) -> V
     }
     change(&mut copy, at, show);
     copy
+}
+
+/// Takes the value at a JSON pointer out of another one.
+pub(super) fn remove(value: &mut Value, pointer: &str) {
+    let Some((parent, name)) = pointer.rsplit_once('/') else {
+        *value = Value::Null;
+        return;
+    };
+    match value.pointer_mut(parent) {
+        Some(Value::Object(members)) => {
+            members.shift_remove(&name.replace("~1", "/").replace("~0", "~"));
+        }
+        Some(Value::Array(items)) => {
+            let item = name.parse().ok().and_then(|at: usize| items.get_mut(at));
+            if let Some(item) = item {
+                *item = Value::Null;
+            }
+        }
+        _ => {}
+    }
 }
 
 fn change(schema: &mut Value, at: &str, show: &dyn Fn(&str) -> String) {

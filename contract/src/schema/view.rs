@@ -49,6 +49,26 @@ impl Marks {
     }
 }
 
+/// Pointers of the subschemas that are marked, found as [`Marks::of`] finds them.
+pub(super) fn marked_schemas(value: &Value, mark: Mark, at: &str, found: &mut Vec<String>) {
+    if mark.is_on(value) {
+        found.push(at.to_owned());
+    }
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                marked_schemas(item, mark, &format!("{at}/{index}"), found);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                marked_schemas(member, mark, &format!("{at}/{}", escape(name)), found);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// A copy without the properties marked internal, and without their names in `required`.
 pub(super) fn without_internal(schema: &Value) -> Value {
     let mut copy = schema.clone();

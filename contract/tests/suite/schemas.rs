@@ -119,6 +119,19 @@ fn a_model_sees_no_internal_property() {
         schema.internal_paths(&json!({ "q": "a", "trace": "t", "inner": { "x": 1 } })),
         ["/inner/x", "/trace"]
     );
+    assert_eq!(
+        schema.internal_fields(),
+        [
+            "/properties/trace",
+            "/properties/inner/properties/x",
+            "/$defs/hidden"
+        ]
+    );
+    assert_eq!(schema.sensitive_fields(), [""; 0]);
+    assert_eq!(
+        schema.outward_value(json!({ "q": "a", "trace": "t", "inner": { "x": 1, "y": 2 } })),
+        json!({ "q": "a", "inner": { "y": 2 } })
+    );
 }
 
 #[test]
