@@ -111,6 +111,8 @@ pub enum ErrorClass {
     PermissionDenied,
     /// Policy denies this tool, or this request.
     PolicyBlocked,
+    /// A hook of the service behind a driver stopped the work.
+    HookBlocked,
     /// Policy ended the call at its first violation.
     SandboxViolation,
     /// A declared capability is not granted.
@@ -131,8 +133,16 @@ pub enum ErrorClass {
     DependencyUnavailable,
     /// Running the tool failed.
     ExecutionFailed,
+    /// A part of what was asked for was done.
+    PartialFailure,
     /// The result is too large.
     ResultTooLarge,
+    /// Nothing is left of the result once confidential parts are taken out.
+    ResultRedacted,
+    /// It was cancelled because work beside it failed.
+    SiblingCanceled,
+    /// What was streamed was dropped, because the service started over.
+    StreamingFallbackDiscarded,
 }
 
 impl ErrorClass {
@@ -146,6 +156,16 @@ impl ErrorClass {
             "auth_required" => Self::CredentialMissing,
             "rate_limited" => Self::RateLimited,
             "timeout" => Self::Timeout,
+            "canceled" => Self::Canceled,
+            "result_too_large" => Self::ResultTooLarge,
+            // What happens within the work of a driver, and never in this host: it has no
+            // hooks, streams no results, and makes calls one by one.
+            "hook_blocked" => Self::HookBlocked,
+            "partial_failure" => Self::PartialFailure,
+            "result_redacted" => Self::ResultRedacted,
+            "sibling_canceled" => Self::SiblingCanceled,
+            "streaming_fallback_discarded" => Self::StreamingFallbackDiscarded,
+            "dependency_unavailable" => Self::DependencyUnavailable,
             "no_route" | "no_route_in_region" | "pinned_provider_unavailable" => {
                 Self::DependencyUnavailable
             }
@@ -163,6 +183,28 @@ mod tests {
     fn a_driver_may_use_plain_and_domain_codes() {
         for code in ["not_found", "stripe:card_declined", "a1:x.y-z"] {
             assert!(ErrorCode::from_driver(code).is_some(), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_driver_names_the_classes_of_its_own_work() {
+        for class in [
+            "canceled",
+            "result_too_large",
+            "hook_blocked",
+            "partial_failure",
+            "result_redacted",
+            "sibling_canceled",
+            "streaming_fallback_discarded",
+            "dependency_unavailable",
+        ] {
+            let found = serde_json::to_value(ErrorClass::of_driver_code(class));
+            assert_eq!(found.unwrap(), class);
+        }
+        // What this host decides is not for a driver to claim.
+        for code in ["policy_blocked", "capability_gap", "approval_rejected"] {
+            let found = ErrorClass::of_driver_code(code);
+            assert_eq!(found, ErrorClass::ExecutionFailed, "{code}");
         }
     }
 
