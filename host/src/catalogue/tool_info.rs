@@ -59,6 +59,8 @@ pub struct DriverInfo {
     pub id: String,
     /// Who published it, which may be another publisher than the tool's.
     pub publisher: String,
+    /// What it declares. Untrusted text.
+    pub declaration: Arc<toolward_contract::driver::Driver>,
     /// The policy's decision.
     pub decision: Decision,
 }
@@ -102,6 +104,7 @@ impl ToolInfo {
                 .map(|route| DriverInfo {
                     id: route.driver.driver.id.to_string(),
                     publisher: route.driver.publisher.clone(),
+                    declaration: route.driver.driver.clone(),
                     decision: route.decision.clone(),
                 })
                 .collect(),
