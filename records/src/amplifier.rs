@@ -1,0 +1,83 @@
+//! The result of a call in the form of Amplifier's tool contract.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use toolward_host::{BlockContent, CallError, ErrorClass, ErrorCode, Output, Reply};
+use toolward_text::visible;
+
+use crate::references::milliseconds;
+
+/// Characters of an error's message.
+const MAX_MESSAGE_CHARS: usize = 4096;
+
+/// Amplifier's `ToolResult`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct AmplifierResult<'a> {
+    /// Whether there is an output.
+    pub success: bool,
+    /// The value; where it is null, the text of the content blocks.
+    pub output: Option<Cow<'a, Value>>,
+    /// Why there is none.
+    pub error: Option<AmplifierError>,
+}
+
+/// The error of an [`AmplifierResult`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct AmplifierError {
+    /// What happened.
+    pub message: String,
+    /// The stable code.
+    #[serde(rename = "type")]
+    pub code: ErrorCode,
+    /// The class of Agent Tool.
+    pub class: ErrorClass,
+    /// Whether the same call may work later.
+    pub retryable: bool,
+    /// How long to wait before that.
+    pub retry_after_ms: Option<u64>,
+}
+
+impl<'a> AmplifierResult<'a> {
+    /// That of a reply.
+    #[must_use]
+    pub fn of(reply: &'a Reply) -> Self {
+        Self {
+            success: reply.result.is_ok(),
+            output: reply.result.as_ref().ok().and_then(output),
+            error: reply.result.as_ref().err().map(AmplifierError::of),
+        }
+    }
+}
+
+impl AmplifierError {
+    fn of(error: &CallError) -> Self {
+        let after = |after: Duration| milliseconds(after);
+        Self {
+            message: visible(&error.message, MAX_MESSAGE_CHARS),
+            code: error.code.clone(),
+            class: error.class,
+            retryable: error.retryable,
+            retry_after_ms: error.retry_after.map(after),
+        }
+    }
+}
+
+fn output(output: &Output) -> Option<Cow<'_, Value>> {
+    if !output.structured.is_null() {
+        return Some(Cow::Borrowed(&output.structured));
+    }
+    let texts = output
+        .content
+        .iter()
+        .filter_map(|block| match &block.content {
+            BlockContent::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+    let texts: Vec<&str> = texts.collect();
+    (!texts.is_empty()).then(|| Cow::Owned(texts.join("\n").into()))
+}

@@ -1,0 +1,223 @@
+//! `tool_invocation`, and all records of one call together.
+
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use serde_json::Value;
+use toolward_host::{LOCAL, Reply, ToolInfo};
+use toolward_policy::Decision;
+
+use crate::decision::{self, Answer, PermissionDecision};
+use crate::error::ToolError;
+use crate::permission::rules;
+use crate::progress::{Progress, Reported};
+use crate::recorder::Recorder;
+use crate::references::{time_of, timestamp};
+use crate::result::{self, ToolResult};
+use crate::status::Status;
+use crate::version::SchemaVersion;
+
+/// Stands for a value that the contract marks sensitive.
+const HIDDEN: &str = "(hidden)";
+
+/// A call that has ended.
+#[derive(Debug, Clone)]
+pub struct EndedCall<'a> {
+    /// How it ended.
+    pub reply: &'a Reply,
+    /// The tool, where there is one.
+    pub tool: Option<&'a ToolInfo>,
+    /// On whose behalf it was made.
+    pub principal: &'a str,
+    /// What it was called with; only what hooks and transcripts may see of it is recorded.
+    pub input: Option<&'a Value>,
+    /// What a person answered.
+    pub answer: Option<Answer>,
+    /// What the driver reported.
+    reports: Vec<Reported>,
+    /// When it ended.
+    pub ended: SystemTime,
+}
+
+impl<'a> EndedCall<'a> {
+    /// A call that ended just now, on behalf of the local user.
+    #[must_use]
+    pub fn now(reply: &'a Reply, tool: Option<&'a ToolInfo>, recorder: &Recorder) -> Self {
+        Self {
+            reply,
+            tool,
+            principal: LOCAL,
+            input: None,
+            answer: recorder.answer(&reply.metadata.invocation),
+            reports: recorder.reports(),
+            ended: SystemTime::now(),
+        }
+    }
+
+    /// The same, with what it was called with.
+    #[must_use]
+    pub fn with_input(mut self, input: &'a Value) -> Self {
+        self.input = Some(input);
+        self
+    }
+
+    pub(crate) fn started(&self) -> SystemTime {
+        let took = self.reply.metadata.milliseconds / 1e3;
+        let took = Duration::try_from_secs_f64(took).unwrap_or_default();
+        self.ended.checked_sub(took).unwrap_or(self.ended)
+    }
+
+    /// Whether its driver has secrets.
+    pub(crate) fn has_secrets(&self) -> bool {
+        let grant = self.decision().and_then(|decision| decision.grant());
+        grant.is_some_and(|grant| !grant.secrets().is_empty())
+    }
+
+    /// The policy's decision about its driver, once one was chosen.
+    pub(crate) fn decision(&self) -> Option<&'a Decision> {
+        let id = self.reply.metadata.driver.as_ref()?;
+        let mut drivers = self.tool?.drivers.iter();
+        let driver = drivers.find(|driver| driver.id == *id)?;
+        Some(&driver.decision)
+    }
+
+    /// What others may see of the input. Without a contract nobody knows what is sensitive.
+    fn observable_input(&self) -> Option<Value> {
+        let schema = &self.tool?.contract.inputs;
+        Some(schema.hiding(self.input?, HIDDEN))
+    }
+}
+
+/// One call. Its states on the way are events, which are not recorded here.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Invocation {
+    /// The version of Agent Tool.
+    pub schema_version: SchemaVersion,
+    /// Its id, a UUIDv7.
+    pub invocation_id: String,
+    /// The tool's id; what the caller asked for, if there is no such tool.
+    pub tool_id: String,
+    /// The state in which it ended.
+    pub status: Status,
+    /// When it was first made. A call that continues with answers keeps its id.
+    pub created_at: String,
+    /// When it was made, or made again.
+    pub started_at: String,
+    /// When it ended.
+    pub ended_at: String,
+    /// On whose behalf.
+    pub actor_ref: String,
+    /// What it was called with, sensitive values hidden. Left out where the input is not
+    /// known, or there is no such tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observable_input: Option<Value>,
+    /// The driver and its bundle, where one was chosen.
+    pub runtime_refs: Vec<String>,
+    /// The rules that decided.
+    pub policy_refs: Vec<String>,
+    /// Its `tool_permission_decision`.
+    pub permission_decision_refs: Vec<String>,
+    /// Its `tool_result`.
+    pub result_ref: String,
+    /// Always empty: the host keeps no evidence of its own yet.
+    pub evidence_refs: Vec<String>,
+    /// What it took.
+    pub telemetry_refs: [Telemetry; 1],
+}
+
+/// What a call took.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Telemetry {
+    /// From request to result.
+    pub duration_ms: f64,
+    /// How often the driver was started.
+    pub attempts: u32,
+    /// In wasmtime's units.
+    pub fuel: u64,
+    /// In bytes.
+    pub peak_memory: u64,
+    /// Attempts of the driver beyond its grant.
+    pub violations: u64,
+}
+
+impl Invocation {
+    fn of(call: &EndedCall<'_>, decided: bool, policy_refs: Vec<String>) -> Self {
+        let metadata = &call.reply.metadata;
+        let id = &metadata.invocation;
+        let named = metadata.tool.split('@').next().unwrap_or_default();
+        let driver = metadata.driver.iter().map(|id| format!("driver:{id}"));
+        let bundle = metadata.bundle.iter().map(|id| format!("bundle:{id}"));
+        let decisions = decided.then(|| decision::reference(id));
+        let started = call.started();
+        Self {
+            schema_version: SchemaVersion,
+            invocation_id: id.clone(),
+            tool_id: crate::declaration::line(named),
+            status: Status::of(call.reply),
+            created_at: timestamp(time_of(id).unwrap_or(started)),
+            started_at: timestamp(started),
+            ended_at: timestamp(call.ended),
+            actor_ref: format!("principal:{}", call.principal),
+            observable_input: call.observable_input(),
+            runtime_refs: driver.chain(bundle).collect(),
+            policy_refs,
+            permission_decision_refs: decisions.into_iter().collect(),
+            result_ref: result::reference(id),
+            evidence_refs: Vec::new(),
+            telemetry_refs: [Telemetry {
+                duration_ms: metadata.milliseconds,
+                attempts: metadata.attempts,
+                fuel: metadata.fuel,
+                peak_memory: metadata.peak_memory,
+                violations: metadata.violations_total,
+            }],
+        }
+    }
+}
+
+/// All records of one call.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct CallRecords<'a> {
+    /// The version of Agent Tool.
+    pub schema_version: SchemaVersion,
+    /// The call.
+    pub tool_invocation: Invocation,
+    /// What was decided about it; left out where it ended before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_permission_decision: Option<PermissionDecision>,
+    /// What the driver reported, in order.
+    pub tool_progress: Vec<Progress>,
+    /// How it ended.
+    pub tool_result: ToolResult<'a>,
+    /// Why it has no output; left out where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_error: Option<ToolError>,
+}
+
+impl<'a> CallRecords<'a> {
+    /// Those of a call.
+    #[must_use]
+    pub fn of(call: &EndedCall<'a>) -> Self {
+        let invocation = &call.reply.metadata.invocation;
+        let decision = PermissionDecision::of(call);
+        let policy = match &decision {
+            Some(_) => call.decision().map(rules).unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let error = call.reply.result.as_ref().err();
+        let reports = call.reports.iter();
+        Self {
+            schema_version: SchemaVersion,
+            tool_invocation: Invocation::of(call, decision.is_some(), policy.clone()),
+            tool_permission_decision: decision,
+            tool_progress: reports
+                .map(|reported| Progress::of(invocation, reported))
+                .collect(),
+            tool_result: ToolResult::of(call, policy.clone()),
+            tool_error: error.map(|error| ToolError::of(invocation, error, policy)),
+        }
+    }
+}

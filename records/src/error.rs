@@ -1,0 +1,132 @@
+//! `tool_error`: why a call has no result, and what can be done about it.
+
+use serde::Serialize;
+use serde_json::Value;
+use toolward_host::{CallError, ErrorClass, ErrorCode, Hit, Origin};
+use toolward_text::visible;
+
+use crate::references::milliseconds;
+use crate::version::SchemaVersion;
+
+/// Characters of a message or a hint.
+const MAX_MESSAGE_CHARS: usize = 4096;
+
+/// What can make the same call succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Recoverability {
+    /// Calling again, after `retry_after` where that is given.
+    Retry,
+    /// Another tool or other arguments.
+    ChangeArguments,
+    /// Another policy, which is the operator's.
+    ChangePolicy,
+    /// Something that has to be set up: a credential, a driver, a directory.
+    Setup,
+    /// Nothing that is known.
+    None,
+}
+
+impl Recoverability {
+    /// That of an error. The one table.
+    #[must_use]
+    pub fn of(error: &CallError) -> Self {
+        if error.retryable {
+            return Self::Retry;
+        }
+        match error.class {
+            ErrorClass::UnknownTool
+            | ErrorClass::InvalidArguments
+            | ErrorClass::SchemaValidationFailed
+            | ErrorClass::SchemaNotLoaded
+            | ErrorClass::ResultTooLarge => Self::ChangeArguments,
+            // A driver's is about somebody else's policy.
+            ErrorClass::PermissionDenied if error.origin == Origin::Driver => Self::None,
+            ErrorClass::PermissionDenied
+            | ErrorClass::PolicyBlocked
+            | ErrorClass::CapabilityGap
+            | ErrorClass::SandboxViolation => Self::ChangePolicy,
+            ErrorClass::SetupRequired | ErrorClass::CredentialMissing => Self::Setup,
+            ErrorClass::DependencyUnavailable if error.origin == Origin::Host => Self::Setup,
+            // The answer is still to come.
+            ErrorClass::ApprovalRejected if error.code == ErrorCode::APPROVAL_PENDING => {
+                Self::Retry
+            }
+            _ => Self::None,
+        }
+    }
+}
+
+/// Why a call has no result.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ToolError {
+    /// The version of Agent Tool.
+    pub schema_version: SchemaVersion,
+    /// The invocation's id.
+    pub invocation_id: String,
+    /// The stable code.
+    pub error_code: ErrorCode,
+    /// The class.
+    pub error_class: ErrorClass,
+    /// What happened. The driver's text if `origin` says so.
+    pub message: String,
+    /// What can make the same call succeed.
+    pub recoverability: Recoverability,
+    /// How long to wait before a retry, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
+    /// Who reported it.
+    pub origin: Origin,
+    /// The limit that was hit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Hit>,
+    /// Details.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Value>,
+    /// What to do next, for the person who runs the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The rules that decided.
+    pub policy_refs: Vec<String>,
+    /// Always empty: the host keeps no evidence of its own yet.
+    pub evidence_refs: Vec<String>,
+}
+
+impl ToolError {
+    pub(crate) fn of(invocation: &str, error: &CallError, policy_refs: Vec<String>) -> Self {
+        Self {
+            schema_version: SchemaVersion,
+            invocation_id: invocation.to_owned(),
+            error_code: error.code.clone(),
+            error_class: error.class,
+            message: visible(&error.message, MAX_MESSAGE_CHARS),
+            recoverability: Recoverability::of(error),
+            retry_after: error.retry_after.map(milliseconds),
+            origin: error.origin,
+            limit: error.limit,
+            cause: error.cause.clone(),
+            hint: error
+                .hint
+                .as_deref()
+                .map(|hint| visible(hint, MAX_MESSAGE_CHARS)),
+            policy_refs,
+            evidence_refs: Vec::new(),
+        }
+    }
+}
+
+/// An error as a model reads it.
+pub(crate) fn text_of(error: &CallError) -> String {
+    let mut text = format!(
+        "{}: {}",
+        error.code,
+        visible(&error.message, MAX_MESSAGE_CHARS)
+    );
+    if let Some(hint) = &error.hint {
+        text.push_str("\nnext: ");
+        text.push_str(&visible(hint, MAX_MESSAGE_CHARS));
+    }
+    text
+}

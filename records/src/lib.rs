@@ -1,0 +1,59 @@
+//! Tools and calls of a host as records of Agent Tool 0.2.0, for programs that keep or
+//! exchange them. Projections only: what they say was decided by the host.
+//!
+//! The crate makes 15 of the 19 objects. It makes no `tool_hook`, `tool_scheduler_policy`,
+//! `tool_result_persistence` and `tool_event`: the host has no hooks, decides about each
+//! call alone, returns every result whole, and reports no events yet.
+//!
+//! ```
+//! use toolward_host::Host;
+//! use toolward_records::{Declaration, Described};
+//!
+//! fn declare(host: &Host, tool: &str) -> Option<String> {
+//!     let info = host.tool(tool)?;
+//!     let declaration = Declaration::of(&Described { info: &info, name: "text_stats" });
+//!     serde_json::to_string(&declaration).ok()
+//! }
+//! ```
+
+mod amplifier;
+mod call;
+mod contracts;
+mod decision;
+mod declaration;
+mod deferred;
+mod description;
+mod error;
+mod hints;
+mod interface;
+mod mapping;
+mod permission;
+mod progress;
+mod recorder;
+mod references;
+mod result;
+mod schemas;
+mod status;
+mod surface;
+mod version;
+
+pub use amplifier::AmplifierResult;
+pub use call::{CallRecords, EndedCall, Invocation};
+pub use contracts::{InputContract, OutputContract};
+pub use decision::{Answer, Behavior, PermissionDecision};
+pub use declaration::{Declaration, Described, Lifecycle};
+pub use deferred::{DeferredTool, LoadingState, SchemaVisibility};
+pub use description::ToolDescription;
+pub use error::{Recoverability, ToolError};
+pub use hints::Hints;
+pub use interface::{ExecutionProfile, Interface};
+pub use mapping::{ExternalMapping, function_definition};
+pub use permission::{PermissionProfile, RiskLevel};
+pub use progress::Progress;
+pub use recorder::Recorder;
+pub use references::namespace_of;
+pub use result::{ResultStatus, ToolResult};
+pub use schemas::SCHEMAS;
+pub use status::Status;
+pub use surface::{BlockedTool, Namespace, Surface};
+pub use version::SchemaVersion;
