@@ -65,7 +65,7 @@ impl Listed {
     /// An output without what no client may see: the fields marked `x-internal`.
     /// Not yet wrapped.
     pub(crate) fn outward(&self, output: Value) -> Value {
-        schemas::outward(&self.contract.outputs, output)
+        self.contract.outputs.outward_value(output)
     }
 }
 
@@ -79,6 +79,8 @@ pub(crate) struct Blocked {
     pub(crate) target: String,
     /// Its contract's id.
     pub(crate) id: String,
+    /// The collision boundary of its name.
+    pub(crate) namespace: String,
     /// As verified.
     pub(crate) publisher: String,
     /// The error with which a call of it ends.
@@ -99,6 +101,7 @@ impl Blocked {
             name,
             target,
             id: info.contract.id.to_string(),
+            namespace: toolward_records::namespace_of(&info.contract).to_owned(),
             publisher: info.publisher.clone(),
             major: info.contract.version.major,
         }

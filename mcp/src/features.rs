@@ -118,6 +118,23 @@ impl ServerFeatures {
         blocked.map(|tool| (tool.name.as_str(), tool.id.as_str()))
     }
 
+    /// The name of each tool over MCP, blocked ones included, with its `id@major`.
+    pub fn tool_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        let listed = self.catalogue.listed.iter();
+        let listed = listed.map(|tool| (tool.name.as_str(), tool.target.as_str()));
+        let blocked = self.catalogue.blocked.iter();
+        listed.chain(blocked.map(|tool| (tool.name.as_str(), tool.target.as_str())))
+    }
+
+    /// The definition that `tools/list` has of a tool, by its name over MCP; `None` of a tool
+    /// that is not listed because it is blocked.
+    #[must_use]
+    pub fn definition(&self, name: &str) -> Option<serde_json::Value> {
+        let mut listed = self.catalogue.listed.iter();
+        let tool = listed.find(|tool| tool.name == name)?;
+        serde_json::to_value(&tool.tool).ok()
+    }
+
     pub(crate) fn documents(&self) -> &Documents {
         &self.documents
     }

@@ -1,45 +1,19 @@
-//! Annotations: hints that a client may show before a tool is called. They follow from
-//! the grants of the tool and of all tools that it reaches. Claims of its bundle can
-//! only make them more cautious, unless the operator confirms them.
+//! Annotations: hints that a client may show before a tool is called.
 
 use rmcp::model::ToolAnnotations;
 use toolward_contract::tool::Tool;
 use toolward_policy::{Confirmed, Effects};
-
-/// AIP-14 `risk_level` from which a contract claims to write.
-const WRITES_RISK: u8 = 1;
-/// AIP-14 `risk_level` from which it claims effects outside.
-const EXTERNAL_RISK: u8 = 2;
-/// AIP-14 `risk_level` of what can't be undone.
-const IRREVERSIBLE_RISK: u8 = 3;
+use toolward_records::Hints;
 
 /// The annotations of a tool. All four are always given, since clients differ in their
 /// defaults.
 pub(super) fn of(contract: &Tool, effects: Effects, confirmed: Confirmed) -> ToolAnnotations {
-    let writes = effects.writes || effects.risk >= WRITES_RISK;
-    let outside = effects.network || effects.risk >= EXTERNAL_RISK;
-    let reads_only = !writes && !outside && !effects.secrets;
-    // Idempotence is a claim, too.
-    let idempotent = contract.idempotent && (!writes || confirmed.idempotent);
-    let additive = confirmed.additive
-        && effects.risk < IRREVERSIBLE_RISK
-        && claims(contract, "destructiveHint", false);
-    let destructive = writes && !additive;
+    let hints = Hints::of(contract, effects, confirmed);
     ToolAnnotations::new()
-        .read_only(reads_only && !claims(contract, "readOnlyHint", false))
-        .destructive(destructive || claims(contract, "destructiveHint", true))
-        .idempotent(idempotent && !claims(contract, "idempotentHint", false))
-        .open_world(outside || claims(contract, "openWorldHint", true))
-}
-
-/// Whether the contract claims it in `metadata.mcp.annotations`.
-fn claims(contract: &Tool, hint: &str, value: bool) -> bool {
-    let claimed = contract
-        .metadata
-        .get("mcp")
-        .and_then(|mcp| mcp.get("annotations"))
-        .and_then(|annotations| annotations.get(hint));
-    claimed.and_then(serde_json::Value::as_bool) == Some(value)
+        .read_only(hints.read_only)
+        .destructive(hints.destructive)
+        .idempotent(hints.idempotent)
+        .open_world(hints.open_world)
 }
 
 #[cfg(test)]

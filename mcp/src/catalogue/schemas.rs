@@ -84,37 +84,6 @@ pub(super) fn input(
     }
 }
 
-/// Removes the parts of an output that models must not see.
-pub(super) fn outward(schema: &Schema, mut output: Value) -> Value {
-    if !schema.has_internal() {
-        return output;
-    }
-    for path in schema.internal_paths(&output) {
-        remove(&mut output, &path);
-    }
-    output
-}
-
-fn remove(value: &mut Value, pointer: &str) {
-    let Some((parent, name)) = pointer.rsplit_once('/') else {
-        *value = Value::Null;
-        return;
-    };
-    match value.pointer_mut(parent) {
-        Some(Value::Object(members)) => {
-            members.remove(&name.replace("~1", "/").replace("~0", "~"));
-        }
-        // Items of a list are replaced, so that the others keep their positions.
-        Some(Value::Array(items)) => {
-            let item = name.parse().ok().and_then(|at: usize| items.get_mut(at));
-            if let Some(item) = item {
-                *item = Value::Null;
-            }
-        }
-        _ => {}
-    }
-}
-
 fn plain(keywords: Map<String, Value>) -> Carried {
     Carried {
         schema: Arc::new(keywords),
@@ -253,7 +222,7 @@ mod tests {
         let refused = input(&schema, false, arguments(given.clone())).unwrap_err();
         assert_eq!(refused.code, ErrorCode::INPUT_INVALID);
         assert!(refused.message.contains("/trace"), "{refused}");
-        assert_eq!(outward(&schema, given), json!({ "a": 1 }));
+        assert_eq!(schema.outward_value(given), json!({ "a": 1 }));
     }
 
     #[test]

@@ -7,14 +7,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use toolward_bundle::text::visible_line;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Host};
+use toolward_records::{DeferredTool, LoadingState, SchemaVersion, SchemaVisibility, namespace_of};
 use toolward_search::{Document, Index};
 
 use super::{reference, schemas};
 use crate::catalogue::{Blocked, Catalogue, Found, Listed};
 use crate::principal::Principal;
-
-/// The version of Agent Tool that they follow.
-const SCHEMA_VERSION: &str = "0.2.0";
 
 /// Results of a search by default, and at most.
 const DEFAULT_MATCHES: usize = 8;
@@ -111,7 +109,7 @@ impl Finder {
             aliases: &tool.contract.aliases,
             title: &tool.contract.name,
             hint: tool.contract.search_hint.as_deref().unwrap_or_default(),
-            namespace: namespace(tool),
+            namespace: namespace_of(&tool.contract),
             tags: &tool.contract.tags,
             description: &tool.contract.description,
             publisher: "",
@@ -181,7 +179,7 @@ impl<'a> Behind<'_, 'a> {
             )));
         }
         let mut matches = Vec::new();
-        let mut blocked = Vec::new();
+        let mut unavailable = Vec::new();
         let mut unknown = Vec::new();
         let mut selected: Vec<&str> = Vec::new();
         for name in &search.names {
@@ -191,7 +189,7 @@ impl<'a> Behind<'_, 'a> {
                     selected.push(&tool.name);
                     matches.push(self.deferred(tool, "exact_name"));
                 }
-                Some(Found::Blocked(tool)) => blocked.push(shown_blocked(tool)),
+                Some(Found::Blocked(tool)) => unavailable.push(blocked(tool)),
                 None => unknown.push(visible_line(name, MAX_SHOWN_CHARS)),
             }
         }
@@ -212,21 +210,23 @@ impl<'a> Behind<'_, 'a> {
                 matches.push(self.deferred(tool, reason));
             }
             if let Some(Found::Blocked(tool)) = self.find(search.query.trim()) {
-                blocked.push(shown_blocked(tool));
+                unavailable.push(blocked(tool));
             }
         }
-        let pending = matches.iter().filter(|tool| tool.get(PENDING).is_some());
-        let pending: Vec<Value> = pending.map(|tool| tool["name"].clone()).collect();
+        let pending = matches
+            .iter()
+            .filter(|tool| tool.pending_provider_or_server.is_some());
+        let pending: Vec<&str> = pending.map(|tool| tool.name.as_str()).collect();
         let mine = self.catalogue.listed.iter();
         let mine = mine.filter(|tool| tool.is_for(self.principal)).count();
         Ok(json!({
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": SchemaVersion,
             "status": if matches.is_empty() { "no_match" } else { "matched" },
             "matches": matches,
             "total_matches": total,
             "total_tools": mine,
             "unknown_names": unknown,
-            "blocked_tools": blocked,
+            "blocked_tools": unavailable,
             "pending_tools": pending,
         }))
     }
@@ -243,7 +243,7 @@ impl<'a> Behind<'_, 'a> {
         let listed = serde_json::to_value(&tool.tool).unwrap_or_default();
         let of = |key: &str| listed.get(key).cloned().unwrap_or_default();
         Ok(json!({
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": SchemaVersion,
             "loading_state": "loaded",
             "reference": reference,
             "tool_id": tool.contract.id.as_str(),
@@ -304,61 +304,53 @@ impl<'a> Behind<'_, 'a> {
         .with_hint(format!("find the name with `{SEARCH}`")))
     }
 
-    /// A `deferred_tool_ref`: enough to choose a tool, without the schema.
-    fn deferred(&self, tool: &Listed, reason: &str) -> Value {
+    /// A reference: enough to choose a tool, without the schema.
+    fn deferred(&self, tool: &Listed, reason: &str) -> DeferredTool {
         let source = visible_line(&tool.publisher, MAX_SHOWN_CHARS);
-        let mut deferred = json!({
-            "schema_version": SCHEMA_VERSION,
-            "tool_id": tool.contract.id.as_str(),
-            "name": tool.name,
-            "namespace": namespace(tool),
-            "title": visible_line(&tool.contract.name, MAX_SHOWN_CHARS),
-            "summary": visible_line(&tool.contract.description, MAX_SUMMARY_CHARS),
-            "source": source,
-            "schema_visibility": "deferred",
-            "loading_state": "deferred",
-            "reason": reason,
-        });
-        if let Value::Object(fields) = &mut deferred {
-            if let Some(hint) = &tool.contract.search_hint {
-                fields.insert("search_hint".to_owned(), hint.as_str().into());
-            }
-            if !self.finder.host.is_ready(&tool.target) {
-                fields.insert(PENDING.to_owned(), source.into());
-            }
+        // A call of a tool whose driver is still to be compiled waits.
+        let pending = !self.finder.host.is_ready(&tool.target);
+        DeferredTool {
+            schema_version: SchemaVersion,
+            tool_id: tool.contract.id.to_string(),
+            name: tool.name.clone(),
+            namespace: namespace_of(&tool.contract).to_owned(),
+            title: Some(visible_line(&tool.contract.name, MAX_SHOWN_CHARS)),
+            summary: Some(visible_line(&tool.contract.description, MAX_SUMMARY_CHARS)),
+            search_hint: tool.contract.search_hint.clone(),
+            pending_provider_or_server: pending.then(|| source.clone()),
+            source,
+            schema_visibility: SchemaVisibility::Deferred,
+            loading_state: LoadingState::Deferred,
+            reason: reason.to_owned(),
         }
-        deferred
     }
 }
-
-/// The publisher of a tool whose driver is still to be compiled: a call of it waits.
-const PENDING: &str = "pending_provider_or_server";
 
 /// Names that are offered where one is unknown.
 const MAX_SUGGESTIONS: usize = 5;
 
-/// The contract's, else the id's.
-fn namespace(tool: &Listed) -> &str {
-    let id = tool.contract.id.as_str();
-    tool.contract.namespace.as_deref().unwrap_or(of_id(id))
+/// A tool that is blocked, and can't be loaded.
+fn blocked(tool: &Blocked) -> DeferredTool {
+    DeferredTool {
+        schema_version: SchemaVersion,
+        tool_id: tool.id.clone(),
+        name: tool.name.clone(),
+        namespace: tool.namespace.clone(),
+        title: None,
+        summary: None,
+        search_hint: None,
+        source: visible_line(&tool.publisher, MAX_SHOWN_CHARS),
+        schema_visibility: SchemaVisibility::Internal,
+        loading_state: LoadingState::Unavailable,
+        reason: class(tool.refusal.class),
+        pending_provider_or_server: None,
+    }
 }
 
-/// An id without its last part; of one that has no other, the id itself.
-fn of_id(id: &str) -> &str {
-    id.rsplit_once('.').map_or(id, |(namespace, _)| namespace)
-}
-
-fn shown_blocked(tool: &Blocked) -> Value {
-    json!({
-        "schema_version": SCHEMA_VERSION,
-        "tool_id": tool.id,
-        "name": tool.name,
-        "namespace": of_id(&tool.id),
-        "source": visible_line(&tool.publisher, MAX_SHOWN_CHARS),
-        "schema_visibility": "blocked",
-        "loading_state": "blocked",
-        "reason": tool.refusal.class,
-    })
+/// The class of an error as text.
+fn class(class: ErrorClass) -> String {
+    let value = serde_json::to_value(class).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, CallError> {

@@ -149,12 +149,11 @@ fn answers_fit_the_schemas_that_were_listed() {
     }
 }
 
-/// The schema of a reference, after the text of Agent Tool 0.2.0.
-const DEFERRED: &str = include_str!("deferred_tool_ref.schema.json");
-
 #[test]
 fn each_reference_is_a_valid_record_of_agent_tool() {
-    let schema: Value = serde_json::from_str(DEFERRED).unwrap();
+    let mut schemas = toolward_records::SCHEMAS.iter();
+    let found = schemas.find(|(object, _)| *object == "deferred_tool_ref");
+    let schema: Value = serde_json::from_str(found.unwrap().1).unwrap();
     let schema =
         toolward_contract::schema::Schema::compile(&schema, &toolward_contract::NoScope).unwrap();
     let fixture = fixture();
@@ -169,6 +168,7 @@ fn each_reference_is_a_valid_record_of_agent_tool() {
     }
     assert_eq!(records[0]["search_hint"], json!("foreign languages"));
     assert_eq!(records[1].get("search_hint"), None);
+    assert_eq!(records[2]["loading_state"], json!("unavailable"));
 }
 
 #[test]
