@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    build, call, check, completions, doctor, import, inspect, install, keys, mcp, new, pack,
-    policy, publisher, pull, push, serve, sign, test, trust, verify, why,
+    build, call, check, completions, describe, doctor, import, inspect, install, keys, mcp, new,
+    pack, policy, publisher, pull, push, serve, sign, test, trust, verify, why,
 };
 
 const EXIT_CODES: &str = "\
@@ -76,6 +76,8 @@ pub(crate) enum Command {
     /// Look at what the policy grants: list, explain, suggest, check
     #[command(subcommand)]
     Policy(policy::Command),
+    /// Describe a tool in the form of another specification
+    Describe(describe::Arguments),
     /// Show which driver serves a tool, and why the others do not
     Why(why::Arguments),
     /// Make the documents that a publisher signs: keys, revocations, channels

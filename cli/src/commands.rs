@@ -5,6 +5,7 @@ pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod compile_broker;
 pub(crate) mod completions;
+pub(crate) mod describe;
 pub(crate) mod doctor;
 pub(crate) mod import;
 pub(crate) mod inspect;
@@ -61,6 +62,7 @@ pub(crate) fn run(
         Command::Trust(command) => command.run(environment, output),
         Command::Publisher(command) => command.run(environment, output),
         Command::Policy(command) => command.run(environment, output),
+        Command::Describe(arguments) => describe::run(&arguments, environment, output),
         Command::Why(arguments) => why::run(&arguments, environment, output),
         Command::Keys(command) => command.run(output),
         Command::Completions(arguments) => completions::run(&arguments, Cli::command()),

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 use toolward_bundle::arguments;
 use toolward_bundle::content::Content;
@@ -16,6 +16,7 @@ use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::config::Granted;
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
 use toolward_operator::runtime;
+use toolward_records::{AmplifierResult, CallRecords, EndedCall, Recorder};
 
 use super::{compile_broker, reply};
 use crate::approve::Terminal;
@@ -66,9 +67,21 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ID")]
     driver: Option<String>,
 
+    /// Write the result as records of Agent Tool 0.2.0, or as Amplifier's ToolResult
+    /// [default: the value alone, with --json the envelope]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+
     /// Show what the driver logged and printed, on standard error
     #[arg(short, long)]
     verbose: bool,
+}
+
+/// Other forms of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    AgentTool,
+    Amplifier,
 }
 
 pub(crate) fn run(
@@ -82,7 +95,7 @@ pub(crate) fn run(
         return Err(failure);
     }
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
-    let request = request(arguments, &contents, output)?;
+    let (request, input) = request(arguments, &contents, output)?;
     // What is refused above leaves nothing behind, a cache neither.
     let broker = arguments
         .cache
@@ -92,7 +105,8 @@ pub(crate) fn run(
     let means = &arguments.means;
     let buckets = opens_buckets(&contents, &granted.policy);
     let builder = means.host(contents, &granted, &source.trust, environment, buckets)?;
-    let builder = builder.approver(Terminal::new(&bar));
+    let recorder = Recorder::new();
+    let builder = builder.approver(recorder.approver(Terminal::new(&bar)));
     let builder = source.store.protect(builder, environment);
     let host = arguments.cache.host(builder, &broker)?;
     let confinement = means.kept(&host, &granted, environment)?;
@@ -103,7 +117,10 @@ pub(crate) fn run(
         environment,
         output,
     )?;
-    let request = request.observer(Arc::new(Watch(Arc::clone(&bar))));
+    let request = request.observer(Arc::new(Watch {
+        bar: Arc::clone(&bar),
+        recorder: recorder.clone(),
+    }));
     let runtime = runtime()?;
     let reply = runtime.block_on(async {
         let mut call = std::pin::pin!(host.call(request));
@@ -120,8 +137,22 @@ pub(crate) fn run(
     runtime.shutdown_background();
     // The host has it, too, for its questions.
     bar.clear();
+    let tool = host.tool(&arguments.tool);
+    match arguments.format {
+        None => {}
+        Some(Format::Amplifier) => {
+            return reply::formatted(&reply, &AmplifierResult::of(&reply), output);
+        }
+        Some(Format::AgentTool) => {
+            let ended = EndedCall::now(&reply, tool.as_ref(), &recorder);
+            let ended = match &input {
+                Some(input) => ended.with_input(input),
+                None => ended,
+            };
+            return reply::formatted(&reply, &CallRecords::of(&ended), output);
+        }
+    }
     reply::show(&reply, arguments.verbose, output).map_err(|failure| {
-        let tool = host.tool(&arguments.tool);
         match tool.and_then(|tool| tool.lines_to_add(&reply)) {
             Some(lines) => failure.lines_for(&granted.place, lines),
             None => failure,
@@ -129,8 +160,11 @@ pub(crate) fn run(
     })
 }
 
-/// Shows what the driver reports on the bar.
-struct Watch(Arc<Bar>);
+/// Shows what the driver reports on the bar, and records it.
+struct Watch {
+    bar: Arc<Bar>,
+    recorder: Recorder,
+}
 
 impl Observer for Watch {
     fn compiling(&self, compiling: &Compiling) {
@@ -145,16 +179,17 @@ impl Observer for Watch {
             )),
             (Some(elapsed), None) => message.push_str(&format!(", {} s", elapsed.as_secs())),
         }
-        self.0.say(message);
+        self.bar.say(message);
     }
 
     fn progress(&self, progress: &Progress) {
+        self.recorder.progress(progress);
         let message = progress.message.as_deref().unwrap_or_default();
         let total = progress
             .total
             .map(|total| format!(" of {total}"))
             .unwrap_or_default();
-        self.0.say(format!(
+        self.bar.say(format!(
             "the driver reports {}{total} {}",
             progress.done,
             visible_line(message, 100)
@@ -162,7 +197,12 @@ impl Observer for Watch {
     }
 }
 
-fn request(arguments: &Arguments, contents: &[Content], output: &Output) -> Result<Request> {
+/// The request, and its input where records are made of the call and it is JSON at all.
+fn request(
+    arguments: &Arguments,
+    contents: &[Content],
+    output: &Output,
+) -> Result<(Request, Option<Value>)> {
     let id = arguments.tool.split('@').next().unwrap_or_default();
     let contract = contents
         .iter()
@@ -172,8 +212,13 @@ fn request(arguments: &Arguments, contents: &[Content], output: &Output) -> Resu
         Some(argument) => Some(document(argument)?),
         None => None,
     };
-    let mut request = match (text, arguments.set.is_empty()) {
-        (Some(text), true) => Request::new(arguments.tool.as_str(), text),
+    let recorded = arguments.format == Some(Format::AgentTool);
+    let (mut request, input) = match (text, arguments.set.is_empty()) {
+        (Some(text), true) => {
+            // The host reads the text itself.
+            let input = recorded.then(|| parse("--input", &text).ok()).flatten();
+            (Request::new(arguments.tool.as_str(), text), input)
+        }
         (text, _) => {
             let base = match text {
                 Some(text) => parse("--input", &text)?,
@@ -183,7 +228,8 @@ fn request(arguments: &Arguments, contents: &[Content], output: &Output) -> Resu
             let settings = settings(&arguments.set)?;
             let input = arguments::apply(base, &settings, schema)
                 .map_err(|error| Failure::with_code(Kind::Usage, error.code(), &error))?;
-            Request::with_value(arguments.tool.as_str(), input)
+            let seen = recorded.then(|| input.clone());
+            (Request::with_value(arguments.tool.as_str(), input), seen)
         }
     };
     if let Some(context) = &arguments.context {
@@ -198,7 +244,7 @@ fn request(arguments: &Arguments, contents: &[Content], output: &Output) -> Resu
     if let Some(driver) = &arguments.driver {
         request = request.pinned_driver(driver.as_str());
     }
-    Ok(request)
+    Ok((request, input))
 }
 
 /// The text of `JSON`, `@FILE` or `-`.

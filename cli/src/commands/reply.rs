@@ -1,6 +1,7 @@
 //! A reply as people see it: the value on standard output, everything else on
 //! standard error, other people's words labelled with their publisher.
 
+use serde::Serialize;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_host::{CallError, Origin, Reply};
 
@@ -10,9 +11,7 @@ use crate::output::{Output, counted};
 /// Shows a reply; with all that the driver said where `verbose`.
 pub(super) fn show(reply: &Reply, verbose: bool, output: &mut Output) -> Result<Exit> {
     if output.json() {
-        output.value(&reply.envelope())?;
-        let kind = reply.result.as_ref().err().map(kind_of);
-        return Ok(kind.map_or(Exit::Fine, Exit::from));
+        return formatted(reply, &reply.envelope(), output);
     }
     violations(reply, output);
     foreign(reply, output);
@@ -42,6 +41,26 @@ pub(super) fn show(reply: &Reply, verbose: bool, output: &mut Output) -> Result<
             Ok(Exit::Fine)
         }
         Err(error) => Err(call_failure(error, reply)),
+    }
+}
+
+/// Writes a reply in another form. The exit code is the same.
+pub(super) fn formatted(reply: &Reply, form: &impl Serialize, output: &mut Output) -> Result<Exit> {
+    match output.json() {
+        true => output.value(form)?,
+        false => output.pretty(form)?,
+    }
+    let kind = reply.result.as_ref().err().map(kind_of);
+    Ok(kind.map_or(Exit::Fine, Exit::from))
+}
+
+/// The failure of a tool that no call can run.
+pub(super) fn refused(error: &CallError) -> Failure {
+    let code = error.code.as_str();
+    let failure = Failure::with_code(kind_of(error), code, &error.message);
+    match &error.hint {
+        Some(hint) => failure.hint(hint.as_str()),
+        None => failure,
     }
 }
 
