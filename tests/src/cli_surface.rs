@@ -23,7 +23,7 @@ fn help_names_every_command_and_every_exit_code() {
     let machine = Machine::new();
     let help = machine.toolward("--help").ends(0).stdout;
     let commands = commands(&help);
-    assert_eq!(commands.len(), 26, "{commands:?}");
+    assert_eq!(commands.len(), 27, "{commands:?}");
     for (code, meaning) in [
         (0, "fine"),
         (1, "the tool or a check failed"),
@@ -180,6 +180,11 @@ fn every_command_speaks_json() {
         "policy explain hostile.run --dev b",
         "policy suggest --dev b",
         "why hostile.run --dev b",
+        "describe hostile.run --dev b",
+        "describe hostile.run --dev b --format mcp",
+        "describe hostile.run --dev b --format openai",
+        "call hostile.run --dev b --set do=echo --format agent-tool",
+        "call hostile.run --dev b --set do=echo --format amplifier",
         "policy check broad.toml",
         &format!("verify text-stats.toolbundle {trust}"),
         &format!("inspect text-stats.toolbundle {trust}"),
@@ -228,6 +233,7 @@ fn every_failure_speaks_json() {
         ("policy check gone.toml", 2),
         ("policy explain other.tool --dev b", 1),
         ("why other.tool --dev b", 1),
+        ("describe other.tool --dev b", 1),
         ("call hostile.run --dev b --input {", 1),
     ] {
         let ended = machine.toolward(&format!("{words} --json")).ends(exit);

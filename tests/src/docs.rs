@@ -112,6 +112,7 @@ pages! {
     the_page_on_drivers_does_what_it_shows = "formats/driver.md";
     the_page_on_the_index_does_what_it_shows = "formats/index.md";
     the_page_on_prompts_does_what_it_shows = "formats/prompts.md";
+    the_page_on_agent_tool_does_what_it_shows = "specifications/agent-tool.md";
 }
 
 #[test]

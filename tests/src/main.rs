@@ -30,6 +30,8 @@ mod policy;
 #[cfg(test)]
 mod publishing;
 #[cfg(test)]
+mod records;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod tampering;

@@ -1,0 +1,260 @@
+//! Tools and calls as records of Agent Tool 0.2.0, by the real command: each object of a
+//! script of calls matches its schema.
+
+#[path = "../../records/tests/suite/objects.rs"]
+mod objects;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::mcp::raw::Raw;
+use crate::support::{Ended, Machine, Session, copy, root};
+use objects::{all, are_valid, objects};
+
+const TRUST: &str = "--trust-key example.pub.pem";
+
+/// A machine with an example under work, `notes.append`, whose calls a person approves,
+/// and with the hostile driver, signed examples beside them.
+fn machine() -> Machine {
+    let machine = Machine::with_example("text-stats");
+    machine.add_example("kv-counter");
+    crate::hostile::add(&machine, "hostile");
+    for part in ["bundle.toml", "tools", "drivers"] {
+        let from = root().join("examples/notes-append").join(part);
+        copy(&from, &machine.path(&format!("notes-append/{part}")));
+    }
+    std::fs::create_dir(machine.path("my-notes")).unwrap();
+    let directory = machine.path("notes-append").canonicalize().unwrap();
+    let publisher = format!("dev:{}", directory.display());
+    machine.write(
+        "notes.toml",
+        format!(
+            "[[workspace]]\npath = \"/notes\"\ndirectory = {:?}\n\n[[grant]]\npublisher = \
+             {publisher:?}\ntool = \"notes.append\"\nmutates = [\"workspace:/notes\"]\n",
+            machine.path("my-notes")
+        ),
+    );
+    machine
+}
+
+const STATS: &str = "call text.stats --bundle text-stats.toolbundle";
+const NOTES: &str = "call notes.append --dev notes-append --policy notes.toml \
+                     --set note=journal --set text=Tea";
+const HOSTILE: &str = "call hostile.run --dev hostile";
+
+/// The records of one call.
+#[track_caller]
+fn called(machine: &Machine, words: &str, input: Option<&Value>, exit: i32) -> Value {
+    let mut run = machine.toolward(&format!("{words} --format agent-tool"));
+    if let Some(input) = input {
+        run = run.arg("--input").arg(input.to_string());
+    }
+    run.ends(exit).json()
+}
+
+/// A call that a person approves.
+fn approved(machine: &Machine) -> Value {
+    let command = machine.toolward(&format!("{NOTES} --format agent-tool"));
+    let mut session = Session::start(command.into_command(), 100, "");
+    session.sees("? [y/N] ");
+    session.types("y\r");
+    let left = session.leaves();
+    assert_eq!(left.code, Some(0), "{left:?}");
+    serde_json::from_str(&left.stdout).unwrap()
+}
+
+/// A search in a catalogue whose tools are loaded later, and a call of one before that.
+fn deferred(machine: &Machine) -> [Value; 2] {
+    let words = format!(
+        "serve --bundle text-stats.toolbundle --bundle kv-counter.toolbundle {TRUST} \
+         --defer-above 0"
+    );
+    let mut raw = Raw::open(machine.toolward(&words).into_command(), json!({}));
+    let wanted = json!({ "names": ["text.stats", "kv.counter"] });
+    raw.call(1, "search_tools", &wanted);
+    let found = raw.answer(1)["result"]["structuredContent"].clone();
+    raw.call(2, "text_stats", &json!({ "text": "a" }));
+    let refused = raw.answer(2)["result"]["_meta"]["toolward/error"].clone();
+    [found, refused]
+}
+
+/// Status, class and behaviour of a call, `-` where there is none.
+fn ending(records: &Value) -> [&str; 3] {
+    [
+        &records["tool_invocation"]["status"],
+        &records["tool_error"]["error_class"],
+        &records["tool_permission_decision"]["behavior"],
+    ]
+    .map(|value| value.as_str().unwrap_or("-"))
+}
+
+#[test]
+fn a_script_of_calls_makes_valid_records_of_every_object() {
+    let machine = machine();
+    let stats = format!("{STATS} {TRUST}");
+    let text = json!({ "text": "To be or not to be." });
+    let steps = json!({ "do": "progress", "n": 3 });
+    let late = json!({ "do": "sleep", "n": 600_000 });
+    let short = format!("{HOSTILE} --timeout 200");
+    let missing = format!("call text.none --bundle text-stats.toolbundle {TRUST}");
+    let blocked = format!("call kv.counter --bundle kv-counter.toolbundle {TRUST}");
+    let script = [
+        (
+            called(&machine, &stats, Some(&text), 0),
+            ["succeeded", "-", "allow"],
+        ),
+        (
+            called(&machine, HOSTILE, Some(&steps), 0),
+            ["succeeded", "-", "allow"],
+        ),
+        (
+            called(
+                &machine,
+                &blocked,
+                Some(&json!({ "action": "get", "counter": "a" })),
+                4,
+            ),
+            ["blocked", "capability_gap", "deny"],
+        ),
+        (
+            called(&machine, NOTES, None, 4),
+            ["denied", "approval_rejected", "deny"],
+        ),
+        (
+            called(&machine, &missing, Some(&text), 1),
+            ["failed", "unknown_tool", "-"],
+        ),
+        (
+            called(&machine, &stats, Some(&json!({ "text": 7 })), 1),
+            ["schema_parse_failed", "schema_validation_failed", "-"],
+        ),
+        (
+            called(&machine, &short, Some(&late), 1),
+            ["timed_out", "timeout", "allow"],
+        ),
+        (approved(&machine), ["succeeded", "-", "allow"]),
+    ];
+    let mut found = Vec::new();
+    for (records, expected) in &script {
+        assert_eq!(ending(records), *expected, "{records:#}");
+        found.extend(objects(records));
+    }
+    assert_eq!(script[1].0["tool_progress"].as_array().unwrap().len(), 3);
+    let source = |records: &Value| records["tool_permission_decision"]["source"].clone();
+    assert_eq!(source(&script[3].0), "nobody");
+    assert_eq!(source(&script[7].0), "person");
+    assert_eq!(machine.text("my-notes/journal.md"), "Tea\n");
+
+    let [references, refused] = deferred(&machine);
+    assert_eq!(refused["class"], "schema_not_loaded");
+    for list in ["matches", "blocked_tools"] {
+        let several = json!({ "deferred_tools": references[list] });
+        let several = objects(&several);
+        assert_eq!(several.len(), 1, "{list}: {references:#}");
+        found.extend(several);
+    }
+
+    let mut described = BTreeSet::new();
+    for words in [
+        format!("describe text.stats --bundle text-stats.toolbundle {TRUST}"),
+        format!("describe kv.counter --bundle kv-counter.toolbundle {TRUST}"),
+        "describe notes.append --dev notes-append --policy notes.toml".to_owned(),
+        "describe hostile.run --dev hostile".to_owned(),
+    ] {
+        let records = machine.toolward(&words).ends(0).json();
+        described.extend(objects(&records).iter().map(|(object, _)| *object));
+        found.extend(objects(&records));
+    }
+    let left_out = [
+        "tool_event",
+        "tool_hook",
+        "tool_scheduler_policy",
+        "tool_result_persistence",
+    ];
+    for object in left_out {
+        assert!(
+            !described.contains(object) && !all().contains(object),
+            "{object}"
+        );
+    }
+    are_valid(&found);
+    let made: BTreeSet<&str> = found.iter().map(|(object, _)| *object).collect();
+    assert_eq!(made, all());
+}
+
+#[test]
+fn a_blocked_tool_is_described_and_defined_for_no_model() {
+    let machine = machine();
+    let words = format!("describe kv.counter --bundle kv-counter.toolbundle {TRUST}");
+    let records = machine.toolward(&words).ends(0).json();
+    assert_eq!(records["tool_declaration"]["lifecycle"], "requires_setup");
+    let blocked = &records["tool_surface"]["blocked_tools"][0];
+    assert_eq!(blocked["reason"], "capability_gap");
+    for format in ["mcp", "openai"] {
+        let ended = machine
+            .toolward(&format!("{words} --format {format}"))
+            .ends(4);
+        ended.says("unauthorised");
+    }
+}
+
+#[test]
+fn a_tool_is_defined_as_the_server_lists_it() {
+    let machine = machine();
+    let source = format!("--bundle text-stats.toolbundle {TRUST}");
+    let mut raw = Raw::open(
+        machine.toolward(&format!("serve {source}")).into_command(),
+        json!({}),
+    );
+    raw.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
+    let listed = raw.answer(1)["result"]["tools"][0].clone();
+    let describe = |format: &str| -> Ended {
+        let words = format!("describe text.stats {source} --format {format}");
+        machine.toolward(&words).ends(0)
+    };
+    assert_eq!(describe("mcp").json(), listed);
+    let function = describe("openai").json();
+    assert_eq!(function["type"], "function");
+    assert_eq!(function["function"]["name"], listed["name"]);
+    assert_eq!(function["function"]["description"], listed["description"]);
+    assert_eq!(function["function"]["parameters"], listed["inputSchema"]);
+    let records = describe("agent-tool").json();
+    assert_eq!(records["tool_declaration"]["name"], listed["name"]);
+}
+
+#[test]
+fn amplifier_gets_its_own_result_and_the_exit_code_stays() {
+    let machine = machine();
+    let call = |words: &str, exit: i32| {
+        let words = format!("{words} --format amplifier");
+        machine.toolward(&words).ends(exit).json()
+    };
+    let found = call(&format!("{STATS} {TRUST} --set text=a"), 0);
+    assert_eq!(found["success"], true);
+    assert_eq!(found["output"]["words"], 1);
+    assert_eq!(found["error"], Value::Null);
+    let found = call(NOTES, 4);
+    assert_eq!(found["success"], false);
+    assert_eq!(found["output"], Value::Null);
+    assert_eq!(found["error"]["type"], "toolward:approval_denied");
+    assert_eq!(found["error"]["class"], "approval_rejected");
+    assert_eq!(found["error"]["retryable"], false);
+}
+
+#[test]
+fn a_form_is_one_line_for_programs() {
+    let machine = machine();
+    for words in [
+        format!("describe text.stats --bundle text-stats.toolbundle {TRUST}"),
+        format!("{STATS} {TRUST} --set text=a --format agent-tool"),
+    ] {
+        let ended = machine.toolward(&format!("{words} --json")).ends(0);
+        assert_eq!(ended.stdout.lines().count(), 1, "{ended}");
+        assert_eq!(ended.json()["schema_version"], "0.2.0");
+    }
+    let ended = machine.toolward(&format!(
+        "describe text.none --bundle text-stats.toolbundle {TRUST}"
+    ));
+    ended.ends(1).says("tool-missing");
+}
