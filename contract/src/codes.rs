@@ -156,9 +156,10 @@ codes! {
     DRIVER_FIELD_WITHOUT_EFFECT = "driver-field-without-effect" Warning, "a driver has only fields that have an effect",
         "The field is AIP-30's, and is kept for clients to read. This host chooses no driver by it: what a call needs goes \
          into `requires` and into the operator's policy.";
-    DRIVER_AUTH_UNSUPPORTED = "driver-auth-unsupported", "a driver leaves logging in to its secrets",
-        "Name the secret in `requires.secrets`; the operator's `[[secret]]` says where it comes from and which header it goes \
-         out in. A host that ignored `auth` would call without credentials, or with others than the author meant.";
+    DRIVER_AUTH_UNSUPPORTED = "driver-auth-unsupported" Warning, "a driver leaves logging in to its secrets",
+        "The names in `auth.state.env` are secrets that the driver needs, as in `requires.secrets`; the operator's `[[secret]]` \
+         says where each comes from and where it goes out. This host runs no login and no refresh, watches for no expiry and \
+         reads no files in `auth.state.paths`.";
     COMPONENT_NAME = "component-name", "`component` is a `.wasm` file beside DRIVER.md",
         "Give the plain file name, for example `driver.wasm`: letters, digits, `.`, `_` and `-`, no \
          directory.";
@@ -182,23 +183,44 @@ codes! {
     COMPONENT_WORLD_UNKNOWN = "component-world-unknown", "`metadata.component.world` is a world that hosts call",
         "Write `toolward` for the handler of toolward:driver, `wit` for a function with types of its own, \
          `amplifier-tool` for a tool of Amplifier.";
-    HTTP_EGRESS = "http-egress", "a declarative http driver has one literal egress host",
-        "List exactly one `host` or `host:port` in `network.egress`: scheme and authority of a request are \
-         never templated.";
-    HTTP_ENDPOINT_INVALID = "http-endpoint-invalid", "`endpoint` is a path on the egress host",
+    HTTP_FORMAT_OLD = "http-format-old" Warning, "an http driver has the form of AIP-31",
+        "Write `base_url: https://HOST` and, in `metadata.http`, `endpoint` without query, `query_template`, \
+         `response_extract` instead of `response`, and `${secrets.NAME}` instead of `${secret.NAME}`. With `base_url`, an entry \
+         without `method` is a POST. The next version reads that form alone.";
+    HTTP_BASE_URL_INVALID = "http-base-url-invalid", "`base_url` is a literal https URL of one host",
+        "Write `https://host`, `https://host:port` or one with a path. User, query, fragment, placeholders, `.` and `..` are \
+         refused: where requests go never depends on a call.";
+    HTTP_EGRESS = "http-egress", "the host of `base_url` is one of the driver's egress hosts",
+        "List the host in `network.egress`, with its port where the URL has one. Requests go to that host alone, by https, \
+         whatever else is listed.";
+    HTTP_ENDPOINT_INVALID = "http-endpoint-invalid", "`endpoint` is a path below `base_url`",
         "It starts with one `/`, holds no scheme, host, fragment or `..`; placeholders are \
-         `${input.NAME}` in segments and query values.";
+         `${input.NAME}` and `${context.NAME}` in segments. Parameters stand in `query_template`.";
+    HTTP_QUERY_INVALID = "http-query-invalid", "parameters have literal names, each once",
+        "Only values of `query_template` hold placeholders. A name stands there or in the query of `endpoint`, not in both.";
+    HTTP_SECRET_POSITION = "http-secret-position", "a secret stands in a header, or is the whole value of one parameter",
+        "In a header it is the last part, as in `Bearer ${secrets.NAME}`. In `query_template` it is a value of its own, \
+         under a name of letters, digits, `-`, `.`, `_` and `~`, and the operator's `[[secret]]` has to say `query`. Paths and \
+         bodies end up in logs: a secret there is refused.";
     HTTP_HEADER_INVALID = "http-header-invalid", "headers have names that a driver may set, and literal or templated values",
-        "`Host`, `Content-Length`, hop-by-hop and `Proxy-*` headers are the host's own.";
-    HTTP_TEMPLATE_INVALID = "http-template-invalid", "placeholders are `${input.NAME}`, and `${secret.SLUG}` in header values",
-        "Other expressions are not evaluated. Write `$$` for a dollar sign before a brace.";
-    HTTP_BODY_UNEXPECTED = "http-body-unexpected", "GET and HEAD requests have no body",
-        "Use another method, or put the values into the query of `endpoint`.";
-    HTTP_INPUT_UNKNOWN = "http-input-unknown", "placeholders name inputs of the contract",
+        "`Host`, `Content-Length`, hop-by-hop and `Proxy-*` headers are the host's own. `idempotency_key_header` names a header \
+         that is not set otherwise.";
+    HTTP_TEMPLATE_INVALID = "http-template-invalid", "placeholders are `${input.NAME}`, `${context.NAME}`, and `${secrets.NAME}` where a secret may stand",
+        "The first two take `| default('TEXT')`, or a number or boolean without quotes, and, last, `| json`. \
+         Other expressions are not evaluated. Write `$$` for a dollar sign before a brace.";
+    HTTP_BODY_UNEXPECTED = "http-body-unexpected", "GET, HEAD and OPTIONS requests have no body",
+        "Use another method, or put the values into `query_template`.";
+    HTTP_EXTRACT_INVALID = "http-extract-invalid", "`response_extract` is a path such as `$.data[0].url`",
+        "`$`, then at most 16 of `.name`, `[0]`, one `[*]` and one `[?(@.name=='text')]`. Regular expressions, `..` and slices \
+         are not evaluated.";
+    HTTP_ERROR_INVALID = "http-error-invalid", "`errors` gives statuses of the service codes of the tool",
+        "A key is a status in quotes, from \"400\" to \"599\"; its value has `code` (lower-case letters, digits and `_`, \
+         perhaps `:` and more) and, if you like, `message`, `hint` and `retryable`.";
+    HTTP_INPUT_UNKNOWN = "http-input-unknown", "placeholders name inputs of the contract, and members of its contextSchema",
         "Correct the name. Where `mapping` renames an input, the placeholder has the new name.";
     HTTP_UNDECLARED = "http-undeclared", "the contract declares what a declarative driver does",
         "Its host is in `requires.network` or `mutates` of the contract, or in the driver's own `requires.network`; \
-         POST, PUT, PATCH and DELETE need `network:HOST` or `external:SERVICE` in `mutates`; a secret in a header is in \
+         POST, PUT, PATCH and DELETE need `network:HOST` or `external:SERVICE` in `mutates`; a secret is in \
          `requires.secrets` of either. The request would be refused at every call.";
     DRIVER_VERSION_MISMATCH = "driver-version-mismatch" Warning, "a driver's version range takes in the contract beside it",
         "The driver does not serve the contract: hosts skip it. Widen the range after checking that the driver serves \

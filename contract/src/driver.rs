@@ -1,5 +1,6 @@
 //! Drivers: DRIVER.md (AIP-30). What carries contracts out, and on what terms; no code is read here.
 
+mod auth;
 mod check;
 mod component;
 mod cost;
@@ -24,12 +25,12 @@ use crate::tool::{Requires, Retry, Tool, ToolId};
 pub use component::{Arguments, BytesForm, ResultForm, WitCall, World};
 pub use cost::{Cost, CostOverride};
 pub(crate) use http::header_refusal;
-pub use http::{Endpoint, HttpCall, Method};
+pub use http::{Endpoint, HttpCall, Method, StatusError};
 pub use mapping::{Mapping, MappingError, Source, Transform};
 pub use platform::Platform;
-pub use render::{HeaderPiece, RenderError, RenderErrorKind, Rendered};
-pub use response::{ExtractError, Response};
-pub use template::{Body, Part, Template};
+pub use render::{HeaderPiece, RenderError, RenderErrorKind, Rendered, Values};
+pub use response::{ExtractError, JsonPath, Response};
+pub use template::{Body, Part, Slot, SlotSource, Template};
 
 /// The id of a driver: the same form as a contract's.
 pub type DriverId = ToolId;

@@ -148,6 +148,17 @@ fn request(
             report.add_hinted(&codes::HTTP_INPUT_UNKNOWN, entry.at, message, hint);
         }
     }
+    if let Some(schema) = &tool.context_schema {
+        let known = schema.shape();
+        for name in call.context().into_iter().filter(|name| known.lacks(name)) {
+            let message = format!(
+                "expected placeholders for members of the contextSchema of {}, found `${{context.{name}}}`",
+                tool.id
+            );
+            let hint = near.of(name, &known);
+            report.add_hinted(&codes::HTTP_INPUT_UNKNOWN, entry.at, message, hint);
+        }
+    }
     let host = |capability: &Capability| {
         *capability.class() == Class::External
             || capability.host().is_some_and(|host| host.covers(origin))

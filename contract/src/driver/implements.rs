@@ -1,5 +1,6 @@
 //! The entries of `implements`: which contract, which versions, with what narrowed. Not checked against the contract here.
 
+use super::http::HttpDefaults;
 use super::mapping::Mapping;
 use super::{DriverKind, HttpCall, Implements, World, cost};
 use crate::codes;
@@ -11,6 +12,7 @@ use crate::source::{Field, Fields};
 pub(super) fn read(
     field: &Field<'_>,
     kind: Option<&DriverKind>,
+    defaults: &mut HttpDefaults,
     report: &mut Report<'_>,
 ) -> Vec<Implements> {
     let Some(items) = report.read(field.items()) else {
@@ -25,7 +27,7 @@ pub(super) fn read(
     }
     let mut entries: Vec<Implements> = Vec::new();
     for item in &items {
-        let Some(entry) = entry(item, kind, report) else {
+        let Some(entry) = entry(item, kind, defaults, report) else {
             continue;
         };
         let same =
@@ -45,6 +47,7 @@ pub(super) fn read(
 fn entry(
     item: &Field<'_>,
     kind: Option<&DriverKind>,
+    defaults: &mut HttpDefaults,
     report: &mut Report<'_>,
 ) -> Option<Implements> {
     let mut fields = report.read(Fields::of(item))?;
@@ -95,7 +98,7 @@ fn entry(
     let label = format!("{}.http", fields.name_of("metadata"));
     let metadata = report.mapping(metadata.as_ref());
     let http = match (kind, request) {
-        (Some(DriverKind::Http), Some(request)) => HttpCall::read(&request, report),
+        (Some(DriverKind::Http), Some(request)) => HttpCall::read(&request, defaults, report),
         (Some(DriverKind::Http), None) => {
             report.add(
                 &codes::MISSING_FIELD,

@@ -1,6 +1,7 @@
 //! DRIVER.md field by field. Entries of `implements` are read elsewhere.
 
-use super::{Driver, DriverKind, DriverLimits, Platform, cost, implements};
+use super::http::HttpDefaults;
+use super::{Driver, DriverKind, DriverLimits, Platform, auth, cost, implements};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Parsed, Report};
@@ -54,10 +55,6 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
             format!("expected a field that has an effect, found `{key}`: it has none yet");
         report.add(&codes::DRIVER_FIELD_WITHOUT_EFFECT, entry.key_at, message);
     }
-    for entry in entries(root, &["auth"]) {
-        let message = "expected secrets in `requires.secrets`, found `auth`: this host does not log in for a driver";
-        report.add(&codes::DRIVER_AUTH_UNSUPPORTED, entry.key_at, message);
-    }
     let id = shared::id(&mut fields, report);
     let name = wording::name(&mut fields, report);
     let description = wording::description(&mut fields, report);
@@ -67,25 +64,18 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
     let kind = kind.and_then(|field| self::kind(&field, report));
     let component = component(&mut fields, kind.as_ref(), report);
     let egress = report.unbroken(|report| egress(&mut fields, report));
-    if kind == Some(DriverKind::Http)
-        && let Some(egress) = &egress
-        && !(egress.value.len() == 1
-            && egress
-                .value
-                .iter()
-                .all(|c| c.host().is_some_and(|h| h.is_literal())))
-    {
-        let message = format!(
-            "expected exactly one host without wildcard in `network.egress`, found {}",
-            egress.value
-        );
-        report.add(&codes::HTTP_EGRESS, egress.at, message);
-    }
+    let mut defaults = HttpDefaults::read(&mut fields, kind.as_ref(), report);
+    let egress = match (&kind, egress) {
+        (Some(DriverKind::Http), Some(egress)) => Some(defaults.egress(egress, root.at, report)),
+        (_, egress) => egress,
+    };
     let entries = report.read(fields.required("implements"));
     let implements = entries
-        .map(|field| implements::read(&field, kind.as_ref(), report))
+        .map(|field| implements::read(&field, kind.as_ref(), &mut defaults, report))
         .unwrap_or_default();
-    let (platform, requires) = requires(&mut fields, report);
+    let templates = defaults.finish();
+    templates.warn_of_old_form(report);
+    let (platform, mut requires) = requires(&mut fields, report);
     let cost_override = cost::read(&mut fields, report);
     let timeout_override =
         shared::milliseconds(&mut fields, "timeout_override_ms", report).map(|given| given.value);
@@ -94,8 +84,10 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
     let region = region(&mut fields, report);
     let policy_tags = wording::labels(&mut fields, "policy_tags", report);
     wording::labels(&mut fields, "tags", report);
-    let auth = fields.take("auth");
-    let auth = auth.map(|field| report.mapping(Some(&field)));
+    let (auth, kept) = auth::read(&mut fields, report);
+    requires
+        .capabilities
+        .extend(templates.secrets().chain(kept));
     let health_check = fields.take("health_check");
     let health_check = health_check.map(|field| report.mapping(Some(&field)));
     let metadata = report.mapping(fields.take("metadata").as_ref());

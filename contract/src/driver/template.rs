@@ -1,10 +1,13 @@
-//! Text with placeholders: `${input.NAME}` and `${secret.SLUG}`. Parsed here, not filled in.
+//! Text with placeholders: `${input.NAME}`, `${context.NAME}`, `${secrets.NAME}`. Parsed here, not filled in.
 
-use std::collections::BTreeSet;
+mod body;
+mod placeholder;
+mod reading;
 
 use serde_json::Value;
 
-use crate::capability::{Capability, Class};
+pub use body::Body;
+pub(super) use reading::Reading;
 
 /// A text with placeholders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,10 +21,58 @@ pub struct Template {
 pub enum Part {
     /// Text as it is.
     Literal(String),
-    /// `${input.a.b}`: the value at that path of the (mapped) input; of no path, the input itself.
-    Input(Vec<String>),
-    /// `${secret.SLUG}`: bound last, in header values only.
+    /// A value of the call.
+    Value(Slot),
+    /// `${secrets.NAME}`: bound last, in header values and query parameters only.
     Secret(String),
+}
+
+/// A placeholder for a value of the call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Slot {
+    /// Where the value is looked up.
+    pub source: SlotSource,
+    /// The path to the value; of no parts, all of the source.
+    pub path: Vec<String>,
+    /// `| default('…')`: a text, a number or a boolean that stands in where there is no value, or
+    /// null.
+    pub default: Option<Value>,
+    /// `| json`: the value's JSON text.
+    pub json: bool,
+}
+
+/// Where the value of a [`Slot`] is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SlotSource {
+    /// `${input.a.b}`: the input, as `mapping` gives it to the driver.
+    Input,
+    /// `${context.a.b}`: the context of the call.
+    Context,
+}
+
+impl SlotSource {
+    /// The word in a placeholder.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SlotSource::Input => "input",
+            SlotSource::Context => "context",
+        }
+    }
+}
+
+impl Slot {
+    /// The value at a path, without default.
+    #[must_use]
+    pub fn new(source: SlotSource, path: Vec<String>) -> Slot {
+        Slot {
+            source,
+            path,
+            default: None,
+            json: false,
+        }
+    }
 }
 
 impl Template {
@@ -30,9 +81,15 @@ impl Template {
     /// # Errors
     /// What is wrong, for people: a placeholder that is not closed or not known.
     pub fn parse(text: &str) -> Result<Template, String> {
+        Template::read(text).map(|(template, _)| template)
+    }
+
+    /// [`Template::parse`], and whether a secret is spelled as in version 0.1: `${secret.SLUG}`.
+    pub(super) fn read(text: &str) -> Result<(Template, bool), String> {
         let mut parts = Vec::new();
         let mut literal = String::new();
         let mut rest = text;
+        let mut old = false;
         while let Some((before, after)) = rest.split_once("${") {
             if let Some(before) = before.strip_suffix('$') {
                 literal.push_str(before);
@@ -41,20 +98,22 @@ impl Template {
                 continue;
             }
             literal.push_str(before);
-            let Some((inner, after)) = after.split_once('}') else {
-                return Err(format!("expected `}}` after `${{` in {text:?}"));
-            };
+            let end = placeholder::end(after)
+                .ok_or_else(|| format!("expected `}}` after `${{` in {text:?}"))?;
+            let (inner, after) = after.split_at_checked(end).unwrap_or_default();
             if !literal.is_empty() {
                 parts.push(Part::Literal(std::mem::take(&mut literal)));
             }
-            parts.push(placeholder(inner)?);
-            rest = after;
+            let (part, spelled_old) = placeholder::read(inner)?;
+            parts.push(part);
+            old |= spelled_old;
+            rest = after.strip_prefix('}').unwrap_or(after);
         }
         literal.push_str(rest);
         if !literal.is_empty() {
             parts.push(Part::Literal(literal));
         }
-        Ok(Template { parts })
+        Ok((Template { parts }, old))
     }
 
     /// The slugs of the secrets in it.
@@ -65,103 +124,11 @@ impl Template {
         })
     }
 
-    /// The inputs that it uses, by their first name.
-    pub fn inputs(&self) -> impl Iterator<Item = &str> {
-        self.parts.iter().filter_map(|part| match part {
-            Part::Input(path) => path.first().map(String::as_str),
+    /// The names that it uses of a source: the first of each path.
+    pub fn names(&self, source: SlotSource) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(move |part| match part {
+            Part::Value(slot) if slot.source == source => slot.path.first().map(String::as_str),
             _ => None,
         })
-    }
-}
-
-fn placeholder(inner: &str) -> Result<Part, String> {
-    if let Some(path) = inner.strip_prefix("input.") {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        let path: Vec<String> = path.split('.').map(str::to_owned).collect();
-        if path
-            .iter()
-            .all(|part| !part.is_empty() && part.chars().all(plain))
-        {
-            return Ok(Part::Input(path));
-        }
-    }
-    if let Some(slug) = inner.strip_prefix("secret.")
-        && slug != "*"
-        && Capability::of(Class::Secret, slug).is_ok()
-    {
-        return Ok(Part::Secret(slug.to_owned()));
-    }
-    Err(format!(
-        "expected `${{input.NAME}}` or, in headers, `${{secret.SLUG}}`, found `${{{inner}}}`"
-    ))
-}
-
-/// A JSON body with placeholders.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Body {
-    /// A value without placeholders.
-    Literal(Value),
-    /// A text. If it is one placeholder and nothing else, the input's value is put in with its type.
-    Text(Template),
-    /// A list.
-    List(Vec<Body>),
-    /// An object, in order.
-    Object(Vec<(String, Body)>),
-}
-
-impl Body {
-    /// The whole input, as it is.
-    pub(crate) fn whole() -> Body {
-        Body::Text(Template {
-            parts: vec![Part::Input(Vec::new())],
-        })
-    }
-
-    /// Reads a body template; keys are literal.
-    ///
-    /// # Errors
-    /// What is wrong, for people, with the JSON pointer of the text.
-    pub fn parse(value: &Value) -> Result<Body, (String, String)> {
-        Body::at(value, "")
-    }
-
-    fn at(value: &Value, pointer: &str) -> Result<Body, (String, String)> {
-        let fail = |message: String| (message, pointer.to_owned());
-        Ok(match value {
-            Value::String(text) => {
-                let template = Template::parse(text).map_err(fail)?;
-                if template.secrets().next().is_some() {
-                    return Err(fail(
-                        "expected secrets only in headers, found one in the body".to_owned(),
-                    ));
-                }
-                Body::Text(template)
-            }
-            Value::Array(items) => {
-                let read = items
-                    .iter()
-                    .enumerate()
-                    .map(|(index, item)| Body::at(item, &format!("{pointer}/{index}")));
-                Body::List(read.collect::<Result<_, _>>()?)
-            }
-            Value::Object(members) => {
-                let read = members.iter().map(|(key, value)| {
-                    let inner = format!("{pointer}/{}", crate::schema::escape(key));
-                    Body::at(value, &inner).map(|body| (key.clone(), body))
-                });
-                Body::Object(read.collect::<Result<_, _>>()?)
-            }
-            other => Body::Literal(other.clone()),
-        })
-    }
-
-    /// Adds the inputs that it uses, by their first name.
-    pub(crate) fn inputs<'b>(&'b self, names: &mut BTreeSet<&'b str>) {
-        match self {
-            Body::Literal(_) => {}
-            Body::Text(template) => names.extend(template.inputs()),
-            Body::List(items) => items.iter().for_each(|item| item.inputs(names)),
-            Body::Object(members) => members.iter().for_each(|(_, body)| body.inputs(names)),
-        }
     }
 }

@@ -12,7 +12,7 @@ use crate::codes;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::driver::{
     Body, CostOverride, Driver, DriverKind, DriverLimits, Endpoint, HttpCall, Implements, Mapping,
-    Method, Part, Platform, Response, Template, World, header_refusal,
+    Method, Part, Platform, Response, SlotSource, Template, World, header_refusal,
 };
 use crate::tool::{Requires, Tool};
 
@@ -60,6 +60,9 @@ fn attach(
             "to have `${NAME}` in path segments and query values, everything else percent-encoded",
         )
     })?;
+    if !endpoint_parts(&endpoint).all(is_plain) {
+        return Err(wrong("to have placeholders without `|`"));
+    }
     let method = Method::parse(method).ok_or_else(|| wrong("to have a known method"))?;
     let headers = read_headers(entry, headers)?;
     let placed: Vec<&str> = headers
@@ -78,6 +81,8 @@ fn attach(
         headers,
         body: takes_input.then(Body::whole),
         response: Response::Whole,
+        idempotency_key_header: None,
+        errors: Vec::new(),
         secrets_by_policy,
     };
     if !takes_input {
@@ -105,6 +110,23 @@ fn attach(
             Err((&codes::TRANSPORT_URL_REFUSED, found.message))
         }
         Some(found) => Err((&codes::TRANSPORT_UNDECLARED, found.message)),
+    }
+}
+
+fn endpoint_parts(endpoint: &Endpoint) -> impl Iterator<Item = &Part> {
+    let query = endpoint.query.iter().map(|(_, value)| value);
+    let all = endpoint.segments.iter().chain(query);
+    all.flat_map(|template| &template.parts)
+}
+
+/// Whether a part is text or the value of an input, which is all that version 1 knows.
+fn is_plain(part: &Part) -> bool {
+    match part {
+        Part::Literal(_) => true,
+        Part::Value(slot) => {
+            slot.source == SlotSource::Input && slot.default.is_none() && !slot.json
+        }
+        Part::Secret(_) => false,
     }
 }
 
@@ -146,7 +168,7 @@ fn read_headers(
                 Part::Literal(text) if text.contains(['$', '{', '}']) => {
                     return Err(refused("no `$`, `{` and `}` outside `${secret:ID}`"));
                 }
-                Part::Input(_) => return Err(refused("only placeholders for secrets")),
+                Part::Value(_) => return Err(refused("only placeholders for secrets")),
                 _ => {}
             }
         }

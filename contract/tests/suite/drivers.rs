@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolward_contract::driver::{Driver, DriverLimits, Endpoint, Part, Response, Template};
+use toolward_contract::driver::{
+    Driver, DriverLimits, Endpoint, Part, Response, Slot, SlotSource, Template,
+};
 use toolward_contract::tool::Tool;
 use toolward_contract::{NoScope, Severity};
 
@@ -52,7 +54,7 @@ fn version_ranges_are_npms() {
 }
 
 #[test]
-fn a_field_without_effect_is_warned_of_and_one_that_logs_in_is_refused() {
+fn a_field_without_effect_is_warned_of_and_so_is_one_that_logs_in() {
     let found = |extra: &str| {
         let source = format!(
             "---\nname: Sample\nid: sample-driver\ndescription: Carries it out.\nversion: 1.0.0\n\
@@ -72,8 +74,17 @@ fn a_field_without_effect_is_warned_of_and_one_that_logs_in_is_refused() {
     for field in ["region: eu\n", "region: [eu, us]\n", "policy_tags: [pii]\n"] {
         assert_eq!(found(field), (true, vec![]), "{field}");
     }
-    let refused = ("driver-auth-unsupported", Severity::Error, 11);
-    assert_eq!(found("auth: { type: bearer }\n"), (false, vec![refused]));
+    let warned = ("driver-auth-unsupported", Severity::Warning, 11);
+    for field in [
+        "login: { url: 'https://a.example' }",
+        "refresh: {}",
+        "expiry: {}",
+    ] {
+        let auth = format!("auth: {{ {field} }}\n");
+        assert_eq!(found(&auth), (true, vec![warned]), "{auth}");
+    }
+    let unknown = ("unknown-field", Severity::Error, 11);
+    assert_eq!(found("auth: { type: bearer }\n"), (false, vec![unknown]));
     assert_eq!(found(""), (true, vec![]));
 }
 
@@ -291,7 +302,10 @@ fn a_placeholder_stays_in_its_segment() {
     let endpoint =
         Endpoint::parse("/v1/a${input.id}b/${input.x.y}?q=${input.q}&flag").expect("valid");
     assert_eq!(endpoint.segments.len(), 3);
-    let part = |name: &str| Part::Input(name.split('.').map(str::to_owned).collect());
+    let part = |name: &str| {
+        let path = name.split('.').map(str::to_owned).collect();
+        Part::Value(Slot::new(SlotSource::Input, path))
+    };
     assert_eq!(
         endpoint.segments[1].parts,
         [
@@ -344,12 +358,14 @@ fn a_doubled_dollar_is_literal() {
         parts,
         [
             literal("a ${b} "),
-            Part::Input(vec!["c".to_owned()]),
+            Part::Value(Slot::new(SlotSource::Input, vec!["c".to_owned()])),
             literal(" $d")
         ]
     );
-    let header = Template::parse("Bearer ${secret.a/b}").expect("valid");
-    assert_eq!(header.secrets().collect::<Vec<_>>(), ["a/b"]);
+    for header in ["Bearer ${secrets.a/b}", "Bearer ${secret.a/b}"] {
+        let header = Template::parse(header).expect("valid");
+        assert_eq!(header.secrets().collect::<Vec<_>>(), ["a/b"]);
+    }
     for text in [
         "${",
         "${}",
@@ -389,4 +405,13 @@ fn a_response_is_taken_whole_or_in_parts() {
         response(", response: { outputs: { a: /b } }"),
         Response::Outputs(vec![("a".to_owned(), "/b".to_owned())])
     );
+}
+
+#[test]
+fn the_variables_of_auth_are_secrets_that_the_driver_needs() {
+    let auth = "auth: { ref: ./SECRETS.md, state: { env: [API_KEY, other/key] } }\nrequires: { secrets: [third] }\n";
+    let driver = driver("    version: 1.x\n", auth);
+    let secrets: Vec<String> = driver.requires.secrets().collect();
+    assert_eq!(secrets, ["API_KEY", "other/key", "third"]);
+    assert_eq!(driver.auth.expect("as written")["ref"], "./SECRETS.md");
 }

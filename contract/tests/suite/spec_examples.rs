@@ -151,17 +151,20 @@ fn the_tool_of_aip_14_parses_with_its_contradiction_read_strictly() {
 
 #[test]
 fn the_driver_of_aip_14_parses_and_serves_its_tool() {
-    // Its `auth` is refused, until a host logs in for drivers.
+    // It has no `base_url`, and says how a login expires.
     let parsed = Driver::parse("DRIVER.md", DRIVER);
-    let [refused] = parsed.diagnostics.as_slice() else {
-        panic!("{:?}", parsed.diagnostics)
-    };
-    assert_eq!((refused.code, refused.line), ("driver-auth-unsupported", 7));
-    let (before, after) = DRIVER.split_once("auth:").expect("an `auth`");
-    let (_, after) = after.split_once("network:").expect("more");
-    let driver = Driver::parse("DRIVER.md", &format!("{before}network:{after}"))
-        .into_result()
-        .expect("the rest of the example is valid");
+    let found: Vec<_> = parsed
+        .diagnostics
+        .iter()
+        .map(|one| (one.code, one.line))
+        .collect();
+    assert_eq!(
+        found,
+        [("http-format-old", 2), ("driver-auth-unsupported", 10)]
+    );
+    let driver = parsed.into_result().expect("the example is valid");
+    let secrets: Vec<String> = driver.requires.secrets().collect();
+    assert_eq!(secrets, ["APOLLO_API_KEY"]);
     let tool = Tool::parse("TOOL.md", TOOL, &NoScope)
         .value
         .expect("the example is valid");
@@ -179,12 +182,12 @@ fn the_driver_of_aip_14_parses_and_serves_its_tool() {
     let [(key, Body::Text(template))] = members.as_slice() else {
         panic!("{members:?}")
     };
+    let [Part::Value(slot)] = template.parts.as_slice() else {
+        panic!("{template:?}")
+    };
     assert_eq!(
-        (key.as_str(), template.parts.as_slice()),
-        (
-            "url",
-            [Part::Input(vec!["productUrl".to_owned()])].as_slice()
-        )
+        (key.as_str(), slot.path.as_slice()),
+        ("url", ["productUrl".to_owned()].as_slice())
     );
     assert!(
         driver

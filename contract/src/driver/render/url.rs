@@ -1,0 +1,115 @@
+//! Path and query. What fills a slot stays in its segment, or in its value.
+
+use super::RenderError;
+use super::values::Values;
+use crate::driver::http::{Endpoint, encoded};
+use crate::driver::template::{Part, Template};
+
+/// Bytes of path and query: servers are asked to take 8000 (RFC 9110, section 4.1).
+const MAX_URL_BYTES: usize = 8 << 10;
+
+/// Path and query; parameters that are a secret apart.
+pub(super) fn render(
+    endpoint: &Endpoint,
+    values: Values<'_>,
+) -> Result<(String, Vec<(String, String)>), RenderError> {
+    let mut url = String::new();
+    for template in &endpoint.segments {
+        url.push('/');
+        segment(template, values, &mut url)?;
+    }
+    let mut secrets = Vec::new();
+    let mut separator = '?';
+    for (name, template) in &endpoint.query {
+        if let [Part::Secret(slug)] = template.parts.as_slice() {
+            secrets.push((name.clone(), slug.clone()));
+            continue;
+        }
+        if values.lacks(template) {
+            continue;
+        }
+        url.push(separator);
+        url.push_str(name);
+        if !template.parts.is_empty() {
+            url.push('=');
+        }
+        for part in &template.parts {
+            match part {
+                Part::Literal(text) => push(&mut url, text)?,
+                Part::Value(slot) => encode(&values.text(slot, "the query")?, &mut url)?,
+                Part::Secret(slug) => return Err(RenderError::misplaced(slug)),
+            }
+        }
+        separator = '&';
+    }
+    // Names and separators are the driver's own, and were not counted.
+    push(&mut url, "")?;
+    Ok((url, secrets))
+}
+
+/// One path segment. What a value puts in stays one, for readers that decode before they split too.
+fn segment(template: &Template, values: Values<'_>, url: &mut String) -> Result<(), RenderError> {
+    const POSITION: &str = "the path";
+    let mut decoded = Vec::new();
+    let mut last = None;
+    for part in &template.parts {
+        match part {
+            Part::Literal(text) => {
+                decode(text, &mut decoded);
+                push(url, text)?;
+            }
+            Part::Value(slot) => {
+                let text = values.text(slot, POSITION)?;
+                if text.contains(|c: char| matches!(c, '/' | '\\') || c.is_control()) {
+                    let expected = "neither `/`, `\\` nor control characters";
+                    return Err(RenderError::unfit(slot, POSITION, expected));
+                }
+                decoded.extend_from_slice(text.as_bytes());
+                encode(&text, url)?;
+                last = Some(slot);
+            }
+            Part::Secret(slug) => return Err(RenderError::misplaced(slug)),
+        }
+    }
+    match last {
+        Some(slot) if matches!(decoded.as_slice(), b"" | b"." | b"..") => Err(RenderError::unfit(
+            slot,
+            POSITION,
+            "more than nothing, `.` or `..`",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn push(url: &mut String, text: &str) -> Result<(), RenderError> {
+    if url.len().saturating_add(text.len()) > MAX_URL_BYTES {
+        return Err(RenderError::too_large("path and query", MAX_URL_BYTES));
+    }
+    url.push_str(text);
+    Ok(())
+}
+
+fn encode(text: &str, url: &mut String) -> Result<(), RenderError> {
+    url.extend(encoded(text).take(MAX_URL_BYTES + 1));
+    push(url, "")
+}
+
+/// Decodes percent-encoding; invalid escapes stay as they are.
+fn decode(text: &str, out: &mut Vec<u8>) {
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('%') {
+        out.extend_from_slice(before.as_bytes());
+        let escape = after.get(..2);
+        match escape.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                out.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                out.push(b'%');
+                rest = after;
+            }
+        }
+    }
+    out.extend_from_slice(rest.as_bytes());
+}
