@@ -109,7 +109,7 @@ codes! {
         BodyOnSafeMethod = "body-on-safe-method", "GET, HEAD and OPTIONS are sent without a body";
         Trailers = "request-trailers", "trailers are never sent";
         Address = "address-not-granted", "the host's address is not globally reachable, and policy does not name it";
-        SecretInUri = "secret-in-uri", "a secret never goes into a URI";
+        SecretInUri = "secret-in-uri", "a secret goes into no other part of a URI than the parameter that policy ties it to, as its whole value";
         SecretInHeader = "secret-in-header", "a secret goes only into the header that policy ties it to, alone or after a scheme such as `Bearer`";
         SecretInBody = "secret-in-body", "a secret never goes into a body";
         SecretOrigin = "secret-origin", "policy ties this secret to another origin";

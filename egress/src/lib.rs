@@ -65,5 +65,5 @@ pub use meter::{Meter, Usage};
 pub use network::{Egress, ResponseBody, Transport};
 #[cfg(feature = "network")]
 pub use network::{LookupPermit, Resolve, Resolving, RootsError, SystemResolver, TransportBuilder};
-pub use rules::{HostRule, Rules, RulesError, SecretRule};
+pub use rules::{HostRule, Rules, RulesError, SecretPosition, SecretRule};
 pub use secret::{NoSecrets, SecretValues, ValueError, scrub};

@@ -14,8 +14,8 @@ use crate::address;
 use crate::error::{Denied, Rule};
 use crate::headers;
 
-pub(crate) use secret::SecretPlace;
-pub use secret::SecretRule;
+pub(crate) use secret::{Position, SecretPlace};
+pub use secret::{SecretPosition, SecretRule};
 
 /// One host pattern that requests may go to. A request passes when *one* rule
 /// allows all of it; rules are never combined.
@@ -38,7 +38,7 @@ pub struct HostRule {
 ///
 /// ```
 /// use toolward_contract::capability::HostPattern;
-/// use toolward_egress::{HostRule, Rules, RulesError, SecretRule};
+/// use toolward_egress::{HostRule, Rules, RulesError, SecretPosition, SecretRule};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let host = HostRule {
@@ -52,7 +52,7 @@ pub struct HostRule {
 ///     slug: "api-key".to_owned(),
 ///     host: "api.example".to_owned(),
 ///     port: 443,
-///     header: "authorization".to_owned(),
+///     position: SecretPosition::Header("authorization".to_owned()),
 ///     methods: vec!["GET".to_owned()],
 ///     path_prefix: "/v1".to_owned(),
 /// };

@@ -18,7 +18,8 @@ mod single_escape;
 use std::fmt;
 
 use bytes::Bytes;
-use http::HeaderValue;
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Uri};
 use zeroize::Zeroizing;
 
 use crate::error::{SecretError, SecretProblem};
@@ -117,6 +118,41 @@ impl LoadedSecret {
 
     pub(crate) fn value(&self) -> &[u8] {
         &self.value
+    }
+
+    /// The target with the value as that of its parameter `name`, percent-encoded; wiped with its
+    /// last clone.
+    pub(crate) fn target(&self, target: &Uri, name: &str) -> Result<Uri, SecretError> {
+        const HEX: &[u8; 16] = b"0123456789ABCDEF";
+        // The text never grows, and so leaves no copy behind.
+        let length = target.path().len() + target.query().map_or(0, str::len) + 1;
+        let mut text = Zeroizing::new(Vec::with_capacity(length + 3 * self.value.len()));
+        text.extend_from_slice(target.path().as_bytes());
+        let mut separator = b'?';
+        for pair in target.query().unwrap_or_default().split('&') {
+            text.push(separator);
+            separator = b'&';
+            if pair.split_once('=').is_none_or(|(own, _)| own != name) {
+                text.extend_from_slice(pair.as_bytes());
+                continue;
+            }
+            text.extend_from_slice(name.as_bytes());
+            text.push(b'=');
+            for byte in self.value.iter().copied() {
+                if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                    text.push(byte);
+                } else {
+                    let digit = |half: u8| HEX.get(usize::from(half)).copied().unwrap_or_default();
+                    text.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
+                }
+            }
+        }
+        let target = PathAndQuery::from_maybe_shared(Bytes::from_owner(text));
+        target.map(Uri::from).map_err(|_| SecretError {
+            slug: self.slug.clone(),
+            problem: SecretProblem::NotAHeaderValue,
+            detail: String::new(),
+        })
     }
 
     /// `prefix` and the value; hidden from debug output, and wiped with its

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use toolward_contract::capability::HostPattern;
 
 use crate::error::{self, PolicyError, quoted};
-use crate::grant::SecretBinding;
+use crate::grant::{SecretBinding, SecretPosition};
 
 /// Headers that say whom a request is for or how it is framed: a secret there
 /// would change which request the upstream reads (RFC 9110, sections 7.2 and
@@ -30,8 +30,9 @@ const RESERVED: &[&str] = &[
 /// Headers with credentials that a rule may let the guest set itself.
 const GUEST_HEADERS: &[&str] = &["authorization", "cookie"];
 
-/// Bytes of a header's name, a method, a path prefix.
+/// Bytes of a header's name, a parameter's, a method, a path prefix.
 const MAX_HEADER_BYTES: usize = 64;
+const MAX_PARAMETER_BYTES: usize = 64;
 const MAX_METHOD_BYTES: usize = 16;
 const MAX_PATH_BYTES: usize = 1024;
 
@@ -49,6 +50,30 @@ impl SecretBinding {
         methods: &[&str],
         path_prefix: &str,
     ) -> Result<Self, PolicyError> {
+        let position = SecretPosition::Header(read_header(header)?);
+        Self::at(origin, position, methods, path_prefix)
+    }
+
+    /// [`SecretBinding::new`] for a parameter of the query.
+    ///
+    /// # Errors
+    /// As there; a name that would be sent with escapes.
+    pub fn in_query(
+        origin: &str,
+        parameter: &str,
+        methods: &[&str],
+        path_prefix: &str,
+    ) -> Result<Self, PolicyError> {
+        let position = SecretPosition::Query(read_parameter(parameter)?);
+        Self::at(origin, position, methods, path_prefix)
+    }
+
+    fn at(
+        origin: &str,
+        position: SecretPosition,
+        methods: &[&str],
+        path_prefix: &str,
+    ) -> Result<Self, PolicyError> {
         let (host, port) = read_origin(origin)?;
         if methods.is_empty() {
             return Err(no_methods());
@@ -57,7 +82,7 @@ impl SecretBinding {
         Ok(Self {
             host,
             port,
-            header: read_header(header)?,
+            position,
             methods: methods?,
             path_prefix: read_path_prefix(path_prefix)?,
         })
@@ -68,7 +93,12 @@ impl SecretBinding {
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         let origin = format!("https://{}:{}", self.host, self.port);
         let methods: Vec<&str> = self.methods.iter().map(String::as_str).collect();
-        let read = Self::new(&origin, &self.header, &methods, &self.path_prefix)?;
+        let read = match &self.position {
+            SecretPosition::Header(name) => Self::new(&origin, name, &methods, &self.path_prefix),
+            SecretPosition::Query(name) => {
+                Self::in_query(&origin, name, &methods, &self.path_prefix)
+            }
+        }?;
         if read == *self {
             return Ok(());
         }
@@ -120,6 +150,22 @@ pub(crate) fn read_header(text: &str) -> Result<String, PolicyError> {
         .hinted("a secret goes out in a header such as authorization or x-api-key"));
     }
     Ok(name)
+}
+
+/// The name of a parameter that may hold a secret: it has one spelling (RFC 3986, section 2.3).
+pub(crate) fn read_parameter(text: &str) -> Result<String, PolicyError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    if (1..=MAX_PARAMETER_BYTES).contains(&text.len()) && text.bytes().all(plain) {
+        return Ok(text.to_owned());
+    }
+    Err(PolicyError::new(
+        &error::PARAMETER,
+        format!(
+            "expected the name of a parameter, of letters, digits, `-`, `.`, `_` and `~`, found {}",
+            quoted(text)
+        ),
+    )
+    .hinted("write for example `query = \"key\"`"))
 }
 
 /// A header that a guest may be let to set, in lower case.

@@ -136,6 +136,7 @@ codes! {
     CONTEXT = "policy-context", "A `[[context]]` without one tool, principal or driver, or with invalid values.";
     ORIGIN = "policy-origin", "Not of the form `https://host[:port]`.";
     HEADER = "policy-header", "Not a header that a secret may be sent in, or that a guest may set.";
+    PARAMETER = "policy-parameter", "Not the name of a query parameter that a secret may be sent in.";
     METHOD = "policy-method", "Not a method that a secret may be sent with.";
     PATH = "policy-path", "Not a plain absolute URL path.";
     HOST = "policy-host", "Not a host pattern.";

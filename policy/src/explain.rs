@@ -14,7 +14,9 @@ use crate::declared::DeclaredBy;
 use crate::denial::Why;
 use crate::effects::Effects;
 use crate::evaluate::{Evaluated, View};
-use crate::grant::{BucketGrant, Grant, HostGrant, OnViolation, SecretGrant, WorkspaceGrant};
+use crate::grant::{
+    BucketGrant, Grant, HostGrant, OnViolation, SecretGrant, SecretPosition, WorkspaceGrant,
+};
 use crate::policy::Policy;
 use crate::rule_id::RuleId;
 
@@ -259,10 +261,13 @@ impl fmt::Display for SecretGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "secret {} of {}", self.slug, self.publisher)?;
         if let Some(binding) = &self.binding {
+            match &binding.position {
+                SecretPosition::Header(name) => write!(f, ", in `{name}`")?,
+                SecretPosition::Query(name) => write!(f, ", as the parameter `{name}`")?,
+            }
             write!(
                 f,
-                ", in `{}` of {} to https://{}:{}{}",
-                binding.header,
+                " of {} to https://{}:{}{}",
                 binding.methods.join(", "),
                 binding.host,
                 binding.port,

@@ -134,12 +134,21 @@ pub struct SecretBinding {
     pub host: String,
     /// The port; 443 where policy names none.
     pub port: u16,
-    /// The header, lower case.
-    pub header: String,
+    /// The position in the request.
+    pub position: SecretPosition,
     /// The methods, upper case. Never empty.
     pub methods: Vec<String>,
     /// What the path starts with: `/` for all paths. Whole segments.
     pub path_prefix: String,
+}
+
+/// Where in a request a secret goes out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretPosition {
+    /// In this header, lower case.
+    Header(String),
+    /// As the whole value of this parameter of the query.
+    Query(String),
 }
 
 /// What may be asked.

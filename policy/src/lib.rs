@@ -45,8 +45,8 @@ pub use effects::Effects;
 pub use error::{CODES, PolicyError};
 pub use explain::{Explained, Explanation, Outcome, explain};
 pub use grant::{
-    BucketGrant, Grant, HostGrant, OnViolation, SecretBinding, SecretGrant, UserGrant,
-    WorkspaceGrant,
+    BucketGrant, Grant, HostGrant, OnViolation, SecretBinding, SecretGrant, SecretPosition,
+    UserGrant, WorkspaceGrant,
 };
 pub use limits::{Limit, LimitName, LimitSetting, LimitSettings, Limits, fuel_for, own};
 pub use machine::{Machine, UnusableDirectory};

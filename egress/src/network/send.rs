@@ -9,7 +9,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, Uri};
 
 use super::request_body::{GuestBody, Outgoing, RequestBody};
 use super::response_body::ResponseBody;
@@ -19,7 +19,7 @@ use crate::clock::{Clock, Timeouts};
 use crate::error::{Denied, Error, Limit, LimitKind, Rule, SecretProblem, Stage};
 use crate::headers;
 use crate::rules::{self, HostRule, Wanted};
-use crate::secret::inject::{self, Injection};
+use crate::secret::inject::{self, Injection, Spot};
 
 use destination::Destination;
 use exchange::exchange;
@@ -97,13 +97,13 @@ async fn ready<'a>(
         credentials: &own,
     })?;
     let body = read_body(egress, call, clock, &parts, body).await?;
-    put_in(egress, call, &destination, &injections, &mut parts.headers)?;
+    let target = put_in(egress, call, &destination, &injections, &mut parts.headers)?;
     finish_head(&mut parts.headers, &parts.method, &destination, &body)?;
     call.meter.bytes(bytes)?;
     let method = parts.method.clone();
     let mut request = Box::new(Request::new(body));
     *request.method_mut() = parts.method;
-    *request.uri_mut() = destination.target.clone();
+    *request.uri_mut() = target;
     *request.headers_mut() = parts.headers;
     Ok(Ready {
         request,
@@ -157,7 +157,7 @@ fn own_credentials(headers: &HeaderMap, injections: &[Injection]) -> Vec<HeaderN
         headers.contains_key(*name)
             && !injections
                 .iter()
-                .any(|injection| injection.header == **name)
+                .any(|injection| injection.header() == Some(*name))
     };
     headers::CREDENTIALS.iter().filter(own).cloned().collect()
 }
@@ -190,18 +190,25 @@ async fn read_body(
     Ok(body)
 }
 
-/// Injects the values, and asks for a response that values can be found in.
+/// Injects the values, and asks for a response that values can be found in. Gives the target to
+/// send: it may hold a value, and is shown to nobody.
 fn put_in(
     egress: &Egress,
     call: &CallState,
     destination: &Destination,
     injections: &[Injection],
     headers: &mut HeaderMap,
-) -> Result<(), Error> {
+) -> Result<Uri, Error> {
     let origin = &destination.origin;
+    let mut target = destination.target.clone();
     for injection in injections {
         let secret = call.secrets.load(&injection.slug, origin)?;
-        headers.insert(&injection.header, secret.header(&injection.prefix)?);
+        match &injection.spot {
+            Spot::Header { name, prefix } => {
+                headers.insert(name, secret.header(prefix)?);
+            }
+            Spot::Query(name) => target = secret.target(&target, name)?,
+        }
     }
     for place in egress.rules().secrets() {
         if place.is_at(origin.https, &destination.host, origin.port) {
@@ -224,7 +231,7 @@ fn put_in(
         let identity = HeaderValue::from_static("identity");
         headers.insert(header::ACCEPT_ENCODING, identity);
     }
-    Ok(())
+    Ok(target)
 }
 
 /// Sets the headers that are the host's: `host` and `content-length`.

@@ -1,5 +1,5 @@
 //! The rule for one secret, raw and validated: a rule that could match more than
-//! one origin, or more than one header, is refused.
+//! one origin, or more than one position of a request, is refused.
 
 use http::{HeaderName, Method};
 
@@ -17,12 +17,50 @@ pub struct SecretRule {
     pub host: String,
     /// The port.
     pub port: u16,
-    /// The header.
-    pub header: String,
+    /// The position in the request.
+    pub position: SecretPosition,
     /// The methods; none means never.
     pub methods: Vec<String>,
     /// What the path starts with, in whole segments; `/` for every path.
     pub path_prefix: String,
+}
+
+/// Where in a request a secret is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretPosition {
+    /// In this header, alone or after a scheme.
+    Header(String),
+    /// As the whole value of this parameter of the query, once.
+    Query(String),
+}
+
+/// A validated [`SecretPosition`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Position {
+    Header(HeaderName),
+    /// A name without escapes.
+    Query(String),
+}
+
+impl Position {
+    fn read(position: &SecretPosition) -> Result<Position, (&'static str, &str)> {
+        match position {
+            SecretPosition::Header(found) => {
+                let header: Option<HeaderName> = found.parse().ok();
+                header
+                    .filter(|name| !headers::is_forbidden(name) && !NO_SECRETS_IN.contains(name))
+                    .map(Position::Header)
+                    .ok_or(("the header", found))
+            }
+            SecretPosition::Query(found) => {
+                let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+                match !found.is_empty() && found.bytes().all(plain) {
+                    true => Ok(Position::Query(found.clone())),
+                    false => Err(("the parameter", found)),
+                }
+            }
+        }
+    }
 }
 
 /// A validated [`SecretRule`].
@@ -31,7 +69,7 @@ pub(crate) struct SecretPlace {
     pub(crate) slug: String,
     pub(crate) host: Host,
     pub(crate) port: u16,
-    pub(crate) header: HeaderName,
+    pub(crate) position: Position,
     pub(crate) methods: Vec<Method>,
     pub(crate) path_prefix: String,
 }
@@ -53,13 +91,8 @@ impl SecretPlace {
         if authority.port.is_some() || rule.port == 0 {
             return Err(refused("the port", &rule.port.to_string()));
         }
-        let header: HeaderName = rule
-            .header
-            .parse()
-            .map_err(|_| refused("the header", &rule.header))?;
-        if headers::is_forbidden(&header) || NO_SECRETS_IN.contains(&header) {
-            return Err(refused("the header", &rule.header));
-        }
+        let position =
+            Position::read(&rule.position).map_err(|(part, found)| refused(part, found))?;
         let method = |text: &String| {
             let method: Option<Method> = text.parse().ok();
             method
@@ -77,7 +110,7 @@ impl SecretPlace {
         Ok(SecretPlace {
             host: authority.host,
             port: rule.port,
-            header,
+            position,
             methods,
             path_prefix: rule.path_prefix.clone(),
             slug: rule.slug,
@@ -105,7 +138,7 @@ mod tests {
             slug: "token".to_owned(),
             host: "api.example".to_owned(),
             port: 443,
-            header: "authorization".to_owned(),
+            position: SecretPosition::Header("authorization".to_owned()),
             methods: vec!["GET".to_owned()],
             path_prefix: "/repos/".to_owned(),
         }
@@ -114,6 +147,11 @@ mod tests {
     #[test]
     fn secrets_are_tied_to_one_clear_place() {
         assert!(Rules::new(Vec::new(), vec![secret()]).is_ok());
+        let parameter = SecretRule {
+            position: SecretPosition::Query("api_key".to_owned()),
+            ..secret()
+        };
+        assert!(Rules::new(Vec::new(), vec![parameter]).is_ok());
         for wrong in [
             SecretRule {
                 host: "*".to_owned(),
@@ -136,19 +174,31 @@ mod tests {
                 ..secret()
             },
             SecretRule {
-                header: "host".to_owned(),
+                position: SecretPosition::Header("host".to_owned()),
                 ..secret()
             },
             SecretRule {
-                header: "proxy-authorization".to_owned(),
+                position: SecretPosition::Header("proxy-authorization".to_owned()),
                 ..secret()
             },
             SecretRule {
-                header: "content-length".to_owned(),
+                position: SecretPosition::Header("content-length".to_owned()),
                 ..secret()
             },
             SecretRule {
-                header: "a b".to_owned(),
+                position: SecretPosition::Header("a b".to_owned()),
+                ..secret()
+            },
+            SecretRule {
+                position: SecretPosition::Query(String::new()),
+                ..secret()
+            },
+            SecretRule {
+                position: SecretPosition::Query("a b".to_owned()),
+                ..secret()
+            },
+            SecretRule {
+                position: SecretPosition::Query("k%65y".to_owned()),
                 ..secret()
             },
             SecretRule {

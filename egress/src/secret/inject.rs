@@ -7,7 +7,7 @@ use http::{Method, Uri};
 use super::placeholder::{LENGTH, Placeholders};
 use crate::authority::Host;
 use crate::error::{Denied, Rule};
-use crate::rules::SecretPlace;
+use crate::rules::{Position, SecretPlace};
 use crate::target;
 
 /// A request, as far as secrets go.
@@ -24,9 +24,29 @@ pub(crate) struct RequestView<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Injection {
     pub(crate) slug: String,
-    pub(crate) header: HeaderName,
-    /// What stands before the placeholder, e.g. `Bearer `.
-    pub(crate) prefix: Vec<u8>,
+    pub(crate) spot: Spot,
+}
+
+/// Where a value is injected.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Spot {
+    Header {
+        name: HeaderName,
+        /// What stands before the placeholder, e.g. `Bearer `.
+        prefix: Vec<u8>,
+    },
+    /// The value of this parameter.
+    Query(String),
+}
+
+impl Injection {
+    /// The header that it makes.
+    pub(crate) fn header(&self) -> Option<&HeaderName> {
+        match &self.spot {
+            Spot::Header { name, .. } => Some(name),
+            Spot::Query(_) => None,
+        }
+    }
 }
 
 /// Finds the placeholders of a request.
@@ -42,25 +62,57 @@ pub(crate) fn find(
         return Ok(Vec::new());
     }
     let authority = request.uri.authority().map_or("", |a| a.as_str());
-    let target = request.uri.path_and_query().map_or("", |t| t.as_str());
-    for text in [authority, target] {
+    for text in [authority, request.uri.path()] {
         if let Some((_, slug)) = placeholders.find(text.as_bytes()) {
             return Err(Denied::new(Rule::SecretInUri, slug));
         }
     }
-    let mut found = Vec::new();
+    let mut found = in_query(request, placeholders, places)?;
     for (name, value) in request.headers {
         if let Some((_, slug)) = placeholders.find(name.as_str().as_bytes()) {
             return Err(Denied::new(Rule::SecretInHeader, slug));
         }
         if let Some((start, slug)) = placeholders.find(value.as_bytes()) {
-            found.push(place(request, places, (name, value), start, slug)?);
+            found.push(in_header(request, places, (name, value), start, slug)?);
         }
     }
     Ok(found)
 }
 
-fn place(
+/// A placeholder is the whole value of one parameter, of which there is no second one.
+fn in_query(
+    request: &RequestView<'_>,
+    placeholders: &Placeholders,
+    places: &[SecretPlace],
+) -> Result<Vec<Injection>, Denied> {
+    let query = request.uri.query().unwrap_or_default();
+    let pairs = || {
+        query
+            .split('&')
+            .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+    };
+    let mut found: Vec<Injection> = Vec::new();
+    for pair in query.split('&') {
+        let Some((_, slug)) = placeholders.find(pair.as_bytes()) else {
+            continue;
+        };
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let whole =
+            value.len() == LENGTH && matches!(placeholders.find(value.as_bytes()), Some((0, _)));
+        let alone = pairs().filter(|(other, _)| *other == name).count() == 1;
+        let known = found.iter().any(|injection| injection.slug == slug);
+        if !whole || !alone || known {
+            return Err(Denied::new(Rule::SecretInUri, slug));
+        }
+        let here = |position: &Position| matches!(position, Position::Query(own) if own == name);
+        allowed(request, places, here, Rule::SecretInUri, &slug)?;
+        let spot = Spot::Query(name.to_owned());
+        found.push(Injection { slug, spot });
+    }
+    Ok(found)
+}
+
+fn in_header(
     request: &RequestView<'_>,
     places: &[SecretPlace],
     (name, value): (&HeaderName, &HeaderValue),
@@ -72,30 +124,45 @@ fn place(
     if !alone || rest.len() != LENGTH || !is_prefix(name, before) {
         return Err(Denied::new(Rule::SecretInHeader, slug));
     }
-    // Of several places of one secret, one must allow all of the request.
-    let path = request.uri.path();
-    let mut left: Vec<&SecretPlace> = places.iter().filter(|p| p.slug == slug).collect();
-    left.retain(|place| place.header == name);
-    if left.is_empty() {
-        return Err(Denied::new(Rule::SecretInHeader, slug));
-    }
-    left.retain(|place| place.is_at(request.https, request.host, request.port));
-    if left.is_empty() {
-        return Err(Denied::new(Rule::SecretOrigin, slug));
-    }
-    left.retain(|place| place.methods.contains(request.method));
-    if left.is_empty() {
-        return Err(Denied::new(Rule::SecretMethod, slug));
-    }
-    left.retain(|place| target::is_below(path, &place.path_prefix));
-    if left.is_empty() {
-        return Err(Denied::new(Rule::SecretPath, slug));
-    }
+    let here = |position: &Position| matches!(position, Position::Header(own) if own == name);
+    allowed(request, places, here, Rule::SecretInHeader, &slug)?;
     Ok(Injection {
         slug,
-        header: name.clone(),
-        prefix: before.to_vec(),
+        spot: Spot::Header {
+            name: name.clone(),
+            prefix: before.to_vec(),
+        },
     })
+}
+
+/// Of several places of one secret, one must allow all of the request.
+fn allowed(
+    request: &RequestView<'_>,
+    places: &[SecretPlace],
+    here: impl Fn(&Position) -> bool,
+    misplaced: Rule,
+    slug: &str,
+) -> Result<(), Denied> {
+    let path = request.uri.path();
+    let mut left: Vec<&SecretPlace> = places.iter().filter(|p| p.slug == slug).collect();
+    type Holds<'a> = &'a dyn Fn(&SecretPlace) -> bool;
+    let here = |place: &SecretPlace| here(&place.position);
+    let origin = |place: &SecretPlace| place.is_at(request.https, request.host, request.port);
+    let method = |place: &SecretPlace| place.methods.contains(request.method);
+    let below = |place: &SecretPlace| target::is_below(path, &place.path_prefix);
+    let rules: [(Rule, Holds<'_>); 4] = [
+        (misplaced, &here),
+        (Rule::SecretOrigin, &origin),
+        (Rule::SecretMethod, &method),
+        (Rule::SecretPath, &below),
+    ];
+    for (rule, holds) in rules {
+        left.retain(|place| holds(place));
+        if left.is_empty() {
+            return Err(Denied::new(rule, slug));
+        }
+    }
+    Ok(())
 }
 
 /// Nothing, a scheme and a space (RFC 9110 section 11.4), or, in a cookie, a
@@ -116,7 +183,7 @@ fn is_prefix(header: &HeaderName, text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::{Rules, SecretRule};
+    use crate::rules::{Rules, SecretPosition, SecretRule};
 
     struct Case {
         url: &'static str,
@@ -129,7 +196,7 @@ mod tests {
             slug: "token".to_owned(),
             host: "api.example".to_owned(),
             port: 443,
-            header: header.to_owned(),
+            position: SecretPosition::Header(header.to_owned()),
             methods: vec!["GET".to_owned()],
             path_prefix: "/repos/".to_owned(),
         };
@@ -138,7 +205,12 @@ mod tests {
             path_prefix: "/".to_owned(),
             ..rule("cookie")
         };
-        let rules = Rules::new(Vec::new(), vec![rule("authorization"), other]).unwrap();
+        let key = SecretRule {
+            slug: "key".to_owned(),
+            position: SecretPosition::Query("key".to_owned()),
+            ..rule("authorization")
+        };
+        let rules = Rules::new(Vec::new(), vec![rule("authorization"), other, key]).unwrap();
         let uri: Uri = case.url.parse().unwrap();
         let mut headers = HeaderMap::new();
         for (name, value) in &case.headers {
@@ -276,6 +348,82 @@ mod tests {
             let (url, headers) = (case.url, case.headers.clone());
             assert_eq!(decide(&placeholders, &case), Err(rule), "{url} {headers:?}");
         }
+    }
+
+    #[test]
+    fn a_value_goes_into_the_parameter_that_it_is_tied_to_and_nowhere_else() {
+        let placeholders = Placeholders::default();
+        let key = placeholders.issue("key").unwrap();
+        let token = placeholders.issue("token").unwrap();
+        let at = |url: String| {
+            let case = case(url.leak(), vec![]);
+            decide(&placeholders, &case)
+        };
+        for query in [format!("key={key}"), format!("a=1&key={key}&b=%20")] {
+            assert_eq!(
+                at(format!("{GOOD}?{query}")),
+                Ok(vec!["key".to_owned()]),
+                "{query}"
+            );
+        }
+        for query in [
+            format!("Key={key}"),
+            format!("k%65y={key}"),
+            format!("other={key}"),
+            format!("key={key}x"),
+            format!("key=x{key}"),
+            format!("key={key}{key}"),
+            format!("key=a={key}"),
+            format!("key={key}&key=1"),
+            format!("key=1&key={key}"),
+            format!("key={key}&key={key}"),
+            format!("key={key}&other={key}"),
+            format!("{key}"),
+            format!("{key}=key"),
+            format!("key={token}"),
+        ] {
+            assert_eq!(
+                at(format!("{GOOD}?{query}")),
+                Err(Rule::SecretInUri),
+                "{query}"
+            );
+        }
+        for (url, rule) in [
+            (
+                format!("http://api.example/repos/a?key={key}"),
+                Rule::SecretOrigin,
+            ),
+            (
+                format!("https://api.example:8443/repos/a?key={key}"),
+                Rule::SecretOrigin,
+            ),
+            (
+                format!("https://evil.example/repos/a?key={key}"),
+                Rule::SecretOrigin,
+            ),
+            (
+                format!("https://api.example/user?key={key}"),
+                Rule::SecretPath,
+            ),
+            (
+                format!("https://api.example/repos/../user?key={key}"),
+                Rule::SecretPath,
+            ),
+            (
+                format!("https://api.example/repos/{key}"),
+                Rule::SecretInUri,
+            ),
+        ] {
+            assert_eq!(at(url.clone()), Err(rule), "{url}");
+        }
+        let post = Case {
+            method: Method::POST,
+            ..case(format!("{GOOD}?key={key}").leak(), vec![])
+        };
+        assert_eq!(decide(&placeholders, &post), Err(Rule::SecretMethod));
+        // One that is tied to a parameter stands in no header.
+        let header = case(GOOD, vec![("authorization", key.clone())]);
+        assert_eq!(decide(&placeholders, &header), Err(Rule::SecretInHeader));
     }
 
     #[test]

@@ -8,7 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http_body_util::BodyExt;
 use tokio::io::AsyncWriteExt;
-use toolward_egress::{Call, ResponseBody, SecretRule, SecretValues, Timeouts, ValueError};
+use toolward_egress::{
+    Call, ResponseBody, SecretPosition, SecretRule, SecretValues, Timeouts, ValueError,
+};
 use zeroize::Zeroizing;
 
 use crate::secrets::{VALUE, Vault, with};
@@ -233,7 +235,7 @@ async fn two_values_of_one_request_are_both_scrubbed() {
     let vault = Vault::replying(ok(&format!("{other} {VALUE}"))).await;
     let key = SecretRule {
         slug: "key".to_owned(),
-        header: "x-api-key".to_owned(),
+        position: SecretPosition::Header("x-api-key".to_owned()),
         ..token("a.example", vault.server.port)
     };
     let rules = vec![token("a.example", vault.server.port), key];

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use http::{HeaderValue, Method, Request};
 use http_body_util::Full;
 use toolward_egress::{
-    Call, CallLimits, HostRule, Rules, SecretRule, SecretValues, Timeouts, Transport,
+    Call, CallLimits, HostRule, Rules, SecretPosition, SecretRule, SecretValues, Timeouts,
+    Transport,
 };
 
 use crate::server::{Server, ok, read_request};
@@ -429,4 +430,77 @@ async fn nothing_that_is_printed_shows_a_value() {
     let own: Request<Full<bytes::Bytes>> = request(Method::POST, &vault.url("/"), &mark);
     let error = call.send(own, Timeouts::default()).await.unwrap_err();
     assert!(!format!("{error} {error:?}").contains(&mark));
+}
+
+fn parameter(vault: &Vault) -> SecretRule {
+    SecretRule {
+        slug: "key".to_owned(),
+        position: SecretPosition::Query("key".to_owned()),
+        ..token("a.example", vault.server.port)
+    }
+}
+
+#[tokio::test]
+async fn a_value_in_a_parameter_is_percent_encoded_and_taken_out_of_every_header() {
+    let value = "k/e+y &?=#%41 0123";
+    let encoded = "k%2Fe%2By%20%26%3F%3D%23%2541%200123";
+    let echo = format!("https://evil.example/x?a=1&key={encoded}&b=2");
+    let headers = format!(
+        "location: {echo}\r\nlink: <{echo}>; rel=\"next\"\r\nrefresh: 0; url={echo}\r\nx-plain: {value}\r\n"
+    );
+    let vault = Vault::replying(crate::server::reply("302 Found", &headers, &echo)).await;
+    let call = vault.call_with(
+        vec![parameter(&vault)],
+        Values::of(&[("key", value)]),
+        limits(),
+    );
+    let mark = call.placeholder("key").unwrap();
+    let own = get(&vault.url(&format!("/x?a=1&key={mark}&b=2")));
+    let response = call.send(own, Timeouts::default()).await.unwrap();
+    let heard = vault.server.heard.last();
+    let line = heard.lines().next().unwrap();
+    assert_eq!(line, format!("GET /x?a=1&key={encoded}&b=2 HTTP/1.1"));
+    assert_eq!(heard.matches(encoded).count(), 1, "{heard}");
+    let clean = "https://evil.example/x?a=1&key=[secret]&b=2";
+    let header = |name| response.headers()[name].to_str().unwrap().to_owned();
+    assert_eq!(header("location"), clean);
+    assert_eq!(header("link"), format!("<{clean}>; rel=\"next\""));
+    assert_eq!(header("refresh"), format!("0; url={clean}"));
+    assert_eq!(header("x-plain"), "[secret]");
+    use http_body_util::BodyExt as _;
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(body, clean);
+}
+
+#[tokio::test]
+async fn no_error_holds_a_url_with_a_value() {
+    let value = "parameter-value-0123";
+    let vault = Vault::start(|mut client, heard| async move {
+        // Hears the request, and hangs up.
+        read_request(&mut client, &heard).await;
+    })
+    .await;
+    let call = vault.call_with(
+        vec![parameter(&vault)],
+        Values::of(&[("key", value)]),
+        limits(),
+    );
+    let mark = call.placeholder("key").unwrap();
+    for query in [
+        format!("key={mark}"),
+        format!("key={mark}&key=1"),
+        format!("other={mark}"),
+    ] {
+        let own = get(&vault.url(&format!("/x?{query}")));
+        let error = call.send(own, Timeouts::default()).await.unwrap_err();
+        assert!(!format!("{error} {error:?}").contains(value), "{error:?}");
+    }
+    let heard = vault.server.heard.requests();
+    assert!(
+        heard
+            .iter()
+            .all(|request| request.contains(&format!("key={value}"))),
+        "{heard:?}"
+    );
+    assert!(!heard.is_empty());
 }

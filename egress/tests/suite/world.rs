@@ -18,7 +18,7 @@ use ipnet::IpNet;
 use toolward_contract::capability::HostPattern;
 use toolward_egress::{
     Call, CallLimits, Error, HostRule, NoSecrets, Resolve, Resolving, ResponseBody, Rules,
-    SecretRule, SecretValues, Timeouts, Transport, TransportBuilder, ValueError,
+    SecretPosition, SecretRule, SecretValues, Timeouts, Transport, TransportBuilder, ValueError,
 };
 use zeroize::Zeroizing;
 
@@ -131,7 +131,7 @@ pub(crate) fn token(host: &str, port: u16) -> SecretRule {
         slug: "token".to_owned(),
         host: host.to_owned(),
         port,
-        header: "authorization".to_owned(),
+        position: SecretPosition::Header("authorization".to_owned()),
         methods: vec!["GET".to_owned(), "POST".to_owned()],
         path_prefix: "/".to_owned(),
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
-use toolward_egress::{Egress, HostRule, Rules, SecretRule};
-use toolward_policy::Grant;
+use toolward_egress::{Egress, HostRule, Rules, SecretPosition, SecretRule};
+use toolward_policy::{self as policy, Grant};
 
 use super::call_budget::CallBudget;
 use super::files;
@@ -117,7 +117,10 @@ fn egress(
                 slug: secret.slug.clone(),
                 host: binding.host.clone(),
                 port: binding.port,
-                header: binding.header.clone(),
+                position: match &binding.position {
+                    policy::SecretPosition::Header(name) => SecretPosition::Header(name.clone()),
+                    policy::SecretPosition::Query(name) => SecretPosition::Query(name.clone()),
+                },
                 methods: binding.methods.clone(),
                 path_prefix: binding.path_prefix.clone(),
             })

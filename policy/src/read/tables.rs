@@ -129,26 +129,41 @@ pub(super) fn secret(mut fields: Fields<'_>) -> Result<Secret, PolicyError> {
         binding::read_origin(text).map(|_| text)
     })?;
     let header = optional(&mut fields, "header", binding::read_header)?;
+    let query = optional(&mut fields, "query", binding::read_parameter)?;
     let methods = each(&mut fields, "methods", binding::read_method)?;
     let prefix = optional(&mut fields, "path_prefix", binding::read_path_prefix)?;
     let span = fields.at.clone();
     finish(fields)?;
-    secret.binding = match (origin, header) {
-        (Some(origin), Some(header)) => {
-            let methods = match &methods {
-                Some(methods) => methods.iter().map(String::as_str).collect(),
-                None => vec!["GET", "HEAD"],
-            };
+    let methods_of = |given: &Option<Vec<String>>| match given {
+        Some(methods) => methods.clone(),
+        None => vec!["GET".to_owned(), "HEAD".to_owned()],
+    };
+    secret.binding = match (origin, header, query) {
+        (Some(_), Some(_), Some(_)) => {
+            return Err(PolicyError::new(
+                &error::SECRET,
+                "expected `header` or `query`, found both",
+            )
+            .hinted("a secret goes out in one place"));
+        }
+        (None, None, None) if methods.is_none() && prefix.is_none() => None,
+        (Some(origin), header, query) if header.is_some() || query.is_some() => {
+            let methods = methods_of(&methods);
+            let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
             let prefix = prefix.as_deref().unwrap_or("/");
-            let binding = SecretBinding::new(origin, &header, &methods, prefix);
+            let binding = match (header, query) {
+                (Some(header), _) => SecretBinding::new(origin, &header, &methods, prefix),
+                (None, query) => {
+                    SecretBinding::in_query(origin, &query.unwrap_or_default(), &methods, prefix)
+                }
+            };
             Some(Arc::new(binding.map_err(|error| error.at(span))?))
         }
-        (None, None) if methods.is_none() && prefix.is_none() => None,
         _ => {
             return Err(PolicyError::new(
                 &error::SECRET,
-                "expected `origin` and `header` together, found one of them, or `methods` or \
-                 `path_prefix` without them",
+                "expected `origin` with `header` or `query`, found one without the other, or \
+                 `methods` or `path_prefix` without them",
             )
             .hinted("leave all of them out for a secret that is only revealed"));
         }

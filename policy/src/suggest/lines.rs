@@ -190,7 +190,7 @@ impl Lines {
                 pair("publisher", publisher),
                 format!("{} # choose", pair("env", PLACEHOLDER_VARIABLE)),
                 format!("{origin} {}", choose(egress)),
-                format!("{} # choose", pair("header", "authorization")),
+                format!("{} # choose, or `query`", pair("header", "authorization")),
             ]);
         }
         for (name, egress) in &self.services {

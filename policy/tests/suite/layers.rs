@@ -3,7 +3,7 @@
 use toolward_contract::capability::{Capability, PathPattern};
 use toolward_policy::{
     ApprovalClass, Defaults, DenyRule, LimitName, LimitSetting, LimitSettings, OnViolation, Policy,
-    Rule, Secret, SecretBinding, SecretSource, Service, Share, Workspace,
+    Rule, Secret, SecretBinding, SecretPosition, SecretSource, Service, Share, Workspace,
 };
 
 use crate::support::{ask, driver, granted, policy, tool};
@@ -195,7 +195,7 @@ fn code_is_held_to_the_rules_of_a_file() {
     let good = SecretBinding::new("https://a.example", "x-key", &["GET"], "/").unwrap();
     secret.binding = Some(
         SecretBinding {
-            header: "Host".to_owned(),
+            position: SecretPosition::Header("Host".to_owned()),
             ..good
         }
         .into(),

@@ -40,7 +40,7 @@ slug = "github-token"
 publisher = "acme"
 env = "TOOLWARD_CHOOSE" # choose
 origin = "https://host.invalid" # choose; the driver reaches api.example, mail.example
-header = "authorization" # choose
+header = "authorization" # choose, or `query`
 
 [[service]]
 name = "mail"

@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 use toolward_contract::driver::{HeaderPiece, HttpCall, RenderErrorKind, Rendered};
 use toolward_contract::json::{self as strict, JsonErrorKind};
 use toolward_egress::{Call, Error as EgressError, SecretProblem, Timeouts, target};
-use toolward_policy::Grant;
-use toolward_policy::LimitName;
+use toolward_policy::{Grant, LimitName, SecretPosition};
 
 use super::attempts::{Attempt, Attempted, Attempts};
 use super::clock::Clock;
@@ -100,13 +99,17 @@ impl Requests<'_> {
                 .find(|grant| &grant.slug == slug)
                 .and_then(|grant| grant.binding.clone())
                 .ok_or_else(|| no_credential(slug))?;
-            if headers.contains_key(binding.header.as_str()) {
+            let SecretPosition::Header(header) = &binding.position else {
                 return Err(self.failed_to_build(&format!(
-                    "the header `{}` is set by the driver and by the policy",
-                    binding.header
+                    "the policy ties the secret `{slug}` to a parameter"
+                )));
+            };
+            if headers.contains_key(header.as_str()) {
+                return Err(self.failed_to_build(&format!(
+                    "the header `{header}` is set by the driver and by the policy"
                 )));
             }
-            self.put(&mut headers, &binding.header, &self.placeholder(slug)?)?;
+            self.put(&mut headers, header, &self.placeholder(slug)?)?;
         }
         let mut request =
             http::Request::new(Full::new(Bytes::from(rendered.body.unwrap_or_default())));
