@@ -14,6 +14,7 @@ mod buckets;
 mod child;
 mod components;
 mod files;
+mod http_drivers;
 mod limits;
 mod matrix;
 #[expect(clippy::print_stdout, reason = "shown with `--nocapture`")]

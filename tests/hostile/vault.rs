@@ -46,6 +46,16 @@ impl Vault {
                         if !bytes.ends_with(b"\r\n\r\n") {
                             continue;
                         }
+                        let head = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
+                        let length = head
+                            .lines()
+                            .find_map(|line| line.strip_prefix("content-length:"))
+                            .and_then(|length| length.trim().parse().ok());
+                        let mut body = vec![0; length.unwrap_or(0)];
+                        if stream.read_exact(&mut body).await.is_err() {
+                            return;
+                        }
+                        bytes.extend(body);
                         let text = String::from_utf8_lossy(&bytes).into_owned();
                         seen.lock().unwrap().push(text.clone());
                         bytes.clear();

@@ -15,6 +15,8 @@ pub(crate) use clock::timed_out;
 pub(crate) use context::{DispatchContext, Executor};
 pub(crate) use finish::Ended;
 
+use serde_json::Value;
+
 use self::attempts::{Finished, Plan};
 use self::component::Component;
 use self::http::Requests;
@@ -106,13 +108,13 @@ async fn run(
                     "this driver has neither component nor request",
                 ));
             };
-            let input = serde_json::from_str(&call.input).map_err(|error| {
-                CallError::internal(format!("the input is not valid JSON: {error}"))
-            })?;
+            let (input, values) = (value(&call.input)?, value(&call.context)?);
             let mut attempts = Requests {
                 call: http,
                 origin: format!("https://{origin}"),
                 input,
+                context: values,
+                idempotency_key: uuid::Uuid::now_v7().to_string(),
                 network,
                 grant,
                 secrets: &context.secrets,
@@ -122,4 +124,11 @@ async fn run(
             attempts::run(&plan, &mut attempts, record).await
         }
     }
+}
+
+/// A value of the call, which was written as text by an earlier stage.
+fn value(text: &str) -> Result<Value, CallError> {
+    serde_json::from_str(text).map_err(|error| {
+        CallError::internal(format!("a value of the call is not valid JSON: {error}"))
+    })
 }

@@ -39,6 +39,9 @@ pub(crate) enum Finished {
 /// The result of one attempt.
 pub(crate) struct Attempt {
     pub(crate) result: Result<Attempted, CallError>,
+    /// Whether nothing but a table in DRIVER.md says that the error is retryable. That makes the
+    /// host repeat nothing that changes something.
+    pub(crate) claimed: bool,
     /// Units of fuel that it consumed.
     pub(crate) fuel: u64,
     pub(crate) peak_memory: u64,
@@ -86,6 +89,7 @@ pub(crate) async fn run(
         metadata.fuel = spent.saturating_add(attempt.fuel);
         metadata.peak_memory = metadata.peak_memory.max(attempt.peak_memory);
         record.captured = attempt.captured;
+        let repeats = contract.idempotent && !(attempt.claimed && !contract.mutates.is_empty());
         let error = match attempt.result {
             Ok(Attempted::Asks(questions)) => return Ok(Finished::Asks(questions)),
             Ok(Attempted::Done(output)) => {
@@ -106,7 +110,7 @@ pub(crate) async fn run(
             Err(error) => error,
         };
 
-        let retry = plan.route.retry.as_ref().filter(|_| contract.idempotent);
+        let retry = plan.route.retry.as_ref().filter(|_| repeats);
         let Some(pause) = retry.and_then(|retry| pause(retry, number, &error)) else {
             return Err(error);
         };

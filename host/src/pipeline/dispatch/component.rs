@@ -49,6 +49,7 @@ impl Attempts for Component<'_> {
         );
         Attempt {
             result,
+            claimed: false,
             fuel: usage.fuel,
             peak_memory: usage.peak_memory,
             captured: Captured {

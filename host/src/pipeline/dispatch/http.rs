@@ -1,19 +1,20 @@
 //! Attempts by a driver without code (`kind: http`): the host itself makes the
 //! one request that DRIVER.md describes, under the same grant and client.
 
+mod status;
+
 use std::pin::pin;
-use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt as _, Full};
-use serde_json::{Value, json};
-use toolward_contract::driver::{HeaderPiece, HttpCall, RenderErrorKind, Rendered};
+use serde_json::Value;
+use toolward_contract::driver::{HeaderPiece, HttpCall, RenderErrorKind, Rendered, Values};
 use toolward_contract::json::{self as strict, JsonErrorKind};
 use toolward_egress::{Call, Error as EgressError, SecretProblem, Timeouts, target};
 use toolward_policy::{Grant, LimitName, SecretPosition};
 
+use self::status::Failed;
 use super::attempts::{Attempt, Attempted, Attempts};
 use super::clock::Clock;
 use super::outcome;
@@ -30,6 +31,9 @@ pub(crate) struct Requests<'a> {
     /// `https://host[:port]`
     pub(crate) origin: String,
     pub(crate) input: Value,
+    pub(crate) context: Value,
+    /// The identifier of this call, the same in all of its attempts.
+    pub(crate) idempotency_key: String,
     pub(crate) network: &'a Call,
     pub(crate) grant: &'a Grant,
     pub(crate) secrets: &'a CallSecrets,
@@ -37,14 +41,23 @@ pub(crate) struct Requests<'a> {
     pub(crate) violations: &'a Violations,
 }
 
+/// Names and placeholders, by their position.
+#[derive(Default)]
+struct PlacedByPolicy<'a> {
+    headers: Vec<(&'a str, String)>,
+    query: Vec<(&'a str, String)>,
+}
+
 impl Attempts for Requests<'_> {
     async fn attempt(&mut self, _number: u32, clock: &Clock, _spent: u64) -> Attempt {
         let result = match deadline::before(clock.deadline, pin!(self.exchange(clock))).await {
             Ok(result) => result.map(Attempted::Done),
-            Err(deadline::Elapsed) => Err(clock.late()),
+            Err(deadline::Elapsed) => Err(clock.late().into()),
         };
+        let claimed = result.as_ref().is_err_and(|failed| failed.claimed);
         Attempt {
-            result,
+            result: result.map_err(|failed| failed.error),
+            claimed,
             fuel: 0,
             peak_memory: 0,
             captured: Captured::default(),
@@ -53,11 +66,15 @@ impl Attempts for Requests<'_> {
 }
 
 impl Requests<'_> {
-    async fn exchange(&self, clock: &Clock) -> Result<DriverOutput, CallError> {
+    async fn exchange(&self, clock: &Clock) -> Result<DriverOutput, Failed> {
         let body_bytes = usize::try_from(self.limits.http_body_bytes).unwrap_or(usize::MAX);
+        let values = Values {
+            input: &self.input,
+            context: &self.context,
+        };
         let rendered =
             self.call
-                .render(&self.input, body_bytes)
+                .render(values, body_bytes)
                 .map_err(|error| match error.kind() {
                     RenderErrorKind::TooLarge => input_error(&error, ErrorClass::InvalidArguments),
                     _ => input_error(&error, ErrorClass::SchemaValidationFailed),
@@ -72,13 +89,27 @@ impl Requests<'_> {
             .map_err(|error| self.failed(&error, clock))?
             .to_bytes();
         if !head.status.is_success() {
-            return Err(refused(head.status, &head.headers));
+            return Err(status::refused(
+                &self.call.errors,
+                head.status,
+                &head.headers,
+            ));
         }
-        self.output(&bytes)
+        Ok(self.output(&bytes)?)
     }
 
     fn request(&self, rendered: Rendered) -> Result<http::Request<Full<Bytes>>, CallError> {
-        let url = format!("{}{}", self.origin, rendered.path_and_query);
+        let by_policy = self.placed_by_policy(&rendered.secrets_by_policy)?;
+        let mut query = by_policy.query;
+        for (name, slug) in &rendered.query_secrets {
+            query.push((name, self.placeholder(slug)?));
+        }
+        let mut url = format!("{}{}", self.origin, rendered.path_and_query);
+        for (name, placeholder) in query {
+            let separator = if url.contains('?') { '&' } else { '?' };
+            url.push(separator);
+            url.extend([name, "=", &placeholder]);
+        }
         let uri = target::uri(&url).map_err(|denied| self.failed_to_build(&denied.to_string()))?;
         let mut headers = HeaderMap::new();
         for (name, pieces) in &rendered.headers {
@@ -91,25 +122,16 @@ impl Requests<'_> {
             }
             self.put(&mut headers, name, &value)?;
         }
-        for slug in &rendered.secrets_by_policy {
-            let binding = self
-                .grant
-                .secrets()
-                .iter()
-                .find(|grant| &grant.slug == slug)
-                .and_then(|grant| grant.binding.clone())
-                .ok_or_else(|| no_credential(slug))?;
-            let SecretPosition::Header(header) = &binding.position else {
+        if let Some(name) = &rendered.idempotency_key_header {
+            self.put(&mut headers, name, &self.idempotency_key)?;
+        }
+        for (name, placeholder) in by_policy.headers {
+            if headers.contains_key(name) {
                 return Err(self.failed_to_build(&format!(
-                    "the policy ties the secret `{slug}` to a parameter"
-                )));
-            };
-            if headers.contains_key(header.as_str()) {
-                return Err(self.failed_to_build(&format!(
-                    "the header `{header}` is set by the driver and by the policy"
+                    "the header `{name}` is set by the driver and by the policy"
                 )));
             }
-            self.put(&mut headers, header, &self.placeholder(slug)?)?;
+            self.put(&mut headers, name, &placeholder)?;
         }
         let mut request =
             http::Request::new(Full::new(Bytes::from(rendered.body.unwrap_or_default())));
@@ -118,6 +140,24 @@ impl Requests<'_> {
             .map_err(|error| self.failed_to_build(&error.to_string()))?;
         *request.headers_mut() = headers;
         Ok(request)
+    }
+
+    /// The placeholders of secrets that the driver itself gives no place.
+    fn placed_by_policy(&self, slugs: &[String]) -> Result<PlacedByPolicy<'_>, CallError> {
+        let mut placed = PlacedByPolicy::default();
+        for slug in slugs {
+            let mut secrets = self.grant.secrets().iter();
+            let binding = secrets
+                .find(|grant| &grant.slug == slug)
+                .and_then(|grant| grant.binding.as_ref())
+                .ok_or_else(|| no_credential(slug))?;
+            let placeholder = self.placeholder(slug)?;
+            match &binding.position {
+                SecretPosition::Header(name) => placed.headers.push((name, placeholder)),
+                SecretPosition::Query(name) => placed.query.push((name, placeholder)),
+            }
+        }
+        Ok(placed)
     }
 
     fn put(&self, headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), CallError> {
@@ -244,28 +284,4 @@ fn unfit_credential(slug: &str, problem: SecretProblem) -> CallError {
         format!("the secret `{slug}` can't be sent: {message} ({code})"),
     )
     .with_hint("the operator gives it another value where the policy's `[[secret]]` says")
-}
-
-/// The server refused. The error leaves out its text, which may be anything.
-fn refused(status: StatusCode, headers: &HeaderMap) -> CallError {
-    let seconds = headers
-        .get(RETRY_AFTER)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|text| text.parse().ok());
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let (code, class) = match status {
-        StatusCode::UNAUTHORIZED => (ErrorCode::AUTH_REQUIRED, ErrorClass::CredentialMissing),
-        StatusCode::TOO_MANY_REQUESTS => (ErrorCode::RATE_LIMITED, ErrorClass::RateLimited),
-        _ => (ErrorCode::UPSTREAM_ERROR, ErrorClass::ExecutionFailed),
-    };
-    let error = CallError::new(code, class, format!("the server answered {status}"))
-        .with_cause(json!({ "status": status.as_u16(), "content_type": kind }));
-    CallError {
-        retryable: status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error(),
-        retry_after: seconds.map(Duration::from_secs),
-        ..error
-    }
 }

@@ -1,0 +1,80 @@
+//! The error for a status that is no success. The text of the answer is left out: it may be anything.
+
+use std::time::Duration;
+
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+use toolward_contract::driver::StatusError;
+
+use crate::api::result::{CallError, ErrorClass, ErrorCode};
+
+/// Why an attempt failed.
+pub(super) struct Failed {
+    pub(super) error: CallError,
+    /// Whether only the driver says that the call may be repeated.
+    pub(super) claimed: bool,
+}
+
+impl From<CallError> for Failed {
+    fn from(error: CallError) -> Self {
+        Failed {
+            error,
+            claimed: false,
+        }
+    }
+}
+
+/// The error for a status: the driver's own code for it, or else the host's. What the driver says
+/// stands in the cause.
+pub(super) fn refused(meanings: &[StatusError], status: StatusCode, headers: &HeaderMap) -> Failed {
+    let seconds = headers
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.parse().ok());
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let mut cause = json!({ "status": status.as_u16(), "content_type": kind });
+    let message = format!("the server answered {status}");
+    let passing = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+    let meaning = meanings.iter().find(|one| one.status == status.as_u16());
+    let own = meaning.and_then(|meaning| Some((meaning, ErrorCode::from_driver(&meaning.code)?)));
+    let (error, retryable) = match own {
+        Some((meaning, code)) => {
+            let class = ErrorClass::of_driver_code(code.as_str());
+            if let Value::Object(fields) = &mut cause {
+                for (key, text) in [("message", &meaning.message), ("hint", &meaning.hint)] {
+                    let text = text.clone().map(Value::String);
+                    fields.extend(text.map(|text| (key.to_owned(), text)));
+                }
+            }
+            let error = CallError::of_driver(code, class, message, Some(cause));
+            (error, meaning.retryable.unwrap_or(passing))
+        }
+        None => {
+            let (code, class) = host_code(status);
+            (
+                CallError::new(code, class, message).with_cause(cause),
+                passing,
+            )
+        }
+    };
+    Failed {
+        error: CallError {
+            retryable,
+            retry_after: seconds.map(Duration::from_secs),
+            ..error
+        },
+        claimed: retryable && !passing,
+    }
+}
+
+fn host_code(status: StatusCode) -> (ErrorCode, ErrorClass) {
+    match status {
+        StatusCode::UNAUTHORIZED => (ErrorCode::AUTH_REQUIRED, ErrorClass::CredentialMissing),
+        StatusCode::TOO_MANY_REQUESTS => (ErrorCode::RATE_LIMITED, ErrorClass::RateLimited),
+        _ => (ErrorCode::UPSTREAM_ERROR, ErrorClass::ExecutionFailed),
+    }
+}
