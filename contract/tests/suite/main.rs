@@ -13,6 +13,7 @@ mod corpus;
 mod drivers;
 mod hostile_schemas;
 mod http_documents;
+mod http_paths;
 mod http_requests;
 mod http_templates;
 mod indexes;
