@@ -1,6 +1,6 @@
 //! Which secrets a grant holds, and where they go.
 
-use toolward_policy::Why;
+use toolward_policy::{SecretPosition, Why};
 
 use crate::support::{allowed, ask, denial, driver, granted, missing, policy, tool};
 
@@ -32,6 +32,33 @@ fn a_secret_is_that_of_the_publisher_and_goes_out_where_its_table_says() {
     );
     let secret = &allowed(&decision).grant.secrets()[0];
     assert!(!secret.reveal && !secret.store);
+}
+
+#[test]
+fn a_secret_may_be_tied_to_a_parameter_instead_of_a_header() {
+    let tables = r#"
+        [[secret]]
+        slug = "MAPS_KEY"
+        publisher = "acme"
+        env = "MAPS_KEY"
+        origin = "https://maps.example"
+        query = "key"
+        path_prefix = "/maps/"
+        [[grant]]
+        publisher = "acme"
+        requires = ["secret:MAPS_KEY"]
+    "#;
+    let tool = tool("requires: { secrets: [MAPS_KEY] }");
+    let decision = ask(&policy(tables), &tool, &driver(""));
+    assert_eq!(
+        granted(&decision),
+        [
+            "secret MAPS_KEY of acme, as the parameter `key` of GET, HEAD to https://maps.example:443/maps/"
+        ]
+    );
+    let binding = allowed(&decision).grant.secrets()[0].binding.clone();
+    let position = binding.map(|binding| binding.position.clone());
+    assert_eq!(position, Some(SecretPosition::Query("key".to_owned())));
 }
 
 #[test]
