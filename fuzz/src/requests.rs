@@ -16,12 +16,16 @@ pub fn http_render(data: &[u8]) -> bool {
     let mut line = || lines.next().unwrap_or_default();
     let (endpoint, header, body, input) = (line(), line(), line(), line());
     let value = |text: &str| json::parse(text.as_bytes(), &Limits::default()).unwrap_or_default();
-    let request = json!({
+    let mut request = json!({
         "endpoint": endpoint, "method": "POST", "headers": { "x-a": header }, "body_template": value(body),
     });
+    // A secret is the whole value of a parameter, or in a header.
+    if !header.contains("${secret") {
+        request["query_template"] = json!({ "a b": header, "key": "${secrets.key}" });
+    }
     let document = json!({
         "name": "Sample", "id": "sample-driver", "description": "Any.", "version": "1.0.0", "kind": "http",
-        "network": { "egress": ["a.example:8443"] },
+        "base_url": "https://a.example:8443/base/", "network": { "egress": ["a.example:8443", "b.example"] },
         "implements": [{ "tool": "sample.tool", "version": "1.x", "metadata": { "http": request } }],
     });
     let Some(driver) = Driver::parse("DRIVER.md", &format!("---\n{document}\n---\n")).value else {
@@ -88,7 +92,11 @@ fn rendered(driver: &Driver, call: &HttpCall, input: &Value) -> bool {
         "{path}"
     );
     let parameters = query.split('&').filter(|pair| !pair.is_empty()).count();
-    assert!(parameters <= call.endpoint.query.len(), "{query}");
+    let secrets = request.query_secrets.len();
+    assert!(parameters + secrets <= call.endpoint.query.len(), "{query}");
+    for (name, slug) in &request.query_secrets {
+        assert!(call.secrets().contains(slug.as_str()) && !name.contains(['&', '=', '#']));
+    }
 
     // The WHATWG's parser is the most lenient reader of URLs that there is. It knows fewer hosts.
     let bare = Url::parse(&format!("https://{origin}/"));
