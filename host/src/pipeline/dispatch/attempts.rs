@@ -89,7 +89,7 @@ pub(crate) async fn run(
         metadata.fuel = spent.saturating_add(attempt.fuel);
         metadata.peak_memory = metadata.peak_memory.max(attempt.peak_memory);
         record.captured = attempt.captured;
-        let repeats = contract.idempotent && !(attempt.claimed && !contract.mutates.is_empty());
+        let repeats = contract.idempotent && (contract.mutates.is_empty() || !attempt.claimed);
         let error = match attempt.result {
             Ok(Attempted::Asks(questions)) => return Ok(Finished::Asks(questions)),
             Ok(Attempted::Done(output)) => {
