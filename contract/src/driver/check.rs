@@ -148,9 +148,17 @@ fn request(
             report.add_hinted(&codes::HTTP_INPUT_UNKNOWN, entry.at, message, hint);
         }
     }
+    let context = call.context();
+    if tool.context_schema.is_none() && !context.is_empty() {
+        let message = format!(
+            "expected {} to have a `contextSchema`, found none: its calls have no context",
+            tool.id
+        );
+        report.add(&codes::HTTP_INPUT_UNKNOWN, entry.at, message);
+    }
     if let Some(schema) = &tool.context_schema {
         let known = schema.shape();
-        for name in call.context().into_iter().filter(|name| known.lacks(name)) {
+        for name in context.into_iter().filter(|name| known.lacks(name)) {
             let message = format!(
                 "expected placeholders for members of the contextSchema of {}, found `${{context.{name}}}`",
                 tool.id

@@ -9,6 +9,10 @@ use serde_json::Value;
 pub use body::Body;
 pub(super) use reading::Reading;
 
+/// Placeholders of one text: each takes many times the memory of its text, and each entry of a driver has a copy of
+/// the driver's headers.
+const MAX_PLACEHOLDERS: usize = 32;
+
 /// A text with placeholders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
@@ -90,6 +94,7 @@ impl Template {
         let mut literal = String::new();
         let mut rest = text;
         let mut old = false;
+        let mut placeholders = 0_usize;
         while let Some((before, after)) = rest.split_once("${") {
             if let Some(before) = before.strip_suffix('$') {
                 literal.push_str(before);
@@ -106,6 +111,12 @@ impl Template {
             }
             let (part, spelled_old) = placeholder::read(inner)?;
             parts.push(part);
+            placeholders += 1;
+            if placeholders > MAX_PLACEHOLDERS {
+                return Err(format!(
+                    "expected at most {MAX_PLACEHOLDERS} placeholders in one text"
+                ));
+            }
             old |= spelled_old;
             rest = after.strip_prefix('}').unwrap_or(after);
         }

@@ -137,7 +137,7 @@ fn parameters_are_encoded_by_name_and_value() {
     let value = "%26b%3Dc%23%25%C3%A9%20%24%7Bsecrets.MAPS_KEY%7D";
     assert_eq!(
         rendered.path_and_query,
-        format!("/find?page%5Bsize%5D=1%200&q%26a=x%3D{value}&empty")
+        format!("/find?page%5Bsize%5D=1%200&q%26a=x%3D{value}&empty=")
     );
     assert_eq!(
         rendered.query_secrets,

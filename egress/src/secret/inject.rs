@@ -4,8 +4,10 @@
 #[cfg(test)]
 mod tests;
 
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri};
+use toolward_contract::header::may_precede_secret;
+use toolward_contract::percent::percent_decoded;
 
 use super::placeholder::{LENGTH, Placeholders};
 use crate::authority::Host;
@@ -89,11 +91,6 @@ fn in_query(
     places: &[SecretPlace],
 ) -> Result<Vec<Injection>, Denied> {
     let query = request.uri.query().unwrap_or_default();
-    let pairs = || {
-        query
-            .split('&')
-            .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-    };
     let mut found: Vec<Injection> = Vec::new();
     for pair in query.split('&') {
         let Some((_, slug)) = placeholders.find(pair.as_bytes()) else {
@@ -102,7 +99,10 @@ fn in_query(
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let whole =
             value.len() == LENGTH && matches!(placeholders.find(value.as_bytes()), Some((0, _)));
-        let alone = pairs().filter(|(other, _)| *other == name).count() == 1;
+        let alone = names(query)
+            .filter(|other| *other == percent_decoded(name.as_bytes()))
+            .count()
+            == 1;
         let known = found.iter().any(|injection| injection.slug == slug);
         if !whole || !alone || known {
             return Err(Denied::new(Rule::SecretInUri, slug));
@@ -115,6 +115,14 @@ fn in_query(
     Ok(found)
 }
 
+/// The names of the parameters, as servers may read them: some separate by `;` too.
+fn names(query: &str) -> impl Iterator<Item = Vec<u8>> {
+    query.split(['&', ';']).map(|pair| {
+        let name = pair.split_once('=').map_or(pair, |(name, _)| name);
+        percent_decoded(name.as_bytes())
+    })
+}
+
 fn in_header(
     request: &RequestView<'_>,
     places: &[SecretPlace],
@@ -124,7 +132,7 @@ fn in_header(
 ) -> Result<Injection, Denied> {
     let (before, rest) = value.as_bytes().split_at_checked(start).unwrap_or_default();
     let alone = request.headers.get_all(name).iter().count() == 1;
-    if !alone || rest.len() != LENGTH || !is_prefix(name, before) {
+    if !alone || rest.len() != LENGTH || !may_precede_secret(name.as_str(), before) {
         return Err(Denied::new(Rule::SecretInHeader, slug));
     }
     let here = |position: &Position| matches!(position, Position::Header(own) if own == name);
@@ -166,19 +174,4 @@ fn allowed(
         }
     }
     Ok(())
-}
-
-/// Nothing, a scheme and a space (RFC 9110 section 11.4), or, in a cookie, a
-/// name and `=`.
-fn is_prefix(header: &HeaderName, text: &[u8]) -> bool {
-    let Some((last, word)) = text.split_last() else {
-        return true;
-    };
-    let end = if *header == header::COOKIE {
-        b'='
-    } else {
-        b' '
-    };
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-    *last == end && (1..=64).contains(&word.len()) && word.iter().all(plain)
 }

@@ -489,6 +489,8 @@ async fn no_error_holds_a_url_with_a_value() {
     for query in [
         format!("key={mark}"),
         format!("key={mark}&key=1"),
+        format!("k%65y=1&key={mark}"),
+        format!("a=1;key=1&key={mark}"),
         format!("other={mark}"),
     ] {
         let own = get(&vault.url(&format!("/x?{query}")));

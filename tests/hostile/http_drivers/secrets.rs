@@ -36,8 +36,8 @@ async fn a_parameter_holds_the_secret_where_the_policy_says_so() {
 async fn template_and_policy_name_the_same_place_or_nothing_is_sent() {
     let in_header = json!({ "endpoint": "/", "method": "GET", "headers": { "Authorization": "Bearer ${secrets.THINGS_KEY}" } });
     let other_name = json!({ "endpoint": "/", "method": "GET", "query_template": { "token": "${secrets.THINGS_KEY}" } });
-    let twice = json!({
-        "endpoint": "/?key=1", "method": "GET", "headers": { "X-Key": "${secrets.THINGS_KEY}" },
+    let header_of_its_own = json!({
+        "endpoint": "/", "method": "GET", "headers": { "X-Key": "${secrets.THINGS_KEY}" },
     });
     let delete = json!({ "endpoint": "/", "method": "DELETE", "query_template": { "key": "${secrets.THINGS_KEY}" } });
     for (request, secret) in [
@@ -45,7 +45,7 @@ async fn template_and_policy_name_the_same_place_or_nothing_is_sent() {
         (with_parameter(), "query = \"other\""),
         (in_header, IN_QUERY),
         (other_name, IN_QUERY),
-        (twice, IN_QUERY),
+        (header_of_its_own, IN_QUERY),
         (delete, IN_QUERY),
     ] {
         let service = Terms::of(request.clone()).secret(secret).serve().await;

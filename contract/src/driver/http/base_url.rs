@@ -3,6 +3,10 @@
 use super::endpoint::{is_dots, is_url_text};
 use crate::capability::{Capability, Class};
 
+/// Bytes of the whole, and parts of its path: each entry has a copy.
+const MAX_BYTES: usize = 1024;
+const MAX_SEGMENTS: usize = 16;
+
 /// A literal https URL without query.
 #[derive(Clone, Debug)]
 pub(super) struct BaseUrl {
@@ -19,6 +23,9 @@ impl BaseUrl {
     /// What would have to be different.
     pub(super) fn parse(text: &str) -> Result<BaseUrl, &'static str> {
         let rest = text.strip_prefix("https://").ok_or("to be an https URL")?;
+        if text.len() > MAX_BYTES {
+            return Err("to have at most 1024 bytes");
+        }
         if text.contains("${") {
             return Err("to be literal, without placeholders");
         }
@@ -38,6 +45,9 @@ impl BaseUrl {
             "" => Vec::new(),
             path => path.split('/').map(str::to_owned).collect(),
         };
+        if segments.len() > MAX_SEGMENTS {
+            return Err("to have at most 16 parts in its path");
+        }
         for segment in &segments {
             if segment.is_empty() || is_dots(segment) {
                 return Err("to have a path without empty, `.` and `..` parts");

@@ -3,23 +3,11 @@
 use crate::codes;
 use crate::diagnostic::Report;
 use crate::driver::template::{Part, Reading, Template};
+use crate::header::{is_forbidden, may_precede_secret};
 use crate::source::Field;
 
-/// Headers that the host sets itself or that say something about the connection (RFC 9110, section
-/// 7.6.1): a driver that set them could make host and upstream read two different requests.
-const RESERVED: &[&str] = &[
-    "host",
-    "content-length",
-    "connection",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "expect",
-    "via",
-    "forwarded",
-];
+/// Headers of a driver, and of one of its entries. Each entry has those of the driver too.
+const MAX_HEADERS: usize = 32;
 
 /// Headers that hold credentials, which come out of a secret only.
 const CREDENTIALS: &[&str] = &["authorization", "cookie"];
@@ -30,7 +18,17 @@ pub(super) fn read(
     report: &mut Report<'_>,
 ) -> Vec<(String, Template)> {
     let mut headers: Vec<(String, Template)> = Vec::new();
-    for (key, member) in report.read(field.members()).unwrap_or_default() {
+    for (index, (key, member)) in report
+        .read(field.members())
+        .unwrap_or_default()
+        .into_iter()
+        .enumerate()
+    {
+        if index == MAX_HEADERS {
+            let message = format!("expected at most {MAX_HEADERS} headers in `{}`", field.name);
+            report.add(&codes::HTTP_HEADER_INVALID, member.key_at, message);
+            break;
+        }
         let name = key.to_ascii_lowercase();
         let Some(value) = report.read(member.text()) else {
             continue;
@@ -43,9 +41,9 @@ pub(super) fn read(
         let Some(template) = reading.template(value, &member, report) else {
             continue;
         };
-        if let Some(slug) = misplaced(&template) {
+        if let Some(slug) = misplaced(&name, &template) {
             let message = format!(
-                "expected one secret at the end of `{}`, found `{slug}` elsewhere or another one",
+                "expected `{}` to be a secret, alone or after a scheme and a space (in a cookie, a name and `=`), found `{slug}` elsewhere",
                 member.name
             );
             report.add(&codes::HTTP_SECRET_POSITION, member.at, message);
@@ -56,13 +54,15 @@ pub(super) fn read(
     headers
 }
 
-/// A secret that is not the last part of a value, or not the only one.
-fn misplaced(template: &Template) -> Option<&str> {
-    let (_, before) = template.parts.split_last()?;
-    before.iter().find_map(|part| match part {
-        Part::Secret(slug) => Some(slug.as_str()),
-        _ => None,
-    })
+/// A secret that does not stand alone, or behind literal text that the host sends before one.
+fn misplaced<'t>(header: &str, template: &'t Template) -> Option<&'t str> {
+    let slug = template.secrets().next()?;
+    let fits = match template.parts.as_slice() {
+        [Part::Secret(_)] => true,
+        [Part::Literal(before), Part::Secret(_)] => may_precede_secret(header, before.as_bytes()),
+        _ => false,
+    };
+    (!fits).then_some(slug)
 }
 
 /// The headers of an entry: its own go before the driver's of the same name.
@@ -111,7 +111,7 @@ pub(crate) fn header_refusal(
     let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if name.is_empty() || !name.bytes().all(token) {
         Some("a header name")
-    } else if RESERVED.contains(&name) || name.starts_with("proxy-") {
+    } else if name == "content-length" || is_forbidden(name) {
         Some("a header that a driver may set")
     } else if others.iter().any(|(other, _)| other == name) {
         Some("each header once, whatever its case")

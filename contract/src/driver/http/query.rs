@@ -4,6 +4,7 @@ use super::endpoint::{Endpoint, encoded};
 use crate::codes;
 use crate::diagnostic::Report;
 use crate::driver::template::{Part, Reading, Template};
+use crate::percent::percent_decoded;
 use crate::source::Field;
 
 /// Adds the parameters to those of the endpoint.
@@ -18,7 +19,10 @@ pub(super) fn read(
             continue;
         };
         let name: String = encoded(key).collect();
-        let known = endpoint.query.iter().any(|(other, _)| *other == name);
+        let known = endpoint
+            .query
+            .iter()
+            .any(|(other, _)| percent_decoded(other.as_bytes()) == key.as_bytes());
         if key.is_empty() || key.contains("${") || known {
             let message = format!(
                 "expected literal names, each once, in `{}`, found {key:?}",
@@ -46,6 +50,12 @@ pub(super) fn read(
 
 /// The literal text as it stands in a URL.
 fn in_url(template: Template) -> Template {
+    if template.parts.is_empty() {
+        // A parameter without `=` is a name alone.
+        return Template {
+            parts: vec![Part::Literal(String::new())],
+        };
+    }
     let parts = template.parts.into_iter().map(|part| match part {
         Part::Literal(text) => Part::Literal(encoded(&text).collect()),
         other => other,
@@ -63,11 +73,9 @@ pub(super) fn one_place_each(
     report: &mut Report<'_>,
 ) {
     let query = endpoint.query.iter().flat_map(|(_, value)| value.secrets());
-    let mut seen: Vec<&str> = headers
-        .iter()
-        .flat_map(|(_, value)| value.secrets())
-        .collect();
-    for slug in query {
+    let in_headers = headers.iter().flat_map(|(_, value)| value.secrets());
+    let mut seen: Vec<&str> = Vec::new();
+    for slug in in_headers.chain(query) {
         if seen.contains(&slug) {
             let message = format!(
                 "expected the secret `{slug}` in one place of `{}`, found it in two",

@@ -4,6 +4,7 @@ use super::RenderError;
 use super::values::Values;
 use crate::driver::http::{Endpoint, encoded};
 use crate::driver::template::{Part, Template};
+use crate::percent::percent_decoded;
 
 /// Bytes of path and query: servers are asked to take 8000 (RFC 9110, section 4.1).
 const MAX_URL_BYTES: usize = 8 << 10;
@@ -55,7 +56,7 @@ fn segment(template: &Template, values: Values<'_>, url: &mut String) -> Result<
     for part in &template.parts {
         match part {
             Part::Literal(text) => {
-                decode(text, &mut decoded);
+                decoded.extend(percent_decoded(text.as_bytes()));
                 push(url, text)?;
             }
             Part::Value(slot) => {
@@ -72,12 +73,27 @@ fn segment(template: &Template, values: Values<'_>, url: &mut String) -> Result<
         }
     }
     match last {
-        Some(slot) if matches!(decoded.as_slice(), b"" | b"." | b"..") => Err(RenderError::unfit(
+        Some(slot) if may_be_dots(decoded) => Err(RenderError::unfit(
             slot,
             POSITION,
             "more than nothing, `.` or `..`",
         )),
         _ => Ok(()),
+    }
+}
+
+/// Whether a server may read a segment as nothing, `.` or `..`: some decode twice, and some leave out what follows `;`.
+fn may_be_dots(mut segment: Vec<u8>) -> bool {
+    loop {
+        let name = segment.split(|byte| *byte == b';').next();
+        if matches!(name, Some(b"" | b"." | b"..")) {
+            return true;
+        }
+        let decoded = percent_decoded(&segment);
+        if decoded == segment {
+            return false;
+        }
+        segment = decoded;
     }
 }
 
@@ -92,24 +108,4 @@ fn push(url: &mut String, text: &str) -> Result<(), RenderError> {
 fn encode(text: &str, url: &mut String) -> Result<(), RenderError> {
     url.extend(encoded(text).take(MAX_URL_BYTES + 1));
     push(url, "")
-}
-
-/// Decodes percent-encoding; invalid escapes stay as they are.
-fn decode(text: &str, out: &mut Vec<u8>) {
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('%') {
-        out.extend_from_slice(before.as_bytes());
-        let escape = after.get(..2);
-        match escape.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                out.push(b'%');
-                rest = after;
-            }
-        }
-    }
-    out.extend_from_slice(rest.as_bytes());
 }

@@ -1,0 +1,94 @@
+//! Headers of requests that no driver sets. The host sets framing, routing and proxy headers: a driver that set them
+//! could smuggle a second request or impersonate another client.
+
+/// Set by the host or never sent (RFC 9110 sections 7.6.1 and 7.6.3, RFC 7239), or read by servers as another method
+/// or path than the one that was checked.
+const FORBIDDEN: &[&str] = &[
+    "alt-used",
+    "connection",
+    "expect",
+    "forwarded",
+    "front-end-https",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+    "x-host",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-url",
+    "x-real-ip",
+    "x-rewrite-url",
+];
+
+const FORBIDDEN_PREFIXES: &[&str] = &["proxy-", "x-forwarded-", "x-original-host"];
+
+/// Whether a driver may never set a header, whose name is in lower case.
+///
+/// ```
+/// use toolward_contract::header::is_forbidden;
+///
+/// assert!(is_forbidden("connection") && is_forbidden("x_forwarded_for"));
+/// assert!(!is_forbidden("accept"));
+/// ```
+#[must_use]
+pub fn is_forbidden(name: &str) -> bool {
+    // Gateways hand `a_b` and `a-b` to their programs under one name.
+    if name.contains('_') {
+        let plain = name.replace('_', "-");
+        let ours = ["content-length", "authorization", "cookie"];
+        return forbidden(&plain) || ours.contains(&plain.as_str());
+    }
+    forbidden(name)
+}
+
+fn forbidden(name: &str) -> bool {
+    let mut prefixes = FORBIDDEN_PREFIXES.iter();
+    FORBIDDEN.binary_search(&name).is_ok() || prefixes.any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether text may stand before a secret in the value of a header: nothing, a scheme and a space (RFC 9110, section
+/// 11.4), or, in a cookie, a name and `=`.
+#[must_use]
+pub fn may_precede_secret(header: &str, text: &[u8]) -> bool {
+    let Some((last, word)) = text.split_last() else {
+        return true;
+    };
+    let end = if header == "cookie" { b'=' } else { b' ' };
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    *last == end && (1..=64).contains(&word.len()) && word.iter().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_in_order() {
+        assert!(FORBIDDEN.is_sorted());
+    }
+
+    #[test]
+    fn a_scheme_or_a_cookies_name_may_precede_a_secret() {
+        for (header, text, may) in [
+            ("authorization", "", true),
+            ("authorization", "Bearer ", true),
+            ("authorization", "Token token=", false),
+            ("authorization", "Bearer", false),
+            ("x-key", "key=", false),
+            ("cookie", "sid=", true),
+            ("cookie", "a=b; sid=", false),
+        ] {
+            assert_eq!(
+                may_precede_secret(header, text.as_bytes()),
+                may,
+                "{header}: {text}"
+            );
+        }
+    }
+}
