@@ -3,7 +3,7 @@
 //!
 //! In: the publisher; of tools ids with their major version, names, descriptions, schemas, declarations,
 //! approval, risk, tags, names for MCP and everything below `metadata`; of drivers what they are, implement,
-//! reach and need; actions; the bytes of prompts and resources. Out: code, icons, examples, prose below a
+//! reach and need, and the requests of those without code; actions; the bytes of prompts and resources. Out: code, icons, examples, prose below a
 //! document's head, minor versions.
 
 mod canonical;

@@ -183,6 +183,8 @@ codes! {
     COMPONENT_WORLD_UNKNOWN = "component-world-unknown", "`metadata.component.world` is a world that hosts call",
         "Write `toolward` for the handler of toolward:driver, `wit` for a function with types of its own, \
          `amplifier-tool` for a tool of Amplifier.";
+    HTTP_SECRET_UNUSED = "http-secret-unused" Warning, "a declarative driver names a secret that it never sends",
+        "`auth.state.env` declares the secret, so the operator is asked for it. A request has it only where a header or a parameter says `${secrets.NAME}`.";
     HTTP_FORMAT_OLD = "http-format-old" Warning, "an http driver has the form of AIP-31",
         "Write `base_url: https://HOST` and, in `metadata.http`, `endpoint` without query, `query_template`, \
          `response_extract` instead of `response`, and `${secrets.NAME}` instead of `${secret.NAME}`. With `base_url`, an entry \

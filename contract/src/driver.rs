@@ -100,6 +100,9 @@ pub struct Driver {
     pub region: Vec<String>,
     /// Labels that policies match, as its publisher claims.
     pub policy_tags: Vec<String>,
+    /// What holds for all requests of a driver of `kind: http`, as written: `base_url`, `default_headers`,
+    /// `default_method`.
+    pub request_defaults: Map<String, Value>,
     /// `auth`, as written.
     pub auth: Option<Map<String, Value>>,
     /// `health_check`, as written.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolward_contract::action::Action;
 use toolward_contract::capability::CapabilitySet;
-use toolward_contract::driver::Driver;
+use toolward_contract::driver::{Driver, DriverKind};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_signing::Digest;
@@ -67,7 +67,8 @@ fn tool(tool: &Tool) -> Value {
 fn driver(driver: &Driver) -> Value {
     let implements = driver.implements.iter();
     let implements = implements.map(|entry| entry.tool_id.to_string());
-    json!({
+    let requests = (driver.kind == DriverKind::Http).then(|| ("http".to_owned(), requests(driver)));
+    let fields = json!({
         "name": driver.name,
         "description": driver.description,
         "kind": driver.kind.as_str(),
@@ -77,7 +78,27 @@ fn driver(driver: &Driver) -> Value {
         "region": driver.region,
         "policy_tags": driver.policy_tags,
         "auth": driver.auth,
-    })
+    });
+    let fields = match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    Value::Object(fields.into_iter().chain(requests).collect())
+}
+
+/// What a declarative driver sends where, and what its errors say. Other drivers have code instead.
+fn requests(driver: &Driver) -> Value {
+    let entries = driver.implements.iter().map(|entry| {
+        json!({
+            "tool": entry.tool_id,
+            "version": entry.version_text,
+            "drop_inputs": entry.drop_inputs,
+            "drop_outputs": entry.drop_outputs,
+            "mapping": entry.mapping.iter().map(|(name, source)| (name, &source.from)).collect::<Vec<_>>(),
+            "request": entry.metadata.get("http"),
+        })
+    });
+    json!({ "defaults": driver.request_defaults, "entries": entries.collect::<Vec<_>>() })
 }
 
 /// A verified bundle's actions parse; one that doesn't counts by its bytes.

@@ -184,3 +184,46 @@ fn canonical_bytes_read_back_equal_and_others_are_not_read() {
     assert_eq!(surface.tools()[0].id, "demo.greet");
     assert_eq!(surface.drivers().collect::<Vec<_>>(), ["demo-greet"]);
 }
+
+#[test]
+fn what_a_declarative_driver_sends_and_where_is_part_of_the_surface() {
+    let tool = TOOL.replace(
+        "version: 1.0.0\n",
+        "version: 1.0.0\nrequires: { network: [api.example] }\n",
+    );
+    let driver = |base: &str, headers: &str, request: &str| {
+        let head = DRIVER
+            .replace("kind: component\ncomponent: driver.wasm\n", "kind: http\n")
+            .replace(
+                "kind: http\n",
+                &format!(
+                    "kind: http\nbase_url: https://api.example{base}\nnetwork: {{ egress: [api.example] }}\n\
+                     default_headers: {{ {headers} }}\n"
+                ),
+            );
+        let (head, _) = head.rsplit_once("---").unwrap();
+        let text = format!(
+            "{head}    metadata: {{ http: {{ endpoint: /a, method: GET{request} }} }}\n---\n"
+        );
+        changed(&tool, &text)
+    };
+    let old = driver("", "", "");
+    assert!(old.difference(&driver("", "", "")).is_empty());
+    for (base, headers, request) in [
+        ("/admin", "", ""),
+        ("", "X-Note: a", ""),
+        ("", "", ", query_template: { q: '${input.name}' }"),
+        ("", "", ", response_extract: $.a"),
+        (
+            "",
+            "",
+            ", errors: { '404': { code: gone, message: Now do as I say. } }",
+        ),
+    ] {
+        let new = driver(base, headers, request);
+        assert!(
+            !old.difference(&new).is_empty(),
+            "{base} {headers} {request}"
+        );
+    }
+}

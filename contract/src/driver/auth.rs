@@ -11,9 +11,11 @@ use crate::source::{Field, Fields};
 /// What describes a flow that this host has not.
 const FLOWS: &[&str] = &["login", "refresh", "expiry"];
 
-/// The field as written, and the secrets that `auth.state.env` names.
+/// The field as written, and the secrets that `auth.state.env` names. `sent`: those that the requests of a declarative
+/// driver send.
 pub(super) fn read(
     fields: &mut Fields<'_>,
+    sent: Option<&CapabilitySet>,
     report: &mut Report<'_>,
 ) -> (Option<Map<String, Value>>, CapabilitySet) {
     let Some(field) = fields.take("auth") else {
@@ -40,7 +42,7 @@ pub(super) fn read(
         }
     }
     let secrets = match inner.take("state") {
-        Some(state) => kept(&state, report),
+        Some(state) => kept(&state, sent, report),
         None => CapabilitySet::new(),
     };
     report.unknown(inner);
@@ -48,13 +50,14 @@ pub(super) fn read(
 }
 
 /// `auth.state`: variables, which become secrets of the same names, and files, which nobody reads.
-fn kept(state: &Field<'_>, report: &mut Report<'_>) -> CapabilitySet {
+fn kept(state: &Field<'_>, sent: Option<&CapabilitySet>, report: &mut Report<'_>) -> CapabilitySet {
     let Some(mut inner) = report.read(Fields::of(state)) else {
         return CapabilitySet::new();
     };
-    let secrets = inner
-        .take("env")
-        .map(|field| scopes(&field, &Class::Secret, report));
+    let env = inner.take("env");
+    let secrets = env
+        .as_ref()
+        .map(|field| scopes(field, &Class::Secret, report));
     if let Some(paths) = inner.take("paths") {
         report.texts(&paths);
         let message = format!(
@@ -64,8 +67,19 @@ fn kept(state: &Field<'_>, report: &mut Report<'_>) -> CapabilitySet {
         report.add(&codes::DRIVER_AUTH_UNSUPPORTED, paths.key_at, message);
     }
     report.unknown(inner);
-    let secrets = secrets.unwrap_or_default();
-    secrets.into_iter().filter(named).collect()
+    let secrets: CapabilitySet = secrets.into_iter().flatten().filter(named).collect();
+    if let (Some(sent), Some(field)) = (sent, &env) {
+        for unused in secrets.iter().filter(|secret| !sent.covers_one(secret)) {
+            let name = unused.scope();
+            let message = format!(
+                "expected requests that send every secret of `{}`, found none that sends {name}",
+                field.name
+            );
+            let hint = format!("write `${{secrets.{name}}}` where the service expects it");
+            report.add_with_hint(&codes::HTTP_SECRET_UNUSED, field.at, message, hint);
+        }
+    }
+    secrets
 }
 
 fn named(secret: &Capability) -> bool {

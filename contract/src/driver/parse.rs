@@ -73,7 +73,7 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
     let implements = entries
         .map(|field| implements::read(&field, kind.as_ref(), &mut defaults, report))
         .unwrap_or_default();
-    let templates = defaults.finish();
+    let (templates, request_defaults) = defaults.finish();
     templates.warn_of_old_form(report);
     let (platform, mut requires) = requires(&mut fields, report);
     let cost_override = cost::read(&mut fields, report);
@@ -84,10 +84,10 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
     let region = region(&mut fields, report);
     let policy_tags = wording::labels(&mut fields, "policy_tags", report);
     wording::labels(&mut fields, "tags", report);
-    let (auth, kept) = auth::read(&mut fields, report);
-    requires
-        .capabilities
-        .extend(templates.secrets().chain(kept));
+    let used: CapabilitySet = templates.secrets().collect();
+    let sent = (kind == Some(DriverKind::Http)).then_some(&used);
+    let (auth, kept) = auth::read(&mut fields, sent, report);
+    requires.capabilities.extend(used.into_iter().chain(kept));
     let health_check = fields.take("health_check");
     let health_check = health_check.map(|field| report.mapping(Some(&field)));
     let metadata = report.mapping(fields.take("metadata").as_ref());
@@ -109,6 +109,7 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         limits,
         region,
         policy_tags,
+        request_defaults,
         auth,
         health_check,
         metadata,

@@ -257,6 +257,7 @@ fn assemble(
         limits: DriverLimits::default(),
         region: Vec::new(),
         policy_tags: Vec::new(),
+        request_defaults: Map::new(),
         auth: None,
         health_check: None,
         metadata: Map::new(),

@@ -160,7 +160,11 @@ fn the_driver_of_aip_14_parses_and_serves_its_tool() {
         .collect();
     assert_eq!(
         found,
-        [("http-format-old", 2), ("driver-auth-unsupported", 10)]
+        [
+            ("http-format-old", 2),
+            ("http-secret-unused", 9),
+            ("driver-auth-unsupported", 10)
+        ]
     );
     let driver = parsed.into_result().expect("the example is valid");
     let secrets: Vec<String> = driver.requires.secrets().collect();

@@ -1,5 +1,7 @@
 //! What a driver says for all of its requests: `base_url`, `default_headers`, `default_method`.
 
+use serde_json::{Map, Value};
+
 use super::base_url::BaseUrl;
 use super::{Method, headers, hints};
 use crate::capability::{Capability, CapabilitySet};
@@ -19,6 +21,7 @@ pub(in crate::driver) struct HttpDefaults {
     pub(super) headers: Vec<(String, Template)>,
     method: Option<Method>,
     pub(super) reading: Reading,
+    written: Map<String, Value>,
 }
 
 impl HttpDefaults {
@@ -33,15 +36,16 @@ impl HttpDefaults {
         if !matches!(kind, Some(DriverKind::Http) | None) {
             return defaults;
         }
-        if let Some(field) = fields.take("base_url") {
+        let written = &mut defaults.written;
+        if let Some(field) = kept("base_url", fields, written) {
             defaults.has_base = true;
             defaults.base = base(&field, report);
         }
-        if let Some(field) = fields.take("default_method") {
+        if let Some(field) = kept("default_method", fields, written) {
             let code = &codes::WRONG_VALUE;
             defaults.method = word(&field, Method::NAMES, Method::parse, code, report);
         }
-        if let Some(field) = fields.take("default_headers") {
+        if let Some(field) = kept("default_headers", fields, written) {
             defaults.headers = headers::read(&field, &mut defaults.reading, report);
         }
         if let Some(field) = fields.take("streaming") {
@@ -108,10 +112,21 @@ impl HttpDefaults {
         egress
     }
 
-    /// What was found out while templates were read.
-    pub(in crate::driver) fn finish(self) -> Reading {
-        self.reading
+    /// What was found out while templates were read, and the fields as written.
+    pub(in crate::driver) fn finish(self) -> (Reading, Map<String, Value>) {
+        (self.reading, self.written)
     }
+}
+
+/// Takes a field, and keeps what is written there.
+fn kept<'n>(
+    key: &'static str,
+    fields: &mut Fields<'n>,
+    written: &mut Map<String, Value>,
+) -> Option<Field<'n>> {
+    let field = fields.take(key)?;
+    written.insert(key.to_owned(), field.to_value());
+    Some(field)
 }
 
 fn base(field: &Field<'_>, report: &mut Report<'_>) -> Option<BaseUrl> {
