@@ -279,7 +279,7 @@ impl<'s> Comparison<'s> {
         let allowed = outer.types();
         let numbers = allowed.contains(&"number");
         let mut missing: Vec<&str> = inner.types();
-        missing.retain(|name| !allowed.contains(name) && !(numbers && *name == "integer"));
+        missing.retain(|name| !(allowed.contains(name) || numbers && *name == "integer"));
         missing.dedup();
         if !missing.is_empty() {
             return self.add(inner, outer, What::Type(missing.join(" or ")));

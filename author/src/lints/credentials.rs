@@ -93,7 +93,7 @@ fn escaped(key: &str) -> String {
 /// Whether a word of the text has the form of a key.
 fn holds_key(text: &str) -> bool {
     let outside = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
-    text.contains("PRIVATE KEY-----") || text.split(outside).any(|word| is_key(word))
+    text.contains("PRIVATE KEY-----") || text.split(outside).any(is_key)
 }
 
 fn is_key(word: &str) -> bool {

@@ -25,9 +25,8 @@ fn driver_with(lines: &str) -> String {
 
 /// The contract of the demo with other outputs.
 fn tool_giving(outputs: &str) -> String {
-    let start = TOOL.find("outputs:").unwrap();
-    let end = start + TOOL[start..].find("---").unwrap();
-    format!("{}outputs: {outputs}\n{}", &TOOL[..start], &TOOL[end..])
+    let (head, _) = TOOL.split_once("outputs:").unwrap();
+    format!("{head}outputs: {outputs}\n---\n")
 }
 
 #[test]

@@ -269,7 +269,7 @@ fn a_release_is_compared_with_the_one_before() {
 
     // An input that callers sent is no longer allowed.
     let contract = machine.text(TOOL_MD);
-    let narrower = contract.replacen("type: object", "type: object\n  maxProperties: 1", 1);
+    let narrower = contract.replacen("type: object", "type: object\n  maxProperties: 3", 1);
     assert_ne!(narrower, contract);
     machine.write(TOOL_MD, &narrower);
     let lines = machine
