@@ -15,7 +15,7 @@ codes! {
         DocumentUnknown = "document-unknown",
             "a file is not one of a publisher's signed documents, or not the requested one";
         BundleOther = "bundle-other", "`check --against` was given another bundle than the one that is checked";
-        UnknownCode = "code-unknown", "`check --explain` was given a code that no table has";
+        NotExplained = "code-unknown", "`check --explain` was given a code that no table has";
         PolicyMissing = "policy-missing", "no file was named, and this user has no configuration directory";
         BundleUnsigned = "bundle-unsigned",
             "a bundle under work was named where a signed one is expected; `--dev` runs it";

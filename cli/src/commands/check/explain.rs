@@ -36,7 +36,7 @@ pub(super) fn run(code: &str, output: &mut Output) -> Result {
                 .to_owned(),
         };
         let message = format!("no explanation has the code {code}");
-        return Err(Failure::usage(Code::UnknownCode, message).hint(hint));
+        return Err(Failure::usage(Code::NotExplained, message).hint(hint));
     };
     if output.json() {
         return output.value(&json!({

@@ -66,7 +66,7 @@ fn rows() -> Vec<Row> {
             "a policy file is wrong: [the codes](policy.md#errors)",
         ),
         own(Code::BundleOther, "2"),
-        own(Code::UnknownCode, "2"),
+        own(Code::NotExplained, "2"),
         own(Code::PolicyMissing, "2"),
         other(
             &["workspace-refused"],
