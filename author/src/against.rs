@@ -9,14 +9,17 @@ use std::sync::Arc;
 
 use toolward_bundle::ReadError;
 use toolward_bundle::codes;
+use toolward_bundle::dev::bundle_toml;
 use toolward_bundle::documents::{Documents, Located};
 use toolward_bundle::files::Files;
 use toolward_bundle::inspect;
+use toolward_bundle::locate::about_file;
 use toolward_contract::Outline;
 use toolward_contract::diagnostic::{Diagnostic, Position};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_report::Code;
+use toolward_signing::manifest::FileRole;
 
 use self::subset::{Difference, What, differences};
 
@@ -50,6 +53,23 @@ impl Earlier {
     /// What became narrower, or changed otherwise, without a new major version.
     pub(crate) fn compare(&self, documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         let mut found = Vec::new();
+        for (id, earlier) in &self.tools {
+            let mut unread = documents.unread_of(FileRole::Contract);
+            let there = documents
+                .tools
+                .iter()
+                .any(|tool| tool.value.id.as_str() == id);
+            if !there && !unread.any(|unread| unread.may_be(id)) {
+                let message = format!("{id} {} is gone: its callers find no tool", earlier.version);
+                let gone = about_file(
+                    bundle_toml::FILE,
+                    &codes::CONTRACT_GONE,
+                    message,
+                    "keep the contract, or give it to another bundle under the same id",
+                );
+                found.push(gone);
+            }
+        }
         for tool in &documents.tools {
             let Some(earlier) = self.tools.get(tool.value.id.as_str()) else {
                 continue;
@@ -91,32 +111,47 @@ impl Contracts<'_> {
         let (old, new) = (self.earlier, &self.tool.value);
         self.narrowed("inputs", &old.inputs, &new.inputs, found);
         self.narrowed("outputs", &old.outputs, &new.outputs, found);
-        // What callers get now, and did not get before. Properties that are added are none of it.
-        for difference in differences(new.outputs.closed(), old.outputs.closed()) {
-            if matches!(difference.what, What::Property(_) | What::Others) {
-                continue;
+        match (&old.context_schema, &new.context_schema) {
+            (Some(old), Some(new)) => self.narrowed("contextSchema", old, new, found),
+            (None, Some(_)) => {
+                let says = "is there";
+                self.add(
+                    &codes::CONTRACT_NARROWED,
+                    ("contextSchema", "", ""),
+                    says,
+                    found,
+                );
             }
-            let says = match &difference.what {
-                What::Type(name) => format!("gives {name}"),
-                What::Values => "gives other values".to_owned(),
-                What::Bound(keyword) => format!("has a wider `{keyword}`"),
-                What::Required(name) => format!("may lack {name:?}"),
-                What::Unclear(_) | What::Property(_) | What::Others => continue,
+            (_, None) => {}
+        }
+        // What callers get now, and did not get before. Added properties don't count.
+        for difference in differences(new.outputs.closed(), old.outputs.closed()) {
+            let (code, says) = match &difference.what {
+                What::Type(name) => (&codes::CONTRACT_WIDENED, format!("gives {name}")),
+                What::Values => (&codes::CONTRACT_WIDENED, "gives other values".to_owned()),
+                What::Bound(keyword) => {
+                    (&codes::CONTRACT_WIDENED, format!("has a wider `{keyword}`"))
+                }
+                What::Required(name) => (&codes::CONTRACT_WIDENED, format!("may lack {name:?}")),
+                What::Unclear(keyword) => {
+                    (&codes::CONTRACT_CHANGED, format!("has another `{keyword}`"))
+                }
+                What::Property(_) | What::Others => continue,
             };
-            self.add(
-                &codes::CONTRACT_WIDENED,
+            let at = (
                 "outputs",
-                &difference.inner,
-                &says,
-                found,
+                difference.inner.as_str(),
+                difference.what.keyword(),
             );
+            self.add(code, at, &says, found);
         }
     }
 
     /// Values that were valid and are not any more.
     fn narrowed(&self, field: &str, old: &Schema, new: &Schema, found: &mut Vec<Diagnostic>) {
         for Difference { outer, what, .. } in differences(old.closed(), new.closed()) {
-            let (code, says) = match what {
+            let at = (field, outer.as_str(), what.keyword());
+            let (code, says) = match &what {
                 What::Type(name) => (&codes::CONTRACT_NARROWED, format!("does not allow {name}")),
                 What::Values => (
                     &codes::CONTRACT_NARROWED,
@@ -139,31 +174,34 @@ impl Contracts<'_> {
                     (&codes::CONTRACT_CHANGED, format!("has another `{keyword}`"))
                 }
             };
-            self.add(code, field, &outer, &says, found);
+            self.add(code, at, &says, found);
         }
     }
 
     fn add(
         &self,
         code: &Code,
-        field: &str,
-        pointer: &str,
+        (field, pointer, keyword): (&str, &str, &str),
         says: &str,
         found: &mut Vec<Diagnostic>,
     ) {
         let at = format!("/{field}{pointer}");
         let place = self.outline.as_ref();
-        let place = place.map_or(Position::START, |outline| outline.position(&at));
+        let place = place.map_or(Position::START, |outline| {
+            outline.position(&format!("{at}/{keyword}"))
+        });
         let (old, new) = (&self.earlier.version, &self.tool.value.version);
         let message = format!("`{at}` {says}, unlike {} {old}", self.earlier.id);
         let next = match old.major {
             0 => format!("0.{}.0", old.minor + 1),
             major => format!("{}.0.0", major + 1),
         };
-        found.push(
-            Diagnostic::new(code, &self.tool.path, place, message).with_hint(format!(
-                "give the contract the version {next} instead of {new}, or keep what {old} has"
-            )),
-        );
+        let one = Diagnostic::new(code, &self.tool.path, place, message).with_hint(format!(
+            "give the contract the version {next} instead of {new}, or keep what {old} has"
+        ));
+        // A keyword that can't be judged differs in both directions.
+        if !found.contains(&one) {
+            found.push(one);
+        }
     }
 }

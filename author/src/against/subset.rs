@@ -1,9 +1,14 @@
 //! Whether every value of one schema is a value of another, keyword by keyword (JSON Schema 2020-12). What can't be
 //! told is said to be so.
 
+mod bounds;
+mod place;
+
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use self::place::{Place, bare, refers_elsewhere, target};
 
 /// Pairs of schemas that are compared.
 const MAX_PAIRS: usize = 10_000;
@@ -11,45 +16,35 @@ const MAX_PAIRS: usize = 10_000;
 /// Levels of schemas that are compared. A contract's schemas may be 64 deep.
 const MAX_DEPTH: usize = 128;
 
-/// Keywords with a lowest value, and with a highest.
-const LOWER: [&str; 5] = [
-    "minimum",
-    "exclusiveMinimum",
-    "minLength",
-    "minItems",
-    "minProperties",
-];
-const UPPER: [&str; 5] = [
-    "maximum",
-    "exclusiveMaximum",
-    "maxLength",
-    "maxItems",
-    "maxProperties",
-];
-
-/// Keywords that are the same in both, or of which nothing can be told.
-const WHOLE: [&str; 18] = [
-    "allOf",
-    "contains",
-    "dependentRequired",
-    "dependentSchemas",
-    "else",
-    "format",
-    "if",
-    "maxContains",
-    "minContains",
-    "multipleOf",
-    "not",
-    "pattern",
-    "patternProperties",
-    "prefixItems",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
+/// Keywords that are the same in both, or of which nothing can be told, with the types of the values that they concern.
+const WHOLE: [(&str, &[&str]); 19] = [
+    ("$dynamicRef", &[]),
+    ("allOf", &[]),
+    ("contains", &["array"]),
+    ("dependentRequired", &["object"]),
+    ("dependentSchemas", &["object"]),
+    ("else", &[]),
+    ("format", &["string"]),
+    ("if", &[]),
+    ("maxContains", &["array"]),
+    ("minContains", &["array"]),
+    ("multipleOf", &["number", "integer"]),
+    ("not", &[]),
+    ("pattern", &["string"]),
+    ("patternProperties", &["object"]),
+    ("prefixItems", &["array"]),
+    ("propertyNames", &["object"]),
+    ("then", &[]),
+    ("unevaluatedItems", &["array"]),
+    ("unevaluatedProperties", &["object"]),
 ];
 
-const TYPES: [&str; 6] = ["array", "boolean", "null", "number", "object", "string"];
+/// Keywords that let values through which another one would judge.
+const OPENING: [(&str, &str); 3] = [
+    ("patternProperties", "additionalProperties"),
+    ("prefixItems", "items"),
+    ("minContains", "contains"),
+];
 
 /// A value of the inner schema that is not one of the outer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,17 +74,36 @@ pub(super) enum What {
     Unclear(&'static str),
 }
 
+impl What {
+    /// The keyword that says so.
+    pub(super) fn keyword(&self) -> &'static str {
+        match self {
+            Self::Type(_) => "type",
+            Self::Values => "enum",
+            Self::Bound(keyword) | Self::Unclear(keyword) => keyword,
+            Self::Required(_) => "required",
+            Self::Property(_) | Self::Others => "additionalProperties",
+        }
+    }
+}
+
 /// Where values of `inner` are none of `outer`. Properties that only one of them names, and that the other allows,
 /// are no difference.
 pub(super) fn differences(inner: &Value, outer: &Value) -> Vec<Difference> {
+    let (inner, outer) = (bare(inner), bare(outer));
+    let definitions = ["$defs", "definitions"];
     let mut comparison = Comparison {
-        roots: (inner, outer),
-        same_definitions: inner.get("$defs") == outer.get("$defs"),
+        roots: (&inner, &outer),
+        same_definitions: definitions
+            .iter()
+            .all(|key| inner.get(key) == outer.get(key))
+            && !refers_elsewhere(&inner, &definitions)
+            && !refers_elsewhere(&outer, &definitions),
         followed: BTreeSet::new(),
         left: MAX_PAIRS,
         found: Vec::new(),
     };
-    comparison.compare(&Place::root(inner), &Place::root(outer));
+    comparison.compare(&Place::root(&inner), &Place::root(&outer));
     let mut found = comparison.found;
     // A definition is reached by each reference to it.
     let mut told = BTreeSet::new();
@@ -97,83 +111,9 @@ pub(super) fn differences(inner: &Value, outer: &Value) -> Vec<Difference> {
     found
 }
 
-/// A schema and the pointer to it.
-struct Place<'s> {
-    schema: &'s Value,
-    pointer: String,
-    depth: usize,
-}
-
-impl<'s> Place<'s> {
-    fn root(schema: &'s Value) -> Self {
-        Self {
-            schema,
-            pointer: String::new(),
-            depth: 0,
-        }
-    }
-
-    fn below(&self, keyword: &str, schema: &'s Value) -> Self {
-        Self {
-            schema,
-            pointer: format!("{}/{keyword}", self.pointer),
-            depth: self.depth + 1,
-        }
-    }
-
-    fn property(&self, name: &str, schema: &'s Value) -> Self {
-        let name = name.replace('~', "~0").replace('/', "~1");
-        self.below(&format!("properties/{name}"), schema)
-    }
-
-    fn get(&self, keyword: &str) -> Option<&'s Value> {
-        self.schema.get(keyword)
-    }
-
-    fn properties(&self) -> impl Iterator<Item = (&'s String, &'s Value)> + use<'s> {
-        let properties = self.get("properties").and_then(Value::as_object);
-        properties.into_iter().flat_map(Map::iter)
-    }
-
-    fn requires(&self, name: &str) -> bool {
-        let required = self.get("required").and_then(Value::as_array);
-        required.is_some_and(|names| names.iter().any(|one| one == name))
-    }
-
-    /// The values that it lists.
-    fn values(&self) -> Option<Vec<&'s Value>> {
-        match (self.get("const"), self.get("enum")) {
-            (Some(one), _) => Some(vec![one]),
-            (None, Some(Value::Array(values))) => Some(values.iter().collect()),
-            _ => None,
-        }
-    }
-
-    /// The types of its values; `integer` stands beside the six.
-    fn types(&self) -> Vec<&'s str> {
-        match (self.get("type"), self.values()) {
-            (_, Some(values)) => values.into_iter().map(type_of).collect(),
-            (Some(Value::String(name)), None) => vec![name],
-            (Some(Value::Array(names)), None) => names.iter().filter_map(Value::as_str).collect(),
-            _ => TYPES.to_vec(),
-        }
-    }
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 struct Comparison<'s> {
     roots: (&'s Value, &'s Value),
+    /// Whether equal references mean equal schemas.
     same_definitions: bool,
     /// The pairs of references that are being followed.
     followed: BTreeSet<(String, String)>,
@@ -193,7 +133,7 @@ impl<'s> Comparison<'s> {
     fn compare(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
         if self.same_definitions && inner.schema == outer.schema
             || inner.schema == &Value::Bool(false)
-            || outer.schema == &Value::Bool(true)
+            || outer.allows_all()
         {
             return;
         }
@@ -222,24 +162,21 @@ impl<'s> Comparison<'s> {
                 return;
             }
             if let Some(Value::Array(branches)) = outer.get(keyword) {
-                self.any_of(keyword, branches, inner, outer);
+                self.branches(keyword, branches, inner, outer);
             }
         }
         self.values(inner, outer);
         self.bounds(inner, outer);
         self.object(inner, outer);
         self.array(inner, outer);
-        for keyword in WHOLE {
-            if outer.get(keyword).is_some() && !self.is_same(keyword, inner, outer) {
-                self.add(inner, outer, What::Unclear(keyword));
-            }
-        }
+        self.whole(inner, outer);
     }
 
     /// Whether both have the same keyword, or none.
     fn is_same(&self, keyword: &str, inner: &Place<'_>, outer: &Place<'_>) -> bool {
         let (one, other) = (inner.get(keyword), outer.get(keyword));
-        one == other && (self.same_definitions || one.is_none_or(|value| !refers(value)))
+        one == other
+            && (self.same_definitions || one.is_none_or(|value| !refers_elsewhere(value, &[])))
     }
 
     fn follow(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
@@ -255,8 +192,8 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    /// One branch that takes all values is enough.
-    fn any_of(
+    /// One branch that takes all values is enough; of `oneOf` the others have to take none of them.
+    fn branches(
         &mut self,
         keyword: &'static str,
         branches: &'s [Value],
@@ -265,23 +202,28 @@ impl<'s> Comparison<'s> {
     ) {
         let before = self.found.len();
         for (index, branch) in branches.iter().enumerate() {
-            let branch = outer.below(&format!("{keyword}/{index}"), branch);
-            self.compare(inner, &branch);
-            if self.found.len() == before {
+            let place = outer.below(&format!("{keyword}/{index}"), branch);
+            self.compare(inner, &place);
+            let fits = self.found.len() == before;
+            self.found.truncate(before);
+            let others = || branches.iter().enumerate().filter(|(at, _)| *at != index);
+            if fits
+                && (keyword == "anyOf"
+                    || others().all(|(_, other)| Place::root(other).is_apart_from(inner)))
+            {
                 return;
             }
-            self.found.truncate(before);
         }
         self.add(inner, outer, What::Unclear(keyword));
     }
 
     fn values(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
+        let mut missing: BTreeSet<&str> = inner.types().into_iter().collect();
         let allowed = outer.types();
         let numbers = allowed.contains(&"number");
-        let mut missing: Vec<&str> = inner.types();
         missing.retain(|name| !(allowed.contains(name) || numbers && *name == "integer"));
-        missing.dedup();
         if !missing.is_empty() {
+            let missing: Vec<&str> = missing.into_iter().collect();
             return self.add(inner, outer, What::Type(missing.join(" or ")));
         }
         if let Some(listed) = outer.values() {
@@ -292,34 +234,10 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    fn bounds(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
-        if inner.values().is_some() {
+    fn object(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
+        if !inner.may_be(&["object"]) || inner.values().is_some() {
             return;
         }
-        let number = |place: &Place<'_>, keyword: &str| place.get(keyword).and_then(Value::as_f64);
-        for keyword in LOWER {
-            if let Some(least) = number(outer, keyword)
-                && number(inner, keyword).is_none_or(|own| own < least)
-                && !(keyword.starts_with("min") && keyword != "minimum" && least <= 0.0)
-            {
-                self.add(inner, outer, What::Bound(keyword));
-            }
-        }
-        for keyword in UPPER {
-            if let Some(most) = number(outer, keyword)
-                && number(inner, keyword).is_none_or(|own| own > most)
-            {
-                self.add(inner, outer, What::Bound(keyword));
-            }
-        }
-        if outer.get("uniqueItems") == Some(&Value::Bool(true))
-            && inner.get("uniqueItems") != Some(&Value::Bool(true))
-        {
-            self.add(inner, outer, What::Bound("uniqueItems"));
-        }
-    }
-
-    fn object(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
         let required = outer.get("required").and_then(Value::as_array);
         for name in required.into_iter().flatten().filter_map(Value::as_str) {
             if !inner.requires(name) {
@@ -327,7 +245,6 @@ impl<'s> Comparison<'s> {
             }
         }
         let others = outer.get("additionalProperties");
-        let closed = others == Some(&Value::Bool(false));
         for (name, schema) in inner.properties() {
             let own = inner.property(name, schema);
             let named = outer.get("properties").and_then(|all| all.get(name));
@@ -342,14 +259,34 @@ impl<'s> Comparison<'s> {
                 (None, None) => {}
             }
         }
-        match (inner.get("additionalProperties"), others) {
-            (Some(Value::Bool(false)), _) | (_, None) => {}
-            (Some(own @ Value::Object(_)), Some(others)) => self.compare(
-                &inner.below("additionalProperties", own),
-                &outer.below("additionalProperties", others),
-            ),
-            (_, Some(_)) if closed => self.add(inner, outer, What::Others),
-            (_, Some(Value::Object(_))) => {
+        self.others(inner, outer);
+    }
+
+    /// Properties that one of them does not name.
+    fn others(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
+        let (own, others) = (
+            inner.get("additionalProperties"),
+            outer.get("additionalProperties"),
+        );
+        if let Some(own @ Value::Object(_)) = own {
+            let own = inner.below("additionalProperties", own);
+            for (name, schema) in outer.properties() {
+                if inner
+                    .get("properties")
+                    .is_none_or(|all| all.get(name).is_none())
+                {
+                    self.compare(&own, &outer.property(name, schema));
+                }
+            }
+            if let Some(others) = others {
+                self.compare(&own, &outer.below("additionalProperties", others));
+            }
+            return;
+        }
+        match others {
+            _ if own == Some(&Value::Bool(false)) => {}
+            Some(Value::Bool(false)) => self.add(inner, outer, What::Others),
+            Some(Value::Object(members)) if !members.is_empty() => {
                 self.add(inner, outer, What::Unclear("additionalProperties"));
             }
             _ => {}
@@ -357,58 +294,47 @@ impl<'s> Comparison<'s> {
     }
 
     fn array(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
-        let Some(outer_items) = outer.get("items") else {
+        let Some(outer_items) = outer.get("items").filter(|_| inner.may_be(&["array"])) else {
             return;
         };
         let outer = outer.below("items", outer_items);
         match inner.get("items") {
             Some(items) => self.compare(&inner.below("items", items), &outer),
-            None if inner.types().contains(&"array") && outer_items != &Value::Bool(true) => {
+            None if !outer.allows_all() && inner.values().is_none() => {
                 self.add(inner, &outer, What::Unclear("items"));
             }
             None => {}
         }
     }
-}
 
-/// Where a schema's reference leads, if it is within its document and stands alone; the schema itself if it has none.
-fn target<'s>(place: &Place<'s>, root: &'s Value) -> Option<Place<'s>> {
-    let Some(reference) = place.get("$ref") else {
-        return Some(Place {
-            pointer: place.pointer.clone(),
-            ..*place
-        });
-    };
-    const ANNOTATIONS: [&str; 6] = [
-        "$defs",
-        "$ref",
-        "$schema",
-        "description",
-        "examples",
-        "title",
-    ];
-    let alone = place.schema.as_object()?.keys();
-    let pointer = reference.as_str()?.strip_prefix('#')?;
-    (alone.clone().all(|key| ANNOTATIONS.contains(&key.as_str()))).then_some(())?;
-    Some(Place {
-        schema: root.pointer(pointer)?,
-        pointer: pointer.to_owned(),
-        depth: place.depth + 1,
-    })
-}
-
-/// Whether there is a reference in it.
-fn refers(value: &Value) -> bool {
-    match value {
-        Value::Array(items) => items.iter().any(refers),
-        Value::Object(object) => object.contains_key("$ref") || object.values().any(refers),
-        _ => false,
+    fn whole(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
+        for (keyword, types) in WHOLE {
+            let concerned = types.is_empty() || inner.may_be(types);
+            if concerned && outer.get(keyword).is_some() && !self.is_same(keyword, inner, outer) {
+                self.add(inner, outer, What::Unclear(keyword));
+            }
+        }
+        let closes = |keyword: &str| outer.get(keyword).is_some_and(|one| !place::is_open(one));
+        for (opening, closing) in OPENING {
+            if inner.get(opening).is_some() && outer.get(opening).is_none() && closes(closing) {
+                self.add(inner, outer, What::Unclear(opening));
+            }
+        }
+        for keyword in ["unevaluatedProperties", "unevaluatedItems"] {
+            // What it leaves depends on all that stands beside it.
+            if closes(keyword)
+                && self.is_same(keyword, inner, outer)
+                && inner.schema != outer.schema
+            {
+                self.add(inner, outer, What::Unclear(keyword));
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     use super::*;
 
@@ -506,6 +432,97 @@ mod tests {
                 [what],
                 "{wide} in {narrow}"
             );
+        }
+    }
+
+    #[test]
+    fn a_change_that_breaks_is_found_whatever_its_form() {
+        let list = |items: Value| json!({ "type": "array", "items": items });
+        for (old, new) in [
+            (
+                json!({ "properties": { "i": { "$ref": "#/definitions/I" } }, "definitions": { "I": { "type": "string" } } }),
+                json!({ "properties": { "i": { "$ref": "#/definitions/I" } }, "definitions": { "I": { "type": "integer" } } }),
+            ),
+            (
+                json!({ "patternProperties": { "^x-": {} }, "additionalProperties": false }),
+                json!({ "additionalProperties": false }),
+            ),
+            (
+                json!({ "prefixItems": [{ "type": "string" }], "items": { "type": "integer" } }),
+                list(json!({ "type": "integer" })),
+            ),
+            (
+                json!({ "properties": { "a": {}, "b": {} }, "unevaluatedProperties": false }),
+                json!({ "properties": { "a": {} }, "unevaluatedProperties": false }),
+            ),
+            (
+                json!({ "type": ["string", "null"], "enum": ["a", null] }),
+                json!({ "type": "string", "enum": ["a", null] }),
+            ),
+            (
+                json!({ "enum": [1, 2, 3] }),
+                json!({ "type": "integer", "minimum": 2 }),
+            ),
+            (
+                json!({ "enum": ["low", "medium"] }),
+                json!({ "type": "string", "maxLength": 3 }),
+            ),
+            (
+                json!({ "oneOf": [{ "type": "integer" }, { "type": "string" }] }),
+                json!({ "oneOf": [{ "type": "integer" }, { "type": "string" }, { "type": "number" }] }),
+            ),
+            (
+                json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+                json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "additionalProperties": { "type": "string" } }),
+            ),
+        ] {
+            assert!(
+                !found(old.clone(), new.clone()).is_empty(),
+                "{old} to {new}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_change_that_is_compatible_is_none() {
+        for (old, new) in [
+            (
+                json!({ "type": "string" }),
+                json!({ "type": ["string", "integer"], "minimum": 1 }),
+            ),
+            (
+                json!({ "type": "string" }),
+                json!({ "type": ["string", "object"], "required": ["a"], "additionalProperties": false }),
+            ),
+            (
+                json!({ "type": "integer", "minimum": 5 }),
+                json!({ "type": "integer", "exclusiveMinimum": 0 }),
+            ),
+            (
+                json!({ "type": "number", "exclusiveMinimum": 0 }),
+                json!({ "type": "number", "minimum": 0 }),
+            ),
+            (
+                json!({ "allOf": [{ "type": "object", "description": "a" }] }),
+                json!({ "allOf": [{ "type": "object", "description": "b" }] }),
+            ),
+            (
+                json!({ "$ref": "#/$defs/r", "default": 1, "$defs": { "r": { "type": "integer" } } }),
+                json!({ "$ref": "#/$defs/r", "default": 2, "$defs": { "r": { "type": "integer", "title": "R" } } }),
+            ),
+            (
+                json!({ "type": "object" }),
+                json!({ "type": "object", "additionalProperties": {} }),
+            ),
+            (json!({ "const": 1.0 }), json!({ "type": "integer" })),
+            (json!({ "enum": ["a"] }), json!({ "enum": ["a", "b"] })),
+            (
+                json!({ "oneOf": [{ "type": "integer" }] }),
+                json!({ "oneOf": [{ "type": "integer" }, { "type": "string" }] }),
+            ),
+            (json!({ "type": "string" }), json!({ "type": ["string"] })),
+        ] {
+            assert_eq!(found(old.clone(), new.clone()), [], "{old} to {new}");
         }
     }
 

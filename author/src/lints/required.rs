@@ -10,11 +10,12 @@ use toolward_contract::tool::Tool;
 use super::Places;
 
 /// Keywords that may say elsewhere what a property is.
-const ELSEWHERE: [&str; 8] = [
+const ELSEWHERE: [&str; 9] = [
     "$ref",
     "additionalProperties",
     "allOf",
     "anyOf",
+    "dependentSchemas",
     "if",
     "oneOf",
     "patternProperties",

@@ -5,6 +5,7 @@
     reason = "helpers of tests fail the test"
 )]
 
+mod against;
 mod aml;
 mod authoring;
 mod building;

@@ -57,7 +57,8 @@ pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit> {
 fn against(path: &Path, old: &Path) -> Result<CheckReport> {
     let earlier = Earlier::read(old).map_err(packed)?;
     let report = check_against(path, &earlier);
-    if report.compared == 0 {
+    // Without a readable bundle.toml there is no id, and an error says why.
+    if report.compared == 0 && report.errors() == 0 {
         let message = format!(
             "{} has no bundle with the id of {}, {}",
             path.display(),

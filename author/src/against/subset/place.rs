@@ -1,0 +1,226 @@
+//! A schema with the pointer to it, and what can be read off it alone.
+
+use serde_json::{Map, Value};
+
+/// The types of values. `integer` is a part of `number`.
+const TYPES: [&str; 6] = ["array", "boolean", "null", "number", "object", "string"];
+
+/// Keywords that say nothing of which values are valid.
+const ANNOTATIONS: [&str; 8] = [
+    "$comment",
+    "default",
+    "deprecated",
+    "description",
+    "examples",
+    "readOnly",
+    "title",
+    "writeOnly",
+];
+
+/// Keywords with a schema, with a list of them, and with schemas by name.
+const SINGLE: [&str; 10] = [
+    "additionalProperties",
+    "contains",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+const NAMED: [&str; 5] = [
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+    "patternProperties",
+    "properties",
+];
+
+/// A schema without its annotations.
+pub(super) fn bare(schema: &Value) -> Value {
+    let Value::Object(keywords) = schema else {
+        return schema.clone();
+    };
+    let members = keywords.iter();
+    let members =
+        members.filter(|(key, _)| !ANNOTATIONS.contains(&key.as_str()) && !key.starts_with("x-"));
+    let members = members.map(|(key, value)| {
+        let value = match (key.as_str(), value) {
+            (key, value) if SINGLE.contains(&key) => bare(value),
+            (key, Value::Array(items)) if LISTS.contains(&key) => {
+                Value::Array(items.iter().map(bare).collect())
+            }
+            (key, Value::Object(named)) if NAMED.contains(&key) => {
+                let named = named.iter();
+                Value::Object(named.map(|(name, one)| (name.clone(), bare(one))).collect())
+            }
+            (_, value) => value.clone(),
+        };
+        (key.clone(), value)
+    });
+    Value::Object(members.collect())
+}
+
+/// Whether a schema takes every value.
+pub(super) fn is_open(schema: &Value) -> bool {
+    match schema {
+        Value::Bool(open) => *open,
+        Value::Object(keywords) => keywords.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether it holds a reference that leads elsewhere than to one of these root keywords.
+pub(super) fn refers_elsewhere(value: &Value, roots: &[&str]) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(|item| refers_elsewhere(item, roots)),
+        Value::Object(object) => object.iter().any(|(key, member)| {
+            let reference = matches!(key.as_str(), "$ref" | "$dynamicRef");
+            let known = |text: &str| {
+                let path = text.strip_prefix("#/").unwrap_or_default();
+                path.split_once('/')
+                    .is_some_and(|(root, name)| roots.contains(&root) && !name.contains('/'))
+            };
+            reference && !member.as_str().is_some_and(known) || refers_elsewhere(member, roots)
+        }),
+        _ => false,
+    }
+}
+
+/// A schema and the pointer to it.
+pub(super) struct Place<'s> {
+    pub(super) schema: &'s Value,
+    pub(super) pointer: String,
+    pub(super) depth: usize,
+}
+
+impl<'s> Place<'s> {
+    pub(super) fn root(schema: &'s Value) -> Self {
+        Self {
+            schema,
+            pointer: String::new(),
+            depth: 0,
+        }
+    }
+
+    pub(super) fn below(&self, keyword: &str, schema: &'s Value) -> Self {
+        Self {
+            schema,
+            pointer: format!("{}/{keyword}", self.pointer),
+            depth: self.depth + 1,
+        }
+    }
+
+    pub(super) fn property(&self, name: &str, schema: &'s Value) -> Self {
+        let name = name.replace('~', "~0").replace('/', "~1");
+        self.below(&format!("properties/{name}"), schema)
+    }
+
+    pub(super) fn get(&self, keyword: &str) -> Option<&'s Value> {
+        self.schema.get(keyword)
+    }
+
+    pub(super) fn properties(&self) -> impl Iterator<Item = (&'s String, &'s Value)> + use<'s> {
+        let properties = self.get("properties").and_then(Value::as_object);
+        properties.into_iter().flat_map(Map::iter)
+    }
+
+    pub(super) fn requires(&self, name: &str) -> bool {
+        let required = self.get("required").and_then(Value::as_array);
+        required.is_some_and(|names| names.iter().any(|one| one == name))
+    }
+
+    pub(super) fn allows_all(&self) -> bool {
+        is_open(self.schema)
+    }
+
+    /// The values that it lists, but those of another type than it says.
+    pub(super) fn values(&self) -> Option<Vec<&'s Value>> {
+        let mut listed: Vec<&Value> = match (self.get("const"), self.get("enum")) {
+            (Some(one), _) => vec![one],
+            (None, Some(Value::Array(values))) => values.iter().collect(),
+            _ => return None,
+        };
+        if let Some(types) = self.named_types() {
+            listed.retain(|value| {
+                let own = type_of(value);
+                types.contains(&own) || own == "integer" && types.contains(&"number")
+            });
+        }
+        Some(listed)
+    }
+
+    /// The types of its values.
+    pub(super) fn types(&self) -> Vec<&'s str> {
+        match self.values() {
+            Some(values) => values.into_iter().map(type_of).collect(),
+            None => self.named_types().unwrap_or_else(|| TYPES.to_vec()),
+        }
+    }
+
+    /// Whether a value of it may have one of these types.
+    pub(super) fn may_be(&self, types: &[&str]) -> bool {
+        self.types().iter().any(|own| types.contains(own))
+    }
+
+    /// Whether no value is one of both, as far as types and listed values tell.
+    pub(super) fn is_apart_from(&self, other: &Place<'_>) -> bool {
+        if self.get("$ref").is_some() || other.get("$ref").is_some() {
+            return false;
+        }
+        if let (Some(own), Some(others)) = (self.values(), other.values()) {
+            return !own.iter().any(|value| others.contains(value));
+        }
+        let number = |name: &str| matches!(name, "number" | "integer");
+        let others = other.types();
+        let meets = |own: &&str| {
+            let mut others = others.iter();
+            others.any(|other| other == own || number(other) && number(own))
+        };
+        !self.types().iter().any(meets)
+    }
+
+    fn named_types(&self) -> Option<Vec<&'s str>> {
+        match self.get("type")? {
+            Value::String(name) => Some(vec![name]),
+            Value::Array(names) => Some(names.iter().filter_map(Value::as_str).collect()),
+            _ => None,
+        }
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        // As JSON Schema has it, 1.0 is an integer.
+        Value::Number(number) if number.as_f64().is_some_and(|one| one.fract() != 0.0) => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Where a schema's reference leads, if it is within its document and stands alone; the schema itself if it has none.
+pub(super) fn target<'s>(place: &Place<'s>, root: &'s Value) -> Option<Place<'s>> {
+    const BESIDE: [&str; 5] = ["$defs", "$id", "$ref", "$schema", "definitions"];
+    let Some(reference) = place.get("$ref") else {
+        return Some(Place {
+            pointer: place.pointer.clone(),
+            ..*place
+        });
+    };
+    let mut keys = place.schema.as_object()?.keys();
+    keys.all(|key| BESIDE.contains(&key.as_str()))
+        .then_some(())?;
+    let pointer = reference.as_str()?.strip_prefix('#')?;
+    Some(Place {
+        schema: root.pointer(pointer)?,
+        pointer: pointer.to_owned(),
+        depth: place.depth + 1,
+    })
+}

@@ -1,0 +1,98 @@
+//! What `check --against` says of a later release.
+
+use toolward_author::Sealed;
+use toolward_author::against::Earlier;
+use toolward_author::check::check_against;
+
+use crate::demo::{Demo, TOOL};
+
+const TOOL_MD: &str = "tools/demo.greet/TOOL.md";
+const OUTPUTS: &str =
+    "{ type: object, properties: { greeting: { type: string } }, required: [greeting] }";
+
+/// The codes of a release with `new` as its contract, after one with `old`.
+fn codes(old: &str, new: &str) -> Vec<&'static str> {
+    let demo = Demo::new();
+    demo.write(TOOL_MD, old);
+    let packed = tempfile::tempdir().unwrap();
+    let before = packed.path().join("old");
+    Sealed::new(&demo.pack()).write_directory(&before).unwrap();
+    demo.write(TOOL_MD, new);
+    let report = check_against(demo.path(), &Earlier::read(&before).unwrap());
+    assert_eq!(report.compared, 1);
+    let found = report.diagnostics.into_iter().map(|one| one.code);
+    found.filter(|code| code.starts_with("contract-")).collect()
+}
+
+fn giving(outputs: &str) -> String {
+    TOOL.replace(OUTPUTS, outputs)
+}
+
+#[test]
+fn outputs_keep_what_they_promised() {
+    let list =
+        giving("{ type: object, properties: { all: { type: array, items: { type: string } } } }");
+    for (old, new, expected) in [
+        (
+            TOOL.to_owned(),
+            giving(
+                "{ type: object, properties: { greeting: { type: integer } }, required: [greeting] }",
+            ),
+            vec!["contract-narrowed", "contract-widened"],
+        ),
+        (
+            TOOL.to_owned(),
+            giving("{ type: object, properties: { greeting: { type: string } } }"),
+            vec!["contract-widened"],
+        ),
+        (
+            list.clone(),
+            list.replace(", items: { type: string }", ""),
+            vec!["contract-changed"],
+        ),
+        (
+            TOOL.to_owned(),
+            giving(
+                "{ type: object, properties: { greeting: { type: string }, more: {} }, required: [greeting] }",
+            ),
+            vec![],
+        ),
+        (TOOL.to_owned(), TOOL.to_owned(), vec![]),
+    ] {
+        assert_eq!(codes(&old, &new), expected, "{old} to {new}");
+    }
+}
+
+#[test]
+fn a_new_major_version_may_break_and_before_1_a_new_minor_one() {
+    let narrower = TOOL.replace(
+        "name: { type: string }",
+        "name: { type: string, maxLength: 3 }",
+    );
+    let of =
+        |text: &str, version: &str| text.replace("version: 1.0.0", &format!("version: {version}"));
+    for (old, new, breaks) in [
+        ("1.0.0", "1.9.0", true),
+        ("1.0.0", "2.0.0", false),
+        ("0.1.0", "0.1.9", true),
+        ("0.1.0", "0.2.0", false),
+    ] {
+        let found = codes(&of(TOOL, old), &of(&narrower, new));
+        assert_eq!(
+            found.contains(&"contract-narrowed"),
+            breaks,
+            "{old} to {new}"
+        );
+    }
+}
+
+#[test]
+fn a_context_that_is_asked_for_now_and_a_contract_that_is_gone_are_told() {
+    let context = TOOL.replace(
+        "version: 1.0.0\n",
+        "version: 1.0.0\ncontextSchema: { type: object, required: [user] }\n",
+    );
+    assert_eq!(codes(TOOL, &context), ["contract-narrowed"]);
+    let other = TOOL.replace("demo.greet", "demo.wave");
+    assert_eq!(codes(TOOL, &other), ["contract-gone"]);
+}
