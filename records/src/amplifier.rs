@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
+use toolward_contract::schema::Schema;
 use toolward_host::{BlockContent, CallError, ErrorClass, ErrorCode, Output, Reply};
 use toolward_text::visible;
 
@@ -19,7 +20,7 @@ const MAX_MESSAGE_CHARS: usize = 4096;
 pub struct AmplifierResult<'a> {
     /// Whether there is an output.
     pub success: bool,
-    /// The value; where it is null, the text of the content blocks.
+    /// The value without what is internal; where it is null, the text of the content blocks.
     pub output: Option<Cow<'a, Value>>,
     /// Why there is none.
     pub error: Option<AmplifierError>,
@@ -43,12 +44,13 @@ pub struct AmplifierError {
 }
 
 impl<'a> AmplifierResult<'a> {
-    /// That of a reply.
+    /// That of a reply. A model reads it: what the schema of the tool's outputs marks `x-internal` is left out.
     #[must_use]
-    pub fn of(reply: &'a Reply) -> Self {
+    pub fn of(reply: &'a Reply, outputs: Option<&Schema>) -> Self {
+        let value = reply.result.as_ref().ok();
         Self {
-            success: reply.result.is_ok(),
-            output: reply.result.as_ref().ok().and_then(output),
+            success: value.is_some(),
+            output: value.and_then(|value| output(value, outputs)),
             error: reply.result.as_ref().err().map(AmplifierError::of),
         }
     }
@@ -67,9 +69,14 @@ impl AmplifierError {
     }
 }
 
-fn output(output: &Output) -> Option<Cow<'_, Value>> {
+fn output<'a>(output: &'a Output, outputs: Option<&Schema>) -> Option<Cow<'a, Value>> {
     if !output.structured.is_null() {
-        return Some(Cow::Borrowed(&output.structured));
+        return Some(match outputs {
+            Some(schema) if schema.has_internal() => {
+                Cow::Owned(schema.outward_value(output.structured.clone()))
+            }
+            _ => Cow::Borrowed(&output.structured),
+        });
     }
     let texts = output
         .content

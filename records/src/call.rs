@@ -81,7 +81,7 @@ impl<'a> EndedCall<'a> {
         Some(&driver.decision)
     }
 
-    /// What others may see of the input. Without a contract nobody knows what is sensitive.
+    /// What others may see of the input. Without a contract it is not known what is sensitive.
     fn observable_input(&self) -> Option<Value> {
         let schema = &self.tool?.contract.inputs;
         Some(schema.hiding(self.input?, HIDDEN))

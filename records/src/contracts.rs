@@ -37,7 +37,7 @@ pub struct InputContract {
     pub sensitive_fields: Vec<String>,
     /// Places in the runtime schema that no caller sets.
     pub internal_only_fields: Vec<String>,
-    /// Always `none`: nobody changes an input between caller and driver.
+    /// Always `none`: the host passes the input to the driver unchanged.
     pub mutation_policy: &'static str,
     /// Inputs that work.
     pub examples: Vec<Example>,

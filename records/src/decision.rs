@@ -48,7 +48,7 @@ pub struct PermissionDecision {
     pub behavior: Behavior,
     /// `policy` where its rules decide alone, `approval` where a person has to be asked.
     pub mode: &'static str,
-    /// Who decided: `policy`, `person`, or `nobody` where nobody could be asked.
+    /// Who decided: `policy`, `person`, or `nobody` where no one could be asked.
     pub source: &'static str,
     /// Why.
     pub reason: Reason,
@@ -56,7 +56,7 @@ pub struct PermissionDecision {
     pub rule_refs: Vec<String>,
     /// The same: every rule is the policy's.
     pub policy_refs: Vec<String>,
-    /// Always false: nobody changes the input of a call.
+    /// Always false: the host does not let anyone change the input of a call.
     pub user_modified: bool,
     /// When it was decided.
     pub decided_at: String,

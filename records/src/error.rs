@@ -32,7 +32,8 @@ impl Recoverability {
     /// That of an error. The one table.
     #[must_use]
     pub fn of(error: &CallError) -> Self {
-        if error.retryable {
+        // A call that asks goes on with answers.
+        if error.retryable || error.code == ErrorCode::INPUT_REQUIRED {
             return Self::Retry;
         }
         match error.class {

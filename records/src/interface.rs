@@ -1,8 +1,11 @@
 //! `tool_interface` and `tool_execution_profile`: what a runtime has to know of a tool.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde_json::Value;
 use toolward_contract::capability::Class;
+use toolward_contract::tool::Requires;
 use toolward_host::{CallError, DriverInfo, ErrorClass, ToolInfo};
 use toolward_policy::Decision;
 
@@ -100,7 +103,10 @@ impl Interface {
         let (driver, hints) = (serving(info), Hints::of_tool(info));
         let refusal = info.refusal();
         let asks = |driver: &DriverInfo| matches!(driver.decision, Decision::Ask(..));
-        let questions = contract.requires.user().next().is_some();
+        let own = driver.map(|driver| &driver.declaration.requires);
+        let requires = || own.into_iter().chain([&contract.requires]);
+        let questions = requires().any(|requires| requires.user().next().is_some());
+        let credentials: BTreeSet<String> = requires().flat_map(Requires::secrets).collect();
         Self {
             schema_version: SchemaVersion,
             interface_id: references::interface(info),
@@ -118,7 +124,7 @@ impl Interface {
             },
             is_enabled: refusal.is_none(),
             setup_state: SetupState::of(refusal.as_ref()),
-            required_credentials: contract.requires.secrets().collect(),
+            required_credentials: credentials.into_iter().collect(),
             is_read_only: hints.read_only,
             is_destructive: hints.destructive,
             is_open_world: hints.open_world,

@@ -141,7 +141,8 @@ pub(crate) fn run(
     match arguments.format {
         None => {}
         Some(Format::Amplifier) => {
-            return reply::formatted(&reply, &AmplifierResult::of(&reply), output);
+            let outputs = tool.as_ref().map(|tool| &tool.contract.outputs);
+            return reply::formatted(&reply, &AmplifierResult::of(&reply, outputs), output);
         }
         Some(Format::AgentTool) => {
             let ended = EndedCall::now(&reply, tool.as_ref(), &recorder);

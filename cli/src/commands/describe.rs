@@ -124,7 +124,9 @@ fn name_of<'f>(tool: &ToolInfo, features: &'f ServerFeatures) -> Option<&'f str>
 
 fn unnamed(tool: &ToolInfo) -> Failure {
     let tool = tool.contract.major_id();
-    let message = format!("`{tool}` has no name over MCP: others have those that it could have");
+    let message = format!(
+        "`{tool}` has no name over MCP: other tools have taken every name that it could have"
+    );
     Failure::new(Kind::Failed, OperatorCode::ToolMissing, message)
         .hint("name its bundle only, without those of the other tools")
 }

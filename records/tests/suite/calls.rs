@@ -141,7 +141,7 @@ async fn a_call_that_asks_is_partial_and_keeps_its_id_with_the_answer() {
     let [asked, answered] = answered(&Fixture::new()).await;
     assert_eq!(
         ending(&asked),
-        ["needs_input", "partial", "setup_required", "setup"]
+        ["needs_input", "partial", "setup_required", "retry"]
     );
     assert_eq!(ending(&answered), ["succeeded", "completed", "-", "-"]);
     for field in ["invocation_id", "created_at"] {
@@ -237,7 +237,7 @@ async fn the_input_is_seen_without_what_is_sensitive() {
     let records = called(&host(&fixture), "test.run", input).await;
     let seen = &records["tool_invocation"]["observable_input"];
     assert_eq!(seen, &json!({ "do": "echo", "password": "(hidden)" }));
-    // Nobody knows what is sensitive in the input of a tool that is not there.
+    // Without a contract it is not known what is sensitive.
     let records = called(
         &host(&fixture),
         "test.none",

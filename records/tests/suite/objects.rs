@@ -56,7 +56,7 @@ fn schema(object: &str) -> (Value, Schema) {
     )
 }
 
-/// Every record matches its schema; with a field that nobody knows it still does, and
+/// Every record matches its schema; with an unknown field it still does, and
 /// without one of its required fields, or of another version, it does not.
 #[track_caller]
 pub(crate) fn are_valid(found: &[(&'static str, Value)]) {

@@ -1,6 +1,8 @@
 //! The forms of other hosts: Amplifier's result, and a function for models.
 
 use serde_json::{Value, json};
+use toolward_contract::NoScope;
+use toolward_contract::schema::Schema;
 use toolward_host::{Block, BlockContent, Host, Output, Reply, Request};
 use toolward_records::{AmplifierResult, function_definition};
 
@@ -14,7 +16,7 @@ async fn reply(output: Output) -> Reply {
 }
 
 fn amplifier(reply: &Reply) -> Value {
-    serde_json::to_value(AmplifierResult::of(reply)).unwrap()
+    serde_json::to_value(AmplifierResult::of(reply, None)).unwrap()
 }
 
 fn text(text: &str) -> Block {
@@ -48,6 +50,22 @@ async fn amplifier_gets_the_value_or_the_text_of_the_blocks() {
             json!({ "success": true, "output": expected, "error": null })
         );
     }
+}
+
+#[tokio::test]
+async fn amplifier_gets_no_internal_field() {
+    let outputs = json!({
+        "type": "object",
+        "properties": { "words": {}, "secret": { "x-internal": true } },
+    });
+    let outputs = Schema::compile(&outputs, &NoScope).unwrap();
+    let reply = reply(Output {
+        structured: json!({ "words": 2, "secret": 3 }),
+        content: Vec::new(),
+    })
+    .await;
+    let result = serde_json::to_value(AmplifierResult::of(&reply, Some(&outputs))).unwrap();
+    assert_eq!(result["output"], json!({ "words": 2 }));
 }
 
 #[tokio::test]
