@@ -14,22 +14,21 @@ enum Measure {
     Properties,
 }
 
-/// A lower and an upper keyword, the strict forms of both, and what they measure.
-const BOUNDS: [(&str, Option<&str>, &str, Option<&str>, Measure); 4] = [
+/// A keyword and its strict form.
+type Keyword = (&'static str, Option<&'static str>);
+
+/// The lower and the upper keyword, and what they measure.
+const BOUNDS: [(Keyword, Keyword, Measure); 4] = [
     (
-        "minimum",
-        Some("exclusiveMinimum"),
-        "maximum",
-        Some("exclusiveMaximum"),
+        ("minimum", Some("exclusiveMinimum")),
+        ("maximum", Some("exclusiveMaximum")),
         Measure::Number,
     ),
-    ("minLength", None, "maxLength", None, Measure::Length),
-    ("minItems", None, "maxItems", None, Measure::Items),
+    (("minLength", None), ("maxLength", None), Measure::Length),
+    (("minItems", None), ("maxItems", None), Measure::Items),
     (
-        "minProperties",
-        None,
-        "maxProperties",
-        None,
+        ("minProperties", None),
+        ("maxProperties", None),
         Measure::Properties,
     ),
 ];
@@ -88,11 +87,11 @@ fn is_within(value: f64, bound: Bound, sign: f64) -> bool {
 
 impl<'s> Comparison<'s> {
     pub(super) fn bounds(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
-        for (lower, above, upper, below, measure) in BOUNDS {
+        for (lower, upper, measure) in BOUNDS {
             if !inner.may_be(measure.types()) {
                 continue;
             }
-            for (keyword, strict, sign) in [(lower, above, 1.0), (upper, below, -1.0)] {
+            for ((keyword, strict), sign) in [(lower, 1.0), (upper, -1.0)] {
                 let Some(limit) = bound(outer, keyword, strict, sign) else {
                     continue;
                 };
