@@ -140,8 +140,13 @@ class Service:
             if self._coordinator.get("tools", name) is not None:
                 logger.warning("another module has mounted a tool named %s; the server's is left out", name)
                 continue
-            self._mounted[name] = ToolwardTool(tool, self.call)
-            await self._coordinator.mount("tools", self._mounted[name], name=name)
+            mounted = self._mounted[name] = ToolwardTool(tool, self.call)
+            try:
+                await self._coordinator.mount("tools", mounted, name=name)
+            except BaseException:
+                if self._coordinator.get("tools", name) is not mounted:
+                    del self._mounted[name]
+                raise
 
     async def _unmount(self, name: str) -> None:
         tool = self._mounted.pop(name)

@@ -36,6 +36,18 @@ async def test_tools_follow_what_is_installed(machine, coordinator, mounting) ->
 
 
 @pytest.mark.asyncio
+async def test_a_tool_whose_mounting_failed_is_mounted_later(machine, coordinator, mounting, monkeypatch) -> None:
+    machine.trust("text", "text-stats", "json", "json-query")
+    machine.install("text-stats")
+    await mounting(machine.config())
+    failed = fail_once(monkeypatch, coordinator, "mount", RuntimeError("not now"))
+    machine.install("json-query")
+    await until(lambda: coordinator.get("tools", "json_query") is not None)
+    assert failed
+    assert (await coordinator.get("tools", "json_query").execute({"query": ".", "data": 1})).success
+
+
+@pytest.mark.asyncio
 async def test_a_tool_of_another_module_keeps_its_name(machine, coordinator, mounting, caplog) -> None:
     other = MockTool("text_stats")
     await coordinator.mount("tools", other, name="text_stats")
@@ -198,6 +210,21 @@ def silent(machine) -> dict[str, str]:
     program.write_text("#!/bin/sh\nexec sleep 600\n")
     program.chmod(0o700)
     return {"command": str(program)}
+
+
+def fail_once(monkeypatch, owner: object, name: str, error: Exception) -> list[Exception]:
+    """Lets the next call of an asynchronous function fail; the list has the error once it did."""
+    function = getattr(owner, name)
+    failed: list[Exception] = []
+
+    async def fails(*words, **more):
+        if not failed:
+            failed.append(error)
+            raise error
+        return await function(*words, **more)
+
+    monkeypatch.setattr(owner, name, fails)
+    return failed
 
 
 def group_exists(group: int) -> bool:
