@@ -113,21 +113,26 @@ class Service:
                 try:
                     await self._start()
                 except Exception as error:
-                    logger.warning("the server could not be started: %s", error)
+                    logger.warning("the server could not be started: %r", error)
                     await self._server.stop()
 
     async def _follow(self) -> None:
         """Keeps the mounted tools those that the server lists, until it ends."""
         server = self._server
-        try:
-            while True:
-                await server.changed.wait()
-                server.changed.clear()
-                if server.ended:
-                    return
+        while True:
+            await server.changed.wait()
+            server.changed.clear()
+            if server.ended:
+                return
+            try:
                 await self._mount()
-        except Exception as error:
-            logger.warning("the server's tools could not be listed: %s", error)
+            except Exception as error:
+                logger.warning("the server's tools could not be listed: %r", error)
+                if isinstance(error, ServerError):
+                    return
+                # The server is well, and so are the calls that it runs.
+                server.changed.set()
+                await asyncio.sleep(self._pause)
 
     async def _mount(self) -> None:
         listed = {tool["name"]: tool for tool in await self._server.tools()}
@@ -149,6 +154,7 @@ class Service:
                 raise
 
     async def _unmount(self, name: str) -> None:
-        tool = self._mounted.pop(name)
-        if self._coordinator.get("tools", name) is tool:
+        if self._coordinator.get("tools", name) is self._mounted[name]:
             await self._coordinator.unmount("tools", name=name)
+        # Not before, so that what failed is tried again.
+        del self._mounted[name]

@@ -9,7 +9,7 @@ import time
 import pytest
 from amplifier_core.testing import MockTool
 from amplifier_module_tool_toolward import mount
-from amplifier_module_tool_toolward.server import ServerError
+from amplifier_module_tool_toolward.server import RequestError, Server, ServerError
 
 from conftest import halt, servers, state, until, warned
 
@@ -45,6 +45,38 @@ async def test_a_tool_whose_mounting_failed_is_mounted_later(machine, coordinato
     await until(lambda: coordinator.get("tools", "json_query") is not None)
     assert failed
     assert (await coordinator.get("tools", "json_query").execute({"query": ".", "data": 1})).success
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("error", [RequestError({"message": "not now"}), TimeoutError("not now")])
+async def test_a_list_that_fails_is_asked_for_again(machine, coordinator, mounting, monkeypatch, caplog, error) -> None:
+    machine.trust("text", "text-stats", "json", "json-query")
+    machine.install("text-stats")
+    await mounting(machine.config())
+    before = servers()
+    failed = fail_once(monkeypatch, Server, "tools", error)
+    machine.install("json-query")
+    await until(lambda: coordinator.get("tools", "json_query") is not None)
+    assert failed and warned(caplog, f"could not be listed: {error!r}")
+    # The server runs on, and the calls with it.
+    assert servers() == before and not warned(caplog, "the server ended")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("step", ["mount", "unmount"])
+async def test_a_step_of_the_application_that_fails_is_repeated(
+    machine, coordinator, mounting, monkeypatch, caplog, step: str
+) -> None:
+    machine.trust("text", "text-stats", "json", "json-query")
+    machine.install("text-stats")
+    await mounting(machine.config())
+    before = servers()
+    failed = fail_once(monkeypatch, coordinator, step, RuntimeError())
+    machine.install("json-query")
+    machine.run("remove", "text.stats-bundle")
+    await until(lambda: set(coordinator.get("tools")) == {"json_query"})
+    assert failed and warned(caplog, "could not be listed: RuntimeError()")
+    assert servers() == before and not warned(caplog, "the server ended")
 
 
 @pytest.mark.asyncio
