@@ -30,6 +30,10 @@ class ServerError(Exception):
     """The server ended, or does not speak the protocol."""
 
 
+class NotSent(ServerError):
+    """The server ended before anything of a message was sent to it."""
+
+
 class RequestError(Exception):
     """The server answered a request with an error of the protocol."""
 
@@ -100,6 +104,7 @@ class Server:
             params = params | {"_meta": {"progressToken": request_id}}
         queue = self._pending[request_id] = asyncio.Queue()
         message = None
+        failed: type[ServerError] = ServerError
         try:
             async with asyncio.timeout(timeout):
                 self._send({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
@@ -112,15 +117,17 @@ class Server:
                 cancelled = {"requestId": request_id}
                 self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
             raise
-        except (ConnectionError, ServerError):
-            # It ended before it read the request.
+        except NotSent:
+            failed = NotSent
+        except ConnectionError:
+            # It ended before it read all of the request.
             message = None
         finally:
             del self._pending[request_id]
         if message is None:
             # It may have said why.
             await asyncio.wait(self._tasks, timeout=1)
-            raise ServerError(f"the server ended: {' '.join(self._last_words) or 'it said nothing'}")
+            raise failed(f"the server ended: {' '.join(self._last_words) or 'it said nothing'}")
         if isinstance(error := message.get("error"), dict):
             raise RequestError(error)
         if not isinstance(result := message.get("result"), dict):
@@ -144,7 +151,7 @@ class Server:
     def _send(self, message: Json) -> None:
         line = json.dumps(message, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         if self.ended or self._process.stdin.is_closing():
-            raise ServerError("the server ended")
+            raise NotSent("the server ended")
         self._process.stdin.write(line)
 
     async def _read(self) -> None:

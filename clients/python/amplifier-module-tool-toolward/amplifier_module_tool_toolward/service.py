@@ -7,7 +7,7 @@ from typing import Any
 from amplifier_core import ToolResult
 
 from .config import Config
-from .server import Json, RequestError, Server, ServerError
+from .server import Json, NotSent, RequestError, Server, ServerError
 from .tool import ToolwardTool, failure, result
 
 logger = logging.getLogger(__name__)
@@ -63,11 +63,7 @@ class Service:
         try:
             await asyncio.wait_for(self._up.wait(), 0 if self._closed else self._config.start_timeout)
         except TimeoutError:
-            message = "the server ended and has not come back yet"
-            wait = round(self._pause * 1000)
-            return failure(
-                "toolward:server_unavailable", "dependency_unavailable", message, retryable=True, retry_after_ms=wait
-            )
+            return self._unavailable()
         try:
             params = {"name": name, "arguments": arguments}
             server, limit = self._server, self._config.call_timeout
@@ -77,6 +73,8 @@ class Service:
             code = error.data.get("code", "toolward:request_refused")
             error_class = "rate_limited" if code == "rate_limited" else "execution_failed"
             return failure(code, error_class, str(error), retryable=wait is not None, retry_after_ms=wait)
+        except NotSent:
+            return self._unavailable()
         except ServerError as error:
             # It may have run: whether to call again is for whoever knows the tool.
             return failure("toolward:server_ended", "execution_failed", f"{error}; the call may have had effects")
@@ -84,6 +82,15 @@ class Service:
             return failure("timeout", "timeout", f"no result in {self._config.call_timeout:g} s")
         except (TypeError, ValueError, RecursionError) as error:
             return failure("input_invalid", "schema_validation_failed", f"the input is not JSON: {error}")
+
+    def _unavailable(self) -> ToolResult:
+        """The failure of a call that the server never got."""
+        code, error_class = "toolward:server_unavailable", "dependency_unavailable"
+        if self._closed:
+            return failure(code, error_class, "the session has ended the server")
+        message = "the server ended and has not come back yet"
+        wait = round(self._pause * 1000)
+        return failure(code, error_class, message, retryable=True, retry_after_ms=wait)
 
     async def _report(self, known: Json, report: Json) -> None:
         data = known | {key: report.get(key) for key in ("progress", "total", "message")}

@@ -136,6 +136,25 @@ async def test_a_call_whose_server_ends_is_not_called_retryable(machine, coordin
 
 
 @pytest.mark.asyncio
+async def test_a_call_that_was_never_sent_had_no_effects(machine, coordinator, mounting, monkeypatch) -> None:
+    await mounting(machine.config("text-stats"))
+    tool = coordinator.get("tools", "text_stats")
+    request = Server.request
+
+    async def late(self, method, *more):
+        if method == "tools/call" and not self.ended:
+            os.kill(servers()[0], signal.SIGKILL)
+            await until(lambda: self.ended)
+        return await request(self, method, *more)
+
+    monkeypatch.setattr(Server, "request", late)
+    result = await tool.execute({"text": "one"})
+    assert result.error["type"] == "toolward:server_unavailable", result
+    assert result.error["class"] == "dependency_unavailable"
+    assert result.error["retryable"] is True and result.error["retry_after_ms"] > 0
+
+
+@pytest.mark.asyncio
 async def test_while_there_is_no_server_calls_say_so_and_the_module_goes_on_trying(
     machine, coordinator, mounting, caplog
 ) -> None:
@@ -171,6 +190,7 @@ async def test_cleanup_leaves_no_tool_and_no_process(machine, coordinator, mount
     await cleanup()
     result = await asyncio.wait_for(tool.execute({"text": "one"}), 20)
     assert result.error["type"] == "toolward:server_unavailable"
+    assert result.error["retryable"] is False and result.error["retry_after_ms"] is None
     # It is not started again.
     await asyncio.sleep(1)
     assert servers() == []
