@@ -184,8 +184,11 @@ class Server:
 
     async def _log(self) -> None:
         """Passes on what the server says to people."""
-        with contextlib.suppress(ValueError):
-            while line := await self._process.stderr.readline():
+        while True:
+            # A line that is too long is left out. What nobody reads would block the server.
+            with contextlib.suppress(ValueError):
+                if not (line := await self._process.stderr.readline()):
+                    return
                 words = line.decode(errors="replace").strip()[:500]
                 self._last_words.append(words)
                 level = logging.WARNING if words.startswith(("error", "warning")) else logging.INFO

@@ -9,6 +9,7 @@ import time
 import pytest
 from amplifier_core.testing import MockTool
 from amplifier_module_tool_toolward import mount
+from amplifier_module_tool_toolward import server as server_module
 from amplifier_module_tool_toolward.server import RequestError, Server, ServerError
 
 from conftest import halt, servers, state, until, warned
@@ -241,13 +242,22 @@ async def test_a_program_that_is_no_server_is_an_error_and_ended(coordinator, pr
 @pytest.mark.asyncio
 async def test_a_program_that_does_not_answer_is_ended(machine, coordinator) -> None:
     with pytest.raises(ServerError, match="opened no session"):
-        await mount(coordinator, silent(machine) | {"timeouts": {"start": 0.5}})
+        await mount(coordinator, program(machine, "exec sleep 600") | {"timeouts": {"start": 0.5}})
     assert servers() == []
 
 
 @pytest.mark.asyncio
+async def test_a_line_that_is_too_long_does_not_end_the_log(machine, coordinator, mounting, monkeypatch, caplog) -> None:
+    monkeypatch.setattr(server_module, "MAX_LINE_BYTES", 1 << 20)
+    lines = ["head -c 8000000 /dev/zero | tr '\\0' x >&2", "echo >&2", "echo 'warning: the next line' >&2"]
+    await mounting(machine.config("text-stats") | program(machine, *lines, f'exec {machine.toolward} "$@"'))
+    await until(lambda: warned(caplog, "the next line"))
+    assert (await coordinator.get("tools", "text_stats").execute({"text": "one"})).success
+
+
+@pytest.mark.asyncio
 async def test_a_mount_that_is_cancelled_leaves_no_process(machine, coordinator) -> None:
-    mounting = asyncio.create_task(mount(coordinator, silent(machine)))
+    mounting = asyncio.create_task(mount(coordinator, program(machine, "exec sleep 600")))
     await until(servers)
     mounting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -256,10 +266,10 @@ async def test_a_mount_that_is_cancelled_leaves_no_process(machine, coordinator)
     assert coordinator.get("tools") == {}
 
 
-def silent(machine) -> dict[str, str]:
-    """A configuration with a program that says nothing."""
-    program = machine.home / "silent"
-    program.write_text("#!/bin/sh\nexec sleep 600\n")
+def program(machine, *lines: str) -> dict[str, str]:
+    """A configuration with a program of the shell."""
+    program = machine.home / "program"
+    program.write_text("\n".join(["#!/bin/sh", *lines, ""]))
     program.chmod(0o700)
     return {"command": str(program)}
 
