@@ -15,8 +15,8 @@ from .config import Config
 logger = logging.getLogger(__name__)
 
 PROTOCOL_VERSION = "2025-11-25"
-# The largest line that is read: an output has at most 16 MiB, which base64 and the copy of the
-# structure as text may double and escape.
+# The largest line that is read. A result of 16 MiB, the largest that a policy allows unless it
+# raises `output_bytes`, takes at most 96 MiB as JSON.
 MAX_LINE_BYTES = 128 << 20
 # Reports of progress that wait for hooks; the rest is dropped.
 MAX_QUEUED_REPORTS = 64
