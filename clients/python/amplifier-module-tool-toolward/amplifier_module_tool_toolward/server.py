@@ -78,7 +78,7 @@ class Server:
         except BaseException as error:
             await server.stop()
             if isinstance(error, TimeoutError | RequestError):
-                raise ServerError(f"the server opened no session: {error or 'it does not answer'}") from error
+                raise ServerError(f"the server opened no session: {str(error) or 'it does not answer'}") from error
             raise
         return server
 

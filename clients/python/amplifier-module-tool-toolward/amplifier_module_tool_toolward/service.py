@@ -38,8 +38,10 @@ class Service:
         """Starts the server and mounts its tools. Raises ServerError."""
         try:
             await self._start()
-        except BaseException:
+        except BaseException as error:
             await self.close()
+            if isinstance(error, TimeoutError | RequestError):
+                raise ServerError(f"the server lists no tools: {str(error) or 'it does not answer'}") from error
             raise
         self._task = asyncio.create_task(self._supervise())
 

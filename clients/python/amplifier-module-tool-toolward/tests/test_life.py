@@ -241,8 +241,23 @@ async def test_a_program_that_is_no_server_is_an_error_and_ended(coordinator, pr
 
 @pytest.mark.asyncio
 async def test_a_program_that_does_not_answer_is_ended(machine, coordinator) -> None:
-    with pytest.raises(ServerError, match="opened no session"):
+    with pytest.raises(ServerError, match="opened no session: it does not answer"):
         await mount(coordinator, program(machine, "exec sleep 600") | {"timeouts": {"start": 0.5}})
+    assert servers() == []
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("answer", "start", "reason"),
+    [("", 3, "it does not answer"), ('echo \'{"id": 2, "error": {"message": "not today"}}\'', 60, "not today")],
+)
+async def test_a_server_that_lists_no_tools_is_an_error_and_ended(
+    machine, coordinator, answer: str, start: int, reason: str
+) -> None:
+    session = 'read -r line; echo \'{"id": 1, "result": {}}\'; read -r line; read -r line'
+    config = program(machine, session, answer, "exec sleep 600") | {"timeouts": {"start": start}}
+    with pytest.raises(ServerError, match=f"lists no tools: {reason}"):
+        await mount(coordinator, config)
     assert servers() == []
 
 
