@@ -18,5 +18,9 @@ async def mount(coordinator: Any, config: dict[str, Any] | None = None) -> Calla
     """
     service = Service(coordinator, Config.read(config or {}))
     await service.open()
-    coordinator.register_contributor("observability.events", "tool-toolward", lambda: [PROGRESS])
+    try:
+        coordinator.register_contributor("observability.events", "tool-toolward", lambda: [PROGRESS])
+    except BaseException:
+        await service.close()
+        raise
     return service.close

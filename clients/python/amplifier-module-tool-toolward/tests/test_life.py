@@ -271,6 +271,18 @@ async def test_a_line_that_is_too_long_does_not_end_the_log(machine, coordinator
 
 
 @pytest.mark.asyncio
+async def test_a_mount_that_the_application_refuses_leaves_nothing(machine, coordinator, monkeypatch) -> None:
+    def refuses(*words) -> None:
+        raise RuntimeError("no contributors here")
+
+    monkeypatch.setattr(coordinator, "register_contributor", refuses)
+    with pytest.raises(RuntimeError, match="no contributors"):
+        await mount(coordinator, machine.config("text-stats"))
+    assert servers() == []
+    assert coordinator.get("tools") == {}
+
+
+@pytest.mark.asyncio
 async def test_a_mount_that_is_cancelled_leaves_no_process(machine, coordinator) -> None:
     mounting = asyncio.create_task(mount(coordinator, program(machine, "exec sleep 600")))
     await until(servers)
