@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 import signal
 import time
@@ -111,15 +112,12 @@ async def test_a_server_that_was_killed_is_started_again(machine, coordinator, m
 async def test_pauses_between_restarts_grow(machine, coordinator, mounting, caplog) -> None:
     await mounting(machine.config("text-stats"))
     tool = coordinator.get("tools", "text_stats")
-    pauses = []
     for _ in range(3):
         [server] = servers()
-        began = time.monotonic()
         os.kill(server, signal.SIGKILL)
         await until(lambda server=server: set(servers()) - {server})
         assert (await tool.execute({"text": "one"})).success
-        pauses.append(time.monotonic() - began)
-    assert pauses[0] >= 0.5 and pauses[1] >= 1 and pauses[2] >= 2, pauses
+    assert re.findall(r"started again in ([0-9.]+) s", caplog.text) == ["0.5", "1.0", "2.0"]
 
 
 @pytest.mark.asyncio
