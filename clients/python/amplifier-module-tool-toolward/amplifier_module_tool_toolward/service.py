@@ -52,10 +52,12 @@ class Service:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._up.clear()
-        for name in list(self._mounted):
-            await self._unmount(name)
-        if self._server is not None:
-            await self._server.stop()
+        try:
+            for name in list(self._mounted):
+                await self._unmount(name)
+        finally:
+            if self._server is not None:
+                await self._server.stop()
 
     async def call(self, name: str, arguments: Json) -> ToolResult:
         """Calls a tool. Never raises but when it is cancelled."""

@@ -196,6 +196,17 @@ async def test_cleanup_leaves_no_tool_and_no_process(machine, coordinator, mount
 
 
 @pytest.mark.asyncio
+async def test_cleanup_ends_the_server_though_a_tool_stays(machine, coordinator, mounting, monkeypatch) -> None:
+    cleanup = await mounting(machine.config("text-stats", "json-query"))
+    fail_once(monkeypatch, coordinator, "unmount", RuntimeError("not now"))
+    with pytest.raises(RuntimeError, match="not now"):
+        await cleanup()
+    assert servers() == []
+    await cleanup()
+    assert coordinator.get("tools") == {}
+
+
+@pytest.mark.asyncio
 async def test_a_server_that_does_not_end_is_killed(machine, coordinator, mounting) -> None:
     cleanup = await mounting(machine.config("text-stats", timeouts={"stop": 0.5}))
     [server] = servers()
