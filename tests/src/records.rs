@@ -243,6 +243,17 @@ fn amplifier_gets_its_own_result_and_the_exit_code_stays() {
 }
 
 #[test]
+fn people_are_told_beside_a_form_what_they_are_told_without_one() {
+    let machine = machine();
+    let words = format!("{STATS} {TRUST} --set text=a --format amplifier");
+    let quiet = machine.toolward(&words).ends(0);
+    assert!(!quiet.stderr.contains("attempt(s)"), "{quiet}");
+    let told = machine.toolward(&format!("{words} --verbose")).ends(0);
+    assert!(told.stderr.contains("attempt(s)"), "{told}");
+    assert_eq!(told.json()["success"], true);
+}
+
+#[test]
 fn a_form_is_one_line_for_programs() {
     let machine = machine();
     for words in [

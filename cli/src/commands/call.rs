@@ -142,7 +142,12 @@ pub(crate) fn run(
         None => {}
         Some(Format::Amplifier) => {
             let outputs = tool.as_ref().map(|tool| &tool.contract.outputs);
-            return reply::formatted(&reply, &AmplifierResult::of(&reply, outputs), output);
+            return reply::formatted(
+                &reply,
+                &AmplifierResult::of(&reply, outputs),
+                arguments.verbose,
+                output,
+            );
         }
         Some(Format::AgentTool) => {
             let ended = EndedCall::now(&reply, tool.as_ref(), &recorder);
@@ -150,7 +155,7 @@ pub(crate) fn run(
                 Some(input) => ended.with_input(input),
                 None => ended,
             };
-            return reply::formatted(&reply, &CallRecords::of(&ended), output);
+            return reply::formatted(&reply, &CallRecords::of(&ended), arguments.verbose, output);
         }
     }
     reply::show(&reply, arguments.verbose, output).map_err(|failure| {

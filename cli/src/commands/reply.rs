@@ -11,24 +11,9 @@ use crate::output::{Output, counted};
 /// Shows a reply; with all that the driver said where `verbose`.
 pub(super) fn show(reply: &Reply, verbose: bool, output: &mut Output) -> Result<Exit> {
     if output.json() {
-        return formatted(reply, &reply.envelope(), output);
+        return formatted(reply, &reply.envelope(), verbose, output);
     }
-    violations(reply, output);
-    foreign(reply, output);
-    if verbose || reply.result.is_err() {
-        captured(reply, output);
-    }
-    if verbose {
-        let meta = &reply.metadata;
-        output.note(format!(
-            "{}: {} ms, {} fuel, {} bytes of memory, {} attempt(s)",
-            speaker(reply),
-            meta.milliseconds,
-            meta.fuel,
-            meta.peak_memory,
-            meta.attempts
-        ));
-    }
+    aside(reply, verbose, output);
     match &reply.result {
         Ok(value) => {
             output.pretty(&value.structured)?;
@@ -45,13 +30,41 @@ pub(super) fn show(reply: &Reply, verbose: bool, output: &mut Output) -> Result<
 }
 
 /// Writes a reply in another form. The exit code is the same.
-pub(super) fn formatted(reply: &Reply, form: &impl Serialize, output: &mut Output) -> Result<Exit> {
+pub(super) fn formatted(
+    reply: &Reply,
+    form: &impl Serialize,
+    verbose: bool,
+    output: &mut Output,
+) -> Result<Exit> {
     match output.json() {
         true => output.value(form)?,
-        false => output.pretty(form)?,
+        false => {
+            aside(reply, verbose, output);
+            output.pretty(form)?;
+        }
     }
     let kind = reply.result.as_ref().err().map(kind_of);
     Ok(kind.map_or(Exit::Fine, Exit::from))
+}
+
+/// What people are told beside the result.
+fn aside(reply: &Reply, verbose: bool, output: &Output) {
+    violations(reply, output);
+    foreign(reply, output);
+    if verbose || reply.result.is_err() {
+        captured(reply, output);
+    }
+    if verbose {
+        let meta = &reply.metadata;
+        output.note(format!(
+            "{}: {} ms, {} fuel, {} bytes of memory, {} attempt(s)",
+            speaker(reply),
+            meta.milliseconds,
+            meta.fuel,
+            meta.peak_memory,
+            meta.attempts
+        ));
+    }
 }
 
 /// The failure of a tool that no call can run.
