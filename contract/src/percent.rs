@@ -1,5 +1,26 @@
 //! Percent-encoding (RFC 3986, section 2.1), as servers read it.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode};
+
+/// All but the unreserved characters (RFC 3986, section 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// Encodes everything but unreserved characters.
+///
+/// ```
+/// use toolward_contract::percent::percent_encoded;
+///
+/// assert_eq!(percent_encoded(b"a b/~").to_string(), "a%20b%2F~");
+/// ```
+#[must_use]
+pub fn percent_encoded(text: &[u8]) -> PercentEncode<'_> {
+    percent_encoding::percent_encode(text, RESERVED)
+}
+
 /// Decodes once; escapes that are invalid stay as they are.
 ///
 /// ```
@@ -9,22 +30,5 @@
 /// ```
 #[must_use]
 pub fn percent_decoded(text: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [first, after @ ..] = rest {
-        let escaped = match after {
-            [high, low, tail @ ..] if *first == b'%' => {
-                let digit = |byte: &u8| char::from(*byte).to_digit(16);
-                let byte = digit(high)
-                    .zip(digit(low))
-                    .map(|(high, low)| high * 16 + low);
-                byte.and_then(|byte| Some((u8::try_from(byte).ok()?, tail)))
-            }
-            _ => None,
-        };
-        let (byte, left) = escaped.unwrap_or((*first, after));
-        decoded.push(byte);
-        rest = left;
-    }
-    decoded
+    percent_encoding::percent_decode(text).collect()
 }

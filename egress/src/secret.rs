@@ -20,6 +20,7 @@ use std::fmt;
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Uri};
+use toolward_contract::percent::percent_encoded;
 use zeroize::Zeroizing;
 
 use crate::error::{SecretError, SecretProblem};
@@ -123,7 +124,6 @@ impl LoadedSecret {
     /// The target with the value as that of its parameter `name`, percent-encoded; wiped with its
     /// last clone.
     pub(crate) fn target(&self, target: &Uri, name: &str) -> Result<Uri, SecretError> {
-        const HEX: &[u8; 16] = b"0123456789ABCDEF";
         // The text never grows, and so leaves no copy behind.
         let length = target.path().len() + target.query().map_or(0, str::len) + 1;
         let mut text = Zeroizing::new(Vec::with_capacity(length + 3 * self.value.len()));
@@ -138,13 +138,8 @@ impl LoadedSecret {
             }
             text.extend_from_slice(name.as_bytes());
             text.push(b'=');
-            for byte in self.value.iter().copied() {
-                if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                    text.push(byte);
-                } else {
-                    let digit = |half: u8| HEX.get(usize::from(half)).copied().unwrap_or_default();
-                    text.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
-                }
+            for piece in percent_encoded(&self.value) {
+                text.extend_from_slice(piece.as_bytes());
             }
         }
         let target = PathAndQuery::from_maybe_shared(Bytes::from_owner(text));

@@ -17,7 +17,6 @@ use super::template::{Body, SlotSource, Template};
 
 pub(super) use defaults::HttpDefaults;
 pub use endpoint::Endpoint;
-pub(super) use endpoint::encoded;
 pub use errors::StatusError;
 pub(crate) use headers::header_refusal;
 pub use method::Method;

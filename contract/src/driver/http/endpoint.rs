@@ -102,20 +102,3 @@ pub(super) fn is_url_text(text: &str) -> bool {
     });
     text.bytes().all(plain) && escapes
 }
-
-/// Percent-encodes everything but RFC 3986's unreserved characters (section 2.3).
-pub(in crate::driver) fn encoded(text: &str) -> impl Iterator<Item = char> {
-    const HEX: [char; 16] = [
-        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F',
-    ];
-    text.bytes().flat_map(|byte| {
-        let digit = |half: u8| HEX.get(usize::from(half)).copied().unwrap_or_default();
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            [Some(char::from(byte)), None, None]
-        } else {
-            [Some('%'), Some(digit(byte >> 4)), Some(digit(byte & 15))]
-        }
-        .into_iter()
-        .flatten()
-    })
-}

@@ -1,10 +1,10 @@
 //! `query_template`: parameters by their names, as text. Encoded here, so that no name or value is read as two.
 
-use super::endpoint::{Endpoint, encoded};
+use super::endpoint::Endpoint;
 use crate::codes;
 use crate::diagnostic::Report;
 use crate::driver::template::{Part, Reading, Template};
-use crate::percent::percent_decoded;
+use crate::percent::{percent_decoded, percent_encoded};
 use crate::source::Field;
 
 /// Adds the parameters to those of the endpoint.
@@ -18,7 +18,7 @@ pub(super) fn read(
         let Some(value) = report.read(member.text()) else {
             continue;
         };
-        let name: String = encoded(key).collect();
+        let name = percent_encoded(key.as_bytes()).to_string();
         let known = endpoint
             .query
             .iter()
@@ -57,7 +57,7 @@ fn in_url(template: Template) -> Template {
         };
     }
     let parts = template.parts.into_iter().map(|part| match part {
-        Part::Literal(text) => Part::Literal(encoded(&text).collect()),
+        Part::Literal(text) => Part::Literal(percent_encoded(text.as_bytes()).to_string()),
         other => other,
     });
     Template {
