@@ -21,7 +21,8 @@ use crate::codes;
 use crate::diagnostic::Code;
 
 pub use shape::Shape;
-pub(crate) use walk::escape;
+pub use view::without_annotations;
+pub use walk::escape;
 
 /// Texts longer than this are not quoted in messages: they would drown the message.
 const MAX_QUOTED_CHARS: usize = 80;

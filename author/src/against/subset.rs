@@ -7,8 +7,9 @@ mod place;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use toolward_contract::schema::without_annotations;
 
-use self::place::{Place, bare, refers_elsewhere, target};
+use self::place::{Place, refers_elsewhere, target};
 
 /// Pairs of schemas that are compared.
 const MAX_PAIRS: usize = 10_000;
@@ -90,7 +91,7 @@ impl What {
 /// Where values of `inner` are none of `outer`. Properties that only one of them names, and that the other allows,
 /// are no difference.
 pub(super) fn differences(inner: &Value, outer: &Value) -> Vec<Difference> {
-    let (inner, outer) = (bare(inner), bare(outer));
+    let (inner, outer) = (without_annotations(inner), without_annotations(outer));
     let definitions = ["$defs", "definitions"];
     let mut comparison = Comparison {
         roots: (&inner, &outer),

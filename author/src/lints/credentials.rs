@@ -6,6 +6,7 @@ use toolward_bundle::documents::Located;
 use toolward_bundle::files::Files;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::Driver;
+use toolward_contract::schema::escape;
 use toolward_contract::tool::Tool;
 
 use super::Places;
@@ -55,7 +56,7 @@ pub(super) fn check_driver(
     members(&driver.value.metadata, &mut found);
     for (index, entry) in driver.value.implements.iter().enumerate() {
         for (key, value) in &entry.metadata {
-            let pointer = format!("/implements/{index}/metadata/{}", escaped(key));
+            let pointer = format!("/implements/{index}/metadata/{}", escape(key));
             search(value, &pointer, &mut found);
         }
     }
@@ -64,7 +65,7 @@ pub(super) fn check_driver(
 
 fn members(metadata: &serde_json::Map<String, Value>, found: &mut Vec<String>) {
     for (key, value) in metadata {
-        search(value, &format!("/metadata/{}", escaped(key)), found);
+        search(value, &format!("/metadata/{}", escape(key)), found);
     }
 }
 
@@ -79,15 +80,11 @@ fn search(value: &Value, pointer: &str, found: &mut Vec<String>) {
         }
         Value::Object(object) => {
             for (key, inner) in object {
-                search(inner, &format!("{pointer}/{}", escaped(key)), found);
+                search(inner, &format!("{pointer}/{}", escape(key)), found);
             }
         }
         _ => {}
     }
-}
-
-fn escaped(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
 }
 
 /// Whether a word of the text has the form of a key.

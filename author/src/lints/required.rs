@@ -5,6 +5,7 @@ use toolward_bundle::codes;
 use toolward_bundle::documents::Located;
 use toolward_bundle::files::Files;
 use toolward_contract::diagnostic::Diagnostic;
+use toolward_contract::schema::escape;
 use toolward_contract::tool::Tool;
 
 use super::Places;
@@ -62,8 +63,7 @@ fn search(schema: &Value, pointer: &str, found: &mut Vec<(String, String)>) {
     for key in NAMED {
         let members = object.get(key).and_then(Value::as_object);
         for (name, inner) in members.into_iter().flatten() {
-            let name = name.replace('~', "~0").replace('/', "~1");
-            search(inner, &format!("{pointer}/{key}/{name}"), found);
+            search(inner, &format!("{pointer}/{key}/{}", escape(name)), found);
         }
     }
     if let Some(items) = object.get("items") {

@@ -69,6 +69,41 @@ pub(super) fn marked_schemas(value: &Value, mark: Mark, at: &str, found: &mut Ve
     }
 }
 
+/// Keywords that say nothing of which values are valid; nor do those that begin with `x-`.
+const ANNOTATIONS: [&str; 8] = [
+    "$comment",
+    "default",
+    "deprecated",
+    "description",
+    "examples",
+    "readOnly",
+    "title",
+    "writeOnly",
+];
+
+/// A copy without the keywords that say nothing of which values are valid.
+///
+/// ```
+/// use serde_json::json;
+/// use toolward_contract::schema::without_annotations;
+///
+/// let schema = json!({ "items": { "type": "string", "title": "Name" }, "x-note": 1 });
+/// assert_eq!(without_annotations(&schema), json!({ "items": { "type": "string" } }));
+/// ```
+#[must_use]
+pub fn without_annotations(schema: &Value) -> Value {
+    let mut copy = schema.clone();
+    remove_annotations(&mut copy);
+    copy
+}
+
+fn remove_annotations(schema: &mut Value) {
+    if let Value::Object(keywords) = schema {
+        keywords.retain(|key, _| !ANNOTATIONS.contains(&key.as_str()) && !key.starts_with("x-"));
+    }
+    for_each_child_mut(schema, remove_annotations);
+}
+
 /// A copy without the properties marked internal, and without their names in `required`.
 pub(super) fn without_internal(schema: &Value) -> Value {
     let mut copy = schema.clone();

@@ -36,7 +36,12 @@ impl Child<'_> {
 }
 
 /// Escapes a key for use in a JSON pointer (RFC 6901).
-pub(crate) fn escape(key: &str) -> String {
+///
+/// ```
+/// assert_eq!(toolward_contract::schema::escape("a/b~c"), "a~1b~0c");
+/// ```
+#[must_use]
+pub fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 

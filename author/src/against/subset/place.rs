@@ -1,68 +1,10 @@
 //! A schema with the pointer to it, and what can be read off it alone.
 
 use serde_json::{Map, Value};
+use toolward_contract::schema::escape;
 
 /// The types of values. `integer` is a part of `number`.
 const TYPES: [&str; 6] = ["array", "boolean", "null", "number", "object", "string"];
-
-/// Keywords that say nothing of which values are valid.
-const ANNOTATIONS: [&str; 8] = [
-    "$comment",
-    "default",
-    "deprecated",
-    "description",
-    "examples",
-    "readOnly",
-    "title",
-    "writeOnly",
-];
-
-/// Keywords with a schema, with a list of them, and with schemas by name.
-const SINGLE: [&str; 10] = [
-    "additionalProperties",
-    "contains",
-    "else",
-    "if",
-    "items",
-    "not",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
-const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
-const NAMED: [&str; 5] = [
-    "$defs",
-    "definitions",
-    "dependentSchemas",
-    "patternProperties",
-    "properties",
-];
-
-/// A schema without its annotations.
-pub(super) fn bare(schema: &Value) -> Value {
-    let Value::Object(keywords) = schema else {
-        return schema.clone();
-    };
-    let members = keywords.iter();
-    let members =
-        members.filter(|(key, _)| !ANNOTATIONS.contains(&key.as_str()) && !key.starts_with("x-"));
-    let members = members.map(|(key, value)| {
-        let value = match (key.as_str(), value) {
-            (key, value) if SINGLE.contains(&key) => bare(value),
-            (key, Value::Array(items)) if LISTS.contains(&key) => {
-                Value::Array(items.iter().map(bare).collect())
-            }
-            (key, Value::Object(named)) if NAMED.contains(&key) => {
-                let named = named.iter();
-                Value::Object(named.map(|(name, one)| (name.clone(), bare(one))).collect())
-            }
-            (_, value) => value.clone(),
-        };
-        (key.clone(), value)
-    });
-    Value::Object(members.collect())
-}
 
 /// Whether a schema takes every value.
 pub(super) fn is_open(schema: &Value) -> bool {
@@ -115,8 +57,7 @@ impl<'s> Place<'s> {
     }
 
     pub(super) fn property(&self, name: &str, schema: &'s Value) -> Self {
-        let name = name.replace('~', "~0").replace('/', "~1");
-        self.below(&format!("properties/{name}"), schema)
+        self.below(&format!("properties/{}", escape(name)), schema)
     }
 
     pub(super) fn get(&self, keyword: &str) -> Option<&'s Value> {
