@@ -1,34 +1,22 @@
 //! Holds a driver to a contract that it implements: it may narrow, never widen. Looks at one pair.
 
+use toolward_fields::NearNames;
+
 use super::{Driver, Implements};
 use crate::capability::{Capability, Class};
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Report};
 use crate::schema::Shape;
-use crate::source::nearest;
 use crate::tool::Tool;
 
-/// Hints at the names that were meant. Hosts check drivers too, and a driver may misspell thousands of names.
-struct NearNames {
-    left: usize,
-}
-
-impl Default for NearNames {
-    fn default() -> Self {
-        NearNames { left: 16 }
+/// Hints at the name that was meant. Hosts check drivers too, and a driver may misspell thousands of names.
+fn hint(near: &mut NearNames, name: &str, shape: &Shape) -> Option<String> {
+    // A name that is known is wrong for another reason.
+    if shape.names.contains(name) {
+        return None;
     }
-}
-
-impl NearNames {
-    fn of(&mut self, name: &str, shape: &Shape) -> Option<String> {
-        // A name that is known is wrong for another reason.
-        if shape.names.contains(name) {
-            return None;
-        }
-        self.left = self.left.checked_sub(1)?;
-        let near = nearest(name, shape.names.iter().map(String::as_str))?;
-        Some(format!("did you mean `{near}`?"))
-    }
+    let near = near.find(name, shape.names.iter().map(String::as_str))?;
+    Some(format!("did you mean `{near}`?"))
 }
 
 pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnostic> {
@@ -71,7 +59,7 @@ pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnosti
                 "expected `drop_inputs` to name {expected} inputs of {}, found `{name}`",
                 tool.id
             );
-            let hint = near.of(name, &inputs);
+            let hint = hint(&mut near, name, &inputs);
             report.add_hinted(&codes::DRIVER_DROPS_INPUT, at, message, hint);
         }
     }
@@ -81,7 +69,7 @@ pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnosti
                 "expected `drop_outputs` to name {expected} outputs of {}, found `{name}`",
                 tool.id
             );
-            let hint = near.of(name, &outputs);
+            let hint = hint(&mut near, name, &outputs);
             report.add_hinted(&codes::DRIVER_DROPS_OUTPUT, at, message, hint);
         }
     }
@@ -91,7 +79,7 @@ pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnosti
                 "expected `mapping.{field}` to come from an input of {}, found `{}`",
                 tool.id, source.from
             );
-            let hint = near.of(&source.from, &inputs);
+            let hint = hint(&mut near, &source.from, &inputs);
             report.add_hinted(&codes::DRIVER_MAPS_UNKNOWN_INPUT, at, message, hint);
         }
     }
@@ -144,7 +132,7 @@ fn request(
                 "expected placeholders for inputs of {}, found `${{input.{name}}}`",
                 tool.id
             );
-            let hint = near.of(name, &inputs);
+            let hint = hint(near, name, &inputs);
             report.add_hinted(&codes::HTTP_INPUT_UNKNOWN, entry.at, message, hint);
         }
     }
@@ -163,7 +151,7 @@ fn request(
                 "expected placeholders for members of the contextSchema of {}, found `${{context.{name}}}`",
                 tool.id
             );
-            let hint = near.of(name, &known);
+            let hint = hint(near, name, &known);
             report.add_hinted(&codes::HTTP_INPUT_UNKNOWN, entry.at, message, hint);
         }
     }
