@@ -68,7 +68,8 @@ impl SecretBinding {
         Self::at(origin, position, methods, path_prefix)
     }
 
-    fn at(
+    /// The position is one that was read.
+    pub(crate) fn at(
         origin: &str,
         position: SecretPosition,
         methods: &[&str],

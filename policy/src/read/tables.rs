@@ -12,7 +12,7 @@ use crate::binding;
 use crate::document::{self, DocumentRule, FilePattern};
 use crate::error::{self, PolicyError, quoted};
 use crate::file_name;
-use crate::grant::{OnViolation, SecretBinding};
+use crate::grant::{OnViolation, SecretBinding, SecretPosition};
 use crate::limits::{LimitName, LimitSetting, LimitSettings};
 use crate::name::{Publisher, ToolPattern};
 use crate::operator_claims::Confirmed;
@@ -138,25 +138,25 @@ pub(super) fn secret(mut fields: Fields<'_>) -> Result<Secret, PolicyError> {
         Some(methods) => methods.clone(),
         None => vec!["GET".to_owned(), "HEAD".to_owned()],
     };
-    secret.binding = match (origin, header, query) {
-        (Some(_), Some(_), Some(_)) => {
+    let position = match (header, query) {
+        (Some(_), Some(_)) => {
             return Err(PolicyError::new(
                 &error::SECRET,
                 "expected `header` or `query`, found both",
             )
             .hinted("a secret goes out in one place"));
         }
-        (None, None, None) if methods.is_none() && prefix.is_none() => None,
-        (Some(origin), header, query) if header.is_some() || query.is_some() => {
+        (Some(name), None) => Some(SecretPosition::Header(name)),
+        (None, Some(name)) => Some(SecretPosition::Query(name)),
+        (None, None) => None,
+    };
+    secret.binding = match (origin, position) {
+        (None, None) if methods.is_none() && prefix.is_none() => None,
+        (Some(origin), Some(position)) => {
             let methods = methods_of(&methods);
             let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
             let prefix = prefix.as_deref().unwrap_or("/");
-            let binding = match (header, query) {
-                (Some(header), _) => SecretBinding::new(origin, &header, &methods, prefix),
-                (None, query) => {
-                    SecretBinding::in_query(origin, &query.unwrap_or_default(), &methods, prefix)
-                }
-            };
+            let binding = SecretBinding::at(origin, position, &methods, prefix);
             Some(Arc::new(binding.map_err(|error| error.at(span))?))
         }
         _ => {
