@@ -101,7 +101,7 @@ pub struct Driver {
     /// Labels that policies match, as its publisher claims.
     pub policy_tags: Vec<String>,
     /// What holds for all requests of a driver of `kind: http`, as written: `base_url`, `default_headers`,
-    /// `default_method`.
+    /// `default_method`; of a transport in tools.json, `method`, `url` and `headers`.
     pub request_defaults: Map<String, Value>,
     /// `auth`, as written.
     pub auth: Option<Map<String, Value>>,

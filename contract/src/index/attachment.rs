@@ -4,7 +4,7 @@
 //! has one careful reading is taken; everything else is refused, so that nothing is dropped
 //! silently or sent to an undeclared place.
 
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::{IndexEntry, Transport};
 use crate::capability::{Capability, CapabilitySet, Class};
@@ -45,9 +45,9 @@ pub(super) fn driver(
 fn attach(
     entry: &IndexEntry,
     contract: &Tool,
-    method: &str,
+    method_text: &str,
     url: &str,
-    headers: &[(String, String)],
+    headers_text: &[(String, String)],
 ) -> Result<Driver, Refusal> {
     let wrong = |expected: &str| {
         let message = format!("expected the url of {} {expected}, found {url:?}", entry.id);
@@ -63,8 +63,8 @@ fn attach(
     if !endpoint_parts(&endpoint).all(is_plain) {
         return Err(wrong("to have placeholders without `|`"));
     }
-    let method = Method::parse(method).ok_or_else(|| wrong("to have a known method"))?;
-    let headers = read_headers(entry, headers)?;
+    let method = Method::parse(method_text).ok_or_else(|| wrong("to have a known method"))?;
+    let headers = read_headers(entry, headers_text)?;
     let placed: Vec<&str> = headers
         .iter()
         .flat_map(|(_, value)| value.secrets())
@@ -101,7 +101,8 @@ fn attach(
             return Err((&codes::TRANSPORT_INPUT_UNPLACED, message));
         }
     }
-    let driver = assemble(entry, contract, origin, call)
+    let written = written(method_text, url, headers_text);
+    let driver = assemble(entry, contract, origin, call, written)
         .ok_or_else(|| wrong("to belong to a contract whose version npm can read"))?;
     let objection = driver.check_against(contract, "");
     match objection.into_iter().find(Diagnostic::is_error) {
@@ -217,11 +218,25 @@ fn respelled(text: &str, secrets: &[String], header: bool) -> String {
     spelled
 }
 
+/// The request as the document has it: what readers of the driver see of where it goes.
+fn written(method: &str, url: &str, headers: &[(String, String)]) -> Map<String, Value> {
+    let headers: Map<String, Value> = headers
+        .iter()
+        .map(|(name, value)| (name.clone(), Value::from(value.as_str())))
+        .collect();
+    let mut written = Map::new();
+    written.insert("method".to_owned(), Value::from(method));
+    written.insert("url".to_owned(), Value::from(url));
+    written.insert("headers".to_owned(), Value::from(headers));
+    written
+}
+
 fn assemble(
     entry: &IndexEntry,
     contract: &Tool,
     origin: Capability,
     call: HttpCall,
+    written: Map<String, Value>,
 ) -> Option<Driver> {
     let version_text = contract.version.to_string();
     let implements = Implements {
@@ -257,7 +272,7 @@ fn assemble(
         limits: DriverLimits::default(),
         region: Vec::new(),
         policy_tags: Vec::new(),
-        request_defaults: Map::new(),
+        request_defaults: written,
         auth: None,
         health_check: None,
         metadata: Map::new(),
