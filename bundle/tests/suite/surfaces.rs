@@ -6,7 +6,7 @@ use toolward_signing::key::SigningKey;
 use toolward_signing::trust::TrustStore;
 
 use crate::demo::{BUNDLE, DRIVER, Demo, TOOL};
-use crate::support::{read_signed, read_trusting};
+use crate::support::{index_only, read_signed, read_trusting};
 
 /// Read as signed by a publisher of the trust store, whose name doesn't depend on the key.
 fn surface(packed: &Packed) -> BundleSurface {
@@ -225,5 +225,33 @@ fn what_a_declarative_driver_sends_and_where_is_part_of_the_surface() {
             !old.difference(&new).is_empty(),
             "{base} {headers} {request}"
         );
+    }
+}
+
+#[test]
+fn where_a_transport_of_tools_json_goes_is_part_of_the_surface() {
+    let to = |url: &str, headers: serde_json::Value| {
+        let index = serde_json::json!({ "version": 1, "tools": [{
+            "id": "demo.find", "description": "Finds.", "capabilities": ["net:api.example"],
+            "transport": { "kind": "http", "method": "GET", "url": url, "headers": headers },
+            "input_schema": { "properties": { "q": { "type": "string" } } }, "result_schema": {},
+        }] });
+        surface(&index_only(&index.to_string()))
+    };
+    let none = || serde_json::json!({});
+    let old = to("https://api.example/find?q=${q}", none());
+    assert!(
+        old.difference(&to("https://api.example/find?q=${q}", none()))
+            .is_empty()
+    );
+    for new in [
+        to("https://api.example/drop?q=${q}", none()),
+        to("https://api.example/find?all=1&q=${q}", none()),
+        to(
+            "https://api.example/find?q=${q}",
+            serde_json::json!({ "X-Note": "a" }),
+        ),
+    ] {
+        assert!(!old.difference(&new).is_empty());
     }
 }
