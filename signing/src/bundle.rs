@@ -57,6 +57,13 @@ impl Bundle {
         self.trust.covers(&self.publisher, id)
     }
 
+    /// Whether the bundle's publisher may publish an action of this id: [`Bundle::may_publish`] says so of every
+    /// id, the operator's `actions` of actions only.
+    #[must_use]
+    pub fn may_publish_action(&self, id: &str) -> bool {
+        self.trust.covers_action(&self.publisher, id)
+    }
+
     /// The refusal to give for an id of the bundle's content that the publisher may not publish, or `None`.
     #[must_use]
     pub fn refuse_id(&self, id: &str) -> Option<Refusal> {

@@ -168,7 +168,7 @@ codes! {
         PassphraseWrong = "passphrase-wrong", "the passphrase does not open the signing key",
             "try again";
         TrustInvalid = "trust-invalid", "the trust store is wrong",
-            "each `[[publisher]]` has `name`, `keys` or `key_files`, `prefixes`, and optionally `threshold`";
+            "each `[[publisher]]` has `name`, `keys` or `key_files`, `prefixes`, and optionally `threshold` and `actions`";
         TrustExampleKey = "trust-example-key", "the example key must not be trusted: its private half is public",
             "remove it from the trust store; to try the examples, name it with `--trust-key`";
     }

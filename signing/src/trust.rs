@@ -51,6 +51,7 @@ impl TrustStore {
     /// """]
     /// threshold = 1               # optional, 1 if left out
     /// prefixes = ["acme", "acme-tools"]
+    /// actions = ["storage"]         # optional: action ids besides
     /// ```
     ///
     /// # Errors
@@ -114,6 +115,14 @@ impl TrustStore {
         }
     }
 
+    /// Also trusts a configured publisher for the action ids below these prefixes, and for ids of nothing else
+    /// below them. An unknown name changes nothing.
+    pub fn give_actions(&mut self, publisher: &str, actions: Vec<Prefix>) {
+        if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
+            Arc::make_mut(publisher).actions = actions;
+        }
+    }
+
     /// A store that trusts one key for every id, as `--trust-key` does. The manifest's publisher name does
     /// not matter to it; the publisher is called `key:` and the key id. It takes the example
     /// key, and [`TrustStore::warnings`] says so.
@@ -138,6 +147,7 @@ impl TrustStore {
             keys: vec![key],
             threshold: 1,
             prefixes: vec![Prefix::all()],
+            actions: Vec::new(),
             ad_hoc: true,
             document: None,
             max_age: None,
@@ -166,6 +176,16 @@ impl TrustStore {
             .is_some_and(|publisher| self.covers(publisher, id))
     }
 
+    /// The one publisher whose prefix decides over an action's id; `None` if nobody's does, or the prefixes of
+    /// two do. It is who a library has to be by for others to mean its action by the id alone.
+    #[must_use]
+    pub fn action_holder(&self, id: &str) -> Option<&Arc<Publisher>> {
+        let mut holders = self
+            .publishers()
+            .filter(|publisher| self.covers_action(publisher, id));
+        holders.next().filter(|_| holders.next().is_none())
+    }
+
     /// What the user should be told about this store, one sentence each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
@@ -177,14 +197,31 @@ impl TrustStore {
             .collect()
     }
 
+    /// Whether a publisher may publish an id of anything but an action.
     pub(crate) fn covers(&self, publisher: &Publisher, id: &str) -> bool {
+        self.decides(publisher, id, |_| &[])
+    }
+
+    /// Whether a publisher may publish an action of this id: the prefixes of all ids and those of actions count
+    /// alike.
+    pub(crate) fn covers_action(&self, publisher: &Publisher, id: &str) -> bool {
+        self.decides(publisher, id, Publisher::actions)
+    }
+
+    /// Whether of all prefixes that cover `id` one of this publisher's is the longest. `further`: those that
+    /// count besides the prefixes of all ids.
+    fn decides(
+        &self,
+        publisher: &Publisher,
+        id: &str,
+        further: fn(&Publisher) -> &[Prefix],
+    ) -> bool {
         if publisher.ad_hoc {
             return true;
         }
         let closest = |publisher: &Publisher| {
-            publisher
-                .prefixes
-                .iter()
+            let prefixes = publisher.prefixes.iter().chain(further(publisher));
+            prefixes
                 .filter(|prefix| prefix.covers(id))
                 .map(Prefix::closeness)
                 .max()

@@ -98,6 +98,7 @@ pub(super) fn checked_publisher(
         keys,
         threshold,
         prefixes,
+        actions: Vec::new(),
         ad_hoc: false,
         document: None,
         max_age: None,

@@ -33,6 +33,8 @@ struct RawPublisher {
     #[serde(default = "one")]
     threshold: usize,
     prefixes: Vec<String>,
+    #[serde(default)]
+    actions: Vec<String>,
 }
 
 pub(super) fn one() -> usize {
@@ -73,12 +75,16 @@ fn publisher(
         &raw.key_files,
         read_file,
     )?;
-    let prefixes = raw
-        .prefixes
-        .iter()
-        .map(|prefix| Prefix::parse(prefix).map_err(|refusal| refusal.at(place())))
-        .collect::<Result<_, _>>()?;
-    checked_publisher(raw.name, keys, raw.threshold, prefixes)
+    let parse = |prefixes: &[String]| -> Result<Vec<Prefix>, Refusal> {
+        let prefixes = prefixes.iter();
+        prefixes
+            .map(|prefix| Prefix::parse(prefix).map_err(|refusal| refusal.at(place())))
+            .collect()
+    };
+    let (prefixes, actions) = (parse(&raw.prefixes)?, parse(&raw.actions)?);
+    let mut publisher = checked_publisher(raw.name, keys, raw.threshold, prefixes)?;
+    publisher.actions = actions;
+    Ok(publisher)
 }
 
 /// The keys that are written out, then those of the files, in order.

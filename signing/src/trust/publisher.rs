@@ -15,6 +15,7 @@ pub struct Publisher {
     pub(super) keys: Vec<PublicKey>,
     pub(super) threshold: usize,
     pub(super) prefixes: Vec<Prefix>,
+    pub(super) actions: Vec<Prefix>,
     pub(super) ad_hoc: bool,
     pub(super) document: Option<FromDocument>,
     pub(super) max_age: Option<Duration>,
@@ -51,6 +52,13 @@ impl Publisher {
     #[must_use]
     pub fn prefixes(&self) -> &[Prefix] {
         &self.prefixes
+    }
+
+    /// The prefixes of the action ids that it may publish besides those below [`Publisher::prefixes`]. They
+    /// cover ids of nothing else.
+    #[must_use]
+    pub fn actions(&self) -> &[Prefix] {
+        &self.actions
     }
 
     /// Whether this is a key that was named for one command, with `--trust-key`.

@@ -147,6 +147,34 @@ fn the_longest_prefix_decides_over_an_id() {
 }
 
 #[test]
+fn prefixes_of_actions_cover_actions_only_and_the_longest_decides_among_all() {
+    let of_actions = |toml: String, actions: &str| format!("{toml}actions = [{actions}]\n");
+    let acme = publisher("acme", &[key(1).public()], 1, &["acme", "mail"]);
+    let lib = publisher("lib", &[key(2).public()], 1, &["lib"]);
+    let lib = of_actions(lib, r#""storage", "mail", "acme.crm""#);
+    let store = TrustStore::from_toml(&[acme, lib].concat()).unwrap();
+    assert!(!store.may_publish("lib", "storage") && !store.may_publish("lib", "storage:commit"));
+    let holder = |id: &str| Some(store.action_holder(id)?.name().to_owned());
+    for (id, expected) in [
+        ("storage:commit", Some("lib")),
+        ("storage.blob:commit", Some("lib")),
+        ("storagex:commit", None),
+        ("acme:commit", Some("acme")),
+        ("acme.crm:find", Some("lib")),
+        // Both hold the prefix.
+        ("mail:send", None),
+    ] {
+        assert_eq!(holder(id).as_deref(), expected, "{id}");
+    }
+    // What is no action stays acme's.
+    assert!(store.may_publish("acme", "acme.crm.find"));
+    let mut key_alone = TrustStore::for_key(key(1).public());
+    assert!(key_alone.action_holder("storage:commit").is_some());
+    key_alone.add_key(key(2).public());
+    assert!(key_alone.action_holder("storage:commit").is_none());
+}
+
+#[test]
 fn a_store_without_publishers_lets_nobody_publish() {
     assert!(!TrustStore::empty().may_publish("acme", "acme"));
     let store = TrustStore::for_key(key(1).public());
