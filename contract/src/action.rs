@@ -16,6 +16,9 @@ pub(crate) use merge::{Claims, Merged, merge};
 pub(crate) use reference::{Implements, resolve};
 pub use reference::{Reference, RegistryReference};
 
+/// The code of an `implements` whose action is neither in the bundle nor in a library at hand.
+pub const UNRESOLVED: &str = crate::codes::ACTION_UNRESOLVED.code;
+
 /// A validated action: the floor under every tool that implements it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -101,8 +104,24 @@ pub struct Implementation {
     /// How it was written. An inline action has an id of its author's choice, and is nobody's but the
     /// contract's own.
     pub form: Form,
+    /// Who publishes the library that the action is from; `None` for one of the contract's own bundle.
+    pub library: Option<String>,
     /// What it stands for.
     pub action: Action,
+}
+
+impl Implementation {
+    /// The id by which others may speak of the action, and who publishes it: `own`, the contract's publisher, or
+    /// that of the library. An inline action, and one at a path, is the contract's alone: `None`.
+    #[must_use]
+    pub fn shared<'a>(&'a self, own: &'a str) -> Option<(&'a str, &'a str)> {
+        match self.form {
+            Form::Id | Form::Registry => {
+                Some((&self.action.id, self.library.as_deref().unwrap_or(own)))
+            }
+            Form::Path | Form::Inline => None,
+        }
+    }
 }
 
 /// The forms of `implements` (AIP-39, "Composition pattern").
@@ -129,6 +148,13 @@ impl Action {
             Some(action)
         });
         report.finish(action)
+    }
+
+    /// Whether a text is the id of an action (AIP-39, conformance rule 1), with underscores and more colons as
+    /// documents of earlier hosts have them.
+    #[must_use]
+    pub fn is_id(text: &str) -> bool {
+        id::is_valid(text) || id::was_valid(text)
     }
 
     /// The bare verb: as written, else what follows the colon of the id.

@@ -133,12 +133,17 @@ codes! {
     ACTION_ID_DIFFERS = "action-id-differs" Warning, "`verb` and `target_kind` are those of the action's id",
         "The id `storage:commit` names the target kind `storage` and the verb `commit`. The field holds as it is written; \
          whoever reads the id alone takes it for something else. Leave the field out, or correct it.";
-    ACTION_UNKNOWN = "action-unknown", "the action that `implements` names is known",
-        "Put its ACTION.md into the bundle, or write the action inline. An unknown action has no floor to \
+    ACTION_UNKNOWN = "action-unknown", "the path that `implements` names leads to an action",
+        "Put its ACTION.md there, correct the path, or write the action inline. An unknown action has no floor to \
          hold the tool to.";
-    ACTION_UNRESOLVED = "action-unresolved", "the library that a registry reference names is at hand",
-        "`@owner/library/action` names an ACTION.md of the bundle `library` of the publisher `owner`, by its folder. Nothing is \
-         fetched, and other bundles are not looked into: put the ACTION.md into this bundle, and write its id or path.";
+    ACTION_UNRESOLVED = "action-unresolved", "the action that `implements` names is in the bundle or in a library at hand",
+        "An id is looked up in the bundle, then in the libraries of the one publisher whose prefix decides for it; \
+         `@owner/library/action` is the ACTION.md in that folder of the bundle `library` of the publisher whom trust calls \
+         `owner`. Libraries are bundles that are installed, or named for the same command; nothing is fetched. Install the \
+         library, trust its publisher for the action, or put the ACTION.md into the bundle.";
+    ACTION_ELSEWHERE = "action-elsewhere" Warning, "the action that `implements` names is in the bundle",
+        "A host that has the library of the action takes it from there; any other refuses the bundle. Whoever publishes the \
+         tool says which library it needs. Until then what the action demands does not show in the contract.";
     ACTION_WIDENED = "action-widened", "a tool only narrows the action it implements",
         "The action is a floor: the tool may mutate, require and ask for more than its action, never claim \
          less. The message names the field and both values (AIP-14, \"Action implementation\").";

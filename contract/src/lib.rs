@@ -72,6 +72,17 @@ pub trait Scope {
         false
     }
 
+    /// Who publishes the library in which [`Scope::action`] found an action; `None` where it was in the bundle.
+    fn library(&self, _reference: &action::Reference) -> Option<String> {
+        None
+    }
+
+    /// Whether [`Scope::action`] gave nothing because the action is of a library, and libraries are the business of
+    /// who runs the bundle: the contract is read as if it implemented nothing, and never run so.
+    fn is_action_elsewhere(&self, _reference: &action::Reference) -> bool {
+        false
+    }
+
     /// The ids that [`Scope::schema`] knows, for a hint at the one that was meant.
     fn schemas(&self) -> Vec<String> {
         Vec::new()

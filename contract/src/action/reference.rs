@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{Action, Form, Implementation, id, read};
+use super::{Action, Form, Implementation, read};
 use crate::Scope;
 use crate::codes;
 use crate::diagnostic::Report;
@@ -129,6 +129,7 @@ fn composed(
             Some(Implementation {
                 reference: action.id.clone(),
                 form: Form::Inline,
+                library: None,
                 action,
             })
         }
@@ -153,7 +154,7 @@ fn by_name(
     let text = report.read(field.text())?;
     let (reference, form) = if let Some(registry) = RegistryReference::parse(text) {
         (Reference::Registry(registry), Form::Registry)
-    } else if id::is_valid(text) || id::was_valid(text) {
+    } else if Action::is_id(text) {
         (Reference::Id(text.to_owned()), Form::Id)
     } else {
         let message = format!(
@@ -166,19 +167,25 @@ fn by_name(
         return Some(Implementation {
             reference: text.to_owned(),
             form,
+            library: scope.library(&reference),
             action,
         });
     }
     if scope.is_action_unread(&reference) {
         report.follows();
-    } else if form == Form::Registry {
-        let message = format!("expected an action of a library at hand, found {text:?}");
-        let hint = "put its ACTION.md into the bundle and write its id";
-        report.add_with_hint(&codes::ACTION_UNRESOLVED, field.at, message, hint);
+    } else if scope.is_action_elsewhere(&reference) {
+        let message = format!(
+            "{text:?} is no action of this bundle: a host takes it from an action library that it has"
+        );
+        let otherwise = "hosts without that library refuse this bundle";
+        let hint = hint([text], scope, otherwise);
+        report.add_with_hint(&codes::ACTION_ELSEWHERE, field.at, message, hint);
     } else {
-        let message = format!("expected an action known in this bundle, found {text:?}");
-        let hint = hint([text], scope, "put its ACTION.md into the bundle");
-        report.add_with_hint(&codes::ACTION_UNKNOWN, field.at, message, hint);
+        let message =
+            format!("expected an action of the bundle or of a library at hand, found {text:?}");
+        let otherwise = "install the library, or put its ACTION.md into the bundle";
+        let hint = hint([text], scope, otherwise);
+        report.add_with_hint(&codes::ACTION_UNRESOLVED, field.at, message, hint);
     }
     None
 }
@@ -206,6 +213,7 @@ fn at_path(
             return Some(Implementation {
                 reference: text.to_owned(),
                 form: Form::Path,
+                library: None,
                 action,
             });
         }

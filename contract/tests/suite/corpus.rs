@@ -46,6 +46,10 @@ impl Scope for Bundle {
                 .expect("the action is valid")
         })
     }
+
+    fn is_action_elsewhere(&self, reference: &Reference) -> bool {
+        matches!(reference, Reference::Registry(registry) if registry.owner == "elsewhere")
+    }
 }
 
 fn contract() -> Tool {
