@@ -13,6 +13,7 @@ use toolward_bundle::index::{self, TOOLS_JSON};
 use toolward_bundle::libraries::Surroundings;
 use toolward_bundle::locate::{about_error, about_file};
 use toolward_bundle::rules;
+use toolward_contract::action;
 use toolward_contract::diagnostic::{self, Diagnostic, Severity};
 use toolward_signing::manifest::{self, Manifest};
 
@@ -237,14 +238,14 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
         }
     };
     let surroundings = bundle.as_ref().map_or(Surroundings::NONE, |bundle| {
-        Surroundings::alone(&bundle.publisher, &bundle.id)
+        Surroundings::of_author(&bundle.publisher, &bundle.id)
     });
     let documents = examine(&collected.files, surroundings, &mut found);
     let id = bundle.as_ref().map(|bundle| bundle.id.as_str());
     found.compare(earlier, id, &documents, &collected.files);
     if bundle.is_none() {
         // A [[build]] may be what makes a component, and the bundle the library that is referred to.
-        let follow = [codes::COMPONENT_MISSING.code, "action-unresolved"];
+        let follow = [codes::COMPONENT_MISSING.code, action::UNRESOLVED];
         found
             .diagnostics
             .retain(|found| !follow.contains(&found.code));
@@ -289,7 +290,7 @@ fn check_packed(root: &Path, earlier: Option<&Earlier>) -> Findings {
             let claims = files.get(manifest::FILE);
             let claims = claims.and_then(|bytes| Manifest::parse(bytes).ok());
             let surroundings = claims.as_ref().map_or(Surroundings::NONE, |claims| {
-                Surroundings::alone(&claims.publisher, &claims.id)
+                Surroundings::of_author(&claims.publisher, &claims.id)
             });
             let documents = examine(&files, surroundings, &mut found);
             let id = claims.as_ref().map(|claims| claims.id.as_str());

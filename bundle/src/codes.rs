@@ -17,7 +17,7 @@ codes! {
     BUNDLE_TOML_MISSING = "bundle-toml-missing", "the directory has no `bundle.toml`",
         "A bundle under work has a `bundle.toml` at its root. `toolward new` writes one.";
     BUNDLE_EMPTY = "bundle-empty", "the bundle brings nothing to use",
-        "Contracts are `TOOL.md` files below `tools/`, drivers are `DRIVER.md` files below `drivers/`, prompts are Markdown files below `prompts/`, and all files below `resources/` are resources.";
+        "Contracts are `TOOL.md` files below `tools/`, drivers are `DRIVER.md` files below `drivers/`, actions are `ACTION.md` files below `actions/`, prompts are Markdown files below `prompts/`, and all files below `resources/` are resources.";
     FILE_UNREADABLE = "file-unreadable", "a file of the bundle can't be read",
         "The file is missing, is not a regular file, or may not be read. Symbolic links are not followed: what a bundle holds lies inside it.";
     FILE_KIND = "file-kind", "a file is of no kind that can be checked",

@@ -22,7 +22,7 @@ use crate::dev::{self, PackOptions};
 use crate::documents::{Documents, role_of};
 pub use crate::error::ContentError;
 use crate::index::{self, TOOLS_JSON};
-use crate::libraries::Surroundings;
+use crate::libraries::{Libraries, Library, NoLibraries, Surroundings};
 use crate::rules;
 use crate::shown::{self, PromptEntry, ResourceEntry};
 
@@ -145,17 +145,34 @@ pub struct Content {
 }
 
 impl Content {
-    /// Reads the contents of a verified bundle.
+    /// Reads the contents of a verified bundle, with no other bundle around it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Content::from_verified_with`]; `action-unresolved` for a contract that takes its action from a
+    /// library.
+    pub fn from_verified(bundle: Verified<Bundle>) -> Result<Self, ContentError> {
+        Self::from_verified_with(bundle, &NoLibraries)
+    }
+
+    /// Reads the contents of a verified bundle. `libraries`: the actions of other bundles, as the same trust gives
+    /// them.
     ///
     /// # Errors
     ///
     /// When a document doesn't parse, a component is missing or exports another
     /// world, `tools.json` disagrees with the contracts, or an id
     /// lies outside the publisher's prefixes.
-    pub fn from_verified(bundle: Verified<Bundle>) -> Result<Self, ContentError> {
+    pub fn from_verified_with(
+        bundle: Verified<Bundle>,
+        libraries: &dyn Libraries,
+    ) -> Result<Self, ContentError> {
         let bundle = bundle.into_inner();
         let publisher = bundle.publisher.name().to_owned();
-        let granted = |id: &str| bundle.may_publish(id);
+        let granted = Prefixes {
+            of_all: &|id| bundle.may_publish(id),
+            of_actions: &|id| bundle.may_publish_action(id),
+        };
         let files = bundle
             .files
             .iter()
@@ -170,7 +187,8 @@ impl Content {
             Arc::new(bundle.manifest.clone()),
             files,
             &publisher,
-            &granted,
+            granted,
+            libraries,
         )?;
         content.provenance = bundle.provenance.clone();
         for warning in &bundle.warnings {
@@ -209,10 +227,21 @@ impl Content {
             Arc::new(packed.manifest),
             packed.files,
             &publisher,
-            &|_| true,
+            Prefixes {
+                of_all: &|_| true,
+                of_actions: &|_| true,
+            },
+            &NoLibraries,
         )?;
         content.warnings.extend(packed.warnings);
         Ok(content)
+    }
+
+    /// Whether a contract takes its action from another bundle, so that more than this bundle decides what it asks
+    /// for.
+    #[must_use]
+    pub fn takes_actions(&self) -> bool {
+        self.tools.iter().any(|entry| takes_action(&entry.tool))
     }
 
     /// The contract with an id.
@@ -237,17 +266,32 @@ impl Content {
         manifest: Arc<Manifest>,
         files: BTreeMap<String, Arc<[u8]>>,
         publisher: &str,
-        granted: &dyn Fn(&str) -> bool,
+        granted: Prefixes<'_>,
+        libraries: &dyn Libraries,
     ) -> Result<Self, ContentError> {
         check_roles(&manifest)?;
-        // Nothing is signed: the publisher is a claim, and no other library is known.
+        // Nothing is signed: the publisher is a claim.
         let owner = match origin.is_dev() {
             true => manifest.publisher.as_str(),
             false => publisher,
         };
-        let surroundings = Surroundings::alone(owner, &manifest.id);
+        let own = Library {
+            publisher: owner,
+            id: &manifest.id,
+        };
+        let surroundings = Surroundings {
+            own: Some(own),
+            others: libraries,
+        };
         let (documents, mut diagnostics) = rules::read_in(&files, surroundings);
-        let indexed = index::read(&files, &documents, &mut diagnostics);
+        // What is signed as tools.json was written before any library was known.
+        let takes_actions = documents.tools.iter().any(|tool| takes_action(&tool.value));
+        let written = takes_actions.then(|| {
+            let surroundings = Surroundings::of_author(owner, &manifest.id);
+            Documents::read_in(&files, surroundings)
+        });
+        let said = written.as_ref().unwrap_or(&documents);
+        let indexed = index::read(&files, said, &mut diagnostics);
         if let Some(index) = &indexed.index {
             diagnostics.extend(index::check_version(&manifest, index));
         }
@@ -258,7 +302,7 @@ impl Content {
             names_itself: tool
                 .mcp_name
                 .as_deref()
-                .is_some_and(|name| granted(&id_of(name))),
+                .is_some_and(|name| (granted.of_all)(&id_of(name))),
             tool,
             path,
             arrival: None,
@@ -317,6 +361,11 @@ impl Content {
     }
 }
 
+fn takes_action(tool: &Tool) -> bool {
+    let implements = tool.implements.as_ref();
+    implements.is_some_and(|implements| implements.library.is_some())
+}
+
 fn check_roles(manifest: &Manifest) -> Result<(), ContentError> {
     for entry in &manifest.files {
         let expected = role_of(entry.path.as_str());
@@ -338,12 +387,19 @@ fn id_of(name: &str) -> String {
     mapped(name).to_ascii_lowercase().replace('_', ".")
 }
 
+/// Which ids a publisher may publish.
+#[derive(Clone, Copy)]
+struct Prefixes<'a> {
+    of_all: &'a dyn Fn(&str) -> bool,
+    of_actions: &'a dyn Fn(&str) -> bool,
+}
+
 fn check_prefixes(
     manifest: &Manifest,
     documents: &Documents,
     tools: &[ToolEntry],
     publisher: &str,
-    granted: &dyn Fn(&str) -> bool,
+    granted: Prefixes<'_>,
 ) -> Result<(), ContentError> {
     let bundle = std::iter::once(("bundle", manifest.id.as_str(), "manifest.toml"));
     let contracts = tools.iter().map(|entry| {
@@ -371,6 +427,10 @@ fn check_prefixes(
     let ids = bundle.chain(contracts).chain(drivers).chain(actions);
     let ids = ids.chain(prompts);
     for (kind, id, path) in ids.chain(aliases) {
+        let granted = match kind {
+            "action" => granted.of_actions,
+            _ => granted.of_all,
+        };
         if !granted(id) {
             return Err(ContentError::PrefixNotGranted {
                 path: path.to_owned(),

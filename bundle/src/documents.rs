@@ -326,6 +326,7 @@ impl Documents {
     pub fn is_empty(&self, files: &BTreeMap<String, Arc<[u8]>>) -> bool {
         self.tools.is_empty()
             && self.drivers.is_empty()
+            && self.actions.is_empty()
             && self.prompts.is_empty()
             && files.keys().all(|path| role_of(path) != FileRole::Resource)
     }

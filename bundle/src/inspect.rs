@@ -218,7 +218,7 @@ impl Unverified {
             .map(|(path, bytes)| (path.as_str().to_owned(), bytes))
             .collect();
         let manifest = &bundle.manifest;
-        let surroundings = Surroundings::alone(&manifest.publisher, &manifest.id);
+        let surroundings = Surroundings::of_author(&manifest.publisher, &manifest.id);
         let mut documents = Documents::read_in(&files, surroundings);
         let problems = std::mem::take(&mut documents.diagnostics);
         Ok(Self {

@@ -1,18 +1,40 @@
 //! Where the action that a contract implements is found: in its own bundle, else in the libraries of other
-//! bundles. Which bundles those are, and whose, is decided by who has them.
+//! bundles. The rule stands here and nowhere else; whose a library is, the operator's trust says.
+
+mod reading;
+mod shelf;
 
 use toolward_contract::action::{Action, Reference, RegistryReference};
 
 use crate::documents::{Located, Unread, file_name, folder};
 
+pub use reading::{Reading, read_all};
+pub use shelf::Shelf;
+
 /// Actions of other bundles (AIP-39, "Action libraries"): asked for what the contract's own bundle does not
 /// have, and never for paths, which stay in the bundle.
 pub trait Libraries {
-    /// The action behind an id or a registry reference.
-    ///
-    /// An implementation answers by the operator's trust alone: `@owner/…` is a library of the publisher
-    /// whom trust calls `owner`, an id is the business of the one publisher whose prefix decides for it.
-    fn action(&self, reference: &Reference) -> Option<Action>;
+    /// The action behind an id or a registry reference. [`Shelf`] answers by the operator's trust alone.
+    fn action(&self, reference: &Reference) -> Option<Shelved<'_>>;
+
+    /// The references that lead somewhere, for a hint at the one that was meant.
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether the libraries are those of a host. If not, a reference to one can't be judged.
+    fn are_at_hand(&self) -> bool {
+        true
+    }
+}
+
+/// An action of another bundle.
+#[derive(Debug, Clone, Copy)]
+pub struct Shelved<'a> {
+    /// What it demands.
+    pub action: &'a Action,
+    /// The publisher of its library, by the trust store's name.
+    pub publisher: &'a str,
 }
 
 /// No other bundles.
@@ -20,8 +42,22 @@ pub trait Libraries {
 pub struct NoLibraries;
 
 impl Libraries for NoLibraries {
-    fn action(&self, _reference: &Reference) -> Option<Action> {
+    fn action(&self, _reference: &Reference) -> Option<Shelved<'_>> {
         None
+    }
+}
+
+/// The libraries of whoever will run the bundle: while it is made they are not known.
+#[derive(Debug, Clone, Copy)]
+struct LibrariesOfHosts;
+
+impl Libraries for LibrariesOfHosts {
+    fn action(&self, _reference: &Reference) -> Option<Shelved<'_>> {
+        None
+    }
+
+    fn are_at_hand(&self) -> bool {
+        false
     }
 }
 
@@ -64,12 +100,13 @@ impl Surroundings<'static> {
 }
 
 impl<'a> Surroundings<'a> {
-    /// Those of a bundle that stands alone.
+    /// Those of a bundle that is made or looked at, by nobody who runs it: what it says itself is read, and what it
+    /// takes from libraries is left open.
     #[must_use]
-    pub fn alone(publisher: &'a str, id: &'a str) -> Self {
+    pub fn of_author(publisher: &'a str, id: &'a str) -> Self {
         Self {
             own: Some(Library { publisher, id }),
-            ..Surroundings::NONE
+            others: &LibrariesOfHosts,
         }
     }
 }
@@ -82,12 +119,13 @@ impl std::fmt::Debug for Surroundings<'_> {
     }
 }
 
-/// The action that a contract means, among those of its bundle first.
-pub(crate) fn look_up(
+/// The action that a contract means, among those of its bundle first; and the publisher of its library, where it
+/// is another bundle's.
+pub(crate) fn look_up<'a>(
     reference: &Reference,
-    actions: &[Located<Action>],
-    surroundings: Surroundings<'_>,
-) -> Option<Action> {
+    actions: &'a [Located<Action>],
+    surroundings: Surroundings<'a>,
+) -> Option<(&'a Action, Option<&'a str>)> {
     let found = match reference {
         // No other bundle answers for a path.
         Reference::Path(path) => Some(actions.iter().find(|action| action.path == *path)?),
@@ -98,9 +136,22 @@ pub(crate) fn look_up(
             .and_then(|_| in_folder(&registry.action, actions)),
     };
     match found {
-        Some(found) => Some(Action::clone(&found.value)),
-        None => surroundings.others.action(reference),
+        Some(found) => Some((&found.value, None)),
+        None => {
+            let found = surroundings.others.action(reference)?;
+            Some((found.action, Some(found.publisher)))
+        }
     }
+}
+
+/// Whether an action that was not found may be in a library that whoever runs the bundle has.
+pub(crate) fn may_be_elsewhere(reference: &Reference, surroundings: Surroundings<'_>) -> bool {
+    let of_this_bundle = match reference {
+        Reference::Path(_) => true,
+        Reference::Id(_) => false,
+        Reference::Registry(registry) => surroundings.own.is_some_and(|own| own.is_of(registry)),
+    };
+    !of_this_bundle && !surroundings.others.are_at_hand()
 }
 
 /// Whether an ACTION.md of the bundle that could not be read may be the one that a contract means.

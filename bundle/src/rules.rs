@@ -61,7 +61,7 @@ pub fn not_empty(documents: &Documents, files: &Files) -> Option<Diagnostic> {
         about_file(
             bundle_toml::FILE,
             &codes::BUNDLE_EMPTY,
-            "the bundle has no TOOL.md, no DRIVER.md, no prompt and no resource",
+            "the bundle has no TOOL.md, no DRIVER.md, no ACTION.md, no prompt and no resource",
             "contracts go to tools/<id>/TOOL.md, drivers to drivers/<id>/DRIVER.md",
         )
     })

@@ -3,7 +3,7 @@
 //!
 //! In: the publisher; of tools ids with their major version, names, descriptions, schemas, declarations,
 //! approval, risk, tags, names for MCP and everything below `metadata`; of drivers what they are, implement,
-//! reach and need, and the requests of those without code; actions; the bytes of prompts and resources. Out: code, icons, examples, prose below a
+//! reach and need, and the requests of those without code; actions; the bytes of prompts and resources. What a contract takes from an action of another bundle counts as its own. Out: code, icons, examples, prose below a
 //! document's head, minor versions.
 
 mod canonical;
@@ -100,6 +100,14 @@ impl BundleSurface {
             .flatten()
             .map(|(id, tool)| ToolSummary::read(id, tool))
             .collect()
+    }
+
+    /// Whether a contract takes its action from another bundle: the surface is then more than this bundle's own.
+    #[must_use]
+    pub fn takes_actions(&self) -> bool {
+        let tools = self.value.get("tools").and_then(Value::as_object);
+        let mut tools = tools.into_iter().flatten();
+        tools.any(|(_, tool)| tool.pointer("/implements/library").is_some())
     }
 
     /// The ids of the drivers.

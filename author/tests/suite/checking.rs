@@ -344,5 +344,14 @@ fn a_registry_reference_is_checked_against_the_library_that_it_stands_in() {
     assert_eq!(check_path(&packed).diagnostics, []);
     implement("zenith");
     let report = check_path(demo.path());
+    assert!(codes(&report).contains(&"action-elsewhere"), "{report:?}");
+    // The bundle is the library, and has no such action: nobody else's could be meant.
+    std::fs::rename(
+        demo.path().join("actions/hello"),
+        demo.path().join("actions/gone"),
+    )
+    .unwrap();
+    implement("acme");
+    let report = check_path(demo.path());
     assert!(codes(&report).contains(&"action-unresolved"), "{report:?}");
 }

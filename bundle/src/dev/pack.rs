@@ -70,7 +70,7 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, ReadError
     };
     let found = files::collect(directory)?;
     let mut bundle_files = found.files;
-    let surroundings = Surroundings::alone(&bundle.publisher, &bundle.id);
+    let surroundings = Surroundings::of_author(&bundle.publisher, &bundle.id);
     let (index, mut diagnostics) = examine(&bundle_files, surroundings);
     diagnostic::attach(&mut diagnostics, |name| {
         bundle_files.get(name).map(|bytes| bytes.as_ref())

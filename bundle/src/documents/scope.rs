@@ -13,7 +13,7 @@ use toolward_contract::{Scope, json};
 use toolward_signing::manifest::FileRole;
 
 use super::{Located, Unread};
-use crate::libraries::{Surroundings, look_up, may_be};
+use crate::libraries::{Surroundings, look_up, may_be, may_be_elsewhere};
 
 /// Names among which the one that was meant is looked for.
 const MAX_HINTED: usize = 256;
@@ -94,7 +94,16 @@ impl Scope for BundleScope<'_> {
     }
 
     fn action(&self, reference: &Reference) -> Option<Action> {
-        look_up(reference, self.actions, self.surroundings)
+        look_up(reference, self.actions, self.surroundings).map(|(action, _)| action.clone())
+    }
+
+    fn library(&self, reference: &Reference) -> Option<String> {
+        let (_, publisher) = look_up(reference, self.actions, self.surroundings)?;
+        publisher.map(str::to_owned)
+    }
+
+    fn is_action_elsewhere(&self, reference: &Reference) -> bool {
+        may_be_elsewhere(reference, self.surroundings)
     }
 
     fn is_action_unread(&self, reference: &Reference) -> bool {
@@ -110,10 +119,14 @@ impl Scope for BundleScope<'_> {
     }
 
     fn actions(&self) -> Vec<String> {
-        let actions = self.actions.iter().take(self.offered());
-        actions
-            .flat_map(|action| [action.value.id.clone(), format!("./{}", action.path)])
-            .collect()
+        let offered = self.offered();
+        if offered == 0 {
+            return Vec::new();
+        }
+        let own = self.actions.iter();
+        let own = own.flat_map(|action| [action.value.id.clone(), format!("./{}", action.path)]);
+        let others = self.surroundings.others.names();
+        own.chain(others).take(offered).collect()
     }
 
     fn compiled(&self, schema: &Value) -> Option<Schema> {

@@ -1,7 +1,7 @@
 //! Which fields of a bundle's documents make up its surface.
 
 use serde_json::{Map, Value, json};
-use toolward_contract::action::Action;
+use toolward_contract::action::{Action, Form, Implementation};
 use toolward_contract::capability::CapabilitySet;
 use toolward_contract::driver::{Driver, DriverKind};
 use toolward_contract::schema::Schema;
@@ -52,7 +52,7 @@ fn tool(tool: &Tool) -> Value {
         "risk_level": tool.risk_level,
         "cost_class": tool.cost_class,
         "default_implementation": tool.default_implementation,
-        "implements": tool.implements.as_ref().map(|implementation| &implementation.reference),
+        "implements": tool.implements.as_ref().map(implements),
         "driver_constraints": tool.driver_constraints,
         "tags": tool.tags,
         "mcp_name": tool.mcp_name,
@@ -62,6 +62,24 @@ fn tool(tool: &Tool) -> Value {
         "fires_events": tool.fires_events,
         "metadata": tool.metadata,
     })
+}
+
+/// What a contract implements. An action that is known by its id is named by it, and one at a path by that, since it
+/// is a part of the surface itself; of any other it has to show which one it is, and whose.
+fn implements(implementation: &Implementation) -> Value {
+    let (reference, action) = (&implementation.reference, &implementation.action);
+    match (&implementation.library, implementation.form) {
+        (None, Form::Id | Form::Path) => json!(reference),
+        (None, Form::Inline) => json!({ "inline": reference }),
+        (None, Form::Registry) => json!({ "reference": reference, "action": action.id }),
+        (Some(library), _) => json!({
+            "reference": reference,
+            "action": action.id,
+            "library": library,
+            "category": action.category,
+            "target_kind": action.effective_target_kind(),
+        }),
+    }
 }
 
 fn driver(driver: &Driver) -> Value {

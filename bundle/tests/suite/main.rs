@@ -10,6 +10,7 @@ mod declarations;
 mod demo;
 mod fuzz_corpus;
 mod indexes;
+mod libraries;
 mod reading;
 mod showing;
 mod support;

@@ -1,0 +1,141 @@
+//! The action libraries at hand: which of their actions a reference means.
+
+use std::collections::BTreeMap;
+
+use toolward_contract::action::{Action, Reference};
+use toolward_signing::manifest::FileRole;
+use toolward_signing::trust::TrustStore;
+use toolward_signing::verify::Bundle;
+
+use super::{Libraries, Library, Shelved};
+use crate::documents::{file_name, folder, role_of};
+
+/// How many references a hint is looked for among.
+const MAX_NAMES: usize = 256;
+
+/// The actions of verified bundles, under the trust that they were verified with.
+///
+/// * `@owner/library/action` is in a bundle of the publisher whom trust calls `owner`.
+/// * An id is that of a bundle by the one publisher whose prefix decides for it: nobody else's action of that id
+///   counts, and none if the prefixes of two publishers decide alike.
+/// * A reference that two actions answer to means neither.
+#[derive(Debug, Default)]
+pub struct Shelf {
+    entries: Vec<Entry>,
+    /// The entries that decide for their ids.
+    by_id: BTreeMap<String, Vec<usize>>,
+    by_folder: BTreeMap<String, Vec<usize>>,
+}
+
+/// An action and where it stands.
+#[derive(Debug)]
+struct Entry {
+    action: Action,
+    publisher: String,
+    bundle: String,
+    /// The name of its folder.
+    folder: String,
+    /// Whether its publisher's prefix decides for its id, and nobody else's.
+    decides: bool,
+}
+
+/// The actions of one bundle that its publisher may publish.
+#[derive(Debug, Default)]
+pub(super) struct Volume(Vec<Entry>);
+
+impl Volume {
+    /// Those that can be read. Others are errors of their own bundle.
+    pub(super) fn of(bundle: &Bundle) -> Self {
+        let documents = bundle.files.iter();
+        let documents = documents.filter(|(path, _)| role_of(path.as_str()) == FileRole::Action);
+        let entries = documents.filter_map(|(path, bytes)| {
+            let path = path.as_str();
+            let text = std::str::from_utf8(bytes).ok()?;
+            let action = Action::parse(path, text).value?;
+            bundle.may_publish_action(&action.id).then(|| Entry {
+                action,
+                publisher: bundle.publisher.name().to_owned(),
+                bundle: bundle.manifest.id.clone(),
+                folder: file_name(folder(path)).to_owned(),
+                decides: false,
+            })
+        });
+        Self(entries.collect())
+    }
+}
+
+impl Shelf {
+    pub(super) fn new(volumes: impl IntoIterator<Item = Volume>, trust: &TrustStore) -> Self {
+        let mut shelf = Self::default();
+        for mut entry in volumes.into_iter().flat_map(|volume| volume.0) {
+            let holder = trust.action_holder(&entry.action.id);
+            entry.decides = holder.is_some_and(|holder| holder.name() == entry.publisher);
+            let place = shelf.entries.len();
+            if entry.decides {
+                let of_id = shelf.by_id.entry(entry.action.id.clone());
+                of_id.or_default().push(place);
+            }
+            let of_folder = shelf.by_folder.entry(entry.folder.clone());
+            of_folder.or_default().push(place);
+            shelf.entries.push(entry);
+        }
+        shelf
+    }
+
+    /// The library actions of these bundles.
+    #[must_use]
+    pub fn of<'b>(bundles: impl IntoIterator<Item = &'b Bundle>, trust: &TrustStore) -> Self {
+        Self::new(bundles.into_iter().map(Volume::of), trust)
+    }
+
+    fn at<'s>(&'s self, places: Option<&'s Vec<usize>>) -> impl Iterator<Item = &'s Entry> {
+        let places = places.into_iter().flatten();
+        places.filter_map(|place| self.entries.get(*place))
+    }
+}
+
+impl Entry {
+    fn library(&self) -> Library<'_> {
+        Library {
+            publisher: &self.publisher,
+            id: &self.bundle,
+        }
+    }
+}
+
+impl Libraries for Shelf {
+    fn action(&self, reference: &Reference) -> Option<Shelved<'_>> {
+        let found = match reference {
+            Reference::Path(_) => None,
+            Reference::Id(id) => only(self.at(self.by_id.get(id))),
+            Reference::Registry(registry) => {
+                let of_name = self.at(self.by_folder.get(&registry.action));
+                only(of_name.filter(|entry| entry.library().is_of(registry)))
+            }
+        }?;
+        Some(Shelved {
+            action: &found.action,
+            publisher: &found.publisher,
+        })
+    }
+
+    fn names(&self) -> Vec<String> {
+        let names = self.entries.iter().take(MAX_NAMES).flat_map(|entry| {
+            let below = entry.bundle.strip_prefix(&entry.publisher);
+            let library = below.and_then(|below| below.strip_prefix('.'));
+            let library = library.unwrap_or(&entry.bundle);
+            let address = format!("@{}/{library}/{}", entry.publisher, entry.folder);
+            [
+                entry.decides.then(|| entry.action.id.clone()),
+                Some(address),
+            ]
+        });
+        names.flatten().collect()
+    }
+}
+
+/// The one item, if there is exactly one.
+fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
+    let first = items.next()?;
+    items.next().is_none().then_some(first)
+}
