@@ -10,7 +10,7 @@ use toolward_store::Store;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::installed::{self, RefusedTool, StoreLocation};
-use crate::report::Report;
+use crate::report::{Report, Silent};
 use crate::trust::{self, Trust, TrustContext, dev_content};
 
 /// Where tools come from.
@@ -77,20 +77,25 @@ impl BundleSource {
             let store = self.store.existing(environment)?;
             return Ok(self.installed(store.as_ref(), environment, report)?.0);
         }
-        let bundles = self.named(environment, report)?.into_iter();
-        bundles.map(trust::read).collect()
+        let (bundles, context) = self.named(environment, report)?;
+        trust::read_all(bundles, &context).into_iter().collect()
     }
 
-    /// Verifies the named bundles.
+    /// Verifies the named bundles. Also gives the trust of now, for their action libraries.
     pub fn named(
         &self,
         environment: &Environment,
         report: &dyn Report,
-    ) -> Result<Vec<Verified<Bundle>>, Error> {
+    ) -> Result<(Vec<Verified<Bundle>>, TrustContext), Error> {
         let bundles = self.named.iter();
-        bundles
+        let bundles: Result<_, Error> = bundles
             .map(|bundle| self.trust.open(bundle, environment, report))
-            .collect()
+            .collect();
+        let trusted = self.trust.trusted(environment)?;
+        let context = self
+            .trust
+            .context_or_empty(&trusted, environment, &Silent)?;
+        Ok((bundles?, context))
     }
 
     /// The bundles installed in this store, if there is one, and the trust context they

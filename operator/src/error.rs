@@ -252,7 +252,8 @@ impl From<toolward_store::Error> for Error {
             | Store::SurfaceMismatch { .. }
             | Store::ObjectMissing { .. }
             | Store::ObjectChanged { .. }
-            | Store::PublisherChanged { .. } => Kind::Refused,
+            | Store::PublisherChanged { .. }
+            | Store::ActionsChanged { .. } => Kind::Refused,
             _ => Kind::Failed,
         };
         Self::of(kind, error)

@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
+use toolward_bundle::surface::BundleSurface;
 use toolward_host::confine::Confinement;
 use toolward_host::{Host, SharedState};
 use toolward_signing::Digest;
@@ -26,7 +27,7 @@ use crate::config::Granted;
 use crate::error::{Code, Error, Kind};
 use crate::operator::Operator;
 use crate::report::Report;
-use crate::trust::{TrustContext, read};
+use crate::trust::{TrustContext, read_all};
 
 use configuration::Configuration;
 use lease::Lease;
@@ -82,10 +83,11 @@ impl Watch {
         let scanner = Scanner::new(Arc::clone(&operator))?;
         let seen = scanner.look(&Seen::default(), report);
         let (source, environment) = (&operator.source, &operator.environment);
-        let named = source.named(environment, report)?;
+        let (named, of_named) = source.named(environment, report)?;
         let (contents, context) = match source.kind() {
             SourceKind::Named => {
-                let contents = named.iter().cloned().map(read).collect::<Result<_, _>>()?;
+                let contents = read_all(named.iter().cloned(), &of_named);
+                let contents: Vec<Content> = contents.into_iter().collect::<Result<_, _>>()?;
                 (contents, Some(source.trust.context(environment, report)?))
             }
             SourceKind::Installed => {
@@ -104,7 +106,7 @@ impl Watch {
         });
         Ok(Self {
             configuration: Configuration::new(Arc::clone(&operator), granted)?,
-            verifier: Verifier { operator, named },
+            verifier: Verifier::new(operator, named, &contents),
             scanner,
             seen,
             contents,
@@ -306,13 +308,13 @@ impl Watch {
     ) -> Served {
         self.ends = held.ends;
         let contents = held.contents;
-        let (before, now) = (digests(&self.contents), digests(&contents));
+        let (before, now) = (versions(&self.contents), versions(&contents));
         if before == now {
             return Served::Unchanged;
         }
         // Withdraw at once, even if the rest can't be served.
         let gone: Vec<_> = before.iter().filter(|one| !now.contains(one)).collect();
-        for digest in &gone {
+        for Version { digest, .. } in &gone {
             let why = "it was removed, replaced or revoked, or has expired";
             serving.shared_state.withdraw(&digest.to_string(), why);
         }
@@ -341,9 +343,9 @@ impl Watch {
 
     /// Serves the bundles that still verify, or nothing if no host can be built for
     /// them. Withdrawn tools are no longer listed.
-    fn leave_out<T: Target>(&mut self, now: &[Digest], serving: &Serving<T>, report: &dyn Report) {
+    fn leave_out<T: Target>(&mut self, now: &[Version], serving: &Serving<T>, report: &dyn Report) {
         self.contents
-            .retain(|content| now.contains(&content.manifest_digest));
+            .retain(|content| now.contains(&Version::of(content)));
         let kept = serving
             .target
             .make(&self.contents, &self.configuration.granted)
@@ -389,9 +391,31 @@ fn guarded(
     })
 }
 
-fn digests(contents: &[Content]) -> Vec<Digest> {
-    let digests = contents.iter();
-    digests.map(|content| content.manifest_digest).collect()
+/// What a bundle that is served is told apart by.
+#[derive(Debug, PartialEq, Eq)]
+struct Version {
+    digest: Digest,
+    /// Of a bundle that takes actions from others: they may change while its digest stays.
+    surface: Option<Digest>,
+}
+
+impl Version {
+    fn of(content: &Content) -> Self {
+        Self {
+            digest: content.manifest_digest,
+            surface: surface_with_actions(content),
+        }
+    }
+}
+
+fn versions(contents: &[Content]) -> Vec<Version> {
+    contents.iter().map(Version::of).collect()
+}
+
+/// The surface of a bundle that takes actions from others.
+fn surface_with_actions(content: &Content) -> Option<Digest> {
+    let takes = content.takes_actions();
+    takes.then(|| BundleSurface::of(content).digest())
 }
 
 /// Compiles the drivers that are not in the cache, while clients connect.

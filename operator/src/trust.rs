@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use toolward_bundle::content::Content;
+use toolward_bundle::libraries;
 use toolward_bundle::text::visible_line;
 use toolward_host::confine::SystemCalls;
 use toolward_signing::key::PublicKey;
@@ -266,9 +267,19 @@ impl Trust {
     }
 }
 
-/// Reads the content of a verified bundle.
+/// Reads the content of a verified bundle that takes no actions from others.
 pub fn read(bundle: Verified<Bundle>) -> Result<Content, Error> {
     Content::from_verified(bundle).map_err(|error| content_error(error, Kind::Refused))
+}
+
+/// Reads the contents of verified bundles, in their order. Each has the others as its action libraries.
+pub fn read_all(
+    bundles: impl IntoIterator<Item = Verified<Bundle>>,
+    context: &TrustContext,
+) -> Vec<Result<Content, Error>> {
+    let contents = libraries::read_all(bundles, &context.store).into_iter();
+    let read = |content: Result<_, _>| content.map_err(|error| content_error(error, Kind::Refused));
+    contents.map(read).collect()
 }
 
 /// Whether a directory is under work by an author. A packed bundle is not, regardless

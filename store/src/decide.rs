@@ -34,6 +34,8 @@ pub(crate) fn decide(
     let current = model::one_installed(sql, &new.id)?;
     if let Some(current) = &current
         && (current.digest, &current.publisher) == (new.digest, &new.publisher)
+        // The actions that it takes from other bundles may demand something else by now.
+        && (current.surface == new.surface || !candidate.surface.takes_actions())
     {
         return Ok(Decision::Unchanged(Box::new(current.clone())));
     }

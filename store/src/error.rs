@@ -76,6 +76,19 @@ pub enum Error {
         /// The publisher now.
         found: String,
     },
+    /// The actions that an installed bundle takes from others ask for something else than when its surface was
+    /// accepted.
+    #[error(
+        "{id}: the actions that it takes from a library give it the surface {found}; {accepted} was accepted"
+    )]
+    ActionsChanged {
+        /// The bundle.
+        id: String,
+        /// The digest that was accepted.
+        accepted: Digest,
+        /// The digest now.
+        found: Digest,
+    },
     /// A directory or file can't be used safely.
     #[error(transparent)]
     Unusable(#[from] toolward_files::Error),
@@ -125,6 +138,8 @@ codes! {
             "install the bundle again, and find out who writes to the store's directory";
         Self::PublisherChanged { .. } = "publisher-changed",
             "install the bundle again, to accept it from this publisher";
+        Self::ActionsChanged { .. } = "actions-changed",
+            "`toolward update` shows the difference, and how to accept it";
         Self::Unusable(_) = "store-unusable",
             "name another place, or repair owner and mode of this one";
         Self::Corrupt(_) = "store-corrupt",

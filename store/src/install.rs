@@ -4,6 +4,7 @@
 use std::time::SystemTime;
 
 use toolward_bundle::Content;
+use toolward_bundle::libraries::{Libraries, NoLibraries};
 use toolward_bundle::surface::{BundleSurface, Difference};
 use toolward_signing::Digest;
 use toolward_signing::verify::{Bundle, Verified};
@@ -56,18 +57,32 @@ pub enum InstallOutcome {
 }
 
 impl Store {
-    /// Installs a bundle, or updates one. An update with another surface is held.
+    /// Installs a bundle that takes no actions from others, or updates one: [`Store::install_with`].
     ///
     /// # Errors
-    /// [`Error::Content`] for a bundle that no host would take, [`Error::Refused`] for a `rollback` or an
-    /// `equivocation`, [`Error::Duplicate`]; [`Error::Full`], [`Error::Busy`], [`Error::Io`].
-    /// Refusals are recorded, and nothing else of them stays.
+    /// Those of [`Store::install_with`].
     pub fn install(
         &self,
         bundle: &Verified<Bundle>,
         options: &InstallOptions,
     ) -> Result<InstallOutcome, Error> {
-        let result = self.try_install(bundle, options);
+        self.install_with(bundle, options, &NoLibraries)
+    }
+
+    /// Installs a bundle, or updates one. An update with another surface is held; so is a bundle that is installed,
+    /// where the actions that it takes from `libraries` give it another surface than the one that was accepted.
+    ///
+    /// # Errors
+    /// [`Error::Content`] for a bundle that no host would take, [`Error::Refused`] for a `rollback` or an
+    /// `equivocation`, [`Error::Duplicate`]; [`Error::Full`], [`Error::Busy`], [`Error::Io`].
+    /// Refusals are recorded, and nothing else of them stays.
+    pub fn install_with(
+        &self,
+        bundle: &Verified<Bundle>,
+        options: &InstallOptions,
+        libraries: &dyn Libraries,
+    ) -> Result<InstallOutcome, Error> {
+        let result = self.try_install(bundle, options, libraries);
         if let Err(error) = &result {
             let refused = NewDecision {
                 publisher: Some(bundle.publisher.name().to_owned()),
@@ -84,8 +99,9 @@ impl Store {
         &self,
         bundle: &Verified<Bundle>,
         options: &InstallOptions,
+        libraries: &dyn Libraries,
     ) -> Result<InstallOutcome, Error> {
-        let candidate = candidate(bundle, options)?;
+        let candidate = candidate(bundle, options, libraries)?;
         let at = times::seconds(options.now);
         let _lock = lock::shared(&self.directory)?;
         // What will be refused is refused before anything is written. What others do meanwhile is looked at
@@ -139,8 +155,12 @@ impl Store {
     }
 }
 
-fn candidate(bundle: &Verified<Bundle>, options: &InstallOptions) -> Result<Candidate, Error> {
-    let content = Content::from_verified(bundle.clone())?;
+fn candidate(
+    bundle: &Verified<Bundle>,
+    options: &InstallOptions,
+    libraries: &dyn Libraries,
+) -> Result<Candidate, Error> {
+    let content = Content::from_verified_with(bundle.clone(), libraries)?;
     let surface = BundleSurface::of(&content);
     Ok(Candidate {
         held: Held {

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use toolward_bundle::Content;
+use toolward_bundle::libraries::Libraries;
 use toolward_bundle::surface::BundleSurface;
 use toolward_signing::verify::{Bundle, Verified};
 use toolward_signing::{ErrorKind, Refusal};
@@ -170,13 +171,14 @@ impl Store {
     }
 
     /// Verifies all that is installed or held, one after the other, as deeply as an installation does, and
-    /// tells each result. How many were refused is what comes back; refusals are recorded.
+    /// tells each result. `libraries`: the actions of what is installed. How many were refused is what comes back; refusals are recorded.
     ///
     /// # Errors
     /// When the state can't be read or written.
     pub fn verify_all(
         &self,
         verify: &Verify<'_>,
+        libraries: &dyn Libraries,
         now: SystemTime,
         tell: &mut dyn FnMut(&Checked),
     ) -> Result<usize, Error> {
@@ -192,10 +194,17 @@ impl Store {
         let mut refusals = 0_usize;
         for (position, (one, held)) in all.iter().enumerate() {
             let result = self.open_object(one, verify).and_then(|bundle| {
-                let content = Content::from_verified(bundle)?;
+                let content = Content::from_verified_with(bundle, libraries)?;
                 let found = BundleSurface::of(&content).digest();
                 if found == one.surface {
                     return Ok(());
+                }
+                if content.takes_actions() {
+                    return Err(Error::ActionsChanged {
+                        id: one.id.clone(),
+                        accepted: one.surface,
+                        found,
+                    });
                 }
                 Err(changed(
                     one,

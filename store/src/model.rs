@@ -3,6 +3,7 @@
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, Transaction};
 use semver::Version;
+use toolward_bundle::Content;
 use toolward_bundle::surface::BundleSurface;
 use toolward_signing::Digest;
 use toolward_signing::key::KeyId;
@@ -35,6 +36,28 @@ pub struct Installed {
     pub at: Timestamp,
     /// Why it was installed and not held.
     pub acceptance: Acceptance,
+}
+
+impl Installed {
+    /// Refuses what is no longer what was accepted, because the actions that the bundle takes from others changed.
+    /// `content`: the bundle, read with the libraries of now.
+    ///
+    /// # Errors
+    /// [`Error::ActionsChanged`].
+    pub fn check_actions(&self, content: &Content) -> Result<(), Error> {
+        if !content.takes_actions() {
+            return Ok(());
+        }
+        let found = BundleSurface::of(content).digest();
+        if found == self.surface {
+            return Ok(());
+        }
+        Err(Error::ActionsChanged {
+            id: self.id.clone(),
+            accepted: self.surface,
+            found,
+        })
+    }
 }
 
 /// Why a bundle was installed and not held.

@@ -42,6 +42,10 @@ pub(crate) enum Command {
         /// An id prefix that it may publish, whole segments (may be given again)
         #[arg(long, required = true)]
         prefix: Vec<String>,
+        /// A prefix of the action ids that its libraries may have besides; it covers
+        /// no tool, driver or bundle (may be given again)
+        #[arg(long, value_name = "PREFIX")]
+        actions: Vec<String>,
         /// The fingerprint that the publisher told you, by another way than the
         /// document came
         #[arg(long)]
@@ -100,10 +104,14 @@ impl Command {
             Self::Add {
                 source,
                 prefix,
+                actions,
                 fingerprint,
                 freshness,
                 common,
-            } => subject(common).add(source, prefix, fingerprint.as_deref(), freshness, output),
+            } => {
+                let given = (prefix.as_slice(), actions.as_slice());
+                subject(common).add(source, given, fingerprint.as_deref(), freshness, output)
+            }
             Self::List { common } => subject(common).list(output),
             Self::Show { name, common } => subject(common).show(name, output),
             Self::Update {
@@ -216,6 +224,7 @@ fn print(known: &Known, output: &mut Output) -> Result {
             "keys": document.keys.iter().map(|key| key.key_id()).collect::<Vec<_>>(),
             "fingerprint": fingerprint,
             "prefixes": known.grant.prefixes,
+            "actions": known.grant.actions,
             "source": known.grant.source,
             "max_age_days": known.grant.freshness.max_age_days,
             "channel": known.grant.freshness.channel,
@@ -230,6 +239,10 @@ fn print(known: &Known, output: &mut Output) -> Result {
         document.keys.len(),
         visible_line(&known.grant.prefixes.join(", "), 400)
     ))?;
+    if !known.grant.actions.is_empty() {
+        let actions = visible_line(&known.grant.actions.join(", "), 400);
+        output.line(format!("  actions      {actions}"))?;
+    }
     output.line(format!("  fingerprint  {fingerprint}"))?;
     if !known.grant.freshness.is_empty() {
         output.line(format!("  freshness    {}", known.grant.freshness))?;

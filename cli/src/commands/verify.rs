@@ -53,7 +53,8 @@ fn all(arguments: &Arguments, environment: &Environment, output: &mut Output) ->
     let standing = arguments.trust.context(environment, output)?;
     let verify = |file: &mut File| standing.archive_file(file);
     let mut written = Ok(());
-    let refused = store.verify_all(&verify, standing.now, &mut |checked| {
+    let libraries = installed::libraries(&store, &standing, None)?;
+    let refused = store.verify_all(&verify, &libraries, standing.now, &mut |checked| {
         let (state, code) = match &checked.result {
             Ok(()) => ("verified".to_owned(), None),
             Err(error) => (error.to_string(), Some(error.code())),

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 
+use toolward_bundle::libraries::{Reading, Shelf};
 use toolward_host::Broker;
 use toolward_registry::Source;
 use toolward_signing::Digest;
@@ -12,6 +13,7 @@ use toolward_store::{Held, InstallOptions, InstallOutcome, Installed, Store};
 use super::{Place, compile_ahead};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::installed;
 use crate::network::Network;
 use crate::report::Report;
 use crate::trust::TrustContext;
@@ -95,7 +97,11 @@ impl Installer<'_> {
             allow_rollback: self.allow_rollback.map(str::to_owned),
             accept: self.accept,
         };
-        let outcome = self.store.install(&bundle, &options)?;
+        let shelf = match Reading::new(bundle.clone()).is_open() {
+            true => installed::libraries(self.store, self.context, Some(&bundle.manifest.id))?,
+            false => Shelf::default(),
+        };
+        let outcome = self.store.install_with(&bundle, &options, &shelf)?;
         if let InstallOutcome::Installed {
             previous: Some(_), ..
         } = outcome
@@ -105,6 +111,7 @@ impl Installer<'_> {
         }
         if let InstallOutcome::Installed { .. } = outcome {
             self.compile_ahead(bundle);
+            installed::hold_changed(self.store, self.context, self.report)?;
         }
         Ok(outcome)
     }
@@ -155,6 +162,7 @@ impl Installer<'_> {
         if let Some(bundle) = verified.unwrap_or_else(PoisonError::into_inner) {
             self.compile_ahead(bundle);
         }
+        installed::hold_changed(self.store, self.context, self.report)?;
         Ok(installed)
     }
 }

@@ -1,13 +1,16 @@
 //! Verifies the served bundles again, under the current trust.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
+use toolward_signing::Digest;
 use toolward_signing::verify::{Bundle, Verified};
 
 use super::scanner::Scanner;
+use super::surface_with_actions;
 use crate::bundles::SourceKind;
 use crate::error::{Code, Error};
 use crate::installed;
@@ -18,9 +21,12 @@ use crate::trust::{self, dev_content};
 
 /// The inputs of verification.
 pub(super) struct Verifier {
-    pub(super) operator: Arc<Operator>,
+    operator: Arc<Operator>,
     /// The named bundles, as first read.
-    pub(super) named: Vec<Verified<Bundle>>,
+    named: Vec<Verified<Bundle>>,
+    /// By the digests of named bundles that take actions from others: the surfaces that they had when they were
+    /// named.
+    surfaces: BTreeMap<Digest, Digest>,
 }
 
 /// The bundles that verify now.
@@ -32,6 +38,22 @@ pub(super) struct Held {
 }
 
 impl Verifier {
+    /// `contents`: those of the named bundles, if any are named.
+    pub(super) fn new(
+        operator: Arc<Operator>,
+        named: Vec<Verified<Bundle>>,
+        contents: &[Content],
+    ) -> Self {
+        let surfaces = contents.iter();
+        let surfaces = surfaces
+            .filter_map(|content| Some((content.manifest_digest, surface_with_actions(content)?)));
+        Self {
+            surfaces: surfaces.collect(),
+            operator,
+            named,
+        }
+    }
+
     pub(super) fn again(&self, scanner: &Scanner, report: &dyn Report) -> Result<Held, Error> {
         let contents = match (self.operator.source.kind(), scanner.store()) {
             (SourceKind::Dev(directory), _) => {
@@ -81,19 +103,45 @@ impl Verifier {
 
     /// The named bundles that verify. A refused bundle is left out with a warning.
     fn named(&self, context: &TrustContext, report: &dyn Report) -> Vec<Content> {
-        let mut contents = Vec::new();
+        let refused = |id: &str, failure: Error| {
+            report.warning(&format!(
+                "{} is not served: {} ({})",
+                visible_line(id, 200),
+                failure.message,
+                failure.code
+            ));
+        };
+        let mut verified = Vec::new();
         for bundle in &self.named {
-            let again = context.again(bundle).map_err(Error::refused);
-            match again.and_then(trust::read) {
-                Ok(content) => contents.push(content),
-                Err(failure) => report.warning(&format!(
-                    "{} is not served: {} ({})",
-                    visible_line(&bundle.manifest.id, 200),
-                    failure.message,
-                    failure.code
-                )),
+            match context.again(bundle).map_err(Error::refused) {
+                Ok(bundle) => verified.push(bundle),
+                Err(failure) => refused(&bundle.manifest.id, failure),
             }
         }
-        contents
+        let ids: Vec<String> = verified.iter().map(|one| one.manifest.id.clone()).collect();
+        let contents = trust::read_all(verified, context).into_iter();
+        let contents = contents.zip(ids).filter_map(|(content, id)| {
+            let content = content.and_then(|content| self.is_as_named(content));
+            content.map_err(|failure| refused(&id, failure)).ok()
+        });
+        contents.collect()
+    }
+
+    /// Refuses a bundle whose actions of other bundles changed since it was named.
+    fn is_as_named(&self, content: Content) -> Result<Content, Error> {
+        let known = self.surfaces.get(&content.manifest_digest);
+        match surface_with_actions(&content) {
+            Some(found) if known != Some(&found) => {
+                let id = content.manifest.id.clone();
+                let accepted = known.copied().unwrap_or(content.manifest_digest);
+                let changed = toolward_store::Error::ActionsChanged {
+                    id,
+                    accepted,
+                    found,
+                };
+                Err(changed.into())
+            }
+            _ => Ok(content),
+        }
     }
 }

@@ -77,12 +77,18 @@ impl Changes<'_> {
     ///
     /// # Errors
     /// `publisher-known`, or if the document can't be fetched or is refused.
-    pub fn candidate(&self, source: &str, prefixes: &[String]) -> Result<Candidate, Error> {
+    pub fn candidate(
+        &self,
+        source: &str,
+        prefixes: &[String],
+        actions: &[String],
+    ) -> Result<Candidate, Error> {
         let publishers = self.trust.publishers(self.environment)?;
         // Open before fetching: changes must be recorded.
         self.store.open(self.environment)?;
         let grant = Grant {
             prefixes: prefixes.to_vec(),
+            actions: actions.to_vec(),
             source: recorded(&Source::parse(source)?, source)?,
             revocation_signers: Vec::new(),
             freshness: FreshnessRule::default(),
@@ -145,6 +151,7 @@ impl Changes<'_> {
         let mut with = trust.store_of(trusted, self.environment)?;
         with.add_document(&known.document, known.prefixes()?)
             .map_err(Error::refused)?;
+        with.give_actions(&known.document.name, known.actions()?);
         Ok((context, known))
     }
 

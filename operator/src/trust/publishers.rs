@@ -36,6 +36,9 @@ const MAX_GRANT_BYTES: usize = 64 * 1024;
 pub struct Grant {
     /// Prefixes of the ids that it may publish.
     pub prefixes: Vec<String>,
+    /// Prefixes of the action ids that it may publish besides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<String>,
     /// The source of its document, as given by the operator.
     pub source: String,
     /// The keys that signed the stored list of revocations.
@@ -98,13 +101,20 @@ pub struct Known {
 impl Known {
     /// The prefixes of the ids that it may publish.
     pub fn prefixes(&self) -> Result<Vec<Prefix>, Error> {
-        let prefixes = self.grant.prefixes.iter();
-        prefixes
-            .map(|prefix| {
-                Prefix::parse(prefix).map_err(|refusal| Error::usage(refusal.kind(), &refusal))
-            })
-            .collect()
+        parsed(&self.grant.prefixes)
     }
+
+    /// The prefixes of the action ids that it may publish besides.
+    pub fn actions(&self) -> Result<Vec<Prefix>, Error> {
+        parsed(&self.grant.actions)
+    }
+}
+
+fn parsed(prefixes: &[String]) -> Result<Vec<Prefix>, Error> {
+    let parse = |prefix: &String| {
+        Prefix::parse(prefix).map_err(|refusal| Error::usage(refusal.kind(), &refusal))
+    };
+    prefixes.iter().map(parse).collect()
 }
 
 /// A snapshot of the publishers of `toolward trust`.
@@ -151,6 +161,7 @@ impl Trusted {
                         "take the publisher out of toolward.toml, or: toolward trust remove {name}"
                     ))
                 })?;
+            store.give_actions(&known.document.name, known.actions()?);
             if let Some(max_age) = known.grant.freshness.max_age()? {
                 store.limit_age(&known.document.name, max_age);
             }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
+use toolward_bundle::libraries::NoLibraries;
 
 use toolward_signing::revocation::Revocations;
 use toolward_signing::trust::TrustStore;
@@ -148,7 +149,7 @@ fn verifying_all_tells_each_result_and_counts_the_refusals() {
     std::fs::write(place.object(&two.digest), b"damaged").unwrap();
     let told = Cell::new(0);
     let refusals = store
-        .verify_all(&verifier(), now(), &mut |checked| {
+        .verify_all(&verifier(), &NoLibraries, now(), &mut |checked| {
             told.set(told.get() + 1);
             assert_eq!(checked.total, 2);
             assert_eq!(checked.result.is_err(), checked.id == "demo.two");

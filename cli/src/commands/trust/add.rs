@@ -12,12 +12,12 @@ impl Subject<'_> {
     pub(super) fn add(
         &self,
         source: &str,
-        prefixes: &[String],
+        (prefixes, actions): (&[String], &[String]),
         fingerprint: Option<&str>,
         freshness: &FreshnessFlags,
         output: &mut Output,
     ) -> Result {
-        let candidate = self.changes(output).candidate(source, prefixes)?;
+        let candidate = self.changes(output).candidate(source, prefixes, actions)?;
         let (document, settings) = (&candidate.known.document, &candidate.settings);
         // An invalid rule is refused before a person is asked.
         freshness.given(settings)?;
