@@ -1,6 +1,7 @@
 //! Evaluates the policy for the tools of bundles without running them: the routes that
 //! a host would have, and the missing policy lines.
 
+mod action_rules;
 mod candidates;
 mod row;
 mod suggest;
@@ -17,6 +18,7 @@ use crate::error::{Code, Error, Kind};
 use crate::host_setup;
 use crate::report::Report;
 
+pub use action_rules::ActionRule;
 pub use candidates::{Candidate, Reason, RejectedDriver, ToolCandidates};
 pub use row::Row;
 pub use suggest::Suggestion;

@@ -293,6 +293,7 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
             )));
         }
     }
+    crate::action::check(rule)?;
     if let Some(driver) = &rule.driver
         && toolward_contract::tool::ToolId::relaxed(driver).is_err()
     {

@@ -166,7 +166,7 @@ impl AskReason {
 /// From this risk level on a person is asked.
 pub(crate) const ASK_FROM_RISK: u8 = 2;
 /// The risk level that only a person can approve.
-const IRREVERSIBLE_RISK: u8 = 3;
+pub(crate) const IRREVERSIBLE_RISK: u8 = 3;
 
 impl fmt::Display for AskReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

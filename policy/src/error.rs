@@ -128,7 +128,7 @@ codes! {
     PUBLISHER = "policy-publisher", "Not a valid publisher's name; a grant never says `*`.";
     TOOL = "policy-tool", "Not a valid id or pattern of tools, bundles or prompts: `*` stands for whole segments only.";
     CAPABILITY = "policy-capability", "Not a valid capability, or one of an unknown class.";
-    NEVER_GRANTED = "policy-never-granted", "A capability that no rule can give: `tool:*`, `secret:*`, or reading of what can only be changed.";
+    NEVER_GRANTED = "policy-never-granted", "A capability that no rule can give: `tool:*`, `secret:*`, or reading of what can only be changed; or something beside `action` that only a rule that names its tool gives.";
     REVEAL = "policy-reveal", "`reveal` names a secret that the rule does not give.";
     WORKSPACE = "policy-workspace", "Not a plain virtual path, or not an absolute directory.";
     WORKSPACE_OVERLAP = "policy-workspace-overlap", "Two workspaces in one directory, or one inside the other, and not both `shared`.";

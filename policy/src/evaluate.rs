@@ -51,10 +51,9 @@ impl<'a> View<'a> {
         let driver = implementation.driver.id.as_str();
         let grants = policy.grants.iter().filter(|placed| {
             let rule = &placed.rule;
-            rule.publisher.as_str() == contract.publisher
+            rule.is_about(&contract)
                 && rule.driver_publisher.as_str() == implementation.publisher
                 && rule.driver.as_ref().is_none_or(|own| own == driver)
-                && rule.tool.matches(id, major)
         });
         let denies = policy.denies.iter().filter(|placed| {
             let rule = &placed.rule;

@@ -1,6 +1,7 @@
 //! What an operator grants: policy files, the decision, and the grant. Pure,
 //! without I/O.
 
+mod action;
 mod binding;
 mod check;
 mod context;
@@ -31,6 +32,7 @@ mod rule_id;
 mod suggest;
 mod toml_text;
 
+pub use action::RuleAction;
 pub use context::{
     ContextLack, ContextRule, ContextSource, ContextText, ContextValue, ContextWhy, Contexts,
     GivenContext,

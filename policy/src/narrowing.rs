@@ -154,6 +154,7 @@ fn same<T: PartialEq>(some: &[T], others: &[T]) -> bool {
 fn is_about_the_same(one: &Rule, other: &Rule) -> bool {
     one.publisher == other.publisher
         && one.tool == other.tool
+        && one.action == other.action
         && one.driver_publisher == other.driver_publisher
         && one.driver == other.driver
 }

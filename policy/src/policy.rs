@@ -9,7 +9,7 @@ use crate::document::DocumentRule;
 use crate::limits::LimitSettings;
 use crate::resolve::Resolve;
 use crate::rule::{Defaults, DenyRule, Rule, Secret, Service, Share, Workspace};
-use crate::rule_id::Placed;
+use crate::rule_id::{Placed, RuleId};
 
 /// What an operator grants, denies and limits: read from a file
 /// ([`Policy::from_toml`]) or put together in code ([`Policy::builder`]). The
@@ -69,6 +69,12 @@ impl Policy {
                 && rule.tool.matches(id, major)
                 && rule.names.iter().any(|own| own == name)
         })
+    }
+
+    /// The grants that are about an action, with their names, in order.
+    pub fn action_grants(&self) -> impl Iterator<Item = (&RuleId, &Rule)> {
+        let grants = self.grants.iter().map(|placed| (&placed.id, &placed.rule));
+        grants.filter(|(_, rule)| rule.action.is_some())
     }
 
     /// The denies, in order.

@@ -12,6 +12,7 @@ use serde::Serialize;
 use toolward_contract::capability::{CapabilitySet, HostPattern, PathPattern};
 use toolward_contract::tool::Approval;
 
+use crate::action::RuleAction;
 use crate::grant::{OnViolation, SecretBinding};
 use crate::name::{Publisher, ToolPattern};
 use crate::operator_claims::Confirmed;
@@ -66,6 +67,9 @@ pub struct Rule {
     pub publisher: Publisher,
     /// The tools; all of the publisher's where a file says nothing.
     pub tool: ToolPattern,
+    /// The action that the tools implement; `None`: whichever they do, or none. A rule with one gives
+    /// `requires` and `mutates`, and nothing else.
+    pub action: Option<RuleAction>,
     /// The publisher of the driver; the contract's where a file says nothing.
     pub driver_publisher: Publisher,
     /// The one driver that the rule is about; `None`: all. Only a rule that
@@ -110,6 +114,7 @@ impl Rule {
             driver_publisher: publisher.clone(),
             publisher,
             tool: ToolPattern::all(),
+            action: None,
             driver: None,
             requires: CapabilitySet::new(),
             mutates: CapabilitySet::new(),
@@ -295,6 +300,9 @@ pub struct Defaults {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "tools {} of {}", self.tool, self.publisher)?;
+        if let Some(action) = &self.action {
+            write!(f, " that implement {action}")?;
+        }
         match &self.driver {
             Some(driver) => write!(f, ", by driver {driver} of {}", self.driver_publisher),
             None if self.driver_publisher != self.publisher => {

@@ -286,6 +286,9 @@ fn unknown_publishers(policy: &Policy, trust: &TrustStore) -> Vec<String> {
     for rule in policy.grants() {
         known(rule.publisher.as_str(), "a [[grant]]");
         known(rule.driver_publisher.as_str(), "a [[grant]]");
+        if let Some(action) = &rule.action {
+            known(action.library.as_str(), "a [[grant]]");
+        }
     }
     for publisher in policy.denies().filter_map(|rule| rule.publisher.as_ref()) {
         known(publisher.as_str(), "a [[deny]]");

@@ -8,6 +8,7 @@ use toolward_fields::{Kind, Span};
 use super::fields::{
     Field, Fields, did_you_mean, finish, flag, integer, number, table, text, texts,
 };
+use crate::action::RuleAction;
 use crate::binding;
 use crate::document::{self, DocumentRule, FilePattern};
 use crate::error::{self, PolicyError, quoted};
@@ -218,6 +219,7 @@ pub(super) fn grant(mut fields: Fields<'_>) -> Result<Rule, PolicyError> {
     if let Some(tool) = optional(&mut fields, "tool", ToolPattern::parse)? {
         rule.tool = tool;
     }
+    rule.action = action(&mut fields, &rule.publisher)?;
     if let Some(publisher) = optional(&mut fields, "driver_publisher", Publisher::parse)? {
         rule.driver_publisher = publisher;
     }
@@ -243,6 +245,28 @@ pub(super) fn grant(mut fields: Fields<'_>) -> Result<Rule, PolicyError> {
     rule.on_violation = on_violation(&mut fields)?.unwrap_or_default();
     finish(fields)?;
     Ok(rule)
+}
+
+/// The action that a rule is about: its publisher's own, or that of a library.
+fn action(
+    fields: &mut Fields<'_>,
+    publisher: &Publisher,
+) -> Result<Option<RuleAction>, PolicyError> {
+    let id = text(fields, "action")?.map(str::to_owned);
+    let span = fields.at.clone();
+    let library = optional(fields, "library", Publisher::parse)?;
+    match (id, library) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(PolicyError::new(
+            &error::MISSING_KEY,
+            "expected `action` beside `library`, found none",
+        )
+        .at(span)),
+        (Some(id), library) => Ok(Some(RuleAction {
+            id,
+            library: library.unwrap_or_else(|| publisher.clone()),
+        })),
+    }
 }
 
 pub(super) fn deny(mut fields: Fields<'_>) -> Result<DenyRule, PolicyError> {

@@ -119,10 +119,8 @@ fn lacks(machine: &Machine, platform: &Platform) -> Vec<Rejection> {
 /// Whether the operator bound another publisher's driver to a contract: by a rule for the contract that names both the
 /// driver and its publisher.
 fn is_bound(contract: &Contract<'_>, implementation: &Implementation<'_>, policy: &Policy) -> bool {
-    let tool = contract.tool;
     policy.grants().any(|rule| {
-        rule.publisher.as_str() == contract.publisher
-            && rule.tool.matches(tool.id.as_str(), tool.version.major)
+        rule.is_about(contract)
             && rule.driver.as_deref() == Some(implementation.driver.id.as_str())
             && rule.driver_publisher.as_str() == implementation.publisher
     })

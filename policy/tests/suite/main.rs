@@ -5,6 +5,7 @@
     reason = "helpers of tests fail the test"
 )]
 
+mod actions;
 mod approvals;
 mod contexts;
 mod drivers;

@@ -1,5 +1,5 @@
 //! `policy list`: what became of each tool of a bundle, and of each prompt and
-//! resource, on one line.
+//! resource, on one line; and which tools a rule about an action covers.
 
 use clap::Args;
 use serde_json::json;
@@ -47,6 +47,17 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         });
         let reason = visible_line(&reason, MAX_REASONS_CHARS);
         output.result(&value, format_args!("REFUSED  {tool} of {id}: {reason}"))?;
+    }
+    for rule in review.action_rules() {
+        let tools = match rule.tools.as_slice() {
+            [] => "no tool".to_owned(),
+            tools => visible_line(&tools.join(", "), MAX_REASONS_CHARS),
+        };
+        let line = format!(
+            "{} covers {tools}",
+            visible_line(&rule.rule, MAX_REASONS_CHARS)
+        );
+        output.result(&rule, line)?;
     }
     for document in &documents {
         output.result(&documents::json(document), documents::line(document))?;

@@ -1,0 +1,86 @@
+//! `action` and `library` of a `[[grant]]`: a rule about the tools that implement an action. What the rule gives
+//! stands beside it.
+
+use std::fmt;
+
+use toolward_contract::action::Action;
+
+use crate::decision::{Contract, IRREVERSIBLE_RISK};
+use crate::error::{self, PolicyError, quoted};
+use crate::name::Publisher;
+use crate::rule::Rule;
+
+/// An action of one publisher, as a rule names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleAction {
+    /// The action's id, such as `storage:commit`.
+    pub id: String,
+    /// Who publishes the action: the publisher of the tools, or of the library that they take it from.
+    pub library: Publisher,
+}
+
+impl RuleAction {
+    /// Whether a contract implements the action, and by a name that others know it by: inline actions and those at a
+    /// path are the contract's alone. Never for effects that can't be undone: a tool of risk level 3 is named.
+    fn is_implemented_by(&self, contract: &Contract<'_>) -> bool {
+        let implements = contract.tool.implements.as_ref();
+        let shared = implements.and_then(|one| one.shared(contract.publisher));
+        contract.tool.risk_level < IRREVERSIBLE_RISK
+            && shared == Some((self.id.as_str(), self.library.as_str()))
+    }
+}
+
+impl fmt::Display for RuleAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "action {} of {}", self.id, self.library)
+    }
+}
+
+impl Rule {
+    /// Whether the rule is about a contract, whichever driver carries it out.
+    #[must_use]
+    pub fn is_about(&self, contract: &Contract<'_>) -> bool {
+        let tool = contract.tool;
+        self.publisher.as_str() == contract.publisher
+            && self.tool.matches(tool.id.as_str(), tool.version.major)
+            && (self.action.as_ref()).is_none_or(|action| action.is_implemented_by(contract))
+    }
+}
+
+/// Checks a rule with an action. It covers tools that nobody has named, so that it gives capabilities and nothing
+/// else.
+pub(crate) fn check(rule: &Rule) -> Result<(), PolicyError> {
+    let Some(action) = &rule.action else {
+        return Ok(());
+    };
+    if !Action::is_id(&action.id) {
+        return Err(PolicyError::new(
+            &error::WRONG_VALUE,
+            format!(
+                "expected `action` to be the id of an action, found {}",
+                quoted(&action.id)
+            ),
+        )
+        .hinted("write it as ACTION.md does: `storage:commit`"));
+    }
+    let others = [
+        ("driver", rule.driver.is_some()),
+        ("driver_publisher", rule.driver_publisher != rule.publisher),
+        ("accepts", !rule.accepts.is_empty()),
+        ("reveal", !rule.reveal.is_empty()),
+        ("plain_http", rule.plain_http),
+        ("addresses", !rule.addresses.is_empty()),
+        ("guest_headers", !rule.guest_headers.is_empty()),
+        ("names", !rule.names.is_empty()),
+        ("preapproved", rule.preapproved),
+        ("confirms", rule.confirms != Default::default()),
+    ];
+    match others.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((key, _)) => Err(PolicyError::new(
+            &error::NEVER_GRANTED,
+            format!("expected no `{key}` beside `action`, found one"),
+        )
+        .hinted(format!("give `{key}` in a rule that names the tool"))),
+    }
+}

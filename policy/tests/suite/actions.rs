@@ -1,0 +1,166 @@
+//! Rules about an action: which tools they cover, and what they never give.
+
+use serde_json::Value;
+use toolward_contract::Scope;
+use toolward_contract::action::{Action, Reference};
+use toolward_contract::tool::Tool;
+use toolward_policy::{Decision, Policy};
+
+use crate::support::{allowed, ask, ask_of, driver, granted, policy};
+
+/// The action `storage:commit`, in the contract's own bundle or in a library of somebody.
+struct Actions(Option<&'static str>);
+
+impl Scope for Actions {
+    fn schema(&self, _id: &str) -> Option<Value> {
+        None
+    }
+
+    fn action(&self, _reference: &Reference) -> Option<Action> {
+        let text = "---\nschema: action/v1\nid: storage:commit\ndescription: Commits.\n---\n";
+        Action::parse("ACTION.md", text).value
+    }
+
+    fn library(&self, _reference: &Reference) -> Option<String> {
+        self.0.map(str::to_owned)
+    }
+}
+
+/// `notes.append` of a publisher, which opens a bucket and says what it implements.
+fn implementing(implements: &str, library: Option<&'static str>, more: &str) -> Tool {
+    let source = format!(
+        "---\nid: notes.append\nname: A tool\ndescription: Does something.\nversion: 1.2.0\n\
+         inputs: {{ type: object }}\noutputs: {{ type: object }}\n\
+         requires: {{ database: [counters] }}\nimplements: {implements}\n{more}---\n"
+    );
+    let parsed = Tool::parse("TOOL.md", &source, &Actions(library));
+    parsed
+        .into_result()
+        .unwrap_or_else(|found| panic!("{found:?}"))
+}
+
+fn rule(lines: &str) -> Policy {
+    policy(&format!(
+        "[[grant]]\npublisher = \"acme\"\naction = \"storage:commit\"\n{lines}\n\
+         requires = [\"database:counters\"]\n"
+    ))
+}
+
+fn is_given(policy: &Policy, tool: &Tool) -> bool {
+    !matches!(ask(policy, tool, &driver("")), Decision::Deny(_))
+}
+
+#[test]
+fn a_rule_covers_the_tools_that_implement_its_action_by_a_name_that_others_know() {
+    let own = rule("");
+    for implements in ["storage:commit", "\"@acme/notes/commit\""] {
+        assert!(
+            is_given(&own, &implementing(implements, None, "")),
+            "{implements}"
+        );
+    }
+    for implements in [
+        "./actions/commit",
+        "{ file: actions/commit }",
+        "{ inline: { id: \"storage:commit\" } }",
+    ] {
+        assert!(
+            !is_given(&own, &implementing(implements, None, "")),
+            "{implements}"
+        );
+    }
+    let other = policy(
+        "[[grant]]\npublisher = \"acme\"\naction = \"storage:push\"\nrequires = [\"database:counters\"]\n",
+    );
+    assert!(!is_given(&other, &implementing("storage:commit", None, "")));
+    // Nor tools that implement nothing, and those that the rule's `tool` leaves out.
+    let plain = crate::support::tool("requires: { database: [counters] }");
+    assert!(!is_given(&own, &plain));
+    let narrower = rule("tool = \"text.*\"");
+    assert!(!is_given(
+        &narrower,
+        &implementing("storage:commit", None, "")
+    ));
+}
+
+#[test]
+fn an_action_of_a_library_is_covered_where_the_rule_names_its_publisher() {
+    let of_library = implementing("storage:commit", Some("verbs"), "");
+    assert!(!is_given(&rule(""), &of_library));
+    assert!(is_given(&rule("library = \"verbs\""), &of_library));
+    assert!(!is_given(&rule("library = \"others\""), &of_library));
+    // A library's action is not the publisher's own, and the other way round.
+    let own = implementing("storage:commit", None, "");
+    assert!(!is_given(&rule("library = \"verbs\""), &own));
+}
+
+#[test]
+fn a_rule_covers_tools_of_its_publisher_only() {
+    let tool = implementing("storage:commit", Some("verbs"), "");
+    let rule = rule("library = \"verbs\"");
+    let decision = ask_of(&rule, (&tool, "mallory"), (&driver(""), "mallory"));
+    assert!(matches!(decision, Decision::Deny(_)));
+}
+
+#[test]
+fn a_rule_gives_what_stands_beside_it_and_a_person_is_still_asked() {
+    let risky = implementing("storage:commit", None, "risk_level: 2\n");
+    let decision = ask(&rule(""), &risky, &driver(""));
+    assert!(matches!(decision, Decision::Ask(..)), "{decision:?}");
+    assert_eq!(granted(&decision).len(), 1);
+    assert!(allowed(&decision).preapproved.is_empty());
+}
+
+#[test]
+fn nothing_is_given_to_a_tool_whose_effects_can_not_be_undone() {
+    assert!(!is_given(
+        &rule(""),
+        &implementing("storage:commit", None, "risk_level: 3\n")
+    ));
+}
+
+#[test]
+fn what_a_rule_about_an_action_never_gives_is_refused() {
+    for lines in [
+        "preapproved = true",
+        "reveal = [\"token\"]",
+        "driver = \"acme.notes\"",
+        "driver_publisher = \"labs\"",
+        "accepts = [\"audit\"]",
+        "plain_http = true",
+        "addresses = [\"10.0.0.0/8\"]",
+        "guest_headers = [\"cookie\"]",
+        "names = [\"notes_append\"]",
+        "confirms = [\"idempotent\"]",
+    ] {
+        let text = format!(
+            "[[grant]]\npublisher = \"acme\"\naction = \"storage:commit\"\n{lines}\n\
+             requires = [\"secret:token\"]\n"
+        );
+        let error = Policy::from_toml(&text).expect_err(lines);
+        assert_eq!(error.code(), "policy-never-granted", "{lines}: {error}");
+    }
+    for (lines, code) in [
+        ("library = \"verbs\"", "policy-missing-key"),
+        ("action = \"Storage Commit\"", "policy-wrong-value"),
+        ("action = \"@verbs/standard/commit\"", "policy-wrong-value"),
+        ("action = \"*\"", "policy-wrong-value"),
+    ] {
+        let text = format!("[[grant]]\npublisher = \"acme\"\n{lines}\n");
+        let error = Policy::from_toml(&text).expect_err(lines);
+        assert_eq!(error.code(), code, "{lines}: {error}");
+    }
+    let error = Policy::from_toml("[[grant]]\naction = \"storage:commit\"\n").unwrap_err();
+    assert_eq!(error.code(), "policy-missing-key");
+}
+
+#[test]
+fn a_running_server_takes_over_no_rule_about_another_action() {
+    let earlier = rule("library = \"verbs\"");
+    assert!(earlier.narrows(&earlier).is_ok());
+    assert!(rule("").narrows(&earlier).is_err());
+    let all = policy("[[grant]]\npublisher = \"acme\"\nrequires = [\"database:counters\"]\n");
+    assert!(all.narrows(&earlier).is_err());
+    let none = policy("");
+    assert!(none.narrows(&earlier).is_ok());
+}
