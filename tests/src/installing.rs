@@ -2,6 +2,7 @@
 //! installed, updated, rotated, revoked. Each refusal by exit code, code, and by
 //! what is as it was.
 
+mod actions;
 mod channels;
 mod compiling;
 mod disks;

@@ -85,6 +85,7 @@ fn role(name: &str) -> FileRole {
     match name.rsplit('/').next().unwrap() {
         "TOOL.md" => FileRole::Contract,
         "DRIVER.md" => FileRole::Driver,
+        "ACTION.md" => FileRole::Action,
         file if file.ends_with(".wasm") => FileRole::Component,
         _ => FileRole::Other,
     }
