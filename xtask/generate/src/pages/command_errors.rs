@@ -155,6 +155,11 @@ fn rows() -> Vec<Row> {
             "the file of an installed bundle is gone, or holds another bundle",
         ),
         other(
+            &["actions-changed"],
+            "3",
+            "an action that an installed bundle takes from a library demands something else than when the bundle was accepted",
+        ),
+        other(
             &["publisher-changed"],
             "3",
             "the keys of an installed bundle belong to another publisher now",
