@@ -4,6 +4,8 @@
 mod reading;
 mod shelf;
 
+use std::sync::Arc;
+
 use toolward_contract::action::{Action, Reference, RegistryReference};
 
 use crate::documents::{Located, Unread, file_name, folder};
@@ -32,7 +34,7 @@ pub trait Libraries {
 #[derive(Debug, Clone, Copy)]
 pub struct Shelved<'a> {
     /// What it demands.
-    pub action: &'a Action,
+    pub action: &'a Arc<Action>,
     /// The publisher of its library, by the trust store's name.
     pub publisher: &'a str,
 }
@@ -125,7 +127,7 @@ pub(crate) fn look_up<'a>(
     reference: &Reference,
     actions: &'a [Located<Action>],
     surroundings: Surroundings<'a>,
-) -> Option<(&'a Action, Option<&'a str>)> {
+) -> Option<(&'a Arc<Action>, Option<&'a str>)> {
     let found = match reference {
         // No other bundle answers for a path.
         Reference::Path(path) => Some(actions.iter().find(|action| action.path == *path)?),

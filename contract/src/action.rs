@@ -5,6 +5,8 @@ mod merge;
 mod read;
 mod reference;
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::capability::CapabilitySet;
@@ -106,8 +108,8 @@ pub struct Implementation {
     pub form: Form,
     /// Who publishes the library that the action is from; `None` for one of the contract's own bundle.
     pub library: Option<String>,
-    /// What it stands for.
-    pub action: Action,
+    /// What it stands for. Contracts share it: thousands may implement one action.
+    pub action: Arc<Action>,
 }
 
 impl Implementation {

@@ -49,6 +49,8 @@ pub use diagnostic::{CODES, Code, Diagnostic, Parsed, Position, Severity};
 pub use outline::Outline;
 pub use tool::{define_tool, define_tool_in};
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 /// What else is in the bundle that a document may refer to.
@@ -58,7 +60,7 @@ pub trait Scope {
 
     /// The action behind a reference of TOOL.md's `implements`. Inline actions are never asked for; a
     /// path is asked for once for each folder that it may be relative to.
-    fn action(&self, reference: &action::Reference) -> Option<action::Action>;
+    fn action(&self, reference: &action::Reference) -> Option<Arc<action::Action>>;
 
     /// Whether [`Scope::schema`] gave nothing because the file is there and is not JSON. The file has its own error
     /// then, and what refers to it none.
@@ -109,7 +111,7 @@ impl Scope for NoScope {
         None
     }
 
-    fn action(&self, _reference: &action::Reference) -> Option<action::Action> {
+    fn action(&self, _reference: &action::Reference) -> Option<Arc<action::Action>> {
         None
     }
 }

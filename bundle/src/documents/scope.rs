@@ -93,8 +93,8 @@ impl Scope for BundleScope<'_> {
         self.unread_schemas.borrow().contains_key(id)
     }
 
-    fn action(&self, reference: &Reference) -> Option<Action> {
-        look_up(reference, self.actions, self.surroundings).map(|(action, _)| action.clone())
+    fn action(&self, reference: &Reference) -> Option<Arc<Action>> {
+        look_up(reference, self.actions, self.surroundings).map(|(action, _)| Arc::clone(action))
     }
 
     fn library(&self, reference: &Reference) -> Option<String> {

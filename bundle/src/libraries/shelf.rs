@@ -1,6 +1,7 @@
 //! The action libraries at hand: which of their actions a reference means.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use toolward_contract::action::{Action, Reference};
 use toolward_signing::manifest::FileRole;
@@ -30,7 +31,7 @@ pub struct Shelf {
 /// An action and where it stands.
 #[derive(Debug)]
 struct Entry {
-    action: Action,
+    action: Arc<Action>,
     publisher: String,
     bundle: String,
     /// The name of its folder.
@@ -53,7 +54,7 @@ impl Volume {
             let text = std::str::from_utf8(bytes).ok()?;
             let action = Action::parse(path, text).value?;
             bundle.may_publish_action(&action.id).then(|| Entry {
-                action,
+                action: Arc::new(action),
                 publisher: bundle.publisher.name().to_owned(),
                 bundle: bundle.manifest.id.clone(),
                 folder: file_name(folder(path)).to_owned(),

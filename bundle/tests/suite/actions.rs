@@ -1,6 +1,7 @@
 //! Where the action that a contract implements is found.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use toolward_bundle::content::Content;
 use toolward_bundle::dev::{PackOptions, pack};
@@ -148,7 +149,7 @@ fn the_owner_of_a_signed_library_is_whom_trust_calls_so() {
 /// Answers for every reference, and remembers what it was asked.
 struct Elsewhere {
     asked: RefCell<Vec<Reference>>,
-    action: Action,
+    action: Arc<Action>,
 }
 
 impl Libraries for Elsewhere {
@@ -179,7 +180,7 @@ fn other_libraries_are_asked_for_what_the_bundle_does_not_have_and_never_for_pat
         let text = ACTION.replace("risk_level: 2", "risk_level: 3");
         let elsewhere = Elsewhere {
             asked: RefCell::default(),
-            action: Action::parse("ACTION.md", &text).into_result().unwrap(),
+            action: Arc::new(Action::parse("ACTION.md", &text).into_result().unwrap()),
         };
         let surroundings = Surroundings {
             own: None,

@@ -2,6 +2,7 @@
 //! the scope's, merging is elsewhere.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::{Action, Form, Implementation, read};
 use crate::Scope;
@@ -130,7 +131,7 @@ fn composed(
                 reference: action.id.clone(),
                 form: Form::Inline,
                 library: None,
-                action,
+                action: Arc::new(action),
             })
         }
         forms => {

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
 use toolward_contract::action::{Action, Form, Implementor, Reference};
@@ -99,7 +100,7 @@ impl Scope for Books {
         None
     }
 
-    fn action(&self, reference: &Reference) -> Option<Action> {
+    fn action(&self, reference: &Reference) -> Option<Arc<Action>> {
         let is_there = match reference {
             Reference::Id(id) => id == "ledger:post",
             Reference::Registry(registry) => {
@@ -111,7 +112,7 @@ impl Scope for Books {
         is_there.then(|| {
             let text = read(&corpus().join("scope/ledger-post.action.md"));
             let parsed = Action::parse("ACTION.md", &text);
-            parsed.into_result().expect("the action is valid")
+            Arc::new(parsed.into_result().expect("the action is valid"))
         })
     }
 }

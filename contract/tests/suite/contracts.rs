@@ -1,5 +1,6 @@
 //! What contracts mean once they are read.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -75,12 +76,11 @@ impl Scope for Actions {
         None
     }
 
-    fn action(&self, reference: &Reference) -> Option<Action> {
+    fn action(&self, reference: &Reference) -> Option<Arc<Action>> {
         let source = "---\nschema: action/v1\nid: mail:send\ndescription: Sends a mail.\nmutates: ['external:mail']\nrisk_level: 2\napproval: policy:mail\nrequires: { network: [mail.example], secrets: [mail-key] }\nfires_events: [mail.sent]\n---\n";
         (*reference == Reference::Id("mail:send".to_owned())).then(|| {
-            Action::parse("ACTION.md", source)
-                .into_result()
-                .expect("valid")
+            let parsed = Action::parse("ACTION.md", source);
+            Arc::new(parsed.into_result().expect("valid"))
         })
     }
 }
@@ -99,7 +99,8 @@ fn a_tool_inherits_what_it_does_not_say() {
     );
     assert_eq!(tool.fires_events, ["mail.sent"]);
     assert_eq!(
-        tool.implements.map(|i| (i.reference, i.form, i.action.id)),
+        tool.implements
+            .map(|i| (i.reference, i.form, i.action.id.clone())),
         Some(("mail:send".to_owned(), Form::Id, "mail:send".to_owned()))
     );
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolward_contract::action::{Action, Reference};
@@ -31,7 +32,7 @@ impl Scope for Bundle {
         serde_json::from_str(&text).ok()
     }
 
-    fn action(&self, reference: &Reference) -> Option<Action> {
+    fn action(&self, reference: &Reference) -> Option<Arc<Action>> {
         let known = match reference {
             Reference::Id(id) => id == "storage:commit",
             Reference::Registry(registry) => {
@@ -41,9 +42,8 @@ impl Scope for Bundle {
         };
         known.then(|| {
             let source = read(&corpus().join("scope/actions/storage-commit.action.md"));
-            Action::parse("ACTION.md", &source)
-                .into_result()
-                .expect("the action is valid")
+            let parsed = Action::parse("ACTION.md", &source);
+            Arc::new(parsed.into_result().expect("the action is valid"))
         })
     }
 

@@ -1,5 +1,7 @@
 //! What compiled schemas do with values, and what a model gets to see of them.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use toolward_contract::action::{Action, Reference};
 use toolward_contract::schema::Schema;
@@ -318,7 +320,7 @@ impl Scope for Shared {
         }
     }
 
-    fn action(&self, _reference: &Reference) -> Option<Action> {
+    fn action(&self, _reference: &Reference) -> Option<Arc<Action>> {
         None
     }
 }

@@ -1,5 +1,7 @@
 //! The examples of the specifications that the formats come from.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use toolward_contract::action::{Action, Reference};
 use toolward_contract::driver::{Body, DriverKind, Method};
@@ -210,7 +212,7 @@ impl Scope for MailSchemas {
             .then(|| json!({ "type": "object", "required": ["id"] }))
     }
 
-    fn action(&self, _reference: &Reference) -> Option<Action> {
+    fn action(&self, _reference: &Reference) -> Option<Arc<Action>> {
         None
     }
 }

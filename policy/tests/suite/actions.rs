@@ -1,5 +1,7 @@
 //! Rules about an action: which tools they cover, and what they never give.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use toolward_contract::Scope;
 use toolward_contract::action::{Action, Reference};
@@ -16,9 +18,9 @@ impl Scope for Actions {
         None
     }
 
-    fn action(&self, _reference: &Reference) -> Option<Action> {
+    fn action(&self, _reference: &Reference) -> Option<Arc<Action>> {
         let text = "---\nschema: action/v1\nid: storage:commit\ndescription: Commits.\n---\n";
-        Action::parse("ACTION.md", text).value
+        Action::parse("ACTION.md", text).value.map(Arc::new)
     }
 
     fn library(&self, _reference: &Reference) -> Option<String> {
