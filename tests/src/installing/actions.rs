@@ -1,9 +1,13 @@
 //! Action libraries: bundles of one publisher whose actions the tools of another implement. What a library demands is
 //! part of what was accepted of the tool.
 
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
 use toolward_signing::key::SigningKey;
 
 use super::{GRANT, ID, TOOL_MD, add, document, is_not_loaded, key, listed, release, runs, ship};
+use crate::mcp::raw::Raw;
 use crate::support::bundle::TOOLS_JSON;
 use crate::support::{Draft, Machine};
 
@@ -76,7 +80,7 @@ fn a_tool_takes_its_action_from_an_installed_library_and_is_blocked_without_it()
             .toolward("trust show verbs --json")
             .ends(0)
             .json_lines();
-        assert_eq!(shown[0]["actions"], serde_json::json!(["words"]));
+        assert_eq!(shown[0]["actions"], json!(["words"]));
         machine.toolward(&format!("remove {LIBRARY}")).ends(0);
         is_not_loaded(&machine, "action-unresolved");
         // The library brings it back as it was accepted.
@@ -262,7 +266,7 @@ fn a_rule_about_an_action_grants_to_the_tools_that_implement_it() {
         .iter()
         .find(|row| row["action"] == "words:count")
         .unwrap();
-    assert_eq!(rule["tools"], serde_json::json!(["text.stats@1"]), "{rule}");
+    assert_eq!(rule["tools"], json!(["text.stats@1"]), "{rule}");
     assert_eq!(rule["library"], "verbs");
 }
 
@@ -294,4 +298,30 @@ fn a_release_that_comes_to_implement_the_action_of_a_rule_is_held() {
         .toolward(&format!("update {ID} --accept {surface}"))
         .ends(0);
     covers("text.stats@1");
+}
+
+#[test]
+fn a_server_takes_a_tool_away_with_its_library_and_gives_it_back_with_it() {
+    let (machine, _) = installed(REGISTRY);
+    let mut raw = Raw::open(machine.toolward("serve").into_command(), json!({}));
+    let mut id = 0;
+    let mut until = |wanted: fn(&Value) -> bool| {
+        let end = Instant::now() + Duration::from_secs(30);
+        loop {
+            id += 1;
+            raw.call(id, "text.stats", &json!({"text": "one"}));
+            let answer = raw.answer(id);
+            if wanted(&answer) {
+                break;
+            }
+            assert!(Instant::now() < end, "{answer}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    };
+    let works = |answer: &Value| answer["result"]["structuredContent"]["words"] == json!(1);
+    until(works);
+    machine.toolward(&format!("remove {LIBRARY}")).ends(0);
+    until(|answer| answer["error"]["code"] == json!(-32602));
+    machine.toolward("install library.toolbundle").ends(0);
+    until(works);
 }
