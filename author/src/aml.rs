@@ -2,6 +2,7 @@
 //! be checked; no host loads them.
 
 mod codes;
+mod definition;
 mod fields;
 mod lints;
 mod rules;
@@ -14,6 +15,8 @@ use toolward_contract::front_matter;
 use fields::Findings;
 
 pub use codes::CODES;
+pub(crate) use definition::{Credentials, Definition, Transport};
+pub(crate) use rules::{Behaviour, SPEC_VERSION, Status};
 
 /// How the names of such files end.
 pub const EXTENSION: &str = ".tool.md";

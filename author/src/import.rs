@@ -1,6 +1,7 @@
-//! Makes a bundle under work of a component that was made for another host: a contract for
-//! each of its functions, a driver that says how they are called, and its bytes, unchanged.
-//! What it may do comes from the caller, never from the component.
+//! Makes a bundle under work of what was made for another host. Of a component: a contract for
+//! each of its functions, a driver that says how they are called, and its bytes, unchanged; what it may do comes
+//! from the caller, never from the component. Of documents ([`aml`](aml())): contracts, and drivers for
+//! those whose requests the host can make.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,16 +16,18 @@ use toolward_contract::driver::{Arguments, WitCall};
 use toolward_contract::tool::Tool;
 use toolward_contract::{NoScope, Parsed};
 use toolward_report::{Coded, codes};
-use toolward_signing::Digest;
 use toolward_signing::id::Id;
-use toolward_signing::timestamp::Timestamp;
 
 use crate::error::AuthorError;
 use crate::output;
 
+mod aml;
 mod amplifier;
+mod document;
+mod policy;
 mod write;
 
+pub use aml::{AmlFile, AmlOptions, aml};
 pub use amplifier::{spec_bundle, spec_policy};
 
 /// What is said about the tools of an imported component.
@@ -48,21 +51,38 @@ pub struct Options {
     pub file: String,
 }
 
-/// A bundle that was made of a component.
-#[derive(Debug)]
+/// A bundle that was made of something else.
+#[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Imported {
     /// Its files, with `/` between folders.
     pub files: Vec<(String, Vec<u8>)>,
     /// The ids of its tools.
     pub tools: Vec<String>,
-    /// Functions of which no tool was made.
+    /// Functions and definitions of which no tool was made.
     pub left_out: Vec<LeftOut>,
     /// How many more can't be called, and are not listed.
     pub uncounted: usize,
+    /// What is not as it was in the document that a tool was made of.
+    pub remarks: Vec<Remark>,
+    /// A draft of the policy that the tools need, as TOML. What a person has to choose is a placeholder, which
+    /// gives nothing.
+    pub policy: String,
 }
 
-/// A function of which no tool was made.
+/// Something that a person should know about a tool that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Remark {
+    /// The tool's id.
+    pub tool: String,
+    /// Its code.
+    pub code: &'static str,
+    /// What it is, in words.
+    pub message: String,
+}
+
+/// A function or definition of which no tool was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOut {
@@ -111,6 +131,12 @@ pub enum ImportError {
         /// Why it can't be called.
         reason: String,
     },
+    /// Definitions break rules of their own format.
+    #[error("a definition is not valid: {}", first(.0))]
+    Definition(Vec<Diagnostic>),
+    /// No tool can be made of any definition. The first one, with its reason.
+    #[error("no tool can be made; {}: {}", .0.function, .0.reason)]
+    NoTool(LeftOut),
     /// What an Amplifier tool says about itself is no description of a tool.
     #[error("what `get-spec` returned {0}")]
     Spec(String),
@@ -129,6 +155,17 @@ fn first(found: &[Diagnostic]) -> String {
     found.first().map_or_else(String::new, ToString::to_string)
 }
 
+impl ImportError {
+    /// Everything that is wrong with the definitions, where that is the reason.
+    #[must_use]
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        match self {
+            Self::Definition(found) => found,
+            _ => &[],
+        }
+    }
+}
+
 codes! {
     for ImportError {
         Self::Name { refusal, .. } = refusal,
@@ -136,6 +173,8 @@ codes! {
         Self::Time = "unwritable-value";
         Self::Component(error) = error;
         Self::NothingOffered { .. } = "import-nothing-offered", "`toolward inspect` lists what it exports";
+        Self::Definition(_) = "import-definition-invalid", "`toolward check FILE` shows all that is wrong with it";
+        Self::NoTool(left) = (left.code);
         Self::Spec(_) = "import-spec-failed", "it should return JSON with name, description and parameters";
         Self::Declared(_) = "import-invalid", "correct the flag";
         Self::Invalid(_) = "import-invalid", "a flag declares what can't be, or the component has what no contract can say";
@@ -226,6 +265,7 @@ pub fn component(wasm: &[u8], options: &Options) -> Result<Imported, ImportError
         tools: called.into_iter().map(|called| called.tool).collect(),
         left_out,
         uncounted: functions.uncounted,
+        ..Imported::default()
     })
 }
 
@@ -303,8 +343,7 @@ pub fn amplifier(wasm: &[u8], spec: &str, options: &Options) -> Result<Imported,
     Ok(Imported {
         files,
         tools: vec![options.id.clone()],
-        left_out: Vec::new(),
-        uncounted: 0,
+        ..Imported::default()
     })
 }
 
@@ -397,10 +436,4 @@ fn checked_names(options: &Options, tools: &[Called<'_>]) -> Result<(), ImportEr
         })?;
     }
     Ok(())
-}
-
-/// Digest and time, as documents have them.
-fn origin(wasm: &[u8], options: &Options) -> Result<(Digest, Timestamp), ImportError> {
-    let created = Timestamp::from_unix(options.created).map_err(|_| ImportError::Time)?;
-    Ok((Digest::of(wasm), created))
 }

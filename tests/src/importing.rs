@@ -1,6 +1,8 @@
-//! Components that were made for other hosts, as tools: imported, signed, called.
+//! Components and tool definitions that were made for other hosts, as tools: imported, signed, called.
 
+mod aml;
 mod languages;
+mod service;
 
 use serde_json::{Value, json};
 

@@ -18,7 +18,7 @@ mod registry;
 mod releases;
 mod revoking;
 mod rotating;
-mod secure;
+pub(crate) mod secure;
 mod serving;
 mod substituting;
 mod updating;

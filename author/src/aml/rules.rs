@@ -11,18 +11,18 @@ use super::codes;
 use super::fields::{Field, Fields, Findings, Node};
 
 /// The version of AML that these rules are of.
-const SPEC_VERSION: &str = "1.2";
+pub(crate) const SPEC_VERSION: &str = "1.2";
 
 /// How a tool behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Behaviour {
+pub(crate) enum Behaviour {
     Retrieval,
     Action,
     Function,
     Human,
 }
 
-const BEHAVIOURS: [(&str, Behaviour); 4] = [
+pub(super) const BEHAVIOURS: [(&str, Behaviour); 4] = [
     ("retrieval", Behaviour::Retrieval),
     ("action", Behaviour::Action),
     ("function", Behaviour::Function),
@@ -30,14 +30,14 @@ const BEHAVIOURS: [(&str, Behaviour); 4] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Status {
+pub(crate) enum Status {
     Draft,
     Active,
     Deprecated,
     Disabled,
 }
 
-const STATES: [(&str, Status); 4] = [
+pub(super) const STATES: [(&str, Status); 4] = [
     ("draft", Status::Draft),
     ("active", Status::Active),
     ("deprecated", Status::Deprecated),

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use toolward_bundle::component::{AMPLIFIER_SPEC, Surface};
 use toolward_contract::json::{self, Limits};
 
-use super::{ImportError, Options, write};
+use super::ImportError;
+use super::document::{bundle_toml, document};
 use crate::output;
 
 /// The tool of the bundle that asks a component for its description.
@@ -58,11 +59,6 @@ pub fn spec_bundle(
     wasm: &[u8],
     surface: &Surface,
 ) -> Result<&'static str, ImportError> {
-    let options = Options {
-        id: SPEC_TOOL.to_owned(),
-        publisher: "local".to_owned(),
-        ..Options::default()
-    };
     let driver = format!("{SPEC_TOOL}.driver");
     // No such host exists: what imports HTTP is linked, and reaches nothing.
     let network = surface.imports_package("wasi:http").then_some([NOWHERE]);
@@ -87,15 +83,15 @@ pub fn spec_bundle(
     let files = [
         (
             "bundle.toml".to_owned(),
-            write::bundle_toml(&options)?.into_bytes(),
+            bundle_toml(SPEC_TOOL, "local", 0)?.into_bytes(),
         ),
         (
             format!("tools/{SPEC_TOOL}/TOOL.md"),
-            write::document(&contract, "").into_bytes(),
+            document(&contract, "").into_bytes(),
         ),
         (
             format!("drivers/{driver}/DRIVER.md"),
-            write::document(&declaration, "").into_bytes(),
+            document(&declaration, "").into_bytes(),
         ),
         (format!("drivers/{driver}/driver.wasm"), wasm.to_vec()),
     ];

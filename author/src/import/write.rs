@@ -2,13 +2,12 @@
 
 use serde_json::{Map, Value, json};
 use toolward_bundle::rules::UNDESCRIBED;
-use toolward_bundle::text::{visible, visible_line};
+use toolward_bundle::text::visible_line;
 use toolward_contract::driver::Driver;
+use toolward_signing::Digest;
 
-use super::{Called, Described, ImportError, Options, checked_names, origin, read_back, valid};
-
-/// Longest description of a contract, in characters.
-const MAX_DESCRIPTION: usize = 2000;
+use super::document::{MAX_DESCRIPTION, bundle_toml, clean, document, with};
+use super::{Called, Described, ImportError, Options, checked_names, read_back, valid};
 
 /// The text of a contract. It is read back, as a host reads it.
 pub(super) fn contract(
@@ -42,7 +41,8 @@ pub(super) fn files(
     options: &Options,
 ) -> Result<Vec<(String, Vec<u8>)>, ImportError> {
     checked_names(options, tools)?;
-    let mut files = vec![("bundle.toml".to_owned(), bundle_toml(options)?.into_bytes())];
+    let toml = bundle_toml(&options.id, &options.publisher, options.created)?;
+    let mut files = vec![("bundle.toml".to_owned(), toml.into_bytes())];
     for called in tools {
         let text = called.contract.clone();
         files.push((format!("tools/{}/TOOL.md", called.tool), text.into_bytes()));
@@ -56,7 +56,7 @@ pub(super) fn files(
     files.push((format!("{folder}/DRIVER.md"), text.into_bytes()));
     files.push((
         format!("{folder}/ORIGIN.md"),
-        origin_md(wasm, options)?.into_bytes(),
+        origin_md(wasm, options).into_bytes(),
     ));
     files.push((format!("{folder}/driver.wasm"), wasm.to_vec()));
     Ok(files)
@@ -83,93 +83,6 @@ fn consistent(options: &Options) -> Result<(), ImportError> {
     Ok(())
 }
 
-pub(super) fn bundle_toml(options: &Options) -> Result<String, ImportError> {
-    let (_, created) = origin(&[], options)?;
-    let text = |text: &str| toml::Value::String(text.to_owned());
-    Ok(format!(
-        "id = {}\nversion = \"0.1.0\"\n# Rises with every release, so that going back can be noticed.\n\
-         sequence = 1\npublisher = {}\ncreated = {}\n",
-        text(&options.id),
-        text(&options.publisher),
-        text(&created.to_string()),
-    ))
-}
-
-/// A document with front matter.
-pub(super) fn document(fields: &Value, body: &str) -> String {
-    let mut text = "---\n".to_owned();
-    block(fields, 0, &mut text);
-    text.push_str("---\n");
-    if !body.is_empty() {
-        text.push('\n');
-        text.push_str(body);
-    }
-    text
-}
-
-/// Writes a value as a block of YAML. Texts are written as in JSON, which YAML reads alike.
-fn block(value: &Value, indent: usize, text: &mut String) {
-    let spaces = " ".repeat(indent);
-    match value {
-        Value::Object(members) => {
-            for (name, value) in members {
-                text.push_str(&format!("{spaces}{}:", key(name)));
-                nested(value, indent, text);
-            }
-        }
-        Value::Array(items) => {
-            for item in items {
-                if is_flat(item) {
-                    text.push_str(&format!("{spaces}- {}\n", flow(item)));
-                    continue;
-                }
-                let mut inner = String::new();
-                block(item, indent + 2, &mut inner);
-                text.push_str(&format!("{spaces}- {}", inner.trim_start_matches(' ')));
-            }
-        }
-        scalar => text.push_str(&format!("{spaces}{}\n", flow(scalar))),
-    }
-}
-
-/// Writes the value of a key: on the same line where it has no others inside.
-fn nested(value: &Value, indent: usize, text: &mut String) {
-    match is_flat(value) {
-        true => text.push_str(&format!(" {}\n", flow(value))),
-        false => {
-            text.push('\n');
-            block(value, indent + 2, text);
-        }
-    }
-}
-
-/// Whether a value stands on one line.
-fn is_flat(value: &Value) -> bool {
-    match value {
-        Value::Object(members) => members.is_empty(),
-        Value::Array(items) => items
-            .iter()
-            .all(|item| !item.is_object() && !item.is_array()),
-        _ => true,
-    }
-}
-
-/// A value as JSON, without the one character that YAML does not take and JSON does.
-fn flow(value: &Value) -> String {
-    value.to_string().replace('\u{7f}', "\\u007f")
-}
-
-/// A key, quoted where a reader of YAML could take it for something else.
-fn key(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
-    let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
-    let letter = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '$');
-    match letter && name.bytes().all(plain) && !words.contains(&&*name.to_ascii_lowercase()) {
-        true => name.to_owned(),
-        false => flow(&Value::from(name)),
-    }
-}
-
 fn fields(called: &Described<'_>, options: &Options) -> Value {
     let contract = json!({
         "id": called.tool,
@@ -190,8 +103,7 @@ fn fields(called: &Described<'_>, options: &Options) -> Value {
 
 /// What a component says of itself, as far as a contract may hold it.
 fn description(own: Option<&str>) -> String {
-    let own = visible(own.unwrap_or_default(), usize::MAX);
-    match own.trim() {
+    match clean(own.unwrap_or_default()).as_str() {
         "" => UNDESCRIBED.to_owned(),
         own => own.chars().take(MAX_DESCRIPTION).collect(),
     }
@@ -245,15 +157,6 @@ fn driver(tools: &[Called<'_>], options: &Options) -> Value {
     with(driver, [("network", network)])
 }
 
-/// An object with more members, where there are any.
-fn with<const N: usize>(mut object: Value, more: [(&str, Option<Value>); N]) -> Value {
-    if let Value::Object(members) = &mut object {
-        let given = more.into_iter();
-        members.extend(given.filter_map(|(name, value)| Some((name.to_owned(), value?))));
-    }
-    object
-}
-
 fn body(called: &Described<'_>) -> String {
     format!(
         "Made by `toolward import` of `{}`. What it declares was said by the person who imported it.\n",
@@ -261,14 +164,14 @@ fn body(called: &Described<'_>) -> String {
     )
 }
 
-fn origin_md(wasm: &[u8], options: &Options) -> Result<String, ImportError> {
-    let (digest, _) = origin(wasm, options)?;
+fn origin_md(wasm: &[u8], options: &Options) -> String {
+    let digest = Digest::of(wasm);
     let file = visible_line(&options.file, 200).replace('`', "'");
-    Ok(format!(
+    format!(
         "# Where the component comes from\n\n\
          `driver.wasm` is `{file}`, unchanged: {} bytes, BLAKE3 `{digest}`.\n",
         wasm.len()
-    ))
+    )
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "helpers of tests fail the test"
 )]
 
@@ -14,6 +15,7 @@ mod checking;
 // One fixture for those who make bundles and those who read them.
 #[path = "../../../bundle/tests/suite/demo.rs"]
 mod demo;
+mod importing;
 mod lints;
 mod near_names;
 mod scaffolding;

@@ -1,4 +1,6 @@
-//! `import`: bundles of components that were made for other hosts.
+//! `import`: bundles of components and tool definitions that were made for other hosts.
+
+mod aml;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
@@ -7,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use toolward_author::import::{self, ImportError, Imported, Options};
 use toolward_bundle::component::Surface;
-use toolward_bundle::text::visible_line;
+use toolward_bundle::text::{visible, visible_line};
 
 use super::inspect::read_component;
 use crate::codes::Code;
@@ -18,6 +20,12 @@ use crate::output::Output;
 /// How many functions of which no tool was made are named.
 const MAX_SHOWN: usize = 20;
 
+/// How many remarks about tools are shown.
+const MAX_REMARKS: usize = 100;
+
+/// Longest draft of a policy that is shown, in characters: it is of use only whole.
+const MAX_POLICY: usize = 1024 * 1024;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// A component with functions of its own, as Wassette calls them: each becomes a tool
@@ -25,6 +33,8 @@ pub(crate) enum Command {
     /// A tool of Amplifier, or a directory with one. It is asked for its description in a
     /// sandbox that reaches nothing
     Amplifier(Amplifier),
+    /// Tool definitions of AML, NAME.tool.md: each becomes a contract, and a driver if it is a REST API
+    Aml(aml::Arguments),
 }
 
 #[derive(Debug, Args)]
@@ -94,6 +104,7 @@ impl Command {
                 let imported = import::amplifier(&wasm, &spec, &options);
                 amplifier.declared.write(file, imported, output)
             }
+            Self::Aml(arguments) => aml::run(arguments, environment, output),
         }
     }
 }
@@ -119,42 +130,74 @@ impl Declared {
         imported: std::result::Result<Imported, ImportError>,
         output: &mut Output,
     ) -> Result {
-        let directory = &self.output;
         let imported = imported.map_err(|error| failed(error, file))?;
-        import::create(directory, &imported).map_err(|error| failed(error, directory))?;
-        let names: Vec<&String> = imported.files.iter().map(|(name, _)| name).collect();
-        let left_out = imported
-            .left_out
-            .iter()
-            .map(|left| json!({ "name": left.function, "reason": left.reason, "code": left.code }));
-        let value = json!({
-            "ok": true, "directory": directory, "tools": imported.tools, "files": names,
-            "left_out": left_out.collect::<Vec<_>>(), "uncounted": imported.uncounted,
-        });
-        let paths = names
-            .iter()
-            .map(|name| directory.join(name).display().to_string());
-        output.result(&value, paths.collect::<Vec<_>>().join("\n"))?;
-        for left in imported.left_out.iter().take(MAX_SHOWN) {
-            let name = visible_line(&left.function, 200);
-            output.note(format!("left out: {name}: {}", left.reason));
-        }
-        let more = imported.left_out.len().saturating_sub(MAX_SHOWN) + imported.uncounted;
-        if more > 0 {
-            output.note(format!("left out: {more} more"));
-        }
-        let directory = quoted(directory);
-        let tool = imported.tools.first().map_or("", String::as_str);
-        output.note(format!(
-            "\nNext: describe each tool whose TOOL.md says TODO, then\n  toolward check {directory}\n  toolward call {tool} --dev {directory} --set NAME=VALUE\n  toolward pack {directory} -o {}.toolbundle --key PRIVATE.pem",
-            self.id
-        ));
-        Ok(())
+        let todo = "describe each tool whose TOOL.md says TODO, then";
+        written(&imported, &self.output, &self.id, todo, output)
     }
 }
 
+/// Writes what was imported, and says what is in it. `todo` is what a person does first.
+fn written(
+    imported: &Imported,
+    directory: &Path,
+    id: &str,
+    todo: &str,
+    output: &mut Output,
+) -> Result {
+    import::create(directory, imported).map_err(|error| failed(error, directory))?;
+    let names: Vec<&String> = imported.files.iter().map(|(name, _)| name).collect();
+    let left_out = imported
+        .left_out
+        .iter()
+        .map(|left| json!({ "name": left.function, "reason": left.reason, "code": left.code }));
+    let remarks = imported
+        .remarks
+        .iter()
+        .map(|one| json!({ "tool": one.tool, "message": one.message, "code": one.code }));
+    let value = json!({
+        "ok": true, "directory": directory, "tools": imported.tools, "files": names,
+        "left_out": left_out.collect::<Vec<_>>(), "uncounted": imported.uncounted,
+        "remarks": remarks.collect::<Vec<_>>(), "policy": imported.policy,
+    });
+    let paths = names
+        .iter()
+        .map(|name| directory.join(name).display().to_string());
+    output.result(&value, paths.collect::<Vec<_>>().join("\n"))?;
+    for left in imported.left_out.iter().take(MAX_SHOWN) {
+        let name = visible_line(&left.function, 200);
+        let reason = visible_line(&left.reason, 1000);
+        output.note(format!("left out: {name}: {reason}"));
+    }
+    let more = imported.left_out.len().saturating_sub(MAX_SHOWN) + imported.uncounted;
+    if more > 0 {
+        output.note(format!("left out: {more} more"));
+    }
+    for remark in imported.remarks.iter().take(MAX_REMARKS) {
+        let message = visible_line(&remark.message, 1000);
+        output.note(format!("note: {}: {message}", remark.tool));
+    }
+    if let Some(more @ 1..) = imported.remarks.len().checked_sub(MAX_REMARKS) {
+        output.note(format!("note: {more} more, which `--json` shows"));
+    }
+    if !imported.policy.is_empty() {
+        let policy = visible(&imported.policy, MAX_POLICY);
+        output.note(format!(
+            "\nFor the policy of those who run it, after a look at each line:\n\n{}",
+            policy.trim_end()
+        ));
+    }
+    let directory = quoted(directory);
+    let tool = imported.tools.first().map_or("", String::as_str);
+    output.note(format!(
+        "\nNext: {todo}\n  toolward check {directory}\n  toolward call {tool} --dev {directory} --set NAME=VALUE\n  toolward pack {directory} -o {id}.toolbundle --key PRIVATE.pem"
+    ));
+    Ok(())
+}
+
 fn failed(error: ImportError, path: &Path) -> Failure {
-    Failure::of(Kind::Failed, error).in_file(path)
+    let found = error.diagnostics().to_vec();
+    let failure = Failure::of(Kind::Failed, error).with_diagnostics(found);
+    failure.in_file(path)
 }
 
 /// A path as a shell reads it back.

@@ -14,14 +14,14 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, crypto::ring};
 
 /// An authority, and a certificate of its for `localhost`. All in PEM.
-pub(super) struct Certificates {
-    pub(super) authority: String,
+pub(crate) struct Certificates {
+    pub(crate) authority: String,
     certificate: String,
     key: String,
 }
 
 impl Certificates {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -49,7 +49,7 @@ impl Certificates {
         )
     }
 
-    fn acceptor(&self) -> TlsAcceptor {
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
         let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap();
         let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

@@ -337,7 +337,56 @@ fn rows() -> Vec<Row> {
         other(
             &["import-invalid"],
             "1",
-            "what was made of a component is not valid: a flag declares what can't be, or a schema is too costly",
+            "what was made of a component or definition is not valid: a flag declares what can't be, or a schema is too costly",
+        ),
+        own(Code::ImportTooMany, "2"),
+        other(
+            &["import-definition-invalid"],
+            "1",
+            "a definition to be imported breaks rules of its own format; the findings come first",
+        ),
+        other(
+            &["aml-draft", "aml-disabled", "aml-spec-version-refused"],
+            "1 where no tool is made; else none: it is in `left_out` of `import`",
+            "a definition of AML that is not in use, or of a version that is not approved",
+        ),
+        other(
+            &[
+                "aml-url-insecure",
+                "aml-request-unusable",
+                "aml-text-hidden",
+            ],
+            "1 where no tool is made; else none: it is in `left_out` of `import`",
+            "a definition of AML whose request can't be made safely (not https, a place that is not said, a placeholder \
+             that is none), or whose schema has characters that nobody sees",
+        ),
+        other(
+            &[
+                "aml-function-without-driver",
+                "aml-human-without-driver",
+                "aml-lambda-unsupported",
+                "aml-mcp-unsupported",
+                "aml-message-queue-unsupported",
+                "aml-database-unsupported",
+                "aml-grpc-unsupported",
+                "aml-iam-role-unsupported",
+                "aml-oauth2-unsupported",
+            ],
+            "none: it is in `remarks` of `import`",
+            "a definition of AML became a contract only: this host has nothing that carries it out",
+        ),
+        other(
+            &[
+                "aml-deprecated",
+                "aml-reads-by-change",
+                "aml-one-attempt",
+                "aml-inputs-in-query",
+                "aml-header-assumed",
+                "aml-status-ignored",
+                "aml-description-cut",
+            ],
+            "none: it is in `remarks` of `import`",
+            "what a tool takes over from its definition of AML in another way, or not",
         ),
         own(Code::ImportSpecFailed, "1"),
         other(

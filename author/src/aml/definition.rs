@@ -1,0 +1,178 @@
+//! What a valid definition says, for those who make something of it.
+
+use serde_json::Value;
+use toolward_contract::diagnostic::{Diagnostic, Parsed};
+use toolward_contract::front_matter;
+use toolward_fields::Content;
+
+use super::fields::Node;
+use super::rules::{BEHAVIOURS, Behaviour, STATES, Status};
+
+/// A definition that breaks no hard rule. Its text is its author's, as it stands there.
+#[derive(Debug, Clone)]
+pub(crate) struct Definition {
+    pub(crate) spec_version: String,
+    pub(crate) tool_id: String,
+    pub(crate) version: String,
+    pub(crate) status: Status,
+    pub(crate) behaviour: Behaviour,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) owner: String,
+    pub(crate) last_updated: Option<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) input: Value,
+    pub(crate) output: Value,
+    pub(crate) use_when: Vec<String>,
+    pub(crate) avoid_when: Vec<String>,
+    pub(crate) side_effects: Vec<String>,
+    pub(crate) transport: Option<Transport>,
+    /// Keys, which need not be statuses, and what they mean.
+    pub(crate) error_codes: Vec<(String, ErrorCode)>,
+}
+
+/// What a status means.
+#[derive(Debug, Clone)]
+pub(crate) struct ErrorCode {
+    pub(crate) meaning: Option<String>,
+    pub(crate) agent_action: Option<String>,
+}
+
+/// How a tool is called.
+#[derive(Debug, Clone)]
+pub(crate) struct Transport {
+    /// The protocol.
+    pub(crate) kind: String,
+    pub(crate) base_url: String,
+    pub(crate) endpoint: String,
+    /// As it stands there, right or wrong.
+    pub(crate) timeout_ms: Option<Value>,
+    /// As it stands there, right or wrong.
+    pub(crate) max_attempts: Option<Value>,
+    /// Statuses that trigger a retry; `None` where nothing is said.
+    pub(crate) on_status: Option<Vec<String>>,
+    pub(crate) credentials: Credentials,
+}
+
+/// How a caller proves who it is.
+#[derive(Debug, Clone)]
+pub(crate) struct Credentials {
+    pub(crate) scheme: String,
+    /// What the secret is called where it comes from.
+    pub(crate) name: Option<String>,
+    /// The header that it is sent in, where that is said.
+    pub(crate) header: Option<String>,
+}
+
+impl Definition {
+    /// Reads a definition.
+    ///
+    /// # Errors
+    /// All that AML has to say about it, where one of that is an error.
+    pub(crate) fn read(file: &str, source: &str) -> Result<Self, Vec<Diagnostic>> {
+        let found = super::check(file, source);
+        if found.iter().any(Diagnostic::is_error) {
+            return Err(found);
+        }
+        let Parsed { value, diagnostics } = front_matter::read(file, source);
+        // What is not there was found to be missing above.
+        let node = value.as_ref().ok_or(diagnostics)?;
+        Self::of(node).ok_or(found)
+    }
+
+    fn of(node: &Node) -> Option<Self> {
+        let (meta, interface) = (node.get("meta")?, node.get("interface")?);
+        let guidance = node.get("use_guidance")?;
+        let schema = |key: &str| interface.get(key).map(Node::to_value);
+        let guided = |key: &str| guidance.get(key).map(texts).unwrap_or_default();
+        let status = text(node, "status")?;
+        let behaviour = text(node, "type")?;
+        let known = |(word, state): &(&str, Status)| (*word == status).then_some(*state);
+        let status = STATES.iter().find_map(known)?;
+        let known = |(word, one): &(&str, Behaviour)| (*word == behaviour).then_some(*one);
+        let behaviour = BEHAVIOURS.iter().find_map(known)?;
+        Some(Self {
+            spec_version: text(node, "spec_version")?,
+            tool_id: text(node, "tool_id")?,
+            version: text(node, "version")?,
+            status,
+            behaviour,
+            name: text(meta, "name")?,
+            description: text(meta, "description")?,
+            owner: text(meta, "owner")?,
+            last_updated: text(meta, "last_updated"),
+            tags: meta.get("tags").map(texts).unwrap_or_default(),
+            input: schema("input")?,
+            output: schema("output")?,
+            use_when: guided("use_when"),
+            avoid_when: guided("avoid_when"),
+            side_effects: guided("side_effects"),
+            transport: node.get("transport").and_then(Transport::of),
+            error_codes: node.get("error_codes").map(error_codes).unwrap_or_default(),
+        })
+    }
+}
+
+impl Transport {
+    fn of(node: &Node) -> Option<Self> {
+        let retries = node.get("retry_policy");
+        let retry = |key: &str| retries.and_then(|retries| given(retries, key));
+        let credentials = node.get("credentials")?;
+        let one_of = |keys: &[&str]| keys.iter().find_map(|key| text(credentials, key));
+        Some(Self {
+            kind: text(node, "type")?,
+            base_url: text(node, "base_url").unwrap_or_default(),
+            endpoint: text(node, "endpoint").unwrap_or_default(),
+            timeout_ms: given(node, "timeout_ms").map(Node::to_value),
+            max_attempts: retry("max_attempts").map(Node::to_value),
+            on_status: retry("on_status").map(texts),
+            credentials: Credentials {
+                scheme: text(credentials, "scheme")?,
+                name: one_of(&["name", "secret_id"]),
+                header: one_of(&["header", "header_name"]),
+            },
+        })
+    }
+}
+
+fn error_codes(node: &Node) -> Vec<(String, ErrorCode)> {
+    let Content::Mapping(entries) = &node.content else {
+        return Vec::new();
+    };
+    let one = |entry: &toolward_fields::Entry<_>| {
+        let code = ErrorCode {
+            meaning: text(&entry.value, "meaning"),
+            agent_action: text(&entry.value, "agent_action"),
+        };
+        (entry.key.clone(), code)
+    };
+    entries.iter().map(one).collect()
+}
+
+/// A value that is not null.
+fn given<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
+    node.get(key).filter(|found| !found.is_null())
+}
+
+/// A text that says something.
+fn text(node: &Node, key: &str) -> Option<String> {
+    match &node.get(key)?.content {
+        Content::Text(text) | Content::Other(_, text) if !text.trim().is_empty() => {
+            Some(text.trim().to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// One text or a list of them; numbers as they stand there.
+fn texts(node: &Node) -> Vec<String> {
+    let one = |node: &Node| match &node.content {
+        Content::Text(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
+        Content::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    match &node.content {
+        Content::List(items) => items.iter().filter_map(one).collect(),
+        _ => one(node).into_iter().collect(),
+    }
+}

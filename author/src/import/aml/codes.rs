@@ -1,0 +1,101 @@
+//! What an import says about a definition: why no tool is made of it, or what the tool does not take over.
+
+use toolward_report::codes;
+
+/// Why no tool is made of a definition.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    #[error("it is a draft, and drafts are left out")]
+    Draft,
+    #[error("it is disabled")]
+    Disabled,
+    #[error("expected `spec_version` to be {expected:?}, found {found:?}")]
+    SpecVersion { expected: String, found: String },
+    #[error("its id makes no id of ours with {0:?} before it")]
+    NoId(String),
+    #[error("its tool would have the id {0}, which another definition has")]
+    Taken(String),
+    #[error("its `base_url` is not https: requests would go out in the clear")]
+    Insecure,
+    #[error("its request can't be made: {0}")]
+    Request(String),
+    #[error("`{0}` has characters that nobody sees, which no signed text may hold")]
+    Hidden(&'static str),
+    #[error("what would be made of it is not valid: {0}")]
+    Invalid(String),
+}
+
+codes! {
+    for Refused {
+        Self::Draft = "aml-draft", "`--allow-draft` takes drafts, too";
+        Self::Disabled = "aml-disabled";
+        Self::SpecVersion { .. } = "aml-spec-version-refused",
+            "`--spec-version` names the version that your platform approves";
+        Self::NoId(_) = "import-name-unusable";
+        Self::Taken(_) = "import-name-taken";
+        Self::Insecure = "aml-url-insecure";
+        Self::Request(_) = "aml-request-unusable";
+        Self::Hidden(_) = "aml-text-hidden";
+        Self::Invalid(_) = "import-invalid";
+    }
+}
+
+/// What a tool does not take over from its definition, or takes over in another way.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Note {
+    #[error("a contract only: it is computed in process, and needs a driver")]
+    Function,
+    #[error("a contract only: a person answers it, and this version has no driver that asks one")]
+    Human,
+    #[error("a contract only: this host calls no AWS, GCP or Azure function")]
+    Lambda,
+    #[error("a contract only: this host is no client of MCP servers")]
+    Mcp,
+    #[error("a contract only: this host puts nothing into queues")]
+    MessageQueue,
+    #[error("a contract only: this host asks no databases")]
+    Database,
+    #[error("a contract only: this host speaks no gRPC")]
+    Grpc,
+    #[error("a contract only: this host takes on no role of a cloud")]
+    IamRole,
+    #[error("a contract only: this host fetches no OAuth 2 tokens")]
+    Oauth2,
+    #[error("deprecated, as its description says")]
+    Deprecated,
+    #[error(
+        "{0} counts as a change for this host, though the tool only reads: a person is asked, unless policy says otherwise"
+    )]
+    ReadsByChange(&'static str),
+    #[error("one attempt: only what reads is repeated")]
+    OneAttempt,
+    #[error("the inputs {0} go into the query: {1} has no body, and AML says no place")]
+    InQuery(String, &'static str),
+    #[error("the secret goes into the header `{0}`, as AML's text names none")]
+    HeaderAssumed(&'static str),
+    #[error("`{0}` in `error_codes` or `on_status` is no status from 400 to 599")]
+    StatusIgnored(String),
+    #[error("the description was cut to 2000 characters")]
+    Cut,
+}
+
+codes! {
+    for Note {
+        Self::Function = "aml-function-without-driver";
+        Self::Human = "aml-human-without-driver";
+        Self::Lambda = "aml-lambda-unsupported";
+        Self::Mcp = "aml-mcp-unsupported";
+        Self::MessageQueue = "aml-message-queue-unsupported";
+        Self::Database = "aml-database-unsupported";
+        Self::Grpc = "aml-grpc-unsupported";
+        Self::IamRole = "aml-iam-role-unsupported";
+        Self::Oauth2 = "aml-oauth2-unsupported";
+        Self::Deprecated = "aml-deprecated";
+        Self::ReadsByChange(_) = "aml-reads-by-change";
+        Self::OneAttempt = "aml-one-attempt";
+        Self::InQuery(..) = "aml-inputs-in-query";
+        Self::HeaderAssumed(_) = "aml-header-assumed";
+        Self::StatusIgnored(_) = "aml-status-ignored";
+        Self::Cut = "aml-description-cut";
+    }
+}

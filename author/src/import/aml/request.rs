@@ -1,0 +1,250 @@
+//! The request of a `rest-api` transport, as a driver of `kind: http`.
+
+use serde_json::{Map, Value, json};
+use toolward_contract::capability::{Capability, Class};
+use toolward_contract::driver::Method;
+
+use super::codes::{Note, Refused};
+use super::endpoint::{Line, is_name};
+use crate::aml::{Behaviour, Credentials, Definition, Transport};
+use crate::import::document::line;
+
+/// Bytes of a message and of a hint in `errors`.
+const MAX_TEXT: usize = 500;
+
+/// A request that the host can make.
+pub(super) struct Request {
+    pub(super) method: Method,
+    /// `host` or `host:port`.
+    pub(super) host: String,
+    pub(super) base_url: String,
+    /// `metadata.http` of the driver's entry.
+    pub(super) http: Value,
+    /// What the request needs, and its header.
+    pub(super) secret: Option<(String, &'static str)>,
+    pub(super) header: Option<String>,
+}
+
+impl Request {
+    /// The request of a definition; `None` where it has none that this host can make, for the reason that is noted.
+    pub(super) fn of(
+        definition: &Definition,
+        tool: &str,
+        notes: &mut Vec<Note>,
+    ) -> Result<Option<Self>, Refused> {
+        let Some(transport) = &definition.transport else {
+            notes.push(match definition.behaviour {
+                Behaviour::Human => Note::Human,
+                _ => Note::Function,
+            });
+            return Ok(None);
+        };
+        if let Some(reason) = unsupported(definition, transport) {
+            notes.push(reason);
+            return Ok(None);
+        }
+        let host = host(&transport.base_url)?;
+        let wrong = |what: &str| Refused::Request(what.to_owned());
+        let mut read = Line::parse(&transport.endpoint).map_err(wrong)?;
+        let unplaced = unplaced(&definition.input, &read);
+        if !unplaced.is_empty() && !has_body(read.method) {
+            for name in &unplaced {
+                if !is_name(name) {
+                    return Err(Refused::Request(format!(
+                        "the input {:?} can't be named in a query",
+                        line(name)
+                    )));
+                }
+                let value = format!("${{input.{name}}}");
+                if read.query.insert(name.clone(), value.into()).is_some() {
+                    return Err(wrong("an input has the name of a parameter that is there"));
+                }
+            }
+            notes.push(Note::InQuery(unplaced.join(", "), read.method.as_str()));
+        }
+        let mut http = json!({ "endpoint": read.path, "method": read.method.as_str() });
+        let secret = secret(&transport.credentials, tool, notes);
+        let header = secret.as_ref().map(|(slug, scheme)| {
+            let header = transport.credentials.header.as_deref();
+            let header = header.unwrap_or(scheme.header);
+            let value = format!("{}${{secrets.{slug}}}", scheme.before);
+            put(&mut http, "headers", json!({ header: value }));
+            header.to_owned()
+        });
+        if !read.query.is_empty() {
+            put(&mut http, "query_template", Value::Object(read.query));
+        }
+        let errors = errors(definition, transport, notes);
+        if !errors.is_empty() {
+            put(&mut http, "errors", Value::Object(errors));
+        }
+        Ok(Some(Self {
+            method: read.method,
+            host,
+            base_url: transport.base_url.clone(),
+            http,
+            secret: secret.map(|(slug, scheme)| (slug, scheme.header)),
+            header,
+        }))
+    }
+}
+
+fn put(object: &mut Value, key: &str, value: Value) {
+    if let Value::Object(members) = object {
+        members.insert(key.to_owned(), value);
+    }
+}
+
+/// Why this host makes no request of a transport.
+fn unsupported(definition: &Definition, transport: &Transport) -> Option<Note> {
+    let kind = match transport.kind.as_str() {
+        _ if definition.behaviour == Behaviour::Human => Some(Note::Human),
+        "rest-api" => None,
+        "lambda" => Some(Note::Lambda),
+        "mcp" => Some(Note::Mcp),
+        "message-queue" => Some(Note::MessageQueue),
+        "database" => Some(Note::Database),
+        _ => Some(Note::Grpc),
+    };
+    kind.or(match transport.credentials.scheme.as_str() {
+        "iam-role" => Some(Note::IamRole),
+        "oauth2" => Some(Note::Oauth2),
+        _ => None,
+    })
+}
+
+/// The one host of a base. Everything else about it, the driver's reader looks at.
+fn host(base_url: &str) -> Result<String, Refused> {
+    if base_url
+        .get(..7)
+        .is_some_and(|start| start.eq_ignore_ascii_case("http://"))
+    {
+        return Err(Refused::Insecure);
+    }
+    let rest = base_url.strip_prefix("https://");
+    let authority = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
+    let host = authority.and_then(|authority| Capability::of(Class::Network, authority).ok());
+    let host = host.filter(|host| host.host().is_some_and(|host| host.is_literal()));
+    match host {
+        Some(host) => Ok(host.scope()),
+        None => Err(Refused::Request(
+            "`base_url` is not https:// and a host".to_owned(),
+        )),
+    }
+}
+
+fn has_body(method: Method) -> bool {
+    matches!(method, Method::Post | Method::Put | Method::Patch)
+}
+
+/// The inputs that are neither in the path nor in the query.
+fn unplaced(input: &Value, line: &Line) -> Vec<String> {
+    let properties = input.get("properties").and_then(Value::as_object);
+    let names = properties.into_iter().flat_map(Map::keys);
+    names
+        .filter(|name| !line.used.contains(*name))
+        .cloned()
+        .collect()
+}
+
+/// How a secret is sent.
+struct Scheme {
+    header: &'static str,
+    before: &'static str,
+}
+
+/// The secret that a request needs, by the name of where it comes from, and how it is sent.
+fn secret(
+    credentials: &Credentials,
+    tool: &str,
+    notes: &mut Vec<Note>,
+) -> Option<(String, Scheme)> {
+    let bearer = Scheme {
+        header: "Authorization",
+        before: "Bearer ",
+    };
+    let (scheme, is_said) = match credentials.scheme.as_str() {
+        "bearer-token" => (bearer, true),
+        "service-account" => (bearer, false),
+        "api-key" => {
+            let key = Scheme {
+                header: "X-API-Key",
+                before: "",
+            };
+            (key, false)
+        }
+        _ => return None,
+    };
+    if !is_said && credentials.header.is_none() {
+        notes.push(Note::HeaderAssumed(scheme.header));
+    }
+    let name = credentials.name.as_deref();
+    let usable = |name: &&str| *name != "*" && Capability::of(Class::Secret, name).is_ok();
+    Some((name.filter(usable).unwrap_or(tool).to_owned(), scheme))
+}
+
+/// What the statuses mean, and which of them may be gone by the next attempt.
+fn errors(
+    definition: &Definition,
+    transport: &Transport,
+    notes: &mut Vec<Note>,
+) -> Map<String, Value> {
+    let retried = transport.on_status.as_ref();
+    let mut errors = Map::new();
+    for (key, meant) in &definition.error_codes {
+        let Some(status) = status(key) else {
+            notes.push(Note::StatusIgnored(shortened(key, 40)));
+            continue;
+        };
+        let mut error = json!({ "code": code(status) });
+        for (name, text) in [("message", &meant.meaning), ("hint", &meant.agent_action)] {
+            if let Some(text) = text {
+                put(&mut error, name, shortened(text, MAX_TEXT).into());
+            }
+        }
+        if let Some(retried) = retried {
+            put(&mut error, "retryable", retried.contains(key).into());
+        }
+        errors.insert(key.clone(), error);
+    }
+    for key in retried.into_iter().flatten() {
+        match status(key) {
+            Some(_) if errors.contains_key(key) => {}
+            Some(status) => {
+                let error = json!({ "code": code(status), "retryable": true });
+                errors.insert(key.clone(), error);
+            }
+            None => notes.push(Note::StatusIgnored(shortened(key, 40))),
+        }
+    }
+    errors
+}
+
+fn status(key: &str) -> Option<u16> {
+    let status = key.parse().ok();
+    status.filter(|status| key.len() == 3 && (400..=599).contains(status))
+}
+
+/// The code of a status: one that callers know, or a plain one.
+fn code(status: u16) -> String {
+    let known = match status {
+        401 => "auth_required",
+        403 => "unauthorised",
+        404 => "not_found",
+        408 | 504 => "timeout",
+        429 => "rate_limited",
+        _ => return format!("aml:{status}"),
+    };
+    known.to_owned()
+}
+
+/// The beginning of a text of one line, of so many bytes.
+fn shortened(text: &str, bytes: usize) -> String {
+    let text = line(text);
+    if text.len() <= bytes {
+        return text;
+    }
+    let end = text.floor_char_boundary(bytes.saturating_sub('…'.len_utf8()));
+    let start = text.get(..end).unwrap_or_default();
+    format!("{start}…")
+}

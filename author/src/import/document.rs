@@ -1,0 +1,127 @@
+//! What imported bundles are written with: front matter by a serialiser, and `bundle.toml`. Foreign text passes
+//! [`clean`] or [`line`] before it gets here.
+
+use serde_json::Value;
+use toolward_bundle::text::{visible, visible_line};
+use toolward_signing::timestamp::Timestamp;
+
+use super::ImportError;
+
+/// Longest description of a contract, in characters.
+pub(super) const MAX_DESCRIPTION: usize = 2000;
+
+/// `bundle.toml` of a first release.
+pub(super) fn bundle_toml(id: &str, publisher: &str, created: i64) -> Result<String, ImportError> {
+    let created = Timestamp::from_unix(created).map_err(|_| ImportError::Time)?;
+    let text = |text: &str| toml::Value::String(text.to_owned());
+    Ok(format!(
+        "id = {}\nversion = \"0.1.0\"\n# Rises with every release, so that going back can be noticed.\n\
+         sequence = 1\npublisher = {}\ncreated = {}\n",
+        text(id),
+        text(publisher),
+        text(&created.to_string()),
+    ))
+}
+
+/// Somebody else's text of several lines, in which nothing is hidden.
+pub(super) fn clean(text: &str) -> String {
+    visible(text, usize::MAX).trim().to_owned()
+}
+
+/// Somebody else's text on one line, in which nothing is hidden.
+pub(super) fn line(text: &str) -> String {
+    visible_line(text.trim(), usize::MAX)
+}
+
+/// The first characters of a text; the last one says that it was longer.
+pub(super) fn cut(text: &str, characters: usize) -> String {
+    if text.chars().count() <= characters {
+        return text.to_owned();
+    }
+    let kept = text.chars().take(characters.saturating_sub(1));
+    kept.chain(['…']).collect()
+}
+
+/// A document with front matter.
+pub(super) fn document(fields: &Value, body: &str) -> String {
+    let mut text = "---\n".to_owned();
+    block(fields, 0, &mut text);
+    text.push_str("---\n");
+    if !body.is_empty() {
+        text.push('\n');
+        text.push_str(body);
+    }
+    text
+}
+
+/// Writes a value as a block of YAML. Texts are written as in JSON, which YAML reads alike.
+fn block(value: &Value, indent: usize, text: &mut String) {
+    let spaces = " ".repeat(indent);
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                text.push_str(&format!("{spaces}{}:", key(name)));
+                nested(value, indent, text);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                if is_flat(item) {
+                    text.push_str(&format!("{spaces}- {}\n", flow(item)));
+                    continue;
+                }
+                let mut inner = String::new();
+                block(item, indent + 2, &mut inner);
+                text.push_str(&format!("{spaces}- {}", inner.trim_start_matches(' ')));
+            }
+        }
+        scalar => text.push_str(&format!("{spaces}{}\n", flow(scalar))),
+    }
+}
+
+/// Writes the value of a key: on the same line where it has no others inside.
+fn nested(value: &Value, indent: usize, text: &mut String) {
+    match is_flat(value) {
+        true => text.push_str(&format!(" {}\n", flow(value))),
+        false => {
+            text.push('\n');
+            block(value, indent + 2, text);
+        }
+    }
+}
+
+/// Whether a value stands on one line.
+fn is_flat(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.is_empty(),
+        Value::Array(items) => items
+            .iter()
+            .all(|item| !item.is_object() && !item.is_array()),
+        _ => true,
+    }
+}
+
+/// A value as JSON, without the one character that YAML does not take and JSON does.
+fn flow(value: &Value) -> String {
+    value.to_string().replace('\u{7f}', "\\u007f")
+}
+
+/// A key, quoted where a reader of YAML could take it for something else.
+fn key(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
+    let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    let letter = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '$');
+    match letter && name.bytes().all(plain) && !words.contains(&&*name.to_ascii_lowercase()) {
+        true => name.to_owned(),
+        false => flow(&Value::from(name)),
+    }
+}
+
+/// An object with more members, where there are any.
+pub(super) fn with<const N: usize>(mut object: Value, more: [(&str, Option<Value>); N]) -> Value {
+    if let Value::Object(members) = &mut object {
+        let given = more.into_iter();
+        members.extend(given.filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    }
+    object
+}
