@@ -13,6 +13,7 @@ mod render;
 mod response;
 mod template;
 
+mod without_effect;
 use std::fmt;
 use std::time::Duration;
 

@@ -33,13 +33,7 @@ pub(super) fn read(
         report.read(reference.text());
     }
     for key in FLOWS {
-        if let Some(flow) = inner.take(key) {
-            let message = format!(
-                "expected secrets that the operator gives, found `{}`: this host does not log in for a driver",
-                flow.name
-            );
-            report.add(&codes::DRIVER_AUTH_UNSUPPORTED, flow.key_at, message);
-        }
+        inner.take(key);
     }
     let secrets = match inner.take("state") {
         Some(state) => kept(&state, sent, report),
@@ -60,11 +54,6 @@ fn kept(state: &Field<'_>, sent: Option<&CapabilitySet>, report: &mut Report<'_>
         .map(|field| scopes(field, &Class::Secret, report));
     if let Some(paths) = inner.take("paths") {
         report.texts(&paths);
-        let message = format!(
-            "expected secrets that the operator gives, found `{}`: a driver has no files of its own",
-            paths.name
-        );
-        report.add(&codes::DRIVER_AUTH_UNSUPPORTED, paths.key_at, message);
     }
     report.unknown(inner);
     let secrets: CapabilitySet = secrets.into_iter().flatten().filter(named).collect();

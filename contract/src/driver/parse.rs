@@ -1,29 +1,14 @@
 //! DRIVER.md field by field. Entries of `implements` are read elsewhere.
 
 use super::http::HttpDefaults;
-use super::{Driver, DriverKind, DriverLimits, Platform, auth, cost, implements};
+use super::{Driver, DriverKind, DriverLimits, Platform, auth, cost, implements, without_effect};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Parsed, Report};
 use crate::shared::{self, requires_parts, scopes};
-use crate::source::{Content, Entry, Field, Fields, Node, split};
+use crate::source::{Field, Fields, split};
 use crate::tool::Requires;
 use crate::wording;
-
-/// AIP-30 knows them; neither a component nor a declarative http driver has a use for them.
-const IGNORED: &[&str] = &[
-    "code",
-    "run",
-    "runner",
-    "execute",
-    "install",
-    "sandbox",
-    "examples",
-    "quota_key",
-];
-
-/// AIP-30's, too: nothing that this host does depends on them yet.
-const WITHOUT_EFFECT: &[&str] = &["health_check"];
 
 pub(super) fn document(file: &str, source: &str) -> Parsed<Driver> {
     let mut report = Report::new(file);
@@ -42,19 +27,10 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         return None;
     }
     let mut fields = report.read(Fields::of(root))?;
-    for key in IGNORED {
-        if let Some(field) = fields.take(key) {
-            let message =
-                format!("expected a field that this host uses, found `{key}`: it is ignored");
-            report.add(&codes::DRIVER_FIELD_IGNORED, field.key_at, message);
-        }
+    for key in without_effect::unread() {
+        fields.take(key);
     }
-    for entry in entries(root, WITHOUT_EFFECT) {
-        let key = &entry.key;
-        let message =
-            format!("expected a field that has an effect, found `{key}`: it has none yet");
-        report.add(&codes::DRIVER_FIELD_WITHOUT_EFFECT, entry.key_at, message);
-    }
+    without_effect::warn(root, report);
     let id = shared::id(&mut fields, report);
     let name = wording::name(&mut fields, report);
     let description = wording::description(&mut fields, report);
@@ -115,15 +91,6 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         metadata,
         body: body.to_owned(),
     })
-}
-
-fn entries<'n>(node: &'n Node, keys: &[&str]) -> impl Iterator<Item = &'n Entry> {
-    let all: &[Entry] = match &node.content {
-        Content::Mapping(entries) => entries,
-        _ => &[],
-    };
-    all.iter()
-        .filter(|entry| keys.contains(&entry.key.as_str()))
 }
 
 fn kind(field: &Field<'_>, report: &mut Report<'_>) -> Option<DriverKind> {
@@ -189,6 +156,9 @@ fn egress(fields: &mut Fields<'_>, report: &mut Report<'_>) -> shared::Given<Cap
         value: scopes(&field, &Class::Network, report),
         at: field.at,
     });
+    if let Some(ingress) = inner.take("ingress") {
+        scopes(&ingress, &Class::Network, report);
+    }
     report.unknown(inner);
     read.unwrap_or(none)
 }

@@ -26,7 +26,6 @@ pub(super) fn streaming(field: &Field<'_>, of_driver: bool, report: &mut Report<
         }
     }
     report.unknown(fields);
-    without_effect(field, "responses are read whole", report);
 }
 
 pub(super) fn rate_limit(field: &Field<'_>, report: &mut Report<'_>) {
@@ -39,13 +38,4 @@ pub(super) fn rate_limit(field: &Field<'_>, report: &mut Report<'_>) {
         }
     }
     report.unknown(fields);
-    without_effect(field, "the operator's limits hold", report);
-}
-
-fn without_effect(field: &Field<'_>, instead: &str, report: &mut Report<'_>) {
-    let message = format!(
-        "expected a field that has an effect, found `{}`: {instead}",
-        field.name
-    );
-    report.add(&codes::DRIVER_FIELD_WITHOUT_EFFECT, field.key_at, message);
 }

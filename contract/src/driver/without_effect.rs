@@ -1,0 +1,187 @@
+//! The fields of DRIVER.md that are read and shown, and do nothing: one table, a warning for each.
+
+use crate::codes;
+use crate::diagnostic::{Code, Report};
+use crate::source::{Content, Entry, Field, Node};
+
+/// Why a field does nothing.
+#[derive(Clone, Copy)]
+enum Why {
+    /// It is about programs that a host installs and starts.
+    NotRun,
+    /// No call depends on it.
+    Unused,
+    /// It describes a flow that this host has not.
+    NoFlow,
+}
+
+impl Why {
+    fn code(self) -> &'static Code {
+        match self {
+            Why::NotRun => &codes::DRIVER_FIELD_IGNORED,
+            Why::Unused => &codes::DRIVER_FIELD_WITHOUT_EFFECT,
+            Why::NoFlow => &codes::DRIVER_AUTH_UNSUPPORTED,
+        }
+    }
+
+    fn expected(self) -> &'static str {
+        match self {
+            Why::NotRun => "a field that this host uses",
+            Why::Unused => "a field that has an effect",
+            Why::NoFlow => "secrets that the operator gives",
+        }
+    }
+}
+
+const IGNORED: &str = "it is ignored";
+const NO_LOGIN: &str = "this host does not log in for a driver";
+const READ_WHOLE: &str = "responses are read whole";
+
+/// Paths, in which `[]` is each item of a list; and what holds instead.
+const FIELDS: &[(&str, Why, &str)] = &[
+    ("code", Why::NotRun, IGNORED),
+    ("run", Why::NotRun, IGNORED),
+    ("runner", Why::NotRun, IGNORED),
+    ("execute", Why::NotRun, IGNORED),
+    ("install", Why::NotRun, IGNORED),
+    ("sandbox", Why::NotRun, IGNORED),
+    ("examples", Why::NotRun, IGNORED),
+    ("quota_key", Why::NotRun, IGNORED),
+    ("version_check", Why::NotRun, IGNORED),
+    ("health_check", Why::Unused, "it has none yet"),
+    (
+        "network.ingress",
+        Why::Unused,
+        "a driver listens to nothing",
+    ),
+    (
+        "requires.min_disk_mb",
+        Why::Unused,
+        "a driver has the workspaces that the operator gives, and no other disk",
+    ),
+    ("streaming", Why::Unused, READ_WHOLE),
+    ("rate_limit", Why::Unused, "the operator's limits hold"),
+    (
+        "implements[].metadata.http.streaming",
+        Why::Unused,
+        READ_WHOLE,
+    ),
+    ("auth.login", Why::NoFlow, NO_LOGIN),
+    ("auth.refresh", Why::NoFlow, NO_LOGIN),
+    ("auth.expiry", Why::NoFlow, NO_LOGIN),
+    (
+        "auth.state.paths",
+        Why::NoFlow,
+        "a driver has no files of its own",
+    ),
+];
+
+/// Those that are no field of this host at all: all else reads its own.
+pub(super) fn unread() -> impl Iterator<Item = &'static str> {
+    let not_run =
+        |(path, why, _): &(&'static str, Why, &str)| matches!(why, Why::NotRun).then_some(*path);
+    FIELDS.iter().filter_map(not_run)
+}
+
+/// Warns of each that is there.
+pub(super) fn warn(root: &Field<'_>, report: &mut Report<'_>) {
+    for (path, why, instead) in FIELDS {
+        let mut found = Vec::new();
+        find(root.node, path, "", &mut found);
+        for (entry, name) in found {
+            let expected = why.expected();
+            let message = format!("expected {expected}, found `{name}`: {instead}");
+            report.add(why.code(), entry.key_at, message);
+        }
+    }
+}
+
+/// The entries at a path, with their names.
+fn find<'n>(node: &'n Node, path: &str, before: &str, found: &mut Vec<(&'n Entry, String)>) {
+    let Content::Mapping(entries) = &node.content else {
+        return;
+    };
+    let (step, rest) = match path.split_once('.') {
+        Some((step, rest)) => (step, Some(rest)),
+        None => (path, None),
+    };
+    let key = step.strip_suffix("[]").unwrap_or(step);
+    let Some(entry) = entries.iter().find(|entry| entry.key == key) else {
+        return;
+    };
+    let name = match before {
+        "" => key.to_owned(),
+        before => format!("{before}.{key}"),
+    };
+    match (rest, &entry.value.content) {
+        (None, _) => found.push((entry, name)),
+        (Some(rest), Content::List(items)) if step.ends_with("[]") => {
+            for (index, item) in items.iter().enumerate() {
+                find(item, rest, &format!("{name}[{index}]"), found);
+            }
+        }
+        (Some(rest), _) => find(&entry.value, rest, &name, found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Driver;
+
+    /// A driver in which a field stands, and the value that is there.
+    fn with(path: &str) -> String {
+        let value = match path {
+            "streaming" => "{ transport: sse }",
+            "rate_limit" => "{ burst: 1 }",
+            "requires.min_disk_mb" => "5",
+            "network.ingress" => "[\"a.example\"]",
+            "auth.state.paths" => "[\"~/.key\"]",
+            _ => "{}",
+        };
+        let head = "---\nname: Sample\nid: sample-http\ndescription: Does it.\nversion: 1.0.0\nkind: http\n\
+                    base_url: https://a.example\n";
+        let entry = |more: &str| {
+            format!(
+                "implements:\n  - tool: sample.tool\n    version: 1.x\n    metadata: {{ http: {{ endpoint: /{more} }} }}\n"
+            )
+        };
+        let egress = "egress: [\"a.example\"]";
+        let (network, entry, field) = match path {
+            "network.ingress" => (
+                format!("{egress}, ingress: {value}"),
+                entry(""),
+                String::new(),
+            ),
+            "implements[].metadata.http.streaming" => {
+                (egress.to_owned(), entry(", streaming: {}"), String::new())
+            }
+            path => {
+                let mut steps: Vec<&str> = path.split('.').collect();
+                let last = steps.pop().unwrap_or_default();
+                let inner = format!("{last}: {value}");
+                let field = steps
+                    .iter()
+                    .rev()
+                    .fold(inner, |inner, step| format!("{step}: {{ {inner} }}"));
+                (egress.to_owned(), entry(""), format!("{field}\n"))
+            }
+        };
+        format!("{head}network: {{ {network} }}\n{entry}{field}---\n")
+    }
+
+    #[test]
+    fn each_field_without_effect_is_read_and_warned_of_once() {
+        for (path, why, instead) in FIELDS {
+            let source = with(path);
+            let parsed = Driver::parse("DRIVER.md", &source);
+            let found = &parsed.diagnostics;
+            assert!(parsed.value.is_some(), "{path}: {found:?}\n{source}");
+            assert_eq!(found.len(), 1, "{path}: {found:?}");
+            assert_eq!(found[0].code, why.code().code, "{path}");
+            assert!(found[0].message.ends_with(instead), "{path}: {found:?}");
+        }
+        let plain = with("x").replace("x: {}\n", "");
+        assert!(Driver::parse("DRIVER.md", &plain).diagnostics.is_empty());
+    }
+}
