@@ -204,6 +204,9 @@ pub(crate) fn milliseconds(
     Some(Given { value, at })
 }
 
+/// The pause before the first retry where none is written: a service that just failed gets a moment.
+const DEFAULT_INITIAL_MS: u64 = 100;
+
 /// `retry`, `retry_override`: all three parts are needed.
 pub(crate) fn retry(
     fields: &mut Fields<'_>,
@@ -222,8 +225,10 @@ pub(crate) fn retry(
     };
     let known = ["fixed", "exponential"];
     let backoff = backoff.and_then(|field| word(&field, &known, read, &codes::WRONG_VALUE, report));
-    let initial = inner.required("initial_ms");
-    let initial = report.read(initial.and_then(|field| field.integer(0..=3_600_000)));
+    let initial = match inner.take("initial_ms") {
+        Some(field) => report.read(field.integer(0..=3_600_000)),
+        None => Some(DEFAULT_INITIAL_MS),
+    };
     report.unknown(inner);
     Some(Retry {
         max_attempts: u32::try_from(attempts?).ok()?,

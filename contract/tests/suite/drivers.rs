@@ -89,6 +89,22 @@ fn a_field_without_effect_is_warned_of_and_so_is_one_that_logs_in() {
 }
 
 #[test]
+fn a_retry_without_its_first_pause_waits_a_moment() {
+    let source = "---\nname: Sample\nid: sample.tool\ndescription: Does it.\nversion: 1.0.0\ninputs: {}\noutputs: {}\n\
+                  retry: { max_attempts: 3, backoff: exponential }\n---\n";
+    let tool = Tool::parse("TOOL.md", source, &NoScope).into_result();
+    let retry = tool.expect("a contract").retry.expect("a retry");
+    assert_eq!(retry.initial, Duration::from_millis(100));
+    let own = driver(
+        "    version: 1.x\n    retry_override: { max_attempts: 2, backoff: fixed }\n",
+        "retry_override: { max_attempts: 2, backoff: fixed, initial_ms: 0 }\n",
+    );
+    let entry = own.implements[0].retry.expect("a retry");
+    assert_eq!(entry.initial, Duration::from_millis(100));
+    assert_eq!(own.retry_override.expect("a retry").initial, Duration::ZERO);
+}
+
+#[test]
 fn each_part_of_a_cost_is_the_entrys_or_else_the_drivers_or_else_the_contracts() {
     let tool = Tool::parse(
         "TOOL.md",
