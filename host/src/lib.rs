@@ -49,7 +49,7 @@ mod validation_pool;
 mod withdrawal;
 mod workspace;
 
-pub use api::approval::{ApprovalRequest, Approver, Chained, Verdict};
+pub use api::approval::{ApprovalRequest, Approver, Chained, ShownRequest, Verdict};
 pub use api::error::HostError;
 pub use api::listener::{CallListener, CallStage, FinishedCall};
 pub use api::observer::{Canceled, Compiling, Observer, Progress};

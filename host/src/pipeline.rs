@@ -6,6 +6,7 @@ pub(crate) mod approve;
 pub(crate) mod authorise;
 pub(crate) mod call_record;
 pub(crate) mod dispatch;
+pub(crate) mod http_request;
 pub(crate) mod prepare;
 pub(crate) mod resolve;
 pub(crate) mod validate;

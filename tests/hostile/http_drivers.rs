@@ -1,6 +1,7 @@
 //! Drivers of `kind: http` (AIP-31) against a real https server: what arrives there, and what no input, secret or
 //! answer does to it.
 
+mod asked;
 mod outcomes;
 mod requests;
 mod secrets;
@@ -35,6 +36,10 @@ struct Terms {
     tool: &'static str,
     /// Whether the contract declares that it changes something.
     changes: bool,
+    /// `inputs` of TOOL.md.
+    inputs: &'static str,
+    /// Whether a person is asked.
+    asks: bool,
     /// Where the secret `THINGS_KEY` goes out: lines of `[[secret]]`.
     secret: &'static str,
 }
@@ -46,6 +51,8 @@ impl Terms {
             request,
             tool: "",
             changes: true,
+            inputs: "{ type: object }",
+            asks: false,
             secret: "header = \"authorization\"",
         }
     }
@@ -60,6 +67,14 @@ impl Terms {
 
     fn secret(self, secret: &'static str) -> Terms {
         Terms { secret, ..self }
+    }
+
+    fn inputs(self, inputs: &'static str) -> Terms {
+        Terms { inputs, ..self }
+    }
+
+    fn asking(self) -> Terms {
+        Terms { asks: true, ..self }
     }
 
     fn reading(self) -> Terms {
@@ -83,9 +98,9 @@ impl Terms {
         bundle.write(
             &format!("tools/{TOOL}/TOOL.md"),
             format!(
-                "---\nname: Things\nid: {TOOL}\ndescription: Uses things.\nversion: 1.0.0\ninputs: {{ type: object }}\n\
+                "---\nname: Things\nid: {TOOL}\ndescription: Uses things.\nversion: 1.0.0\ninputs: {}\n\
                  outputs: {{}}\n{access}{}---\n",
-                self.tool
+                self.inputs, self.tool
             ),
         );
         let mut driver = json!({
@@ -104,9 +119,9 @@ impl Terms {
         let policy = format!(
             "[[secret]]\nslug = \"THINGS_KEY\"\npublisher = \"PUBLISHER\"\nenv = \"TOKEN\"\n\
              origin = \"https://api.test:{port}\"\nmethods = [\"GET\", \"POST\"]\npath_prefix = \"/\"\n{}\n\
-             [[grant]]\npublisher = \"PUBLISHER\"\ndriver = \"things-http\"\npreapproved = true\n\
+             [[grant]]\npublisher = \"PUBLISHER\"\ndriver = \"things-http\"\npreapproved = {}\n\
              requires = [\"secret:THINGS_KEY\"]\nmutates = [\"network:api.test:{port}\"]\naddresses = [\"127.0.0.0/8\"]\n",
-            self.secret
+            self.secret, !self.asks
         );
         let sources = Sources::new(
             &policy_of(&policy, &bundle.publisher()),

@@ -9,6 +9,7 @@ mod foreign;
 mod layers;
 mod looking;
 mod promised;
+mod requests;
 mod resolving;
 mod scratch;
 

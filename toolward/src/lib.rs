@@ -126,7 +126,7 @@ pub use toolward_host::{
     Answer, Answerable, ApprovalRequest, Approver, Ask, Asked, CallError, CallListener, CallStage,
     Canceled, Chained, Compiling, DriverInfo, ErrorClass, ErrorCode, FinishedCall, LOCAL, LogLevel,
     LogRecord, Metadata, Observer, Origin, Output, Progress, Question, Reply, Request, Resume,
-    ToolInfo, Verdict, Violation,
+    ShownRequest, ToolInfo, Verdict, Violation,
 };
 
 // The crates, with every type that stands in a signature of what is above.

@@ -12,6 +12,8 @@ use toolward_host::ApprovalRequest;
 const MAX_ARGUMENT_LINES: usize = 60;
 /// Characters of one text within the arguments that are shown.
 const MAX_TEXT_CHARS: usize = 400;
+/// Characters of the URL of a request.
+const MAX_URL_CHARS: usize = 2000;
 /// Characters of a name, and of other words that stand on a line.
 const MAX_NAME_CHARS: usize = 200;
 /// Capabilities, tools that a yes does not cover, and reasons that are shown of
@@ -85,8 +87,24 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
             &format!("{tool}, which your yes does not cover"),
         );
     }
+    if let Some(http) = &request.request {
+        let (url, more) = cut(&http.url, MAX_URL_CHARS);
+        let url = visible_line(url, MAX_URL_CHARS);
+        fact("sends", &format!("{} {url}", name(&http.method)));
+        if more > 0 {
+            fact("", &format!("NOT SHOWN: {more} characters of the URL"));
+        }
+    }
     out.push_str("  arguments\n");
     out.push_str(&arguments(&request.input, width));
+    match request.request.as_ref().and_then(|http| http.body.as_ref()) {
+        None => {}
+        Some(body) if *body == request.input => out.push_str("  body: the arguments\n"),
+        Some(body) => {
+            out.push_str("  body\n");
+            out.push_str(&arguments(body, width));
+        }
+    }
     let _ = write!(
         out,
         "Allow this call of {} by {}? [y/N] ",
@@ -120,7 +138,18 @@ fn limited(items: &[String]) -> Vec<String> {
     shown
 }
 
-/// The arguments as JSON, every line behind a bar; it says how much was cut.
+/// The beginning of a text, and how many characters follow.
+fn cut(text: &str, chars: usize) -> (&str, usize) {
+    match text.char_indices().nth(chars) {
+        None => (text, 0),
+        Some((end, _)) => {
+            let (shown, rest) = text.split_at(end);
+            (shown, rest.chars().count())
+        }
+    }
+}
+
+/// Arguments or a body as JSON, every line behind a bar; it says how much was cut.
 fn arguments(input: &Value, width: usize) -> String {
     let mut cut = Cut::default();
     let short = cut.value(input);
@@ -172,12 +201,12 @@ impl Cut {
     }
 
     fn text(&mut self, text: &str) -> String {
-        let Some((end, _)) = text.char_indices().nth(MAX_TEXT_CHARS) else {
+        let (shown, more) = cut(text, MAX_TEXT_CHARS);
+        if more == 0 {
             return text.to_owned();
-        };
-        let (shown, rest) = text.split_at(end);
+        }
         self.texts += 1;
-        self.characters += rest.chars().count();
+        self.characters += more;
         format!("{shown}…")
     }
 }

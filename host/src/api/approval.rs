@@ -34,8 +34,10 @@ pub struct ApprovalRequest {
     /// The input as it would be used, with `(hidden)` for each value that the contract marks `writeOnly` or
     /// `x-sensitive`.
     pub input: Value,
-    /// A digest of the whole input, hidden values included: an approval is for this input only. Equal inputs
-    /// have equal digests as long as the process runs.
+    /// The request that the host makes for this call; `None` unless the driver is of `kind: http`.
+    pub request: Option<ShownRequest>,
+    /// A digest of the whole input, hidden values and the call's context included: an approval is for these
+    /// only. Equal inputs have equal digests as long as the process runs.
     pub input_digest: [u8; 32],
     /// What the call may do, as capabilities: `mutates workspace:/notes`.
     pub effects: Vec<String>,
@@ -57,6 +59,19 @@ pub struct ApprovalRequest {
     pub called_by: Vec<String>,
     /// BLAKE3 of the manifests of the bundles of these tools and of their drivers.
     pub called_by_bundles: Vec<String>,
+}
+
+/// The request of a driver of `kind: http`, as it will be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShownRequest {
+    /// The method, in upper case.
+    pub method: String,
+    /// The URL: printable ASCII without spaces, with `[secret:NAME]` for each secret, and `(hidden)`,
+    /// encoded, for values that are not shown. At most 10 KiB.
+    pub url: String,
+    /// The JSON body; `None`: there is none. Values that are not shown are `(hidden)`.
+    pub body: Option<Value>,
 }
 
 /// A tool that is covered by the approval of a call of another tool.

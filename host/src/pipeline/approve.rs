@@ -3,14 +3,17 @@
 
 use std::sync::Arc;
 
-use crate::api::approval::{ApprovalQuestion, ApprovalRequest, Approver, Verdict};
+use serde_json::Value;
+
+use crate::api::approval::{ApprovalQuestion, ApprovalRequest, Approver, ShownRequest, Verdict};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::digest;
 use crate::pipeline::authorise::Granted;
+use crate::pipeline::http_request;
 use crate::pipeline::validate::RoutedCall;
 
 /// Replaces a value that approval requests don't show.
-const HIDDEN: &str = "(hidden)";
+pub(crate) const HIDDEN: &str = "(hidden)";
 
 /// A call that needs no approval, or has it.
 pub(crate) struct Approved<T> {
@@ -36,14 +39,15 @@ pub(crate) async fn obtain(
     hosts: Option<&Arc<dyn Approver>>,
     invocation: &str,
 ) -> Result<Approved<RoutedCall>, CallError> {
-    let (call, question) = granted.into_parts();
+    let (mut call, question) = granted.into_parts();
     let Some(question) = question else {
         return Ok(Approved {
             covered: call.scope.chain.covered().to_vec(),
             call,
         });
     };
-    let request = request(&call, &question, invocation);
+    let http = http_request::keep(&mut call)?;
+    let request = request(&call, &question, http, invocation);
     let verdict = match call.scope.approver.as_ref().or(hosts) {
         Some(approver) => approver.ask(&request).await,
         None => Verdict::Unavailable,
@@ -79,7 +83,12 @@ pub(crate) async fn obtain(
     }
 }
 
-fn request(call: &RoutedCall, question: &ApprovalQuestion, invocation: &str) -> ApprovalRequest {
+fn request(
+    call: &RoutedCall,
+    question: &ApprovalQuestion,
+    http: Option<ShownRequest>,
+    invocation: &str,
+) -> ApprovalRequest {
     let contract = &call.tool.contract;
     ApprovalRequest {
         invocation: invocation.to_owned(),
@@ -93,7 +102,11 @@ fn request(call: &RoutedCall, question: &ApprovalQuestion, invocation: &str) -> 
         driver_publisher: call.route.driver.publisher.clone(),
         driver_bundle: call.route.driver.bundle.clone(),
         input: contract.inputs.hiding(&call.approval_input, HIDDEN),
-        input_digest: digest::secret(&call.approval_input),
+        request: http,
+        input_digest: digest::secret(&Value::Array(vec![
+            call.approval_input.clone(),
+            Value::String(call.context.clone()),
+        ])),
         effects: question.effects.clone(),
         risk: question.risk,
         reasons: question.reasons.clone(),

@@ -14,8 +14,7 @@ mod prepare;
 pub(crate) use clock::timed_out;
 pub(crate) use context::{DispatchContext, Executor};
 pub(crate) use finish::Ended;
-
-use serde_json::Value;
+pub(crate) use prepare::within;
 
 use self::attempts::{Finished, Plan};
 use self::component::Component;
@@ -27,6 +26,7 @@ use crate::elicitation::Asker;
 use crate::invocation::Invocation;
 use crate::pipeline::approve::Approved;
 use crate::pipeline::call_record::CallRecord;
+use crate::pipeline::http_request;
 use crate::pipeline::validate::RoutedCall;
 use crate::sandbox::turns::Spender;
 
@@ -108,12 +108,14 @@ async fn run(
                     "this driver has neither component nor request",
                 ));
             };
-            let (input, values) = (value(&call.input)?, value(&call.context)?);
+            let rendered = match call.rendered.take() {
+                Some(rendered) => rendered,
+                None => http_request::render(http, call, context.limits.http_body_bytes)?,
+            };
             let mut attempts = Requests {
                 call: http,
                 origin: format!("https://{origin}"),
-                input,
-                context: values,
+                rendered,
                 idempotency_key: uuid::Uuid::now_v7().to_string(),
                 network,
                 grant,
@@ -124,11 +126,4 @@ async fn run(
             attempts::run(&plan, &mut attempts, record).await
         }
     }
-}
-
-/// A value of the call, which was written as text by an earlier stage.
-fn value(text: &str) -> Result<Value, CallError> {
-    serde_json::from_str(text).map_err(|error| {
-        CallError::internal(format!("a value of the call is not valid JSON: {error}"))
-    })
 }

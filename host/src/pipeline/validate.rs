@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolward_contract::driver::Rendered;
 use toolward_contract::json;
 use toolward_contract::schema::Schema;
 use toolward_policy::{ContextLack, ContextText};
@@ -51,6 +52,8 @@ pub(crate) struct RoutedCall {
     pub(crate) context_secrets: Vec<(String, ContextText)>,
     pub(crate) timeout: Duration,
     pub(crate) scope: Arc<CallScope>,
+    /// The request of a driver without code, once a person was asked about it.
+    pub(crate) rendered: Option<Rendered>,
     /// Set if the call resumes after questions.
     pub(crate) resume: Option<Box<Resumed>>,
 }
@@ -128,7 +131,11 @@ pub(crate) fn validate(
     };
     let resume = match request.resume {
         None => None,
-        Some(resume) => Some(Box::new(elicitation::check(*resume, &facts, json_limits)?)),
+        Some(resume) => Some(Box::new(elicitation::check(
+            *resume,
+            &facts,
+            json_limits,
+        )?)),
     };
     let timeout = request
         .timeout
@@ -140,6 +147,7 @@ pub(crate) fn validate(
         context_secrets,
         timeout,
         scope: request.scope,
+        rendered: None,
         resume,
         tool: resolved.tool,
         route,

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use toolward_bundle::text::{visible_json, visible_line};
 use toolward_host::ApprovalRequest;
 
-/// Characters of a name or an effect; of the arguments; and of the whole.
+/// Characters of a name or an effect; of a URL; of the arguments, and of a body; and of the whole.
 const MAX_NAME_CHARS: usize = 200;
+const MAX_URL_CHARS: usize = 2000;
 const MAX_ARGUMENT_CHARS: usize = 6000;
 const MAX_MESSAGE_CHARS: usize = 16_000;
 
@@ -72,17 +73,36 @@ pub(crate) fn message(request: &ApprovalRequest) -> Option<String> {
     for tool in &request.apart {
         fact("may call, and your yes does not cover it", &name(tool));
     }
-    let arguments = serde_json::to_string_pretty(&request.input).ok()?;
-    let arguments = visible_json(&arguments);
-    if arguments.chars().nth(MAX_ARGUMENT_CHARS).is_some() {
-        return None;
+    if let Some(http) = &request.request {
+        if http.url.chars().nth(MAX_URL_CHARS).is_some() {
+            return None;
+        }
+        let url = visible_line(&http.url, MAX_URL_CHARS);
+        fact("sends", &format!("{} {url}", name(&http.method)));
     }
     out.push_str("arguments:\n");
-    // Prefixed with a bar, so that an argument can't imitate one of the lines above.
-    for line in arguments.lines() {
-        let _ = writeln!(out, "| {line}");
+    barred(&request.input, &mut out)?;
+    match request.request.as_ref().and_then(|http| http.body.as_ref()) {
+        None => {}
+        Some(body) if *body == request.input => out.push_str("body: the arguments\n"),
+        Some(body) => {
+            out.push_str("body:\n");
+            barred(body, &mut out)?;
+        }
     }
     out.chars().nth(MAX_MESSAGE_CHARS).is_none().then_some(out)
+}
+
+/// A value as JSON, prefixed with a bar, so that none of its lines can imitate a fact.
+fn barred(value: &Value, out: &mut String) -> Option<()> {
+    let json = visible_json(&serde_json::to_string_pretty(value).ok()?);
+    if json.chars().nth(MAX_ARGUMENT_CHARS).is_some() {
+        return None;
+    }
+    for line in json.lines() {
+        let _ = writeln!(out, "| {line}");
+    }
+    Some(())
 }
 
 fn whole(text: &str) -> Option<String> {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
-use toolward_contract::driver::{HeaderPiece, HttpCall, RenderErrorKind, Rendered, Values};
+use toolward_contract::driver::{HeaderPiece, HttpCall, Rendered};
 use toolward_contract::json::{self as strict, JsonErrorKind};
 use toolward_egress::{Call, Error as EgressError, SecretProblem, Timeouts, target};
 use toolward_policy::{Grant, LimitName, SecretPosition};
@@ -22,6 +22,7 @@ use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Hit, too_much_memory};
 use crate::api::violations::Violations;
 use crate::invocation::DriverOutput;
+use crate::pipeline::http_request;
 use crate::sandbox::deadline;
 use crate::sandbox::secrets::{CallSecrets, Refused};
 
@@ -30,8 +31,7 @@ pub(crate) struct Requests<'a> {
     pub(crate) call: &'a HttpCall,
     /// `https://host[:port]`
     pub(crate) origin: String,
-    pub(crate) input: Value,
-    pub(crate) context: Value,
+    pub(crate) rendered: Rendered,
     /// The identifier of this call, the same in all of its attempts.
     pub(crate) idempotency_key: String,
     pub(crate) network: &'a Call,
@@ -39,13 +39,6 @@ pub(crate) struct Requests<'a> {
     pub(crate) secrets: &'a CallSecrets,
     pub(crate) limits: &'a CallLimits,
     pub(crate) violations: &'a Violations,
-}
-
-/// Names and placeholders, by their position.
-#[derive(Default)]
-struct PlacedByPolicy<'a> {
-    headers: Vec<(&'a str, String)>,
-    query: Vec<(&'a str, String)>,
 }
 
 impl Attempts for Requests<'_> {
@@ -67,19 +60,7 @@ impl Attempts for Requests<'_> {
 
 impl Requests<'_> {
     async fn exchange(&self, clock: &Clock) -> Result<DriverOutput, Failed> {
-        let body_bytes = usize::try_from(self.limits.http_body_bytes).unwrap_or(usize::MAX);
-        let values = Values {
-            input: &self.input,
-            context: &self.context,
-        };
-        let rendered =
-            self.call
-                .render(values, body_bytes)
-                .map_err(|error| match error.kind() {
-                    RenderErrorKind::TooLarge => input_error(&error, ErrorClass::InvalidArguments),
-                    _ => input_error(&error, ErrorClass::SchemaValidationFailed),
-                })?;
-        let request = self.request(rendered)?;
+        let request = self.request()?;
         let sent = self.network.send(request, Timeouts::default()).await;
         let response = sent.map_err(|error| self.failed(&error, clock))?;
         let (head, body) = response.into_parts();
@@ -98,18 +79,14 @@ impl Requests<'_> {
         Ok(self.output(&bytes)?)
     }
 
-    fn request(&self, rendered: Rendered) -> Result<http::Request<Full<Bytes>>, CallError> {
+    fn request(&self) -> Result<http::Request<Full<Bytes>>, CallError> {
+        let rendered = &self.rendered;
         let by_policy = self.placed_by_policy(&rendered.secrets_by_policy)?;
-        let mut query = by_policy.query;
-        for (name, slug) in &rendered.query_secrets {
+        let mut query = Vec::new();
+        for (name, slug) in http_request::query_secrets(rendered, self.grant) {
             query.push((name, self.placeholder(slug)?));
         }
-        let mut url = format!("{}{}", self.origin, rendered.path_and_query);
-        for (name, placeholder) in query {
-            let separator = if url.contains('?') { '&' } else { '?' };
-            url.push(separator);
-            url.extend([name, "=", &placeholder]);
-        }
+        let url = http_request::url(&self.origin, rendered, &query);
         let uri = target::uri(&url).map_err(|denied| self.failed_to_build(&denied.to_string()))?;
         let mut headers = HeaderMap::new();
         for (name, pieces) in &rendered.headers {
@@ -125,7 +102,7 @@ impl Requests<'_> {
         if let Some(name) = &rendered.idempotency_key_header {
             self.put(&mut headers, name, &self.idempotency_key)?;
         }
-        for (name, placeholder) in by_policy.headers {
+        for (name, placeholder) in by_policy {
             if headers.contains_key(name) {
                 return Err(self.failed_to_build(&format!(
                     "the header `{name}` is set by the driver and by the policy"
@@ -133,8 +110,8 @@ impl Requests<'_> {
             }
             self.put(&mut headers, name, &placeholder)?;
         }
-        let mut request =
-            http::Request::new(Full::new(Bytes::from(rendered.body.unwrap_or_default())));
+        let body = rendered.body.clone().unwrap_or_default();
+        let mut request = http::Request::new(Full::new(Bytes::from(body)));
         *request.uri_mut() = uri;
         *request.method_mut() = http::Method::from_bytes(rendered.method.as_str().as_bytes())
             .map_err(|error| self.failed_to_build(&error.to_string()))?;
@@ -142,19 +119,17 @@ impl Requests<'_> {
         Ok(request)
     }
 
-    /// The placeholders of secrets that the driver itself gives no place.
-    fn placed_by_policy(&self, slugs: &[String]) -> Result<PlacedByPolicy<'_>, CallError> {
-        let mut placed = PlacedByPolicy::default();
+    /// The headers of secrets that the driver itself gives no place, with placeholders.
+    fn placed_by_policy(&self, slugs: &[String]) -> Result<Vec<(&str, String)>, CallError> {
+        let mut placed: Vec<(&str, String)> = Vec::new();
         for slug in slugs {
             let mut secrets = self.grant.secrets().iter();
             let binding = secrets
                 .find(|grant| &grant.slug == slug)
                 .and_then(|grant| grant.binding.as_ref())
                 .ok_or_else(|| no_credential(slug))?;
-            let placeholder = self.placeholder(slug)?;
-            match &binding.position {
-                SecretPosition::Header(name) => placed.headers.push((name, placeholder)),
-                SecretPosition::Query(name) => placed.query.push((name, placeholder)),
+            if let SecretPosition::Header(name) = &binding.position {
+                placed.push((name, self.placeholder(slug)?));
             }
         }
         Ok(placed)
@@ -248,14 +223,6 @@ impl Requests<'_> {
             lifted_bytes: 0,
         })
     }
-}
-
-fn input_error(error: &dyn std::fmt::Display, class: ErrorClass) -> CallError {
-    CallError::new(
-        ErrorCode::INPUT_INVALID,
-        class,
-        format!("the input does not fit the driver's request: {error}"),
-    )
 }
 
 fn upstream(message: String) -> CallError {

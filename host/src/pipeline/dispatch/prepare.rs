@@ -134,7 +134,8 @@ fn context(
         &route.driver.reported,
         Some(secrets.clone()),
     );
-    let limits = within(&route.limits, caller, host.executor);
+    let whole_bodies = matches!(host.executor, Executor::Http);
+    let limits = within(&route.limits, caller, whole_bodies);
     let network = access.call(&scope.principal, &limits, clock.deadline, &budget, &secrets);
     let tools = (!access.grant.tools().is_empty()).then(|| {
         let mut names = scope.chain.names();
@@ -171,12 +172,16 @@ fn context(
 }
 
 /// The limits of a call: those of its route, with no more memory than its caller has
-/// left. A response that the host reads whole is in memory twice.
-fn within(limits: &CallLimits, caller: Option<&Caller>, executor: Executor<'_>) -> CallLimits {
+/// left. A body that the host reads whole is in memory twice.
+pub(crate) fn within(
+    limits: &CallLimits,
+    caller: Option<&Caller>,
+    whole_bodies: bool,
+) -> CallLimits {
     let mut limits = limits.clone();
     let left = caller.map(|caller| caller.memory_bytes);
     limits.memory_bytes = least(limits.memory_bytes, left);
-    if matches!(executor, Executor::Http) {
+    if whole_bodies {
         limits.http_body_bytes = limits.http_body_bytes.min(limits.memory_bytes / 2);
     }
     limits

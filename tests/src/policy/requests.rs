@@ -1,0 +1,131 @@
+//! What a person is asked about a request that the host itself makes: on a terminal,
+//! and through a client.
+
+use serde_json::{Value, json};
+
+use super::dev;
+use crate::mcp::raw::{PATIENCE, Raw};
+use crate::support::{Machine, Session};
+
+const CONTRACT: &str = "---\nid: acme.tickets\nname: Tickets\ndescription: Opens a ticket.\nversion: 1.0.0\n\
+                        inputs: { type: object, properties: { queue: { type: string }, text: { type: string } } }\n\
+                        outputs: {}\nmutates: [\"network:api.example\"]\napproval: on-mutate\n---\n";
+const DRIVER: &str = "---\nid: acme-tickets\nname: Tickets\ndescription: Sends tickets.\nversion: 1.0.0\nkind: http\n\
+                      base_url: https://api.example/v1\nnetwork: { egress: [api.example] }\n\
+                      implements:\n  - tool: acme.tickets\n    version: 1.x\n    metadata:\n      http:\n        \
+                      endpoint: /queues/${input.queue}\n        body_template: { message: \"${input.text}\" }\n---\n";
+
+/// Says what a forger would like a person to read.
+const FORGED: &str = "\"\n}\nsends: GET https://good.example/\n  sends      GET https://good.example/\r\n\u{1b}[2J\u{202e}";
+
+fn machine() -> Machine {
+    let machine = Machine::new();
+    machine.write(
+        "tickets/bundle.toml",
+        "id = \"acme.tickets\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"acme\"\n\
+         created = \"2026-11-01T00:00:00Z\"\n",
+    );
+    machine.write("tickets/tools/acme.tickets/TOOL.md", CONTRACT);
+    machine.write("tickets/drivers/acme-tickets/DRIVER.md", DRIVER);
+    let publisher = dev(&machine, "tickets");
+    machine.configure(&format!(
+        "[[grant]]\npublisher = {publisher:?}\nmutates = [\"network:api.example\"]\n"
+    ));
+    machine
+}
+
+fn input(queue: &str) -> Value {
+    json!({ "queue": queue, "text": FORGED })
+}
+
+#[test]
+fn the_terminal_shows_method_and_url_and_the_body_behind_the_bar() {
+    let machine = machine();
+    let call = machine
+        .toolward("call acme.tickets --dev tickets --input")
+        .arg(input("a b").to_string());
+    let mut session = Session::start(call.into_command(), 100, "");
+    session.sees("? [y/N] ");
+    let screen = session.screen();
+    let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
+    let sends: Vec<&&str> = lines
+        .iter()
+        .filter(|line| line.starts_with("  sends "))
+        .collect();
+    assert_eq!(
+        sends,
+        [&"  sends      POST https://api.example/v1/queues/a%20b"],
+        "{screen}"
+    );
+    let (_, body) = screen.split_once("  body").unwrap();
+    let (body, _) = body.split_once("Allow this call").unwrap();
+    assert!(body.contains("\"message\""), "{screen}");
+    for line in body
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+    {
+        assert!(line.starts_with("  | "), "{line:?} in {screen}");
+    }
+    assert!(!screen.contains(['\u{1b}', '\u{202e}']), "{screen:?}");
+    session.types("\r");
+    assert_eq!(session.leaves().code, Some(4));
+}
+
+#[test]
+fn a_long_url_is_cut_and_says_so() {
+    let machine = machine();
+    let call = machine
+        .toolward("call acme.tickets --dev tickets --input")
+        .arg(json!({ "queue": "q".repeat(3000), "text": "t" }).to_string());
+    let mut session = Session::start(call.into_command(), 100, "");
+    session.sees("? [y/N] ");
+    let screen = session.screen();
+    let cut = "NOT SHOWN: 1030 characters of the URL";
+    assert!(screen.contains(cut), "{screen}");
+    session.types("\r");
+    session.leaves();
+}
+
+#[test]
+fn a_client_shows_method_and_url_and_the_body_behind_the_bar() {
+    let machine = machine();
+    let serve = machine.toolward("serve --dev tickets --trust-client");
+    let mut raw = Raw::open(serve.into_command(), json!({ "elicitation": {} }));
+    // What a person can't read whole, they are not asked.
+    let long = json!({ "queue": "q".repeat(3000), "text": "t" });
+    raw.call(2, "acme_tickets", &long);
+    let answer = raw.answer(2);
+    let code = &answer["result"]["_meta"]["toolward/error"]["code"];
+    assert_eq!(code, "toolward:approval_denied", "{answer}");
+
+    raw.call(1, "acme_tickets", &input("a b"));
+    let question = raw.next(PATIENCE).expect("a question");
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let message = question["params"]["message"].as_str().unwrap();
+    let sends: Vec<&str> = message
+        .lines()
+        .filter(|line| line.starts_with("sends"))
+        .collect();
+    assert_eq!(
+        sends,
+        ["sends: POST https://api.example/v1/queues/a%20b"],
+        "{message}"
+    );
+    let (_, body) = message.split_once("body:\n").unwrap();
+    assert!(body.contains("| {"), "{message}");
+    for line in body.lines() {
+        assert!(line.starts_with("| "), "{line:?} in {message}");
+    }
+    assert!(
+        !message.contains(['\u{1b}', '\u{202e}', '\r']),
+        "{message:?}"
+    );
+    raw.send(&json!({
+        "jsonrpc": "2.0", "id": question["id"],
+        "result": { "action": "accept", "content": { "decision": "deny" } },
+    }));
+    let answer = raw.answer(1);
+    let code = &answer["result"]["_meta"]["toolward/error"]["code"];
+    assert_eq!(code, "toolward:approval_denied", "{answer}");
+}
