@@ -153,8 +153,8 @@ codes! {
         "They belong to an action. Add `implements`, or remove the field.";
     // Drivers
     KIND_UNKNOWN = "kind-unknown", "`kind` is a driver kind",
-        "component and http run here; cli, mcp, sdk and builtin are known to AIP-30.";
-    KIND_UNSUPPORTED = "kind-unsupported" Warning, "this host runs drivers of kind component and http",
+        "component, http and form run here; cli, mcp, sdk and builtin are known to AIP-30.";
+    KIND_UNSUPPORTED = "kind-unsupported" Warning, "this host runs drivers of kind component, http and form",
         "The driver is valid, and will be skipped when a call is routed.";
     DRIVER_FIELD_IGNORED = "driver-field-ignored" Warning, "a driver has only fields that this host uses",
         "The field is AIP-30's and has no meaning for a component or a declarative http driver.";
@@ -229,6 +229,11 @@ codes! {
         "Its host is in `requires.network` or `mutates` of the contract, or in the driver's own `requires.network`; \
          POST, PUT, PATCH and DELETE need `network:HOST` or `external:SERVICE` in `mutates`; a secret is in \
          `requires.secrets` of either. The request would be refused at every call.";
+    FORM_INVALID = "form-invalid", "what a driver of `kind: form` asks is a form",
+        "`outputs` of the contract is a flat object of at most 32 fields: texts, numbers, booleans and choices, none of \
+         which asks for a credential. A person sees exactly what their answer is checked against.";
+    FORM_UNDECLARED = "form-undeclared", "a driver of `kind: form` declares that it asks a person",
+        "Add `user: [form]` to `requires` of the contract or of the driver. The operator grants it.";
     DRIVER_VERSION_MISMATCH = "driver-version-mismatch" Warning, "a driver's version range takes in the contract beside it",
         "The driver does not serve the contract: hosts skip it. Widen the range after checking that the driver serves \
          the new contract.";

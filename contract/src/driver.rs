@@ -4,6 +4,7 @@ mod auth;
 mod check;
 mod component;
 mod cost;
+mod form;
 mod http;
 mod implements;
 mod mapping;
@@ -12,8 +13,8 @@ mod platform;
 mod render;
 mod response;
 mod template;
-
 mod without_effect;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ pub enum DriverKind {
     Component,
     /// Requests that the host makes itself, described in DRIVER.md.
     Http,
+    /// A form that a person fills in: the contract's `outputs`.
+    Form,
     /// Known to AIP-30, not run by this host: `cli`, `mcp`, `sdk`, `builtin`.
     Other(String),
 }
@@ -54,6 +57,7 @@ impl DriverKind {
         match self {
             DriverKind::Component => "component",
             DriverKind::Http => "http",
+            DriverKind::Form => "form",
             DriverKind::Other(name) => name,
         }
     }
@@ -229,6 +233,15 @@ impl Driver {
     #[must_use]
     pub fn check_against(&self, tool: &Tool, file: &str) -> Vec<Diagnostic> {
         check::against(self, tool, file)
+    }
+
+    /// What a person is asked for a call of `tool` through `entry`, with [`DriverKind::Form`]: the
+    /// contract's `outputs` without those that the driver does not give.
+    ///
+    /// # Errors
+    /// Why `outputs` is not a form, for people.
+    pub fn form(&self, tool: &Tool, entry: &Implements) -> Result<Value, String> {
+        form::of(tool, entry)
     }
 
     /// The deadline of a call of `tool` through `entry`: the tightest of contract, driver and entry.

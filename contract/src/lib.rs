@@ -27,6 +27,7 @@ mod codes;
 pub mod diagnostic;
 pub mod driver;
 mod excerpt;
+pub mod form;
 pub mod front_matter;
 pub mod header;
 mod id;

@@ -1,7 +1,7 @@
 //! Elicitation: the questions of a driver that needs an answer, and the call that
 //! resumes with the answers. Collecting them is up to the caller.
 
-mod form;
+mod open_forms;
 mod questions;
 mod resume;
 mod sample;
@@ -9,7 +9,8 @@ mod sample;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use questions::{Asker, Questions};
+pub(crate) use open_forms::OpenForms;
+pub(crate) use questions::{Asker, Questions, unavailable};
 pub(crate) use resume::{Facts, Resumed, check, gone};
 
 /// How often one call may ask, so that a driver can't wear a person down.

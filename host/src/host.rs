@@ -17,7 +17,7 @@ use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply};
 use crate::catalogue::Catalogue;
 use crate::catalogue::ToolInfo;
 use crate::compile::CompileBackend;
-use crate::elicitation;
+use crate::elicitation::{self, Asked, OpenForms};
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::dispatch::{self, DispatchContext, Ended, Executor};
 use crate::pipeline::prepare::Preparer;
@@ -61,6 +61,7 @@ struct Inner {
     admission: Arc<Admission>,
     validation: Arc<ValidationPool>,
     turns: Arc<Turns>,
+    forms: Arc<OpenForms>,
     shared_state: SharedState,
 }
 
@@ -85,6 +86,7 @@ impl Host {
                 admission,
                 validation: shared_state.validation(),
                 turns: shared_state.turns(),
+                forms: shared_state.forms(),
                 shared_state,
             }),
         })
@@ -144,11 +146,20 @@ impl Host {
             invocation = record.metadata.invocation,
             tool = request.tool,
         );
+        let resumed = request.resume.as_ref();
+        let resumed = resumed.map(|resume| resume.asked.invocation.clone());
+        let principal = resumed.as_ref().map(|_| request.scope.principal.clone());
         let ended = {
             // Pinned in place: the future is large, and `instrument` would move it.
             let stages = pin!(self.stages(request, &mut record));
             stages.instrument(span).await
         };
+        // However it ended, nobody is asked any more.
+        if let (Some(invocation), Some(principal)) = (resumed, principal)
+            && !matches!(ended, Ok(Ended::Asked(_)))
+        {
+            self.inner.forms.close(&principal, &invocation);
+        }
         let (result, asked) = match ended {
             Ok(Ended::Output(output)) => (Ok(output), None),
             Ok(Ended::Asked(asked)) => (Err(input_required(&asked.tool_id)), Some(asked)),
@@ -202,6 +213,7 @@ impl Host {
                 let prepared = inner.preparer.prepared(&driver, principal, observer);
                 Executor::Component(prepared.await?)
             }
+            DriverKind::Form => Executor::Form,
             // No route has a driver of another kind.
             DriverKind::Http | DriverKind::Other(_) => Executor::Http,
         };
@@ -211,9 +223,16 @@ impl Host {
             admission: &inner.admission,
             validation: &inner.validation,
             turns: &inner.turns,
+            forms: &inner.forms,
             executor,
         };
         dispatch::dispatch(approved, context, record).await
+    }
+
+    /// Gives up the questions of a call that nobody will resume. Until then, or for ten
+    /// minutes, no other driver of `kind: form` asks anything of the same principal.
+    pub fn give_up(&self, asked: &Asked) {
+        self.inner.forms.close(&asked.principal, &asked.invocation);
     }
 
     /// Validates inline, or on another thread if it may take long: the schema is the

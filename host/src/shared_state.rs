@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::admission::Admission;
 use crate::api::error::HostError;
+use crate::elicitation::OpenForms;
 use crate::sandbox::engine::{EngineProfile, Ready};
 use crate::sandbox::turns::Turns;
 use crate::validation_pool::ValidationPool;
@@ -42,6 +43,7 @@ struct Shared {
     admission: Mutex<Option<Arc<Admission>>>,
     validation: Arc<ValidationPool>,
     turns: Arc<Turns>,
+    forms: Arc<OpenForms>,
     /// The engine that has the slots for the calls of this admission.
     ready: Mutex<Option<(Arc<Admission>, Ready)>>,
 }
@@ -156,6 +158,11 @@ impl SharedState {
     /// The turns of running guests on the processors.
     pub(crate) fn turns(&self) -> Arc<Turns> {
         self.shared.turns.clone()
+    }
+
+    /// The forms that people are asked to fill in.
+    pub(crate) fn forms(&self) -> Arc<OpenForms> {
+        self.shared.forms.clone()
     }
 
     /// The places for long checks.

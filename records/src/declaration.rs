@@ -168,6 +168,7 @@ pub(crate) fn kind(driver: &DriverInfo) -> &'static str {
     match driver.declaration.kind {
         DriverKind::Component => "wasm_component",
         DriverKind::Http => "http_request",
+        DriverKind::Form => "human_form",
         DriverKind::Other(_) => "unbound",
     }
 }

@@ -6,6 +6,7 @@ mod contexts;
 mod documents;
 mod files;
 mod foreign;
+mod forms;
 mod layers;
 mod looking;
 mod promised;

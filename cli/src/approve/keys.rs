@@ -4,6 +4,8 @@
 
 use std::io;
 
+use toolward_bundle::text::is_hidden;
+
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
     tcgetwinsize, tcsetattr,
@@ -11,6 +13,9 @@ use rustix::termios::{
 
 /// Columns of a terminal that does not say.
 const DEFAULT_COLUMNS: usize = 80;
+
+/// Longest line of a form.
+const MAX_LINE_BYTES: usize = 4096;
 
 /// Longest answer; a longer one is not a yes.
 const MAX_ANSWER_BYTES: usize = 8;
@@ -62,16 +67,64 @@ pub(super) fn width() -> usize {
 
 /// Waits for an answer, showing what is typed.
 pub(super) fn answer() -> io::Result<bool> {
-    read_answer(
-        || {
-            let mut key = [0];
-            match rustix::io::retry_on_intr(|| rustix::io::read(io::stdin(), &mut key))? {
-                0 => Ok(None),
-                _ => Ok(Some(key[0])),
+    read_answer(key, super::write)
+}
+
+/// Waits for a line, showing what is typed; `None`: the person gives none.
+pub(super) fn line() -> io::Result<Option<String>> {
+    read_line(key, super::write)
+}
+
+/// The next key; `None` at the end.
+fn key() -> io::Result<Option<u8>> {
+    let mut key = [0];
+    match rustix::io::retry_on_intr(|| rustix::io::read(io::stdin(), &mut key))? {
+        0 => Ok(None),
+        _ => Ok(Some(key[0])),
+    }
+}
+
+/// A line of text, of which characters that would not be seen are no part.
+fn read_line(
+    mut key: impl FnMut() -> io::Result<Option<u8>>,
+    mut echo: impl FnMut(&str) -> io::Result<()>,
+) -> io::Result<Option<String>> {
+    let mut typed = String::new();
+    // The bytes of a character that is not whole yet.
+    let mut begun: Vec<u8> = Vec::new();
+    let line = loop {
+        match key()? {
+            None | Some(END_OF_TEXT | END_OF_TRANSMISSION) => break None,
+            Some(b'\r' | b'\n') => break Some(typed),
+            Some(BACKSPACE | DELETE) => {
+                begun.clear();
+                if let Some(last) = typed.pop() {
+                    echo(if last.is_ascii() {
+                        "\u{8} \u{8}"
+                    } else {
+                        "\u{8}\u{8}  \u{8}\u{8}"
+                    })?;
+                }
             }
-        },
-        super::write,
-    )
+            Some(_) if typed.len() >= MAX_LINE_BYTES => {}
+            Some(byte) => {
+                begun.push(byte);
+                match std::str::from_utf8(&begun) {
+                    Ok(whole) => {
+                        if !whole.chars().any(is_hidden) {
+                            typed.push_str(whole);
+                            echo(whole)?;
+                        }
+                        begun.clear();
+                    }
+                    Err(error) if error.error_len().is_some() => begun.clear(),
+                    Err(_) => {}
+                }
+            }
+        }
+    };
+    echo("\n")?;
+    Ok(line)
 }
 
 /// Whether the keys say yes: `y` or `yes`, then Enter.
@@ -116,6 +169,27 @@ mod tests {
     fn says_yes(keys: &str) -> bool {
         let mut left = keys.bytes();
         read_answer(|| Ok(left.next()), |_| Ok(())).unwrap()
+    }
+
+    #[test]
+    fn a_line_holds_what_was_seen() {
+        let line = |keys: &[u8]| {
+            let mut left = keys.iter().copied();
+            let (mut shown, echo) = (String::new(), |_: &str| Ok(()));
+            let read = read_line(|| Ok(left.next()), echo).unwrap();
+            shown.push_str(read.as_deref().unwrap_or("(none)"));
+            shown
+        };
+        assert_eq!(line("grün 字\n".as_bytes()), "grün 字");
+        assert_eq!(line(b"ab\x7fc\r"), "ac");
+        assert_eq!(line("a\u{202e}\u{1b}[2J\u{9b}b\n".as_bytes()), "a[2Jb");
+        assert_eq!(line(b"a\xff\xfeb\n"), "ab");
+        assert_eq!(line(b"\n"), "");
+        assert_eq!(line(b"abc\x03"), "(none)");
+        assert_eq!(line(b"abc"), "(none)");
+        assert_eq!(line(&[b'x'; 9000]), "(none)");
+        let long = [&[b'x'; 9000][..], b"\n"].concat();
+        assert_eq!(line(&long).len(), MAX_LINE_BYTES);
     }
 
     #[test]

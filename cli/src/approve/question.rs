@@ -23,7 +23,7 @@ const MAX_ITEMS: usize = 20;
 const MIN_COLUMNS: usize = 30;
 
 /// What stands before every line of arguments.
-const ARGUMENT_PREFIX: &str = "  | ";
+pub(super) const ARGUMENT_PREFIX: &str = "  | ";
 
 pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
     let width = width.max(MIN_COLUMNS);
@@ -214,7 +214,7 @@ impl Cut {
 /// A line in pieces, each of which fits into so many columns. Characters beyond
 /// ASCII count twice: some take two columns, and a line that is too long would
 /// go on at the start of the next.
-fn wrapped(line: &str, columns: usize) -> Vec<String> {
+pub(super) fn wrapped(line: &str, columns: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut used = 0;
     for character in line.chars() {

@@ -10,7 +10,7 @@ use toolward_bundle::arguments;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
-use toolward_host::{Compiling, Observer, Progress, Request};
+use toolward_host::{Compiling, Host, Observer, Progress, Reply, Request, Resume};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::config::Granted;
@@ -117,13 +117,14 @@ pub(crate) fn run(
         environment,
         output,
     )?;
+    let request = request.answerable(Terminal::answerable());
     let request = request.observer(Arc::new(Watch {
         bar: Arc::clone(&bar),
         recorder: recorder.clone(),
     }));
     let runtime = runtime()?;
     let reply = runtime.block_on(async {
-        let mut call = std::pin::pin!(host.call(request));
+        let mut call = std::pin::pin!(answered(&host, request, &bar));
         // Compiling a driver for the first time may take seconds.
         match tokio::time::timeout(SHOW_DELAY, &mut call).await {
             Ok(reply) => reply,
@@ -164,6 +165,24 @@ pub(crate) fn run(
             None => failure,
         }
     })
+}
+
+/// Calls, and answers the questions of the driver.
+async fn answered(host: &Host, request: Request, bar: &Arc<Bar>) -> Reply {
+    if !Terminal::answerable().form {
+        return host.call(request).await;
+    }
+    let terminal = Terminal::new(bar);
+    let mut reply = host.call(request.clone()).await;
+    while let Some(asked) = reply.asked.take() {
+        let answers = terminal.answers(&asked).await;
+        let resume = Resume {
+            asked: *asked,
+            answers,
+        };
+        reply = host.call(request.clone().resume(resume)).await;
+    }
+    reply
 }
 
 /// Shows what the driver reports on the bar, and records it.

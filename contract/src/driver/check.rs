@@ -2,7 +2,7 @@
 
 use toolward_fields::NearNames;
 
-use super::{Driver, Implements};
+use super::{Driver, DriverKind, Implements};
 use crate::capability::{Capability, Class};
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Report};
@@ -109,7 +109,32 @@ pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnosti
         );
     }
     request(driver, entry, tool, &mut near, &mut report);
+    form(driver, entry, tool, &mut report);
     report.finish::<()>(Some(())).diagnostics
+}
+
+/// Holds a driver that asks a person to the contract: what would be refused at every call.
+fn form(driver: &Driver, entry: &Implements, tool: &Tool, report: &mut Report<'_>) {
+    if driver.kind != DriverKind::Form {
+        return;
+    }
+    if let Err(problem) = driver.form(tool, entry) {
+        let message = format!(
+            "expected `outputs` of {} to be a form, found that {problem}",
+            tool.id
+        );
+        report.add(&codes::FORM_INVALID, entry.at, message);
+    }
+    let asks = |one: &Capability| one.to_string() == "user:form";
+    let own = driver.requires.capabilities.iter();
+    if !own.chain(&tool.requires.capabilities).any(asks) {
+        let message = format!(
+            "expected {} or the driver to declare that it asks a person, found no such declaration",
+            tool.id
+        );
+        let hint = "add `requires: { user: [form] }` to the contract".to_owned();
+        report.add_with_hint(&codes::FORM_UNDECLARED, entry.at, message, hint);
+    }
 }
 
 /// Holds the request of a declarative driver to the contract: what it would be refused at every call.

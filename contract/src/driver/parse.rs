@@ -97,16 +97,17 @@ fn kind(field: &Field<'_>, report: &mut Report<'_>) -> Option<DriverKind> {
     match report.read(field.text())? {
         "component" => Some(DriverKind::Component),
         "http" => Some(DriverKind::Http),
+        "form" => Some(DriverKind::Form),
         other @ ("cli" | "mcp" | "sdk" | "builtin") => {
             let message = format!(
-                "expected `kind` to be component or http, found {other}: this host does not run the driver"
+                "expected `kind` to be component, http or form, found {other}: this host does not run the driver"
             );
             report.add(&codes::KIND_UNSUPPORTED, field.at, message);
             Some(DriverKind::Other(other.to_owned()))
         }
         other => {
             let message = format!(
-                "expected `kind` to be component, http, cli, mcp, sdk or builtin, found {other:?}"
+                "expected `kind` to be component, http, form, cli, mcp, sdk or builtin, found {other:?}"
             );
             report.add(&codes::KIND_UNKNOWN, field.at, message);
             None

@@ -11,6 +11,7 @@ mod capabilities;
 mod contracts;
 mod corpus;
 mod drivers;
+mod form_drivers;
 mod hostile_schemas;
 mod http_documents;
 mod http_paths;

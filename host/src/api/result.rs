@@ -81,6 +81,9 @@ pub struct Metadata {
     /// BLAKE3 of the manifest of the driver's bundle, 64 hex digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bundle: Option<String>,
+    /// Who gave the output, where that was a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// How often the driver was started.
     pub attempts: u32,
     /// Time from request to result in milliseconds, rounded to microseconds.

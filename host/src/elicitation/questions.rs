@@ -1,11 +1,12 @@
 //! Checks the questions of a guest before a person or model sees them.
 
 use serde_json::json;
+use toolward_contract::form::Form;
 use toolward_contract::json;
 use toolward_policy::LimitName;
 use toolward_policy::UserGrant;
 
-use super::{Answerable, Ask, MAX_ROUNDS, Question, form, sample};
+use super::{Answerable, Ask, MAX_ROUNDS, Question, sample};
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
 use crate::invocation::{DriverAsk, InputRequest};
 use crate::redact::Redactor;
@@ -170,7 +171,7 @@ fn ask(ask: DriverAsk) -> Result<Ask, String> {
                 return Err(format!("its message is not 1 to {MAX_MESSAGE_BYTES} bytes"));
             }
             let schema = parsed(&schema, MAX_SCHEMA_BYTES)?;
-            form::Form::read(&schema)?;
+            Form::read(&schema)?;
             Ok(Ask::Form { message, schema })
         }
         DriverAsk::Sample(parameters) => {
@@ -193,7 +194,7 @@ fn parsed(text: &str, bytes: usize) -> Result<serde_json::Value, String> {
 }
 
 /// The caller can't answer questions of these kinds.
-fn unavailable(lacking: &[&str]) -> CallError {
+pub(crate) fn unavailable(lacking: &[&str]) -> CallError {
     CallError::new(
         ErrorCode::INPUT_UNAVAILABLE,
         ErrorClass::SetupRequired,

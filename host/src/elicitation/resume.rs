@@ -1,9 +1,10 @@
 //! Resuming a call: checks that it is the call that asked, and that the answers match
 //! its questions.
 
+use toolward_contract::form::Form;
 use toolward_contract::json;
 
-use super::{Answer, Ask, Asked, MAX_ROUNDS, Resume, Spent, form, sample};
+use super::{Answer, Ask, Asked, MAX_ROUNDS, Resume, Spent, sample};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::invocation::{QuestionAnswer, QuestionReply, Resumption};
 
@@ -29,6 +30,8 @@ pub(crate) struct Resumed {
     pub(crate) rounds: u32,
     pub(crate) spent: Spent,
     pub(crate) resumption: Resumption,
+    /// Why an answer does not fit its question, where it may be asked again.
+    pub(crate) rejected: Option<String>,
 }
 
 impl Facts<'_> {
@@ -59,11 +62,13 @@ impl Facts<'_> {
     }
 }
 
-/// Checks that a call resumes unchanged, with answers to its questions.
+/// Checks that a call resumes unchanged, with answers to its questions. An answer that does not fit
+/// ends the call, unless it `asks_again`.
 pub(crate) fn check(
     resume: Resume,
     facts: &Facts<'_>,
     limits: json::Limits,
+    asks_again: bool,
 ) -> Result<Resumed, CallError> {
     let Resume { asked, answers } = resume;
     if let Some(what) = facts.differs(&asked) {
@@ -81,6 +86,7 @@ pub(crate) fn check(
         ));
     }
     let mut answers = answers;
+    let mut rejected = None;
     let mut replies = Vec::with_capacity(asked.questions.len());
     for question in asked.questions {
         let found = answers.iter().position(|(key, _)| *key == question.key);
@@ -98,10 +104,16 @@ pub(crate) fn check(
                     Ask::Form { .. } => limits.bytes.min(MAX_FORM_ANSWER_BYTES),
                     _ => limits.bytes,
                 };
-                json::check(&value, &json::Limits { bytes, ..limits })
-                    .map_err(|error| misses(&key, &error.to_string()))?;
-                fits(&question.ask, &value).map_err(|problem| misses(&key, &problem))?;
-                QuestionReply::Accepted(value.to_string())
+                let checked = json::check(&value, &json::Limits { bytes, ..limits });
+                let checked = checked.map_err(|error| error.to_string());
+                match checked.and_then(|()| fits(&question.ask, &value)) {
+                    Ok(()) => QuestionReply::Accepted(value.to_string()),
+                    Err(problem) if asks_again => {
+                        rejected = Some(problem);
+                        QuestionReply::Cancelled
+                    }
+                    Err(problem) => return Err(misses(&key, &problem)),
+                }
             }
         };
         replies.push(QuestionAnswer { key, reply });
@@ -113,12 +125,13 @@ pub(crate) fn check(
             state: asked.state,
             answers: replies,
         },
+        rejected,
     })
 }
 
 fn fits(ask: &Ask, value: &serde_json::Value) -> Result<(), String> {
     match ask {
-        Ask::Form { schema, .. } => form::Form::read(schema)?.check(value),
+        Ask::Form { schema, .. } => Form::read(schema)?.check(value),
         Ask::Sample(_) => sample::check_answer(value),
         Ask::Roots => sample::check_roots(value),
     }

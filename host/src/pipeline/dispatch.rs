@@ -6,6 +6,7 @@ mod clock;
 mod component;
 mod context;
 mod finish;
+mod form;
 mod http;
 mod outcome;
 mod output;
@@ -18,10 +19,11 @@ pub(crate) use prepare::within;
 
 use self::attempts::{Finished, Plan};
 use self::component::Component;
+use self::form::Form;
 use self::http::Requests;
 use self::prepare::Run;
 use crate::api::listener::CallStage;
-use crate::api::result::CallError;
+use crate::api::result::{CallError, Origin};
 use crate::elicitation::Asker;
 use crate::invocation::Invocation;
 use crate::pipeline::approve::Approved;
@@ -97,6 +99,27 @@ async fn run(
             };
             let result = attempts::run(&plan, &mut attempts, record).await;
             (call.input, call.context) = attempts.call.into_input();
+            result
+        }
+        Executor::Form => {
+            let mut attempts = Form {
+                call,
+                route: &route,
+                invocation: record.metadata.invocation.clone(),
+                asker: Asker {
+                    granted: grant.user(),
+                    answerable: scope.answerable,
+                    nested: scope.chain.caller().is_some(),
+                    rounds: prepared.rounds,
+                },
+                open: host.forms,
+                resumption,
+                rejected: prepared.rejected.take(),
+            };
+            let result = attempts::run(&plan, &mut attempts, record).await;
+            if matches!(result, Ok(Finished::Done(_))) {
+                record.metadata.origin = Some(Origin::Person);
+            }
             result
         }
         Executor::Http => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolward_contract::driver::Rendered;
+use toolward_contract::driver::{DriverKind, Rendered};
 use toolward_contract::json;
 use toolward_contract::schema::Schema;
 use toolward_policy::{ContextLack, ContextText};
@@ -43,8 +43,8 @@ pub(crate) struct RoutedCall {
     /// The validated input for the guest, with fields renamed by the driver's
     /// `mapping`.
     pub(crate) input: String,
-    /// The validated input without the `mapping`, for approval; `null` if none is
-    /// needed.
+    /// The validated input without the `mapping`, for a person; `null` if none is
+    /// asked.
     pub(crate) approval_input: Value,
     /// The validated context; `{}` where the contract has no schema for one.
     pub(crate) context: String,
@@ -108,9 +108,10 @@ pub(crate) fn validate(
             (given.value.clone(), given.secrets.clone())
         }
     };
+    let asks = route.driver.driver.kind == DriverKind::Form;
     let approval_input = match route.question {
-        Some(_) => input.clone(),
-        None => Value::Null,
+        None if !asks => Value::Null,
+        _ => input.clone(),
     };
     let call_input = route.implements.mapping.apply(input).map_err(|error| {
         CallError::new(
@@ -135,6 +136,7 @@ pub(crate) fn validate(
             *resume,
             &facts,
             json_limits,
+            asks,
         )?)),
     };
     let timeout = request

@@ -23,6 +23,7 @@ mod elicitation;
 mod endings;
 mod files;
 mod fixture;
+mod forms;
 mod listening;
 mod neighbours;
 mod nothing_granted;

@@ -148,6 +148,7 @@ impl RoundTrips {
             }
             if let Some(asked) = reply.asked.take() {
                 let Some(requests) = requests(&asked) else {
+                    host.give_up(&asked);
                     reply.result = Err(unaskable(&asked));
                     return Ok(Finished::Reply(Box::new(reply)));
                 };
@@ -162,7 +163,7 @@ impl RoundTrips {
                 }
                 start = Start {
                     decided: approved.map(|call| (call, true)),
-                    resume: Some(Box::new(answered(client, *asked, requests).await)),
+                    resume: Some(Box::new(answered(client, host, *asked, requests).await)),
                 };
                 continue;
             }
@@ -302,9 +303,14 @@ fn requests(asked: &Asked) -> Option<BTreeMap<String, InputRequest>> {
 /// other.
 async fn answered(
     client: &Client,
+    host: &Host,
     asked: Asked,
     mut requests: BTreeMap<String, InputRequest>,
 ) -> Resume {
+    let mut given_up = GiveUp {
+        host,
+        asked: Some(&asked),
+    };
     let mut answers = Vec::with_capacity(asked.questions.len());
     for question in &asked.questions {
         let request = requests.remove(&question.key);
@@ -319,7 +325,23 @@ async fn answered(
         };
         answers.push((question.key.clone(), answer));
     }
+    given_up.asked = None;
+    drop(given_up);
     Resume { asked, answers }
+}
+
+/// Gives up what a call asks when it is dropped while a person is asked.
+struct GiveUp<'a> {
+    host: &'a Host,
+    asked: Option<&'a Asked>,
+}
+
+impl Drop for GiveUp<'_> {
+    fn drop(&mut self) {
+        if let Some(asked) = self.asked {
+            self.host.give_up(asked);
+        }
+    }
 }
 
 /// The fault of a client of the stateless era that lacks what a question needs.

@@ -61,7 +61,7 @@ impl<'a> Candidates<'a> {
                 });
             }
             let kind = driver.kind.as_str().to_owned();
-            if matches!(driver.kind, DriverKind::Component | DriverKind::Http) {
+            if !matches!(driver.kind, DriverKind::Other(_)) {
                 if !tool.driver_constraints.permits(&kind) {
                     reasons.push(Rejection::KindForbidden { kind });
                 }

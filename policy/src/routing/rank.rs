@@ -65,6 +65,8 @@ fn dispatch(kind: &DriverKind) -> u8 {
             "mcp" => 3,
             _ => 4,
         },
+        // A person is asked where nothing else answers.
+        DriverKind::Form => 5,
     }
 }
 

@@ -117,7 +117,7 @@ impl fmt::Display for Rejection {
             ),
             Self::KindNotRun { kind } => write!(
                 f,
-                "it is of kind {kind}, and this host runs component and http"
+                "it is of kind {kind}, and this host runs component, http and form"
             ),
             Self::KindForbidden { kind } => write!(
                 f,

@@ -18,6 +18,8 @@ pub enum Origin {
     Host,
     /// The driver; its words are untrusted.
     Driver,
+    /// A person, who answered a driver of `kind: form`.
+    Person,
 }
 
 /// A limit that a call hit.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::admission::Admission;
+use crate::elicitation::OpenForms;
 use crate::sandbox::run::Prepared;
 use crate::sandbox::tools::CallTools;
 use crate::sandbox::turns::Turns;
@@ -16,6 +17,7 @@ pub(crate) struct DispatchContext<'a> {
     pub(crate) admission: &'a Admission,
     pub(crate) validation: &'a ValidationPool,
     pub(crate) turns: &'a Turns,
+    pub(crate) forms: &'a OpenForms,
     pub(crate) executor: Executor<'a>,
 }
 
@@ -26,4 +28,6 @@ pub(crate) enum Executor<'a> {
     Component(&'a Prepared),
     /// The host itself, which makes the request that the driver describes.
     Http,
+    /// A person, who fills in a form.
+    Form,
 }

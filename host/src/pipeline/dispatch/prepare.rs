@@ -37,6 +37,8 @@ pub(super) struct Run {
     pub(super) rounds: u32,
     /// Set where it resumes after questions.
     pub(super) resumption: Option<Resumption>,
+    /// Why the answer does not fit with which it resumes.
+    pub(super) rejected: Option<String>,
 }
 
 /// Makes a call ready to run. Its clock starts once it has a slot.
@@ -46,9 +48,14 @@ pub(super) async fn prepare(
     host: &DispatchContext<'_>,
     record: &mut CallRecord<'_>,
 ) -> Result<Run, CallError> {
-    let (rounds, spent, resumption) = match call.resume.take().map(|resumed| *resumed) {
-        None => (0, Spent::default(), None),
-        Some(resumed) => (resumed.rounds, resumed.spent, Some(resumed.resumption)),
+    let (rounds, spent, resumption, rejected) = match call.resume.take().map(|resumed| *resumed) {
+        None => (0, Spent::default(), None, None),
+        Some(resumed) => (
+            resumed.rounds,
+            resumed.spent,
+            Some(resumed.resumption),
+            resumed.rejected,
+        ),
     };
     let call = &*call;
     let Some(access) = call.route.access.clone() else {
@@ -88,6 +95,7 @@ pub(super) async fn prepare(
         fuel: least(call.route.limits.fuel, caller.map(|caller| caller.fuel)),
         rounds,
         resumption,
+        rejected,
     })
 }
 

@@ -1,16 +1,19 @@
-//! Forms: the flat subset of JSON Schema that MCP's elicitation allows. Read strictly,
+//! Forms that a person fills in: the flat subset of JSON Schema that MCP's elicitation allows. Read strictly,
 //! so that an answer is checked against exactly what the person saw.
 
 use serde_json::{Map, Value, json};
-use toolward_bundle::text::is_hidden;
-use toolward_contract::NoScope;
-use toolward_contract::schema::Schema;
+use toolward_text::is_hidden;
+
+use crate::NoScope;
+use crate::schema::Schema;
 
 /// Fields of a form, and choices of a field: as many as a person looks at.
 const FIELDS: usize = 32;
 const CHOICES: usize = 100;
 /// Bytes of a field's name and of a choice.
 const NAME: usize = 200;
+/// Bytes of the place in an answer that an error names.
+const MAX_PLACE_BYTES: usize = 1024;
 /// Bytes of a title or description.
 const WORDS: usize = 1000;
 
@@ -45,13 +48,17 @@ const CREDENTIAL_PAIRS: &[[&str; 2]] = &[
 ];
 
 /// A form, ready to check answers.
-pub(super) struct Form {
+#[derive(Debug)]
+pub struct Form {
     schema: Schema,
 }
 
 impl Form {
     /// Reads the schema of a form.
-    pub(super) fn read(schema: &Value) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// What a form may not have, for people.
+    pub fn read(schema: &Value) -> Result<Self, String> {
         let root = object(schema, "the form")?;
         only(
             root,
@@ -118,9 +125,13 @@ impl Form {
     }
 
     /// Whether an answer fits: every required field, and no other than the form's.
-    pub(super) fn check(&self, answer: &Value) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// Where it does not, for people.
+    pub fn check(&self, answer: &Value) -> Result<(), String> {
         self.schema.validate(answer).map_err(|violation| {
-            let place = crate::api::result::shortened(violation.instance_path);
+            let mut place = violation.instance_path;
+            place.truncate(place.floor_char_boundary(MAX_PLACE_BYTES));
             format!("at {place:?}: {}", violation.message)
         })
     }
