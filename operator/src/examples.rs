@@ -5,6 +5,7 @@ mod sandbox;
 
 use serde_json::Value;
 use toolward_bundle::content::{Content, DriverEntry, ToolEntry};
+use toolward_contract::driver::DriverKind;
 use toolward_contract::tool::Example;
 use toolward_host::{Reply, Request};
 
@@ -37,6 +38,8 @@ pub struct Case {
     pub driver: String,
     /// The example, without the parts of its output that the driver drops.
     pub example: Example,
+    /// Why the driver can't be tested with it.
+    pub unfit: Option<String>,
 }
 
 /// The result of an example.
@@ -46,7 +49,7 @@ pub enum Outcome {
     Passed,
     /// The call failed, or its output differs.
     Failed(String),
-    /// It was not run, for lack of a grant or an approval.
+    /// It was not run, for lack of a grant or an approval, or it is [unfit](Case::unfit).
     Skipped(String),
 }
 
@@ -60,6 +63,7 @@ impl Case {
                     tool: entry.tool.major_id(),
                     driver: driver.driver.id.to_string(),
                     example: without_dropped(example.clone(), driver, entry),
+                    unfit: unfit(example, driver, entry),
                 }));
             }
         }
@@ -75,6 +79,9 @@ impl Case {
     /// Compares the reply with the example. Without an expected output, only the host's
     /// schema check applies.
     pub fn outcome(&self, reply: &Reply) -> Outcome {
+        if let Some(reason) = &self.unfit {
+            return Outcome::Skipped(reason.clone());
+        }
         match (&reply.result, &self.example.output) {
             (Err(error), _) if error.is_denial() && reply.metadata.attempts == 0 => {
                 Outcome::Skipped(error.message.clone())
@@ -86,6 +93,19 @@ impl Case {
             (Ok(_), _) => Outcome::Passed,
         }
     }
+}
+
+/// Why a driver can't be tested with an example: it does not take an input that is used, as it may,
+/// or a person would have to answer.
+fn unfit(example: &Example, driver: &DriverEntry, entry: &ToolEntry) -> Option<String> {
+    if driver.driver.kind == DriverKind::Form {
+        return Some("a person gives the output".to_owned());
+    }
+    let tool = &entry.tool;
+    let implements = (driver.driver).implements_tool(tool.id.as_str(), &tool.version)?;
+    let used = |name: &&String| example.input.get(name.as_str()).is_some();
+    let dropped = implements.drop_inputs.iter().find(used)?;
+    Some(format!("the driver does not take the input `{dropped}`"))
 }
 
 /// The example for a driver that drops parts of the output.

@@ -119,7 +119,7 @@ pub(crate) fn run(
     arguments
         .confine
         .apply(confinement, &broker, &arguments.trust, environment, output)?;
-    let (mut failed, mut skipped) = (0, 0);
+    let (mut failed, mut skipped, mut unfit) = (0, 0, 0);
     let runtime = runtime()?;
     for (number, case) in cases.iter().enumerate() {
         let mut request = case.request();
@@ -133,15 +133,16 @@ pub(crate) fn run(
         match &outcome {
             Outcome::Passed => {}
             Outcome::Failed(_) => failed += 1,
+            Outcome::Skipped(_) if case.unfit.is_some() => unfit += 1,
             Outcome::Skipped(_) => skipped += 1,
         }
         report(case, &reply, &outcome, output)?;
     }
     runtime.shutdown_background();
-    let run = cases.len().saturating_sub(skipped);
-    let left_out = match skipped {
+    let run = cases.len().saturating_sub(skipped + unfit);
+    let left_out = match skipped + unfit {
         0 => String::new(),
-        _ => format!(", {skipped} skipped"),
+        all => format!(", {all} skipped"),
     };
     output.note(format!(
         "{} run, {failed} failed{left_out}",

@@ -135,3 +135,29 @@ fn a_test_takes_a_bundle_in_both_spellings() {
             .ends(0);
     }
 }
+
+#[test]
+fn an_example_with_an_input_that_the_driver_dropped_is_skipped_and_says_so() {
+    let machine = Machine::new();
+    under_work(&machine, "text-stats");
+    let count = |ended: &crate::support::Ended, word: &str| ended.stdout.matches(word).count();
+    let whole = machine.toolward("test --dev text-stats").ends(0);
+    assert_eq!(count(&whole, "skip  "), 0, "{whole}");
+    let driver = "text-stats/drivers/text-stats/DRIVER.md";
+    let narrowed = "implements:\n  - schema_narrowing: { drop_inputs: [top] }\n    tool:";
+    change(&machine, driver, "implements:\n  - tool:", narrowed);
+    // A driver may drop an input: that is no failure, and no denial.
+    let ended = machine.toolward("test --dev text-stats").ends(0);
+    let skipped = count(&ended, "skip  ");
+    assert!(skipped > 0, "{ended}");
+    let reason = "the driver does not take the input `top`";
+    assert_eq!(count(&ended, reason), skipped, "{ended}");
+    assert_eq!(count(&ended, "ok    ") + skipped, count(&whole, "ok    "));
+    assert!(!ended.stderr.contains("--with-grants"), "{ended}");
+    let lines = machine.toolward("test --dev text-stats --json").ends(0);
+    let left_out = states(&lines.json_lines())
+        .into_iter()
+        .filter(|state| *state == "skipped")
+        .count();
+    assert_eq!(left_out, skipped);
+}
