@@ -7,6 +7,7 @@ use serde::Serialize;
 use toolward_contract::capability::Capability;
 
 use crate::declared::DeclaredBy;
+use crate::grant::SecretPosition;
 use crate::machine::UnusableDirectory;
 use crate::rule_id::RuleId;
 
@@ -167,6 +168,9 @@ pub(crate) enum Lack {
         /// The hosts that the driver declares: shown to a person, never used as a
         /// value.
         egress: Vec<String>,
+        /// Where a declarative driver's request has it, so that nothing is sent from
+        /// elsewhere.
+        position: Option<SecretPosition>,
     },
     /// A service of this name.
     Service { name: String, egress: Vec<String> },

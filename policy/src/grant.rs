@@ -143,7 +143,7 @@ pub struct SecretBinding {
 }
 
 /// Where in a request a secret goes out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SecretPosition {
     /// In this header, lower case.
     Header(String),

@@ -1,9 +1,11 @@
 //! Which tables a blocked tool lacks beside rules.
 
 use toolward_contract::capability::{Backing, Capability, Class};
+use toolward_contract::driver::Template;
 
 use crate::denial::{Lack, Missing};
 use crate::evaluate::View;
+use crate::grant::SecretPosition;
 
 /// The tables that are lacking for what is missing.
 pub(super) fn lacks(view: &View<'_>, missing: &[Missing]) -> Vec<Lack> {
@@ -23,6 +25,7 @@ pub(super) fn lacks(view: &View<'_>, missing: &[Missing]) -> Vec<Lack> {
                     slug: asked.scope(),
                     publisher: view.publisher_of(one.declared_by).to_owned(),
                     egress: egress(view),
+                    position: position(view, &asked.scope()),
                 });
             }
             Some(Backing::Service) if !view.has_service(asked) => {
@@ -43,6 +46,25 @@ pub(super) fn lacks(view: &View<'_>, missing: &[Missing]) -> Vec<Lack> {
         }
     }
     lacks
+}
+
+/// Where the driver's own request has a secret, if it is a declarative one.
+fn position(view: &View<'_>, slug: &str) -> Option<SecretPosition> {
+    let holds = |template: &Template| template.secrets().any(|own| own == slug);
+    let implements = view.implementation.driver.implements.iter();
+    implements
+        .filter_map(|entry| entry.http.as_ref())
+        .find_map(|http| {
+            let mut query = http.endpoint.query.iter();
+            let mut headers = http.headers.iter();
+            let parameter = query.find(|(_, value)| holds(value));
+            let header = headers.find(|(_, value)| holds(value));
+            match (parameter, header) {
+                (Some((name, _)), _) => Some(SecretPosition::Query(name.clone())),
+                (None, Some((name, _))) => Some(SecretPosition::Header(name.clone())),
+                (None, None) => None,
+            }
+        })
 }
 
 fn egress(view: &View<'_>) -> Vec<String> {

@@ -8,6 +8,7 @@ use toolward_contract::capability::{Capability, CapabilitySet, Class};
 use crate::decision::{Contract, Decision, Implementation};
 use crate::declared::DeclaredBy;
 use crate::denial::{Denial, Lack, Missing};
+use crate::grant::SecretPosition;
 use crate::name::Publisher;
 use crate::rule::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
 use crate::toml_text::{comment, list, pair};
@@ -63,8 +64,8 @@ pub(super) struct Lines {
     /// Directories that a placeholder must not overlap.
     taken: Vec<PathBuf>,
     workspaces: CapabilitySet,
-    /// With the hosts that the drivers declare.
-    secrets: BTreeMap<(String, String), BTreeSet<String>>,
+    /// With the hosts that the drivers declare, and where they send it.
+    secrets: BTreeMap<(String, String), (BTreeSet<String>, Option<SecretPosition>)>,
     services: BTreeMap<String, BTreeSet<String>>,
     grants: BTreeMap<Key, Given>,
     /// Whole blocks.
@@ -102,9 +103,11 @@ impl Lines {
                     slug,
                     publisher,
                     egress,
+                    position,
                 } => {
-                    let known = self.secrets.entry((publisher, slug));
-                    known.or_default().extend(egress);
+                    let known = self.secrets.entry((publisher, slug)).or_default();
+                    known.0.extend(egress);
+                    known.1 = known.1.take().or(position);
                 }
                 Lack::Service { name, egress } => {
                     self.services.entry(name).or_default().extend(egress);
@@ -182,7 +185,12 @@ impl Lines {
         }
         // A bundle's own words never decide where a secret comes from or goes to:
         // these values work only once the operator replaces them.
-        for ((publisher, slug), egress) in &self.secrets {
+        for ((publisher, slug), (egress, position)) in &self.secrets {
+            let (name, other) = match position {
+                Some(SecretPosition::Query(name)) => (pair("query", name), "header"),
+                Some(SecretPosition::Header(name)) => (pair("header", name), "query"),
+                None => (pair("header", "authorization"), "query"),
+            };
             let origin = pair("origin", &format!("https://{PLACEHOLDER_HOST}"));
             blocks.push(vec![
                 "[[secret]]".to_owned(),
@@ -190,7 +198,7 @@ impl Lines {
                 pair("publisher", publisher),
                 format!("{} # choose", pair("env", PLACEHOLDER_VARIABLE)),
                 format!("{origin} {}", choose(egress)),
-                format!("{} # choose, or `query`", pair("header", "authorization")),
+                format!("{name} # choose, or `{other}`"),
             ]);
         }
         for (name, egress) in &self.services {

@@ -230,3 +230,41 @@ fn a_name_that_no_policy_takes_gets_no_lines() {
     let lines = denial(&decision).lines_to_add();
     assert!(lines.lines().all(|line| line.starts_with('#')), "{lines}");
 }
+
+#[test]
+fn a_secret_stands_where_the_drivers_own_request_has_it() {
+    let suggested_with = |request: &str| {
+        let source = format!(
+            "---\nid: acme.notes\nname: A driver\ndescription: Does it.\nversion: 1.0.0\nkind: http\n\
+             base_url: https://api.example\nnetwork: {{ egress: [api.example] }}\n\
+             implements:\n  - {{ tool: notes.append, version: \"^1.0.0\", metadata: {{ http: {{ endpoint: /, method: GET, {request} }} }} }}\n---\n"
+        );
+        let driver = Driver::parse("DRIVER.md", &source).into_result().unwrap();
+        let tool = tool("requires: { network: [api.example], secrets: [key] }");
+        suggested(&Policy::empty(), &[tool], &driver)
+    };
+    for (request, line) in [
+        (
+            "query_template: { token: '${secrets.key}' }",
+            "query = \"token\" # choose, or `header`\n",
+        ),
+        (
+            "headers: { X-Api-Key: '${secrets.key}' }",
+            "header = \"x-api-key\" # choose, or `query`\n",
+        ),
+        (
+            "headers: {}",
+            "header = \"authorization\" # choose, or `query`\n",
+        ),
+    ] {
+        let lines = suggested_with(request);
+        assert!(lines.contains(line), "{request}: {lines}");
+        // Where to is not the bundle's to say, whatever its request holds.
+        assert!(
+            lines.contains("origin = \"https://host.invalid\" # choose"),
+            "{lines}"
+        );
+        let read = Policy::from_toml(&lines);
+        assert!(read.is_ok(), "{read:?}\n{lines}");
+    }
+}
