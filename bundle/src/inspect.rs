@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolward_contract::capability::CapabilitySet;
 use toolward_contract::diagnostic::Diagnostic;
-use toolward_contract::driver::Driver;
+use toolward_contract::driver::{Driver, Implements};
 use toolward_contract::tool::Tool;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
@@ -95,6 +95,9 @@ pub struct ToolView {
     pub risk_level: u8,
     /// Its time limit in milliseconds.
     pub timeout_ms: u64,
+    /// The events that it says it fires.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fires_events: Vec<String>,
 }
 
 /// An input of a contract in short: what the schema says at first sight.
@@ -126,7 +129,11 @@ pub struct DriverView {
     pub egress: Vec<String>,
     /// What it needs beyond its contracts.
     pub requires: Vec<String>,
-    /// For a declarative driver, the requests that the host makes for it: method and origin.
+    /// Where its publisher describes its secrets (`auth.ref`), for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_ref: Option<String>,
+    /// For a declarative driver, the requests that the host makes for it: method and URL, with
+    /// placeholders.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
     /// Its component, where it has one to look at; whether a host takes it is
@@ -345,6 +352,7 @@ fn tool_view(tool: &Arc<Tool>) -> ToolView {
         approval: tool.approval.to_string(),
         risk_level: tool.risk_level,
         timeout_ms: u64::try_from(tool.timeout.as_millis()).unwrap_or(u64::MAX),
+        fires_events: tool.fires_events.clone(),
     }
 }
 
@@ -373,10 +381,9 @@ fn driver_view<'t>(
     component: Option<&Component>,
     tools: impl Iterator<Item = &'t Tool> + Clone,
 ) -> DriverView {
-    let requests = driver.implements.iter().filter_map(|entry| {
-        let method = entry.http.as_ref()?.method.as_str();
-        Some(format!("{method} https://{}", driver.origin()?))
-    });
+    let requests = driver.implements.iter();
+    let requests = requests.filter_map(|entry| request(driver, entry));
+    let auth_ref = driver.auth.as_ref().and_then(|auth| auth.get("ref"));
     DriverView {
         id: driver.id.to_string(),
         version: driver.version.to_string(),
@@ -388,12 +395,31 @@ fn driver_view<'t>(
             .collect(),
         egress: names(&driver.egress),
         requires: names(&driver.requires.capabilities),
+        auth_ref: auth_ref.and_then(Value::as_str).map(str::to_owned),
         requests: requests.collect(),
         component: component.map(|component| {
             let difference = Difference::of(&component.surface, driver, tools);
             component_view(component, &component.surface, difference)
         }),
     }
+}
+
+/// The request of an entry as it is written: nothing is encoded.
+fn request(driver: &Driver, entry: &Implements) -> Option<String> {
+    let method = entry.http.as_ref()?.method.as_str();
+    let origin = driver.origin()?;
+    let written = entry.metadata.get("http");
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    let base = text(driver.request_defaults.get("base_url"));
+    let base = base.unwrap_or_else(|| format!("https://{origin}"));
+    let endpoint = text(written.and_then(|http| http.get("endpoint"))).unwrap_or_default();
+    let mut url = format!("{}{endpoint}", base.trim_end_matches('/'));
+    let query = written.and_then(|http| http.get("query_template")?.as_object());
+    for (name, value) in query.into_iter().flatten() {
+        url.push(if url.contains('?') { '&' } else { '?' });
+        url.extend([name, "=", value.as_str().unwrap_or_default()]);
+    }
+    Some(format!("{method} {url}"))
 }
 
 fn names(capabilities: &CapabilitySet) -> Vec<String> {

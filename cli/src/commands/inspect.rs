@@ -102,6 +102,9 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
             tool.risk_level,
             tool.timeout_ms
         ))?;
+        if !tool.fires_events.is_empty() {
+            output.line(format!("  fires      {}", list(&tool.fires_events)))?;
+        }
     }
     for driver in &inspection.drivers {
         output.line(format!(
@@ -114,6 +117,9 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
         output.line(format!("  egress     {}", list(&driver.egress)))?;
         if !driver.requires.is_empty() {
             output.line(format!("  requires   {}", list(&driver.requires)))?;
+        }
+        if let Some(path) = &driver.auth_ref {
+            output.line(format!("  auth.ref   {}", line(path)))?;
         }
         for request in &driver.requests {
             output.line(format!("  requests   {}", line(request)))?;

@@ -129,3 +129,45 @@ fn a_client_shows_method_and_url_and_the_body_behind_the_bar() {
     let code = &answer["result"]["_meta"]["toolward/error"]["code"];
     assert_eq!(code, "toolward:approval_denied", "{answer}");
 }
+
+#[test]
+fn inspect_shows_requests_what_describes_their_secrets_and_the_events() {
+    let machine = machine();
+    machine.write(
+        "tickets/actions/tickets-open/ACTION.md",
+        "---\nschema: action/v1\nid: tickets:open\ndescription: Opens a ticket.\n\
+         mutates: [\"network:api.example\"]\napproval: on-mutate\nfires_events: [ticket.opened]\n---\n",
+    );
+    let contract = "tickets/tools/acme.tickets/TOOL.md";
+    super::change(
+        &machine,
+        contract,
+        "outputs: {}",
+        "outputs: {}\nimplements: tickets:open\nfires_events: [ticket.opened]",
+    );
+    let driver = "tickets/drivers/acme-tickets/DRIVER.md";
+    let auth = "kind: http\nauth: { ref: \"./SECRETS.md\\e[2J\" }";
+    super::change(&machine, driver, "kind: http", auth);
+    let query = "endpoint: /queues/${input.queue}\n        query_template: { k: \"${secrets.K}\" }";
+    super::change(&machine, driver, "endpoint: /queues/${input.queue}", query);
+    let shown = machine.toolward("inspect tickets").ends(0);
+    for line in [
+        "  requests   POST https://api.example/v1/queues/${input.queue}?k=${secrets.K}\n",
+        "  fires      ticket.opened\n",
+    ] {
+        assert!(shown.stdout.contains(line), "{line:?} in {shown}");
+    }
+    assert!(
+        shown.stdout.contains("  auth.ref   ./SECRETS.md"),
+        "{shown}"
+    );
+    assert!(!shown.stdout.contains('\u{1b}'), "{shown}");
+    let value = machine.toolward("inspect tickets --json").ends(0).json();
+    assert_eq!(value["tools"][0]["fires_events"], json!(["ticket.opened"]));
+    assert!(
+        value["drivers"][0]["auth_ref"]
+            .as_str()
+            .unwrap()
+            .starts_with("./SECRETS.md")
+    );
+}
