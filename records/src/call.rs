@@ -8,7 +8,9 @@ use toolward_host::{LOCAL, Reply, ToolInfo};
 use toolward_policy::Decision;
 
 use crate::decision::{self, Answer, PermissionDecision};
+use crate::declaration::line;
 use crate::error::ToolError;
+use crate::native::{NativeCall, NativeRefs};
 use crate::permission::rules;
 use crate::progress::{Progress, Reported};
 use crate::recorder::Recorder;
@@ -31,6 +33,8 @@ pub struct EndedCall<'a> {
     pub principal: &'a str,
     /// What it was called with; only what hooks and transcripts may see of it is recorded.
     pub input: Option<&'a Value>,
+    /// What the protocol calls it, over which it came.
+    pub native: NativeCall,
     /// What a person answered.
     pub answer: Option<Answer>,
     /// What the driver reported.
@@ -48,6 +52,7 @@ impl<'a> EndedCall<'a> {
             tool,
             principal: LOCAL,
             input: None,
+            native: NativeCall::default(),
             answer: recorder.answer(&reply.metadata.invocation),
             reports: recorder.reports(),
             ended: SystemTime::now(),
@@ -58,6 +63,13 @@ impl<'a> EndedCall<'a> {
     #[must_use]
     pub fn with_input(mut self, input: &'a Value) -> Self {
         self.input = Some(input);
+        self
+    }
+
+    /// The same, with what the protocol calls it.
+    #[must_use]
+    pub fn with_native(mut self, native: NativeCall) -> Self {
+        self.native = native;
         self
     }
 
@@ -96,6 +108,12 @@ pub struct Invocation {
     pub schema_version: SchemaVersion,
     /// Its id, a UUIDv7.
     pub invocation_id: String,
+    /// Its id in the protocol over which it came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native_call_id: Option<String>,
+    /// More of what that protocol calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native_refs: Option<NativeRefs>,
     /// The tool's id; what the caller asked for, if there is no such tool.
     pub tool_id: String,
     /// The state in which it ended.
@@ -147,19 +165,27 @@ impl Invocation {
         let metadata = &call.reply.metadata;
         let id = &metadata.invocation;
         let named = metadata.tool.split('@').next().unwrap_or_default();
-        let driver = metadata.driver.iter().map(|id| format!("driver:{id}"));
-        let bundle = metadata.bundle.iter().map(|id| format!("bundle:{id}"));
+        let driver = metadata
+            .driver
+            .iter()
+            .map(|id| format!("driver:{}", line(id)));
+        let bundle = metadata
+            .bundle
+            .iter()
+            .map(|id| format!("bundle:{}", line(id)));
         let decisions = decided.then(|| decision::reference(id));
         let started = call.started();
         Self {
             schema_version: SchemaVersion,
             invocation_id: id.clone(),
-            tool_id: crate::declaration::line(named),
+            native_call_id: call.native.id(),
+            native_refs: call.native.refs(),
+            tool_id: line(named),
             status: Status::of(call.reply),
             created_at: timestamp(time_of(id).unwrap_or(started)),
             started_at: timestamp(started),
             ended_at: timestamp(call.ended),
-            actor_ref: format!("principal:{}", call.principal),
+            actor_ref: format!("principal:{}", line(call.principal)),
             observable_input: call.observable_input(),
             runtime_refs: driver.chain(bundle).collect(),
             policy_refs,

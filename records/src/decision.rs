@@ -7,6 +7,8 @@ use toolward_host::{CallError, ErrorClass, ErrorCode, Verdict};
 use toolward_policy::Decision;
 
 use crate::call::EndedCall;
+use crate::declaration::line;
+use crate::error::prose;
 use crate::permission::rules;
 use crate::references::timestamp;
 use crate::version::SchemaVersion;
@@ -134,11 +136,11 @@ fn outcome(decision: &Decision, call: &EndedCall<'_>) -> Option<Outcome> {
                 false => "capability_gap",
             };
             let error = call.reply.result.as_ref().err();
-            let messages = error.map(|error| error.message.clone());
+            let messages = error.map(|error| prose(&error.message));
             policy(Behavior::Deny, code, messages.into_iter().collect())
         }
         Decision::Ask(_, reasons) => {
-            let reasons = reasons.iter().map(ToString::to_string).collect();
+            let reasons = reasons.iter().map(|one| line(&one.to_string())).collect();
             asked(call, reasons)?
         }
     })

@@ -5,6 +5,7 @@ use serde_json::Value;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Hit, Origin};
 use toolward_text::visible;
 
+use crate::declaration::line;
 use crate::references::milliseconds;
 use crate::version::SchemaVersion;
 
@@ -102,32 +103,43 @@ impl ToolError {
             invocation_id: invocation.to_owned(),
             error_code: error.code.clone(),
             error_class: error.class,
-            message: visible(&error.message, MAX_MESSAGE_CHARS),
+            message: prose(&error.message),
             recoverability: Recoverability::of(error),
             retry_after: error.retry_after.map(milliseconds),
             origin: error.origin,
             limit: error.limit,
-            cause: error.cause.clone(),
-            hint: error
-                .hint
-                .as_deref()
-                .map(|hint| visible(hint, MAX_MESSAGE_CHARS)),
+            cause: error.cause.as_ref().map(shown),
+            hint: error.hint.as_deref().map(prose),
             policy_refs,
             evidence_refs: Vec::new(),
         }
     }
 }
 
+/// Text of several lines, safe to show.
+pub(crate) fn prose(text: &str) -> String {
+    visible(text, MAX_MESSAGE_CHARS)
+}
+
+/// A value with all texts in it safe to show, its names too.
+fn shown(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(prose(text)),
+        Value::Array(items) => items.iter().map(shown).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, member)| (line(name), shown(member)))
+            .collect(),
+        other => other.clone(),
+    }
+}
+
 /// An error as a model reads it.
 pub(crate) fn text_of(error: &CallError) -> String {
-    let mut text = format!(
-        "{}: {}",
-        error.code,
-        visible(&error.message, MAX_MESSAGE_CHARS)
-    );
+    let mut text = format!("{}: {}", error.code, prose(&error.message));
     if let Some(hint) = &error.hint {
         text.push_str("\nnext: ");
-        text.push_str(&visible(hint, MAX_MESSAGE_CHARS));
+        text.push_str(&prose(hint));
     }
     text
 }

@@ -105,7 +105,7 @@ impl PermissionProfile {
             }
         }
         if let Decision::Ask(_, reasons) = &driver.decision {
-            let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+            let reasons: Vec<String> = reasons.iter().map(|one| line(&one.to_string())).collect();
             profile.approval_required = true;
             profile.approval_reason = Some(reasons.join("; "));
         }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use toolward_host::{Block, BlockContent, Reply};
 
 use crate::call::EndedCall;
+use crate::declaration::line;
 use crate::error::text_of;
 use crate::references::timestamp;
 use crate::version::SchemaVersion;
@@ -57,7 +58,7 @@ pub struct ToolResult<'a> {
     /// What a model is shown: the blocks, else the output or the error as text.
     pub model_facing_content: ModelFacing<'a>,
     /// The resources that the content links to.
-    pub resource_refs: Vec<ResourceRef<'a>>,
+    pub resource_refs: Vec<ResourceRef>,
     /// Always empty: artifacts are not the host's.
     pub artifact_refs: Vec<String>,
     /// Always empty: the host keeps no evidence of its own yet.
@@ -78,11 +79,11 @@ pub struct ToolResult<'a> {
 /// A resource that a result links to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct ResourceRef<'a> {
+pub struct ResourceRef {
     /// Where it is.
-    pub uri: &'a str,
+    pub uri: String,
     /// Its name.
-    pub name: &'a str,
+    pub name: String,
 }
 
 /// What a model is shown of a result.
@@ -146,9 +147,12 @@ fn model_facing<'a>(call: &EndedCall<'a>) -> ModelFacing<'a> {
     }])
 }
 
-fn linked(block: &Block) -> Option<ResourceRef<'_>> {
+fn linked(block: &Block) -> Option<ResourceRef> {
     match &block.content {
-        BlockContent::ResourceLink { uri, name, .. } => Some(ResourceRef { uri, name }),
+        BlockContent::ResourceLink { uri, name, .. } => Some(ResourceRef {
+            uri: line(uri),
+            name: line(name),
+        }),
         _ => None,
     }
 }

@@ -11,6 +11,7 @@
 mod calls;
 mod descriptions;
 mod fixture;
+mod foreign_words;
 mod objects;
 mod other_forms;
 mod schemas;
