@@ -90,6 +90,7 @@
 //! | `installed` (default) | `LiveHost`, `Operator`, the module `operator`; it brings `http` and `keyvalue` |
 //! | `keyvalue` (default) | the module `keyvalue`: buckets of tools are kept, in SQLite |
 //! | `mcp` | the module `mcp`: serves a host's tools to clients of the Model Context Protocol |
+//! | `records` | `Recorder`, `CallRecords`, `ToolDescription`, the module `records`: tools and calls as records of Agent Tool |
 //!
 //! Without `http`, a call of a tool that was granted the network is refused with
 //! `unauthorised`; without `keyvalue`, a tool can't open a bucket that it was granted.
@@ -144,3 +145,8 @@ pub use toolward_signing as signing;
 pub use toolward_mcp as mcp;
 #[cfg(feature = "installed")]
 pub use toolward_operator::{self as operator, Environment, LiveHost, Operator, Report};
+#[cfg(feature = "records")]
+pub use toolward_records::{
+    self as records, AmplifierResult, CallRecords, Described, EndedCall, NativeCall, Recorder,
+    ToolDescription,
+};
